@@ -38,9 +38,9 @@ def _is_readable(path: Path) -> bool:
 
 
 def _default_locations(env: Mapping[str, str]) -> list[Path]:
-    """Return where the program keeps its sessions, and where it is told to."""
-    told = env.get("CLAUDE_CONFIG_DIR")
-    places = [Path(told).expanduser()] if told else []
+    """Return the home that the environment names, and the usual ones."""
+    named = env.get("CLAUDE_CONFIG_DIR")
+    places = [Path(named).expanduser()] if named else []
     if env.get("HOME"):
         places += [Path(env["HOME"], name) for name in (".claude", ".config/claude")]
     return places

@@ -32,7 +32,7 @@ _LONGEST, _UNSIGNED = 200, 0xFFFFFFFF
 def write(
     sessions: Iterable[Export], *, detail: str = "full", together: bool = False
 ) -> Iterator[Document | Loss]:
-    """Yield a transcript for each session, and what it does not hold."""
+    """Yield a transcript for each session, and its losses."""
     del detail, together  # a session is a file, and nothing can be left out of it
 
     for export in sessions:

@@ -60,6 +60,12 @@ def is_model(value: Any) -> bool:
 
 #: Properties of a session, from its first line.
 HEAD: Fields = {"cwd": ("directory", clean_text), "version": ("version", clean_text)}
+#: Properties of a sub-agent that its parent keeps in a sidecar.
+SIDECAR: Fields = {
+    "description": ("title", clean_text),
+    "agentType": ("agent", clean_text),
+    "toolUseId": ("call_id", clean_text),
+}
 #: Properties of an answer.
 ANSWER: Fields = {
     "message": {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from sessiondb.formats.kit.fields import as_text, within
@@ -17,8 +18,10 @@ from sessiondb.model import MessageDraft, PartDraft
 
 #: The folder of such files, and how a result says where it is.
 _FOLDER = "tool-results"
-_SAVED = re.compile(r"saved to: ([^\n]+)")
-_NAME = re.compile(r"[^/\\\0]+")
+_TAG, _SAVED = "<persisted-output>", re.compile(r"saved to: ([^\n]+)")
+#: A name that leads to no other folder, and a path that ends with an output.
+_NAME = r"(?!\.+(?:[/\\]|\Z))([^/\\\0]+)"
+_PATH = re.compile(rf"(?:\A|[/\\]){_NAME}[/\\]{_FOLDER}[/\\]{_NAME}\Z")
 
 
 def with_files(draft: MessageDraft, log: Path) -> MessageDraft:
@@ -41,20 +44,14 @@ def _outputs(draft: MessageDraft, log: Path) -> Iterator[PartDraft]:
 
 def _named(draft: MessageDraft) -> Iterator[tuple[str, str]]:
     """Yield the outputs that a result names, each with its session."""
-    paths = [as_text(within(draft.data, "toolUseResult", "persistedOutputPath"))]
-    for part in draft.parts:
-        if part.type == "tool-result" and "<persisted-output>" in (part.text or ""):
-            paths += _SAVED.findall(part.text or "")
+    stated = as_text(within(draft.data, "toolUseResult", "persistedOutputPath"))
+    texts = [part.text or "" for part in draft.parts if part.type == "tool-result"]
+    saved = chain.from_iterable(_SAVED.findall(text) for text in texts if _TAG in text)
 
-    for path in filter(None, paths):
-        session, folder, name = ["", "", "", *re.split(r"[/\\]", path.strip())][-3:]
-        if folder == _FOLDER and all(map(_is_name, (session, name))):
-            yield session, name
-
-
-def _is_name(name: str) -> bool:
-    """Return whether a name leads to no other folder."""
-    return _NAME.fullmatch(name) is not None and name.strip(".") != ""
+    for path in (stated or "", *saved):
+        found = _PATH.search(path.strip())
+        if found is not None:
+            yield found[1], found[2]
 
 
 def _folders(log: Path, named: str) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""The transcripts of Claude Code: which files are some, and which session each is.
+"""The transcripts of Claude Code: their files, and the sessions in them.
 
     <home>/projects/<directory>/<session>.jsonl
     <home>/projects/<directory>/<session>/subagents/**/agent-<id>.jsonl, .meta.json
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.claude import fields
-from sessiondb.formats.kit.fields import as_text, within
+from sessiondb.formats.kit.fields import as_text, time, within
 from sessiondb.formats.kit.files import entries, is_file, read_file
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import opened
@@ -57,18 +57,18 @@ class Log(NamedTuple):
 
     @property
     def agent(self) -> str | None:
-        """The id of the sub-agent; None if it is none."""
+        """The id of the sub-agent; None for any other session."""
         named = as_text(self.first.get("agentId"))
         return named if self.relation == "subagent" else None
 
     @property
     def sidecar(self) -> Path:
-        """Where a sub-agent has what its parent knows of it."""
+        """The path of the file with the parent's description of a sub-agent."""
         return self.path.with_name(f"{self.path.stem}.meta.json")
 
 
 class Chains:
-    """Tells the chains of sub-agents in a transcript from its conversation."""
+    """Separates the chains of sub-agents in a transcript from its conversation."""
 
     def __init__(self) -> None:
         self._of: dict[str, str] = {}
@@ -166,7 +166,7 @@ def _is_placed(path: Path, project: Path) -> bool:
 
 
 def look_at(path: Path) -> Log | None:
-    """Return the transcript at *path*; None if it is none. Raises `SourceError`."""
+    """Return the transcript at *path*; None for another file; raises `SourceError`."""
     records = first_records(path, HEAD_LINES, longest=HEAD_BYTES)
 
     if not any(map(fields.is_line, records)):
@@ -211,7 +211,7 @@ def _stated(records: list[Record], agent: Record) -> str | None:
 
 def _stray(records: list[Record]) -> int | None:
     times = (time_of_text(r.get("timestamp")) for r in records if "uuid" not in r)
-    return next((time for time in times if time is not None), None)
+    return next(filter(time, times), None)
 
 
 def _of_agent(log: Log) -> Log:
@@ -269,9 +269,9 @@ def _beside(raw: bytes) -> Record:
 
 
 def sidecar_of(log: Log) -> Record:
-    """Return what lies beside the log of a sub-agent; {} if nothing does.
+    """Return the sidecar of a sub-agent; {} if there is no such file.
 
-    Raises `OddRecordError` for what cannot be read.
+    Raises `OddRecordError` for one that cannot be read.
     """
     if log.relation != "subagent" or log.chain is not None:
         return {}

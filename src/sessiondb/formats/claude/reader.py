@@ -7,10 +7,11 @@ reads them once, and the messages once more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,13 @@ from sessiondb.formats.claude.logs import (
     Chains,
     Log,
     chains_in,
-    is_log,
     logs_of_home,
     logs_of_project,
     look_at,
     sidecar_of,
 )
 from sessiondb.formats.claude.tree import Leaf, Place, Tree
-from sessiondb.formats.kit.fields import as_text, take, within
+from sessiondb.formats.kit.fields import as_text, filled, take, time, within
 from sessiondb.formats.kit.files import may_read
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
@@ -65,10 +65,10 @@ def _read(paths: Iterator[Path | Problem]) -> Found:
     for item in paths:
         if isinstance(item, Problem):
             yield item
-        elif is_log(item):
+        else:
             yield from _look(item, logs)
 
-    about = {leaf: title for log in logs.values() for leaf, title in log.about}
+    about = dict(chain.from_iterable(log.about for log in logs.values()))
     for name, original in recognise(logs.values()).items():
         logs[name] = logs[name]._replace(parent=original, relation="fork")
 
@@ -119,7 +119,7 @@ def _size(log: Log) -> int:
 
 
 def _beginning(log: Log, parent: Log | None, about: Mapping[str, str]) -> SourceSession:
-    """Return what the head of a transcript says of its session.
+    """Return a session as the head of its transcript describes it.
 
     *about* are the titles that any transcript has for what ends with a line.
     """
@@ -174,12 +174,8 @@ def _as_agent(log: Log, parent: Log | None, index: Index) -> dict[str, Any]:
     sidecar: Record = {}
     with suppress(OddRecordError):
         sidecar = sidecar_of(log)
-    known: dict[str, Any] = {"data": {"meta": sidecar} if sidecar else {}}
-    named = {"description": "title", "agentType": "agent", "toolUseId": "call_id"}
-    for there, here in named.items():
-        if as_text(sidecar.get(there)):
-            known[here] = sidecar[there]
-
+    known = filled(take(dict(sidecar), fields.SIDECAR))
+    known["data"] = filled({"meta": sidecar})
     if "call_id" not in known and parent is not None:
         known["call_id"] = call_of(parent.path, log.agent, index.prompt)
 
@@ -196,7 +192,7 @@ def _last_common(index: Index, parent: Log | None) -> str | None:
 
 @dataclass(slots=True)
 class Index:
-    """What the lines of a transcript say of its session; later ones win.
+    """The properties of a session in the lines of its transcript; later ones win.
 
     ``further`` are the places of the other lines of each answer, by its first one,
     with the number of records in between; ``end`` is the last line that was looked at.
@@ -218,7 +214,7 @@ class Index:
     prompt: str | None = None
     _count: int = 0
     _places: dict[int, int] = field(default_factory=dict)
-    _leaves: dict[str, str] = field(default_factory=dict)
+    _about: str | None = None
 
     def add(self, line: Line, record: Record) -> None:
         """Look at the next line."""
@@ -237,32 +233,41 @@ class Index:
         self._note(record)
 
     def _note(self, record: Record) -> None:
-        kind = as_text(record.get("type")) or ""
-        named = _TITLES.get(kind)
-        if named is not None:
-            self._name(kind, record, as_text(record.get(named)))
-        elif kind == "tag":
-            self.tag = as_text(record.get("tag")) or ""
-        elif kind in ("user", "assistant"):
-            self._said(record)
+        note = _NOTES.get(as_text(record.get("type")))
+        if note is not None:
+            note(self, record)
         if usable_id(within(record, "forkedFrom", "messageUuid")):
             self.copied = record["forkedFrom"]["messageUuid"]
 
-    def _said(self, record: Record) -> None:
+    def asked(self, record: Record) -> None:
+        """Record the first prompt, and the boundary above a summary."""
+        self.said(record)
         above = as_text(record.get("parentUuid"))
         if above and record.get("isCompactSummary") is True:
             self.summarised.add(above)
-        self.version = as_text(record.get("version")) or self.version
-        self.directory = self.directory or as_text(record.get("cwd")) or ""
-        when = time_of_text(record.get("timestamp"))
-        if when is not None:
-            self.last = max(self.last or 0, when)
-        if self.prompt is None and record.get("type") == "user":
+        if self.prompt is None:
             self.prompt = as_text(within(record, "message", "content"))
 
-    def _name(self, kind: str, record: Record, title: str | None) -> None:
-        if kind == "summary":
-            self._leaves[kind] = as_text(record.get("leafUuid")) or ""
+    def said(self, record: Record) -> None:
+        """Record version, directory and time."""
+        self.version = as_text(record.get("version")) or self.version
+        self.directory = self.directory or as_text(record.get("cwd")) or ""
+        times = self.last, time_of_text(record.get("timestamp"))
+        self.last = max(filter(time, times), default=None)
+
+    def tagged(self, record: Record) -> None:
+        """Record the tag; an empty one clears it."""
+        self.tag = as_text(record.get("tag")) or ""
+
+    def summed_up(self, record: Record) -> None:
+        """Record a summary, and the line that it is about."""
+        self._about = as_text(record.get("leafUuid"))
+        self.named(record)
+
+    def named(self, record: Record) -> None:
+        """Record the title of a line."""
+        kind = record["type"]
+        title = as_text(record.get(_TITLES[kind]))
         if title:
             self.titles[kind] = title
 
@@ -271,8 +276,7 @@ class Index:
         """The title: as the user named it, else as the model did."""
         titles = dict(self.titles)
         # Summaries of other sessions are in the transcript that was open then.
-        about = self._leaves.get("summary")
-        if about and self.tree.end_of(about) is None:
+        if self._about and self.tree.end_of(self._about) is None:
             titles.pop("summary", None)
         return next((titles[kind] for kind in _TITLES if kind in titles), "")
 
@@ -284,6 +288,14 @@ class Index:
 
 #: Lines with a title, the strongest first, and where it is.
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+#: How the lines of each type change the index.
+_NOTES: Mapping[str | None, Callable[[Index, Record], None]] = {
+    **dict.fromkeys(_TITLES, Index.named),
+    "summary": Index.summed_up,
+    "tag": Index.tagged,
+    "user": Index.asked,
+    "assistant": Index.said,
+}
 
 
 # -- messages ------------------------------------------------------------------

@@ -9,7 +9,7 @@ carry no signature and are left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from sessiondb.formats.claude import fields
@@ -68,15 +68,15 @@ class Writer:
 
     def lines(self, message: Message) -> Iterator[Record]:
         """Yield the lines of *message*."""
-        if message.kind == "compaction":
-            yield from self._compaction(message)
-        elif message.role == "assistant":
-            yield from self._answer(message)
-        elif message.role == "tool":
-            yield from self._results(message)
-        elif message.role == "user":
-            yield from self._said(message, self._blocks(message))
-        elif message.kind in SAID_FOR_USER and message.text:
+        make = _KINDS.get(message.kind) or _ROLES.get(message.role, Writer._event)
+        yield from make(self, message)
+
+    def prompt(self, message: Message) -> Iterator[Record]:
+        """Yield the line of a prompt."""
+        yield from self._said(message, self._blocks(message))
+
+    def _event(self, message: Message) -> Iterator[Record]:
+        if message.kind in SAID_FOR_USER and message.text:
             yield from self._said(message, [_words(message.text)], isMeta=True)
         elif message.kind not in SILENT:
             named = message.kind or f"of role {message.role}"
@@ -88,7 +88,7 @@ class Writer:
         self._losses.append(Loss(self._session.id, why, name))
 
     def title(self) -> Iterator[Record]:
-        """Yield the line of the title, if somebody gave one."""
+        """Yield the line of the title, unless it is derived from the first prompt."""
         if self._session.title and self._session.title_source != "derived":
             name = self._envelope["sessionId"]
             named = {"type": "custom-title", "customTitle": self._session.title}
@@ -123,7 +123,7 @@ class Writer:
         name = uuid_of(message.id)
         yield self._line("user", name, message.time_created, message=said, **flags)
 
-    def _compaction(self, message: Message) -> Iterator[Record]:
+    def compaction(self, message: Message) -> Iterator[Record]:
         """Yield the boundary that cuts the chain, and the summary."""
         if message.error is not None:
             self.lose("a summary that failed", message)
@@ -150,7 +150,8 @@ class Writer:
 
     # -- answers -----------------------------------------------------------------
 
-    def _answer(self, message: Message) -> Iterator[Record]:
+    def answer(self, message: Message) -> Iterator[Record]:
+        """Yield a line for each block, and the results that only the calls have."""
         written: list[tuple[Part, str]] = []
         # The program finds the results of all calls of one answer, not of several.
         if not self._open:
@@ -159,7 +160,7 @@ class Writer:
         blocks = list(self._said_by_model(message))
 
         for index, (part, block) in enumerate(blocks):
-            own = uuid_of(further(message.id, index)) if index else uuid_of(message.id)
+            own = _uuid(message, index)
             made = part.time_created or message.time_created
             said = {**base, "content": [block]}
             request = f"req_{uuid_of(self._answering.id)}"
@@ -201,7 +202,7 @@ class Writer:
         if message.error is not None:
             self.lose(f"its error: {error_text(message.error)}", message)
 
-    def _results(self, message: Message) -> Iterator[Record]:
+    def results(self, message: Message) -> Iterator[Record]:
         """Yield the results of calls that wait for one; a provider refuses others."""
         results = [part for part in message.parts if part.type == "tool-result"]
 
@@ -211,9 +212,8 @@ class Writer:
             if above is None:
                 self.lose(f"a result of call {part.call_id}", message)
                 continue
-            own = uuid_of(further(message.id, index)) if index else uuid_of(message.id)
-            failed = part.status == "error" or part.outcome is not None
-            block = _answered(name, part, failed)
+            own = _uuid(message, index)
+            block = _answered(name, part)
             yield self._result(message.time_created, own, above, block)
 
         for part in message.parts:
@@ -225,8 +225,7 @@ class Writer:
     ) -> Record:
         """Return the line with the result that only its call has."""
         call = call_of(part)
-        failed = part.status == "error" or part.outcome is not None
-        block = _answered(_id(call.id), part, failed)
+        block = _answered(_id(call.id), part)
         if part.status in ("pending", "running"):
             block |= {"content": _NO_RESULT, "is_error": True}
         own = uuid_of(further(message.id, index))
@@ -239,7 +238,7 @@ class Writer:
         return line | {"parentUuid": above}
 
     def unanswered(self) -> Iterator[Record]:
-        """Yield a result for each call that is left without one."""
+        """Yield a result for each call that has none."""
         for name, (above, when) in self._open.items():
             block = {"type": "tool_result", "tool_use_id": name, "content": _NO_RESULT}
             own = uuid_of(f"{above} {name}")
@@ -261,6 +260,21 @@ class Writer:
                 return block
         self.lose(f"part {part.type}", message)
         return None
+
+
+_Maker = Callable[[Writer, Message], Iterator[Record]]
+#: The lines of messages: by their kind, else by their role.
+_KINDS: Mapping[str | None, _Maker] = {"compaction": Writer.compaction}
+_ROLES: Mapping[str, _Maker] = {
+    "assistant": Writer.answer,
+    "tool": Writer.results,
+    "user": Writer.prompt,
+}
+
+
+def _uuid(message: Message, index: int) -> str:
+    """Return the uuid of a line of a message; the first one has that of the message."""
+    return uuid_of(further(message.id, index) if index else message.id)
 
 
 def _answer_id(message: Message) -> str:
@@ -294,7 +308,8 @@ def _call(part: Part) -> Record:
     return {"type": "tool_use", "id": _id(call.id), "name": name, "input": given}
 
 
-def _answered(name: str, part: Part, failed: bool) -> Record:
+def _answered(name: str, part: Part) -> Record:
+    failed = part.status == "error" or part.outcome is not None
     text = part.text or (call_of(part).failure if failed else "")
     block = {"type": "tool_result", "tool_use_id": name, "content": text}
     return block | ({"is_error": True} if failed else {})
