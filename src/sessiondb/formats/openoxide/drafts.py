@@ -232,10 +232,8 @@ def _body(value: Any) -> tuple[Parts, Record]:
 
 
 def _envelope(value: Record) -> Parts:
-    parts: Parts = []
-    for key in filter(value.get, _REASONING):
-        if text(value[key]):
-            parts.append(PartDraft("reasoning", value.pop(key)))
+    reasons = take(value, _REASONS).values()
+    parts = [PartDraft("reasoning", content) for content in reasons]
 
     for key in keys_in(value, _BODY):
         if text(value[key]):
@@ -245,6 +243,14 @@ def _envelope(value: Record) -> Parts:
     for key in _CALLS:
         parts += map(_tool, _list_at(value, key))
     return parts
+
+
+def _is_reason(value: Any) -> bool:
+    return text(value) and value != ""
+
+
+#: Both may be there, a summary and the thoughts: each is a part.
+_REASONS: Table = {key: spelled(_is_reason, key) for key in _REASONING}
 
 
 def _list_at(record: Record, key: str) -> list[Any]:

@@ -8,11 +8,8 @@ from typing import Any
 from sessiondb.formats.kit.sqlite import ROW_NUMBER, Connection, Error, columns, records
 
 SESSION, MESSAGE = "session", "message"
-#: A file without one of these columns is of another program.
-_REQUIRED = {
-    SESSION: frozenset({"id"}),
-    MESSAGE: frozenset({"session_id", "role", "content"}),
-}
+#: Columns of messages; a file without one of them is of another program.
+_REQUIRED = frozenset({"session_id", "role", "content"})
 #: What tells a file apart whose contents are not MessagePack.
 _SIGN = "revert_oid"
 
@@ -21,14 +18,15 @@ Row = dict[str, Any]
 
 def is_openoxide(connection: Connection) -> bool:
     """Return whether a file has the tables; raises `Error`."""
-    have = {table: columns(connection, table) for table in _REQUIRED}
-    if not all(have[table] >= needed for table, needed in _REQUIRED.items()):
+    have = columns(connection, SESSION)
+    if "id" not in have or not columns(connection, MESSAGE) >= _REQUIRED:
         return False
-    if _SIGN in have[SESSION]:
+    if _SIGN in have:
         return True
 
-    first = connection.execute(f"SELECT content FROM {MESSAGE} LIMIT 1").fetchone()
-    return first is not None and isinstance(first[0], bytes)
+    # Its type, not its content, which may be large.
+    first = f"SELECT typeof(content) AS type FROM {MESSAGE} LIMIT 1"
+    return [*records(connection, first)] == [{"type": "blob"}]
 
 
 def sessions(connection: Connection) -> Iterator[Row]:
