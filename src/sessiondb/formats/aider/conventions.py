@@ -25,7 +25,7 @@ HEADER = re.compile(
 #: How a header begins, for one that is torn.
 HEADER_START = b"# aider chat started at "
 FENCE = re.compile(rb"[ \t]*(`{3,}|~{3,})([^`]*)")
-#: The lines after an answer that end it whatever their ending is.
+#: The start of lines that end an answer even without two spaces at their own end.
 USAGE = b"> Tokens: "
 _THINKING = re.compile(
     r"<(thinking-content-[0-9a-f]{32})>\n\n(.*?)\n\n</\1>(?:\n\n|\Z)", re.DOTALL

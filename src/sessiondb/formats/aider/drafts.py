@@ -1,4 +1,4 @@
-"""Blocks of a chat history to drafts, and what is mined from aider's own output.
+"""Blocks of a chat history to drafts, and facts from aider's own output.
 
 A draft keeps the text of its block in ``data.raw`` if its parts do not give it again.
 A reading that is only likely has its reasons in ``data.ambiguous``.
@@ -34,7 +34,7 @@ Columns = dict[str, Any]
 
 #: Sent, and the counts that it includes.
 _SENT = ("sent", "cache_hit", "cache_write")
-#: The counts of a report, once what was sent is without the cache.
+#: The counts of a report, after the cache is subtracted from the tokens sent.
 _COUNTS: fields.Fields = {
     "sent": ("input", fields.count),
     "received": ("output", fields.count),
@@ -52,7 +52,7 @@ class State:
     answered: str = ""
     cost: float = 0.0
     reports: bool = False
-    #: What may be wrong in the run, and the first line where it may.
+    #: Doubts about the run, and the first line of each.
     problems: dict[str, int] = field(default_factory=dict)
 
 

@@ -20,7 +20,7 @@ from sessiondb.formats.aider.conventions import prompt, prompt_of, time_of
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.lines import Line, Lines, opened
 
-#: A header has no milliseconds: what was typed in its second may be before it.
+#: A header has no milliseconds: input of its second may be of the run before.
 _SECOND = 1000
 
 
@@ -111,7 +111,7 @@ class Typed:
     def take(self, block: str) -> Entry | None:
         """Return the entry of a recorded prompt, none of which is before the last one.
 
-        None if there is none; the block stays what it is then.
+        None if there is none; the block is unchanged then.
         """
         if not self._by_key:
             for index, place in enumerate(self._places):
@@ -160,7 +160,7 @@ def _entries(lines: Lines, line: Line) -> Iterator[tuple[Line, Entry]]:
             said.append(text[1:])
         else:
             yield from _complete(head, said)
-            # An empty line is not a time: a new head ends the entry, whatever it is.
+            # Any line without a plus ends an entry, also one that is not a time.
             head, said = _head(line, text), []
         line = Line(line.number + 1, line.offset + len(raw))
 

@@ -42,7 +42,7 @@ _END = Assignment(Block("head", TOP), None)
 class Run:
     """A run: its place in the file, and the facts in its blocks.
 
-    ``head`` is what comes before its first message, ``opening`` its first line if it
+    ``head`` is the text before its first message, ``opening`` its first line if it
     has no header. ``torn`` is the beginning of a header that the file ends with.
     """
 
@@ -119,7 +119,7 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
 
 
 def _runs_of(blocks: Iterable[Block], folder: Path) -> Iterator[Run]:
-    """Yield the runs of a file; what comes before the first header is one, too."""
+    """Yield the runs of a file; text before the first header is one, too."""
     seen: Counter[str] = Counter()
     run = Run(TOP, folder)
     for block in blocks:
@@ -182,7 +182,7 @@ class Messages:
             yield Problem(str(self._path), why, number)
 
     def left(self) -> list[list[str]]:
-        """Return the time and text of what was typed, and belongs to no message."""
+        """Return time and text of the input that does not belong to a message."""
         deque(self._assigned(State()), maxlen=0)
         return self._typed.left()
 

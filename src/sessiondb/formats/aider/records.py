@@ -36,7 +36,7 @@ class _Message(Protocol):
 
 
 def head_of(data: Mapping[str, Any]) -> str:
-    """Return what comes before the first message of a run, by the session's data."""
+    """Return the text before the first message of a run, by the session's data."""
     head, start = data.get("head"), data.get("started")
     if isinstance(head, str):
         return head
