@@ -56,7 +56,7 @@ class Ending(NamedTuple):
 
 
 class Course:
-    """What is known in the course of one session; *root* is where its forks began."""
+    """The state in the course of one session; *root* is where its forks began."""
 
     def __init__(self, root: str, provider: str | None) -> None:
         self.provider = provider

@@ -57,14 +57,14 @@ def _theirs(export: Export, losses: list[Loss]) -> Iterator[Document]:
 
 
 class _Parts:
-    """The records of one session of theirs, each with the rollout that it is in."""
+    """The records of a session that Codex wrote, each with its rollout."""
 
     def __init__(self, export: Export, losses: list[Loss], name: str) -> None:
         self._export = export
         self._name = name
         session = export.session
         names = Names(session.source_id or session.id)
-        #: For messages that were added here, after the last record of theirs.
+        #: For messages that were added here, after the last record of Codex.
         self._ours = Writer(export, [], losses, names)
         #: The last ordinal; None if the rollout is one without.
         self._ordinal: int | None = None

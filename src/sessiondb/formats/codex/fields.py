@@ -79,7 +79,7 @@ KINDS: Mapping[str, str] = {
     "error": "failed",
     "thread_name_updated": "title_change",
 }
-#: How texts begin that Codex adds to what a user says, where nothing else tells.
+#: How texts begin that Codex adds to a prompt, if no label and no event says it.
 INJECTED = (
     "<environment_context>",
     "<user_instructions>",

@@ -57,7 +57,7 @@ class Log(NamedTuple):
 
     @property
     def facts(self) -> Record:
-        """What the header says; the oldest ones have no envelope."""
+        """The content of the header; the oldest ones have no envelope."""
         return _facts_in(self.header)
 
     @property
@@ -235,7 +235,7 @@ class Rollouts:
                 why = f"session {thread} is also in {kept.path}, which is longer"
                 problems.append(Problem(str(copy.path), why))
 
-        # What a session began with has no segment; each revert begins another one.
+        # The first rollout of a session has no segment; each revert begins another.
         by_age = sorted(
             found.values(), key=lambda log: (log.rollout != thread, log.written)
         )

@@ -1,4 +1,4 @@
-"""What lies beside rollouts: names of sessions, and when they were archived.
+"""The files beside rollouts: names of sessions, and when they were archived.
 
 ``session_index.jsonl`` has a line for each renaming; the last one of a session counts.
 ``state_N.sqlite`` is an index, which later releases replace by one of a higher number;

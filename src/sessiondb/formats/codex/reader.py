@@ -103,7 +103,7 @@ def _near(path: Path) -> Iterator[Path | Problem]:
 
 def read_home(folder: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a home, or of a folder inside, parents first."""
-    # What a rollout continues may be in the other folder.
+    # A rollout may continue one in the other folder.
     home = folder.parent if folder.name in FOLDERS else folder
     rollouts = Rollouts(())
     threads: dict[str, Log] = {}
@@ -245,7 +245,7 @@ def _call_of(thread: Thread) -> str | None:
 
 
 class Scanned:
-    """What the events of a rollout name: prompts and titles; and its last time."""
+    """The prompts and the title that events of a rollout name, and its last time."""
 
     def __init__(self) -> None:
         self.prompts: set[int] = set()

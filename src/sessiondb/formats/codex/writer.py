@@ -1,7 +1,7 @@
 """Messages of any session as records of Codex, without ordinals, as of 2025.
 
 These are the records that Codex needs to continue a session: the items that the model
-is sent, and the events that turns and prompts are found by. What a model said to itself
+is sent, and the events that turns and prompts are found by. The reasoning of a model
 is an event alone, because a provider accepts only its own reasoning.
 """
 
