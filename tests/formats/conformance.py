@@ -51,8 +51,8 @@ HOSTILE: list[Any] = [
 ]  # fmt: skip
 KIND_NAMES = ("type", "role", "kind")
 #: Cuts, unknown types and hostile values that a check tries, always the same. A slow test
-#: tries more of them, a long run three times as many, and `scripts/fuzz` any number.
-TRIED, THOROUGH = 2, 40 if os.environ.get("SESSIONDB_LONG") else 12
+#: tries more of them, a long run five times as many, and `scripts/fuzz` any number.
+TRIED, THOROUGH = 2, 40 if os.environ.get("SESSIONDB_LONG") else 8
 #: Bytes of memory that the import of a store takes at most, however large it is.
 FLAT = 20 << 20
 SEED = 7
