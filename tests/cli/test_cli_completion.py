@@ -84,7 +84,7 @@ def test_sessions_are_offered_wherever_one_is_named(
         "unarchive", "rm", f"rm {story.fork}", "export", "resume",
     ]  # fmt: skip
     for command in commands:
-        assert ask(f"sessiondb {command} {name[:6]}") == [name], command
+        assert ask(f"sessiondb {command} {name[:-1]}") == [name], command
     newest = {
         slug(store, session) for session in (story.parser, story.fork, story.other)
     }
