@@ -86,7 +86,10 @@ def _blocks(
             yield from _run(export, writer, entries)
             continue
 
-        _lose_lists(export, writer)
+        if export.session.title and export.session.title_source != "derived":
+            writer.lose("its title")
+        writer.lose_lists()
+        writer.lose_labels()
         yield header(started(export.session.time_created))
         for message in export.messages:
             yield from writer.blocks(message)
@@ -122,18 +125,6 @@ def _own(message: Message, writer: Writer) -> str:
     if "bytes" in message.data:
         writer.lose("bytes that are not UTF-8", message)
     return raw_of(message)
-
-
-def _lose_lists(export: Export, writer: Writer) -> None:
-    session = export.session
-    lists = {
-        "its title": session.title_source != "derived" and session.title,
-        "its todo list": export.todos,
-        "the diffs of its files": export.diffs,
-        "its labels": export.labels,
-    }
-    for why in filter(lists.get, lists):
-        writer.lose(why)
 
 
 EXPORTER = Exporter(write, together=True)

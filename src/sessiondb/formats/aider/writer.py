@@ -19,7 +19,7 @@ from sessiondb.formats.aider.conventions import (
     prompt_of,
     typed,
 )
-from sessiondb.formats.kit.conversion import SILENT, as_json, text_of
+from sessiondb.formats.kit.conversion import SILENT, Losing, as_json, text_of
 from sessiondb.formats.kit.texts import compact
 from sessiondb.model import Export, Loss, Message, Part, Tokens
 
@@ -32,7 +32,7 @@ _SPLITTING = ("# ", "#### ", "> ")
 _TAGS = {"text": "", "reasoning": _TAG}
 
 
-class Writer:
+class Writer(Losing):
     """The blocks of one session; ``losses`` and ``entries`` grow with each.
 
     ``entries`` are those of the input history, None if none is written.
@@ -41,16 +41,10 @@ class Writer:
     def __init__(
         self, export: Export, losses: list[Loss], entries: Entries | None
     ) -> None:
-        self._session = export.session
-        self._losses = losses
+        super().__init__(export, losses)
         self._entries = entries
         self._model = ""
         self._cost = Decimal(0)
-
-    def lose(self, why: str, message: Message | None = None) -> None:
-        """Record something that the history does not hold."""
-        name = message.id if message else None
-        self._losses.append(Loss(self._session.id, why, name))
 
     def blocks(self, message: Message) -> Iterator[str]:
         """Yield the blocks of *message*."""

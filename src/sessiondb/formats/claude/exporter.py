@@ -72,7 +72,8 @@ def records(export: Export, losses: list[Loss]) -> Iterator[Record]:
     for message in _in_order(path):
         yield from writer.lines(message)
     yield from writer.unanswered()
-    _lose_lists(export, writer)
+    writer.lose_lists()
+    writer.lose_labels()
 
 
 # -- sessions of Claude Code -------------------------------------------------------
@@ -146,17 +147,6 @@ def _in_order(path: list[Message]) -> list[Message]:
         order.insert(place, message)
 
     return order
-
-
-def _lose_lists(export: Export, writer: Writer) -> None:
-    lists = {
-        "its todo list": export.todos,
-        "the diffs of its files": export.diffs,
-        **{f"label {label.label}": True for label in export.labels},
-    }
-    for why, found in lists.items():
-        if found:
-            writer.lose(why)
 
 
 def _line(record: Mapping[str, Any]) -> str:

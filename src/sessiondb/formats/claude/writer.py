@@ -18,6 +18,7 @@ from sessiondb.formats.kit.conversion import (
     SAID_FOR_USER,
     SILENT,
     UNKNOWN,
+    Losing,
     as_json,
     call_of,
 )
@@ -38,7 +39,7 @@ _NO_RESULT = "[no result: the call was interrupted]"
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
-class Writer:
+class Writer(Losing):
     """The lines of one session, whose *messages* are known; ``losses`` grow.
 
     ``last`` is the uuid of the line that the next one follows.
@@ -47,10 +48,9 @@ class Writer:
     def __init__(
         self, export: Export, name: str, losses: list[Loss], messages: Iterable[Message]
     ) -> None:
+        super().__init__(export, losses)
         session = export.session
         self.last: str | None = None
-        self._losses = losses
-        self._session = session
         self._envelope = {
             "isSidechain": False,
             "userType": "external",
@@ -82,16 +82,11 @@ class Writer:
             named = message.kind or f"of role {message.role}"
             self.lose(f"event {named}", message)
 
-    def lose(self, why: str, message: Message | None = None) -> None:
-        """Record a loss of *message*, or of the session itself."""
-        name = message.id if message else None
-        self._losses.append(Loss(self._session.id, why, name))
-
     def title(self) -> Iterator[Record]:
         """Yield the line of the title, unless it is derived from the first prompt."""
-        if self._session.title and self._session.title_source != "derived":
+        if self.session.title and self.session.title_source != "derived":
             name = self._envelope["sessionId"]
-            named = {"type": "custom-title", "customTitle": self._session.title}
+            named = {"type": "custom-title", "customTitle": self.session.title}
             yield {**named, "sessionId": name}
 
     # -- lines -------------------------------------------------------------------

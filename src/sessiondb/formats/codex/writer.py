@@ -66,13 +66,9 @@ class Writer(Conversion):
 
     def _lose_rest(self) -> None:
         self.lose_labels()
-        lists = {
-            "its todo list": self.export.todos,
-            "the diffs of its files": self.export.diffs,
-            "its cost": self.session.cost,
-        }
-        for why in filter(lists.get, lists):
-            self.lose(why)
+        self.lose_lists()
+        if self.session.cost:
+            self.lose("its cost")
 
     # -- turns -----------------------------------------------------------------
 

@@ -45,6 +45,7 @@ def records(export: Export, losses: list[Loss]) -> Iterator[Record]:
     for message in export.messages:
         yield from map(writer.numbered, writer.records(message))
     writer.lose_lists()
+    writer.lose_labels()
 
 
 def _theirs(export: Export, writer: Writer) -> Iterator[Record]:

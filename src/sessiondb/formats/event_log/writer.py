@@ -8,7 +8,7 @@ from typing import Any
 
 from sessiondb.formats.content import file_of
 from sessiondb.formats.event_log import fields
-from sessiondb.formats.kit.conversion import SILENT, as_json, call_of
+from sessiondb.formats.kit.conversion import SILENT, Losing, as_json, call_of
 from sessiondb.formats.kit.fields import filled, without_none
 from sessiondb.model import Export, Loss, Message, Part
 
@@ -16,12 +16,11 @@ Record = dict[str, Any]
 SCHEMA_VERSION = 1
 
 
-class Writer:
+class Writer(Losing):
     """The records of one session; ``losses`` grow while they are made."""
 
     def __init__(self, export: Export, losses: list[Loss]) -> None:
-        self._export = export
-        self._losses = losses
+        super().__init__(export, losses)
         self._last = -1
 
     def follow(self, record: Record) -> Record:
@@ -37,7 +36,7 @@ class Writer:
 
     def meta(self) -> Record:
         """Return the first record."""
-        session = self._export.session
+        session = self.session
         named = {
             "session_id": session.source_id or session.id,
             "cwd": session.directory,
@@ -50,22 +49,6 @@ class Writer:
             "relation": session.relation,
         }
         return {"time": session.time_created, "type": "session_meta", **filled(named)}
-
-    def lose_lists(self) -> None:
-        """Note what lies beside a session, for which there is no place."""
-        export = self._export
-        lists = {
-            "its todo list": export.todos,
-            "the diffs of its files": export.diffs,
-            "its labels": export.labels,
-        }
-        for why, found in lists.items():
-            if found:
-                self._lose(why)
-
-    def _lose(self, why: str, message: Message | None = None) -> None:
-        name = message.id if message else None
-        self._losses.append(Loss(self._export.session.id, why, name))
 
     # -- messages --------------------------------------------------------------
 
@@ -84,7 +67,7 @@ class Writer:
 
     def _event(self, message: Message) -> Iterator[Record]:
         if message.kind in SILENT:
-            self._lose(f"an event {message.kind}", message)
+            self.lose(f"an event {message.kind}", message)
             return
 
         for record in self._single(message):
@@ -118,7 +101,7 @@ class Writer:
                 if part.text is not None:
                     yield _result(part)
             else:
-                self._lose(f"part {part.type}", message)
+                self.lose(f"part {part.type}", message)
 
     # -- parts -----------------------------------------------------------------
 
@@ -138,7 +121,7 @@ class Writer:
             if make is not None:
                 yield make(part)
             elif part.type not in _ELSEWHERE:
-                self._lose(f"part {part.type}", message)
+                self.lose(f"part {part.type}", message)
 
 
 #: Parts that are not in the content of a record.

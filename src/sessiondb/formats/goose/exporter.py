@@ -163,6 +163,7 @@ def _records(
         yield from writer.records(message)
 
     writer.lose_lists()
+    writer.lose_labels()
 
 
 def _path(session: Session, messages: list[Message]) -> list[Message]:

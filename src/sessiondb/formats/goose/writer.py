@@ -17,6 +17,7 @@ from sessiondb.formats.kit.conversion import (
     SAID_FOR_USER,
     SILENT,
     UNKNOWN,
+    Losing,
     as_json,
     call_of,
 )
@@ -30,37 +31,17 @@ _CUTS = frozenset({"compaction", "reset"})
 _SHOWN = frozenset({*SAID_FOR_USER, "compaction"})
 
 
-class Writer:
+class Writer(Losing):
     """The records of one session, whose *messages* are known; ``losses`` grow."""
 
     def __init__(
         self, export: Export, losses: list[Loss], messages: Sequence[Message]
     ) -> None:
-        self._export = export
-        self._losses = losses
+        super().__init__(export, losses)
         self._time = 0
         self._unsent = _dropped(messages)
         parts = (part for message in messages for part in message.parts)
         self._answered = {p.call_id for p in parts if p.type == "tool-result"}
-
-    def lose_lists(self) -> None:
-        """Record a loss for each list beside a session: Goose has no place for them."""
-        export = self._export
-        lists = {
-            "its todo list": export.todos,
-            "the diffs of its files": export.diffs,
-        }
-        for why, found in lists.items():
-            if found:
-                self.lose(why)
-
-        for label in export.labels:
-            self.lose(f"label {label.label}")
-
-    def lose(self, why: str, message: Message | None = None) -> None:
-        """Record a loss of *message*, or of the session itself."""
-        name = message.id if message else None
-        self._losses.append(Loss(self._export.session.id, why, name))
 
     # -- one message -----------------------------------------------------------
 

@@ -64,31 +64,51 @@ class Names:
         return self._written.get(message_id, message_id)
 
 
-class Conversion:
-    """One session on its way to a foreign shape; ``losses`` grow as it is converted."""
+class Losing:
+    """The losses of one session; ``losses`` grow as it is converted.
 
-    def __init__(
-        self, export: Export, messages: list[Message], losses: list[Loss], names: Names
-    ) -> None:
+    *name* is the id of the session in them, its own unless it is written under another.
+    """
+
+    def __init__(self, export: Export, losses: list[Loss], name: str = "") -> None:
         self.export = export
         self.session = export.session
-        self.messages = messages
         self.losses = losses
-        self.names = names
-        #: The results of the calls that were written.
-        self._results: dict[str | None, Any] = {}
-
-    # -- losses ---------------------------------------------------------------
+        self._loss_name = name or export.session.id
 
     def lose(self, why: str, message: Message | None = None) -> None:
         """Record a loss of *message*, or of the session itself."""
         name = message.id if message else None
-        self.losses.append(Loss(self.names.session, why, name))
+        self.losses.append(Loss(self._loss_name, why, name))
 
     def lose_labels(self) -> None:
         """Record the labels of the session as lost, for a format without any."""
         for label in self.export.labels:
             self.lose(f"label {label.label}")
+
+    def lose_lists(self) -> None:
+        """Record the lists beside the session as lost, for a format without any."""
+        lists = {
+            "its todo list": self.export.todos,
+            "the diffs of its files": self.export.diffs,
+        }
+        for why in filter(lists.get, lists):
+            self.lose(why)
+
+
+class Conversion(Losing):
+    """One session on its way to a foreign shape."""
+
+    def __init__(
+        self, export: Export, messages: list[Message], losses: list[Loss], names: Names
+    ) -> None:
+        super().__init__(export, losses, names.session)
+        self.messages = messages
+        self.names = names
+        #: The results of the calls that were written.
+        self._results: dict[str | None, Any] = {}
+
+    # -- losses ---------------------------------------------------------------
 
     def called(self, call_id: str | None, result: str | None) -> None:
         """Record the result that a call is written with; see `lose_results`."""

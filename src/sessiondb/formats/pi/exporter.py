@@ -79,6 +79,7 @@ def records(export: Export, losses: list[Loss], titled: bool) -> Iterator[Record
             yield from writer.records(message, above)
     if not theirs:
         writer.lose_lists()
+        writer.lose_labels()
     if not _has_title(session, theirs, titled):
         yield from writer.end(session.title)
 

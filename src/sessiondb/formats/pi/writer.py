@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from sessiondb.formats.content import error_text
-from sessiondb.formats.kit.conversion import SILENT, UNKNOWN, as_json, call_of
+from sessiondb.formats.kit.conversion import (
+    SILENT,
+    UNKNOWN,
+    Losing,
+    as_json,
+    call_of,
+)
 from sessiondb.formats.kit.naming import further
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.formats.pi.records import content_of
@@ -33,14 +39,13 @@ _PRICES = ("input", "output", "cacheRead", "cacheWrite")
 _TITLE = 1_000_000
 
 
-class Writer:
+class Writer(Losing):
     """The records of one session, whose *messages* are known; ``losses`` grow."""
 
     def __init__(
         self, export: Export, losses: list[Loss], messages: Iterable[Message]
     ) -> None:
-        self._export = export
-        self._losses = losses
+        super().__init__(export, losses)
         parts = (part for message in messages for part in message.parts)
         self._answered = {p.call_id for p in parts if p.type == "tool-result"}
         #: The record that a message is continued from, by its seq.
@@ -66,12 +71,12 @@ class Writer:
         The last record of a log is its leaf; without a title one is needed only for a
         session that continues from another one.
         """
-        leaf = self._last.get(self._export.session.leaf_seq or 0)
+        leaf = self._last.get(self.session.leaf_seq or 0)
         if title or leaf != self._newest:
             yield self._named(title, leaf)
 
     def _named(self, title: str, leaf: str | None) -> Record:
-        session = self._export.session
+        session = self.session
         return {
             "type": "session_info",
             # Its message is known if the log comes back, so that it is not a new one.
@@ -80,21 +85,6 @@ class Writer:
             "timestamp": text_of_time(session.time_updated),
             "name": title,
         }
-
-    def lose_lists(self) -> None:
-        """Note what lies beside a session, for which there is no place."""
-        export = self._export
-        lists = {
-            "its todo list": export.todos,
-            "the diffs of its files": export.diffs,
-        }
-        for why, found in lists.items():
-            if found:
-                self._lose(why)
-
-    def _lose(self, why: str, message: Message | None = None) -> None:
-        name = message.id if message else None
-        self._losses.append(Loss(self._export.session.id, why, name))
 
     # -- one message -----------------------------------------------------------
 
@@ -123,7 +113,7 @@ class Writer:
         if message.role == "event":
             make = _EVENTS.get(message.kind, _custom)
             if message.kind in SILENT or make is _custom:
-                self._lose(f"what {message.kind} means", message)
+                self.lose(f"what {message.kind} means", message)
             return make(message)
         return {"type": "message", "message": self._said(message)}
 
@@ -156,7 +146,7 @@ class Writer:
             elif part.type == "tool" and message.role == "assistant":
                 yield _call(part)
             else:
-                self._lose(f"part {part.type}", message)
+                self.lose(f"part {part.type}", message)
 
     def _result(self, message: Message) -> Record:
         result = next((p for p in message.parts if p.type == "tool-result"), None)
