@@ -19,8 +19,9 @@ from sessiondb.formats.kit.logs import (
     keep_longer,
     log_digest,
     logs_below,
+    read_in_order,
 )
-from sessiondb.model import Problem
+from sessiondb.model import Problem, SourceSession
 
 
 def is_log(path: Path) -> bool:
@@ -213,4 +214,40 @@ def test_logs_that_cannot_be_read_and_problems_among_them_cost_themselves(
         (tmp_path.name, "the folder cannot be read"),
         ("bad", "cannot read it"),
         ("other", "has no session"),
+    ]
+
+
+# -- in which order they are read ----------------------------------------------------
+
+
+class Linked(NamedTuple):
+    path: Path
+    session: str
+    parent: str | None = None
+    relation: str | None = "fork"
+
+
+def test_logs_are_read_after_their_parents_and_a_cycle_is_cut_once(
+    tmp_path: Path,
+) -> None:
+    logs = {
+        name: Linked(tmp_path / name, name, above)
+        for name, above in [("c", "b"), ("b", "a"), ("a", "c"), ("d", "gone")]
+    }
+
+    def read(log: Linked) -> list[SourceSession]:
+        named = {"parent_source_id": log.parent, "relation": log.relation}
+        return [SourceSession("x", log.session, str(log.path), "", **named)]
+
+    problem, *found = read_in_order(logs, read)
+
+    assert isinstance(problem, Problem)
+    assert problem.source == str(tmp_path / "a")
+    assert problem.why == "session 'a' is its own ancestor"
+    sessions = [item for item in found if isinstance(item, SourceSession)]
+    assert [(it.source_id, it.parent_source_id, it.relation) for it in sessions] == [
+        ("a", None, None),
+        ("b", "a", "fork"),
+        ("c", "b", "fork"),
+        ("d", "gone", "fork"),
     ]

@@ -35,8 +35,7 @@ from sessiondb.formats.kit.fields import as_text, filled, take, time, within
 from sessiondb.formats.kit.files import may_read
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
-from sessiondb.formats.kit.logs import log_digest
-from sessiondb.formats.kit.order import parents_first
+from sessiondb.formats.kit.logs import keep_longer, log_digest, read_in_order
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem, SourceMessage, SourceSession
 
@@ -72,12 +71,9 @@ def _read(paths: Iterator[Path | Problem]) -> Found:
     for name, original in recognise(logs.values()).items():
         logs[name] = logs[name]._replace(parent=original, relation="fork")
 
-    for name, cut in parents_first(logs, lambda name: logs[name].parent):
-        log = logs[name]
-        if cut:
-            yield Problem(str(log.path), f"session {name} is its own ancestor")
-            log = log._replace(parent=None, relation=None)
-        yield _beginning(log, logs.get(log.parent or ""), about)
+    yield from read_in_order(
+        logs, lambda log: [_beginning(log, logs.get(log.parent or ""), about)]
+    )
 
 
 def _look(path: Path, logs: dict[str, Log]) -> Iterator[Problem]:
@@ -98,21 +94,7 @@ def _look(path: Path, logs: dict[str, Log]) -> Iterator[Problem]:
         yield Problem(str(log.sidecar), f"the sidecar {error}")
 
     for found in (log, *chains_in(log)):
-        other = logs.get(found.session)
-        if other is None:
-            logs[found.session] = found
-            continue
-        longer, shorter = sorted((other, found), key=_size, reverse=True)
-        logs[found.session] = longer
-        why = f"session {found.session} is also in {longer.path}, which is longer"
-        yield Problem(str(shorter.path), why)
-
-
-def _size(log: Log) -> int:
-    try:
-        return log.path.stat().st_size
-    except OSError:
-        return 0
+        yield from keep_longer(found, logs)
 
 
 # -- sessions ------------------------------------------------------------------

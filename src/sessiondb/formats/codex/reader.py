@@ -48,7 +48,7 @@ from sessiondb.formats.kit.json import OddRecordError, decode, load_object, usab
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import log_digest, logs_below, unpacked_name
 from sessiondb.formats.kit.naming import MARK
-from sessiondb.formats.kit.order import parents_first
+from sessiondb.formats.kit.order import in_order
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem, SourceMessage, SourceSession
 
@@ -118,11 +118,12 @@ def read_home(folder: Path) -> Iterator[SourceSession | Problem]:
     names = names_in(home)
     yield from names.problems
 
-    for name, cut in parents_first(threads, lambda name: threads[name].parent):
-        if cut:
-            why = f"session {name} is its own ancestor"
-            yield Problem(str(threads[name].path), why)
-        yield from _session(name, rollouts, names, is_cut=cut)
+    yield from in_order(
+        threads,
+        lambda name: threads[name].parent,
+        lambda name, cut: _session(name, rollouts, names, is_cut=cut),
+        lambda name: threads[name].path,
+    )
 
 
 def _session(

@@ -39,6 +39,7 @@ class Log(NamedTuple):
     path: Path
     session: str
     parent: str | None
+    relation: str | None
     project_hash: str
 
 
@@ -99,7 +100,8 @@ def look_at(path: Path) -> Log | None:
     session, above = head["sessionId"], path.parent
     is_below = above.parent == ancestor(path, CHATS)
     parent = above.name if is_below and above.name != session else None
-    return Log(path, session, parent, head["projectHash"])
+    relation = "subagent" if parent else None
+    return Log(path, session, parent, relation, head["projectHash"])
 
 
 def _head(path: Path) -> dict[str, Any]:

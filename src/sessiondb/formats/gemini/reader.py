@@ -31,8 +31,12 @@ from sessiondb.formats.gemini.places import Records, records_of
 from sessiondb.formats.kit.fields import as_list, as_text, fitting, objects_in, take
 from sessiondb.formats.kit.json import check_id, usable_id
 from sessiondb.formats.kit.lines import opened
-from sessiondb.formats.kit.logs import add_logs, log_digest, objects_of
-from sessiondb.formats.kit.order import parents_first
+from sessiondb.formats.kit.logs import (
+    add_logs,
+    log_digest,
+    objects_of,
+    read_in_order,
+)
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem, SourceMessage, SourceSession
 
@@ -51,13 +55,9 @@ def read_chats(chats: Path) -> Iterator[SourceSession | Problem]:
     yield from unreadable_projects(chats)
     logs: dict[str, Log] = {}
     yield from add_logs(logs_of(chats), look_at, logs)
-
-    for name, cut in parents_first(logs, lambda name: logs[name].parent):
-        log = logs[name]
-        if cut:
-            yield Problem(str(log.path), f"session {name} is its own ancestor")
-            log = log._replace(parent=None)
-        yield beginning(log, logs.get(log.parent or ""))
+    yield from read_in_order(
+        logs, lambda log: [beginning(log, logs.get(log.parent or ""))]
+    )
 
 
 def beginning(log: Log, above: Log | None = None) -> SourceSession:
@@ -69,7 +69,7 @@ def beginning(log: Log, above: Log | None = None) -> SourceSession:
         log_digest(log.path),
         directory=directory_of(log),
         parent_source_id=log.parent,
-        relation="subagent" if log.parent else None,
+        relation=log.relation,
         complete=partial(complete, log, above),
     )
 

@@ -30,7 +30,7 @@ from sessiondb.formats.kit.fields import (
     take,
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
-from sessiondb.formats.kit.order import parents_first
+from sessiondb.formats.kit.order import in_order
 from sessiondb.formats.kit.sqlite import Error
 from sessiondb.formats.kit.texts import text_of_time, time_of_text
 from sessiondb.model import Problem, SourceMessage, SourceSession
@@ -105,17 +105,15 @@ def _sessions(database: Database) -> Iterator[SourceSession | Problem]:
         why = f"its other sessions cannot be read: {error}"
         yield Problem(str(database.path), why)
 
-    for name, cut in parents_first(parents, parents.__getitem__):
-        if cut:
-            why = f"session {abridged(name)} is its own ancestor"
-            yield Problem(str(database.path), why)
-
+    def session(name: str, cut: bool) -> Iterator[SourceSession | Problem]:
         try:
-            session = Row(database, name)
-            yield beginning(session.head, session, is_cut=cut)
+            row = Row(database, name)
+            yield beginning(row.head, row, is_cut=cut)
         except _UNREADABLE as error:
             why = f"session {abridged(name)} cannot be read: {error}"
             yield Problem(str(database.path), why)
+
+    yield from in_order(parents, parents.__getitem__, session, lambda _: database.path)
 
 
 class Row:

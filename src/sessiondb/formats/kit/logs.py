@@ -7,17 +7,18 @@ rest is read only if it changed, by `SourceSession.complete`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit.files import entries, stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object
 from sessiondb.formats.kit.lines import glance
+from sessiondb.formats.kit.order import in_order
 from sessiondb.formats.kit.packed import is_packed
-from sessiondb.model import Problem
+from sessiondb.model import Problem, SourceSession
 
 #: How deep below a folder logs are searched.
 MAX_DEPTH = 12
@@ -37,7 +38,22 @@ class SessionLog(Protocol):
         """The id of its session."""
 
 
+class LinkedLog(SessionLog, Protocol):
+    """The log of a session that may have a parent: a named tuple with these fields."""
+
+    @property
+    def parent(self) -> str | None:
+        """The id of the session that it belongs to or was forked from."""
+
+    @property
+    def relation(self) -> str | None:
+        """How it is related to that session."""
+
+    def _replace(self, *args: Any, **kwargs: Any) -> Self: ...
+
+
 L = TypeVar("L", bound=SessionLog)
+K = TypeVar("K", bound=LinkedLog)
 
 
 def logs_below(
@@ -120,6 +136,20 @@ def keep_longer(log: L, logs: dict[str, L]) -> Iterator[Problem]:
     logs[log.session] = longer
     why = f"session {log.session} is also in {longer.path}, which is longer"
     yield Problem(str(shorter.path), why)
+
+
+def read_in_order(
+    logs: Mapping[str, K], read: Callable[[K], Iterable[SourceSession | Problem]]
+) -> Iterator[SourceSession | Problem]:
+    """Yield the sessions of *logs*, parents first; see `kit.order.in_order`."""
+
+    def session(name: str, cut: bool) -> Iterable[SourceSession | Problem]:
+        log = logs[name]
+        return read(log._replace(parent=None, relation=None) if cut else log)
+
+    return in_order(
+        logs, lambda name: logs[name].parent, session, lambda name: logs[name].path
+    )
 
 
 def _size(log: SessionLog) -> int:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from sessiondb.errors import abridged
+from sessiondb.model import Problem, SourceSession
+
 
 class Placed(NamedTuple):
     """A session in its place; ``cut`` says that its parent is its own descendant."""
@@ -18,8 +21,8 @@ def parents_first(
 ) -> Iterator[Placed]:
     """Yield each of *names* once, after its parent if that is one of them.
 
-    Siblings keep their order. A cycle begins with the session that is ``cut``: the
-    reader reports it, and yields it without its parent. Chains may be of any length.
+    Siblings keep their order. A cycle begins with the session that is ``cut``.
+    Chains may be of any length.
     """
     order = dict.fromkeys(names)
     done: set[str] = set()
@@ -42,3 +45,21 @@ def parents_first(
             if link not in done:
                 done.add(link)
                 yield Placed(link, link == cut)
+
+
+def in_order(
+    names: Iterable[str],
+    parent_of: Callable[[str], str | None],
+    read: Callable[[str, bool], Iterable[SourceSession | Problem]],
+    where: Callable[[str], object],
+) -> Iterator[SourceSession | Problem]:
+    """Yield the sessions *names*, each once, after its parent if that is one of them.
+
+    ``read(name, cut)`` yields a session, without its parent if it is *cut*: it is its
+    own ancestor, and the problem of that names the file ``where(name)``.
+    """
+    for name, cut in parents_first(names, parent_of):
+        if cut:
+            why = f"session {abridged(name)} is its own ancestor"
+            yield Problem(str(where(name)), why)
+        yield from read(name, cut)

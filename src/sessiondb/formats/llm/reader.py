@@ -21,7 +21,7 @@ from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import fitting, take, without, without_none
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, usable_id
-from sessiondb.formats.kit.order import parents_first
+from sessiondb.formats.kit.order import in_order
 from sessiondb.formats.kit.sqlite import Error
 from sessiondb.formats.kit.texts import time_in_utc
 from sessiondb.formats.llm import fields
@@ -96,14 +96,14 @@ def _heads(logs: Logs) -> dict[Any, Head]:
 
 def _sessions(logs: Logs, heads: dict[str, Head]) -> Iterator[SourceSession | Problem]:
     size, time = stamp(logs.path) or (None, None)
-    for name, cut in parents_first(heads, lambda name: heads[name].parent):
-        head = heads[name]
-        if cut:
-            why = f"session {abridged(name)} is its own ancestor"
-            yield Problem(str(logs.path), why)
 
-        session = _session(logs, head, is_cut=cut)
-        yield replace(session, size=size, mtime_ns=time)
+    def session(name: str, cut: bool) -> list[SourceSession]:
+        found = _session(logs, heads[name], is_cut=cut)
+        return [replace(found, size=size, mtime_ns=time)]
+
+    return in_order(
+        heads, lambda name: heads[name].parent, session, lambda _: logs.path
+    )
 
 
 def _session(logs: Logs, head: Head, *, is_cut: bool) -> SourceSession:

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import check_storable, clean_text, filled, fitting
 from sessiondb.formats.kit.json import OddRecordError, Raw, load_object, usable_id
-from sessiondb.formats.kit.order import parents_first
+from sessiondb.formats.kit.order import in_order
 from sessiondb.formats.kit.sqlite import Error
 from sessiondb.formats.opencode.answers import children
 from sessiondb.formats.opencode.forks import Fork
@@ -99,15 +99,15 @@ class _Reading:
             yield Problem(self._path, why)
 
         by_age = sorted(self._heads.values(), key=attrgetter("time_created", "id"))
+        names = map(attrgetter("id"), by_age)
 
-        for name, cut in parents_first(map(attrgetter("id"), by_age), self._above):
+        def session(name: str, cut: bool) -> Iterable[SourceSession | Problem]:
             head = self._heads[name]
-            if cut:
-                why = f"session {abridged(name)} is its own ancestor"
-                yield Problem(self._path, why)
-                head = head._replace(parent=None)
-            if name not in without:
-                yield from self._session(head)
+            if name in without:
+                return ()
+            return self._session(head._replace(parent=None) if cut else head)
+
+        yield from in_order(names, self._above, session, lambda _: self._path)
 
     def _read_heads(self) -> Iterator[Problem]:
         """Read what is needed to order the sessions, and yield what cannot be read."""

@@ -22,7 +22,7 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, usable_id
-from sessiondb.formats.kit.order import parents_first
+from sessiondb.formats.kit.order import in_order
 from sessiondb.formats.kit.spelled import Table, spelled, take
 from sessiondb.formats.kit.sqlite import Error, ForeignDatabase
 from sessiondb.formats.openoxide import tables
@@ -77,12 +77,14 @@ class _File:
                 yield self.problem(f"session {abridged(name)} has no usable id")
 
         stamps = tables.stamps(self.file.connection)
-        for name, cut in parents_first(self._rows, self.parent):
+
+        def session(name: str, cut: bool) -> list[SourceSession]:
             row = self._rows[name]
             if cut:
-                yield self.problem(f"session {abridged(name)} is its own ancestor")
                 row["parent_id"] = None
-            yield self._session(name, dict(row), stamps.get(row["id"], ()))
+            return [self._session(name, dict(row), stamps.get(row["id"], ()))]
+
+        yield from in_order(self._rows, self.parent, session, lambda _: self.file.path)
 
     def problem(self, why: str) -> Problem:
         """Return a problem of this file."""

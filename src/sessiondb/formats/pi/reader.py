@@ -16,9 +16,8 @@ from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import as_text, take, within
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
-from sessiondb.formats.kit.logs import add_logs, log_digest
+from sessiondb.formats.kit.logs import add_logs, log_digest, read_in_order
 from sessiondb.formats.kit.naming import whole
-from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.formats.pi import fields
 from sessiondb.formats.pi.drafts import message_draft
@@ -42,13 +41,7 @@ def read_home(home: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a program, parents first."""
     logs: dict[str, Log] = {}
     yield from add_logs(logs_of(home), look_at, logs)
-
-    for name, cut in parents_first(logs, lambda name: logs[name].parent):
-        log = logs[name]
-        if cut:
-            yield Problem(str(log.path), f"session {name} is its own ancestor")
-            log = log._replace(parent=None, relation=None)
-        yield beginning(log)
+    yield from read_in_order(logs, lambda log: [beginning(log)])
 
 
 def beginning(log: Log) -> SourceSession:

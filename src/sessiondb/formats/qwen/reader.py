@@ -17,8 +17,12 @@ from sessiondb.formats.kit.fields import as_text, clean_text, fitting, take, wit
 from sessiondb.formats.kit.files import is_file, stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object, load_text, piece
 from sessiondb.formats.kit.lines import Line, Lines, opened
-from sessiondb.formats.kit.logs import add_logs, log_digest, logs_below
-from sessiondb.formats.kit.order import parents_first
+from sessiondb.formats.kit.logs import (
+    add_logs,
+    log_digest,
+    logs_below,
+    read_in_order,
+)
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.formats.qwen import fields
 from sessiondb.formats.qwen.drafts import as_usage, message_draft
@@ -51,13 +55,7 @@ def read_folder(folder: Path) -> Iterator[SourceSession | Problem]:
     logs: dict[str, Log] = {}
     found = logs_below(folder, is_log)
     yield from add_logs(found, look_at, logs, without_session=_NO_SESSION)
-
-    for name, cut in parents_first(logs, lambda name: logs[name].parent):
-        log = logs[name]
-        if cut:
-            yield Problem(str(log.path), f"session {name} is its own ancestor")
-            log = log._replace(parent=None, relation=None)
-        yield from _session(log)
+    yield from read_in_order(logs, _session)
 
 
 def _session(log: Log) -> Iterator[SourceSession | Problem]:
