@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.tree import calls_answered
 from sessiondb.formats.content import embedded
+from sessiondb.formats.kit.blocks import is_block, synthetic, text_part
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
@@ -91,7 +92,7 @@ def _user(record: Record, _: Sequence[Further]) -> Columns:
         return {"role": "event", "kind": "compaction", "parts": parts}
 
     if record.get("isMeta") is True:
-        parts = tuple(map(_synthetic, parts))
+        parts = tuple(map(_unless_typed, parts))
     if not answered:
         return {"role": "user", "parts": parts}
 
@@ -203,7 +204,7 @@ def _attachment(record: Record, _: Sequence[Further]) -> Columns:
     if held.get("type") == "queued_command" and text(held.get("prompt")):
         typed = held.get("commandMode", "prompt") == "prompt"
         part = PartDraft("text", held.pop("prompt"))
-        return {"role": "user", "parts": (part if typed else _synthetic(part),)}
+        return {"role": "user", "parts": (part if typed else synthetic(part),)}
 
     shown = as_list(record.get("rendered"))
     texts = [within(item, "content") for item in shown]
@@ -211,7 +212,7 @@ def _attachment(record: Record, _: Sequence[Further]) -> Columns:
         return {"role": "event", "kind": "attachment"}
     for item in shown:
         del item["content"]
-    parts = tuple(PartDraft("text", t, data={"synthetic": True}) for t in texts)
+    parts = tuple(synthetic(PartDraft("text", t)) for t in texts)
     return {"role": "event", "kind": "custom_message", "parts": parts}
 
 
@@ -231,15 +232,11 @@ def _content(said: Record) -> tuple[PartDraft, ...]:
         return (_marked(PartDraft("text", content, data={"plain": True})),)
 
     blocks = as_list(content)
-    if not blocks or not all(map(_is_block, blocks)):
+    if not blocks or not all(map(is_block, blocks)):
         return ()
 
     del said["content"]
     return tuple(chain.from_iterable(map(_parts, blocks)))
-
-
-def _is_block(value: Any) -> bool:
-    return is_object(value) and usable_id(value.get("type"))
 
 
 def _parts(block: Record) -> Parts:
@@ -257,21 +254,21 @@ def _verbatim(block: Record) -> Parts:
 
 
 def _text(block: Record) -> Parts:
-    kind, table = fields.TEXTS[block.pop("type")]
-    part = PartDraft(kind, **take(block, table), data=block)
-    return [_marked(part) if kind == "text" else part]
+    return [_marked(text_part(block))]
+
+
+def _thinking(block: Record) -> Parts:
+    return [text_part(block)]
 
 
 def _marked(part: PartDraft) -> PartDraft:
     """Return a text part, marked if the program added it to a prompt."""
     is_added = (part.text or "").lstrip().startswith(fields.INJECTED)
-    return _synthetic(part) if is_added else part
+    return synthetic(part) if is_added else part
 
 
-def _synthetic(part: PartDraft) -> PartDraft:
-    if part.type != "text":
-        return part
-    return replace(part, data={**part.data, "synthetic": True})
+def _unless_typed(part: PartDraft) -> PartDraft:
+    return synthetic(part) if part.type == "text" else part
 
 
 def _redacted(block: Record) -> Parts:
@@ -338,7 +335,7 @@ def _image(item: Record) -> PartDraft:
 #: The parts of blocks by their type, and the keys that no such block may have.
 _BLOCKS: Mapping[str, tuple[Callable[[Record], Parts], frozenset[str]]] = {
     "text": (_text, OWN),
-    "thinking": (_text, OWN),
+    "thinking": (_thinking, OWN),
     "redacted_thinking": (_redacted, OWN),
     "image": (_file, OWN),
     "document": (_file, OWN),

@@ -19,7 +19,6 @@ from sessiondb.formats.kit.fields import (
     clean_text,
     count,
     fitting,
-    text,
     within,
 )
 from sessiondb.model import Tokens
@@ -73,14 +72,12 @@ ANSWER: Fields = {
         "model": ("model_id", is_model),
     }
 }
-CALL_NAMES: Fields = {"id": ("call_id", clean_text), "name": ("tool", clean_name)}
-CALL: Fields = {**CALL_NAMES, "input": ("input", lambda _: True)}
-RESULT: Fields = {"tool_use_id": ("call_id", clean_text)}
-#: Blocks whose text is under one key: type here and there, and the key.
-TEXTS: Mapping[str, tuple[str, Fields]] = {
-    "text": ("text", {"text": ("text", text)}),
-    "thinking": ("reasoning", {"thinking": ("text", text)}),
+CALL: Fields = {
+    "id": ("call_id", clean_text),
+    "name": ("tool", clean_name),
+    "input": ("input", lambda _: True),
 }
+RESULT: Fields = {"tool_use_id": ("call_id", clean_text)}
 #: Blocks that are calls; the results of the last two are blocks of the same answer.
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 

@@ -23,7 +23,7 @@ from sessiondb.formats.kit.fields import as_text, time, within
 from sessiondb.formats.kit.files import entries, is_file, read_file
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import opened
-from sessiondb.formats.kit.logs import first_records, logs_below
+from sessiondb.formats.kit.logs import first_records, is_readable, logs_below
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem
 
@@ -93,7 +93,7 @@ def is_home(folder: Path) -> bool:
     with suppress(OddRecordError):
         projects = [e for e in entries(folder / "projects") if is_real_folder(e)]
         logs = (log for e in projects for log in _direct(folder / "projects" / e.name))
-        return any(map(_is_theirs, logs))
+        return any(map(is_transcript, logs))
     return False
 
 
@@ -101,7 +101,7 @@ def is_project(folder: Path) -> bool:
     """Return whether a folder has transcripts of Claude Code, and no other logs."""
     with suppress(OddRecordError):
         logs = _direct(folder)
-        return all(map(is_named, logs)) and any(map(_is_theirs, logs))
+        return all(map(is_named, logs)) and any(map(is_transcript, logs))
     return False
 
 
@@ -129,11 +129,9 @@ def is_named(path: Path) -> bool:
     return path.suffix == ".jsonl" and known is not None
 
 
-def _is_theirs(path: Path) -> bool:
-    try:
-        return is_file(path) and look_at(path) is not None
-    except SourceError:
-        return False
+def is_transcript(path: Path) -> bool:
+    """Return whether a file is a transcript of Claude Code."""
+    return is_log(path) and is_file(path) and is_readable(look_at, path)
 
 
 def logs_of_home(home: Path) -> Iterator[Path | Problem]:

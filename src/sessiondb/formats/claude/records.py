@@ -13,6 +13,7 @@ from typing import Any
 from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.drafts import OWN
 from sessiondb.formats.claude.tree import MADE
+from sessiondb.formats.kit.blocks import block_of, text_block
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
@@ -139,28 +140,13 @@ def _block(part: Part, images: list[Part]) -> Record:
 
 
 def _text(part: Part) -> Record:
-    return _with_text(part, "text", "text")
-
-
-def _thinking(part: Part) -> Record:
     if "redacted" in part.data:
         return dict(part.data["redacted"])
-    return _with_text(part, "thinking", "thinking")
-
-
-def _with_text(part: Part, kind: str, key: str) -> Record:
-    record: Record = {"type": kind}
-    if part.text is not None:
-        record[key] = part.text
-    return overlay(record, without(OWN, part.data))
+    return text_block(part, OWN)
 
 
 def _call(part: Part) -> Record:
-    record: Record = {"type": "tool_use"}
-    put(record, fields.CALL_NAMES, part)
-    if part.input_json is not None:
-        record["input"] = part.input
-    return overlay(record, part.data)
+    return block_of(part, "tool_use", fields.CALL)
 
 
 def _result(part: Part, images: list[Part]) -> Record:
@@ -203,7 +189,7 @@ def encoded(part: Part) -> str:
 
 _BLOCKS: Mapping[str, Callable[[Part], Record]] = {
     "text": _text,
-    "reasoning": _thinking,
+    "reasoning": _text,
     "tool": _call,
     "file": _file,
     "custom": lambda part: dict(part.data["block"]),

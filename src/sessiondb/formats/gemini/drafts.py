@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sessiondb.formats.gemini import fields
+from sessiondb.formats.kit.blocks import synthetic
 from sessiondb.formats.kit.fields import (
     as_text,
     check_storable,
@@ -22,7 +23,6 @@ from sessiondb.formats.kit.genai import (
     parts_of,
     responses_of,
     result_of,
-    synthetic,
     take_tokens,
     texts_of,
 )

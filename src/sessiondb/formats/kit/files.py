@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
 from pathlib import Path
 
 from sessiondb.formats.kit.json import OddRecordError
@@ -34,6 +35,24 @@ def is_folder(path: Path) -> bool:
 def is_file(path: Path) -> bool:
     """Return whether a regular file is at *path*; False where that cannot be known."""
     return os.path.isfile(path)  # noqa: PTH113  pathlib raises on some errors
+
+
+def locations(
+    configured: Iterable[str], below_home: Iterable[str]
+) -> Callable[[Mapping[str, str]], list[Path]]:
+    """Return a function for `Format.default_locations`.
+
+    *configured* are the variables of the environment that name a folder, *below_home*
+    the folders in the home of the user.
+    """
+
+    def found(env: Mapping[str, str]) -> list[Path]:
+        named = filter(None, map(env.get, configured))
+        home = filter(None, [env.get("HOME")])
+        places = [Path(name).expanduser() for name in named]
+        return places + [Path(*pair) for pair in product(home, below_home)]
+
+    return found
 
 
 def ancestor(path: Path, name: str) -> Path | None:

@@ -157,11 +157,6 @@ _KINDS: Mapping[str, Callable[[Record, Record], Iterator[PartDraft]]] = {
 # -- what belongs to messages --------------------------------------------------
 
 
-def synthetic(part: PartDraft) -> PartDraft:
-    """Return a text that the program added to a prompt, marked as such."""
-    return replace(part, data={**part.data, "synthetic": True})
-
-
 def take_tokens(
     usage: Any, counts: Fields, *, total: str | None = None
 ) -> Tokens | None:

@@ -8,6 +8,7 @@ rest is read only if it changed, by `SourceSession.complete`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
@@ -156,6 +157,13 @@ def _size(log: SessionLog) -> int:
     # A log may be removed at any time; the other one is then all there is.
     at = stamp(log.path)
     return -1 if at is None else at[0]
+
+
+def is_readable(look_at: Callable[[Path], SessionLog | None], path: Path) -> bool:
+    """Return whether *look_at* finds the log of a session at *path*."""
+    with suppress(SourceError):
+        return look_at(path) is not None
+    return False
 
 
 def log_digest(*paths: Path) -> str:

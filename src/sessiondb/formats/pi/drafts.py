@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from sessiondb.formats.content import embedded
+from sessiondb.formats.kit.blocks import TEXTS, is_block, text_part
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
@@ -279,38 +279,28 @@ def _content(record: Record) -> tuple[PartDraft, ...]:
     if text(content):
         del record["content"]
         return (PartDraft("text", content, data={"plain": True}),)
-    if not isinstance(content, list) or not all(map(_is_block, content)):
+    if not isinstance(content, list) or not all(map(is_block, content)):
         return ()
 
     del record["content"]
     return tuple(map(_part, content))
 
 
-def _is_block(value: Any) -> bool:
-    return is_object(value) and usable_id(value.get("type"))
-
-
 def _part(block: Record) -> PartDraft:
-    kind = block.pop("type")
-    return _BLOCKS.get(kind, partial(_other, kind))(block)
-
-
-def _text_block(kind: str, block: Record) -> PartDraft:
-    here, table = fields.TEXTS[kind]
-    return PartDraft(here, **take(block, table), data=block)
+    return _BLOCKS.get(block["type"], _other)(block)
 
 
 def _call(block: Record) -> PartDraft:
     # A call here has a tool: one without a name is kept apart.
     if not clean_name(block.get("name")):
-        return PartDraft("custom", data={"type": "toolCall", **block})
+        return PartDraft("custom", data=block)
 
-    given = {"input": block.pop("arguments")} if "arguments" in block else {}
-    found = take(block, fields.CALL)
-    return PartDraft("tool", **found, **given, status="pending", data=block)
+    del block["type"]
+    return PartDraft("tool", **take(block, fields.CALL), status="pending", data=block)
 
 
 def _image(block: Record) -> PartDraft:
+    del block["type"]
     data = as_text(block.get("data"))
     mime = block.pop("mimeType", None)
     if data is None or data.startswith(BLOB):
@@ -321,17 +311,18 @@ def _image(block: Record) -> PartDraft:
 
 
 def _redacted(block: Record) -> PartDraft:
+    del block["type"]
     return PartDraft("reasoning", data={"redacted": block})
 
 
-def _other(kind: str, block: Record) -> PartDraft:
-    if kind in _HERE:
-        return PartDraft("custom", data={"type": kind, **block})
-    return PartDraft(kind, data=block)
+def _other(block: Record) -> PartDraft:
+    if block["type"] in _HERE:
+        return PartDraft("custom", data=block)
+    return PartDraft(block.pop("type"), data=block)
 
 
 _BLOCKS: Mapping[str, Callable[[Record], PartDraft]] = {
-    **{kind: partial(_text_block, kind) for kind in fields.TEXTS},
+    **dict.fromkeys(TEXTS, text_part),
     "toolCall": _call,
     "image": _image,
     "redactedThinking": _redacted,

@@ -55,11 +55,10 @@ USAGE: Fields = {
     "usage": {"cost": {"total": ("cost", cost)}},
 }
 
-CALL: Fields = {"id": ("call_id", clean_text), "name": ("tool", clean_name)}
-#: Blocks whose text is under one key: type here and there, and the key.
-TEXTS: Mapping[str, tuple[str, Fields]] = {
-    "text": ("text", {"text": ("text", text)}),
-    "thinking": ("reasoning", {"thinking": ("text", text)}),
+CALL: Fields = {
+    "id": ("call_id", clean_text),
+    "name": ("tool", clean_name),
+    "arguments": ("input", lambda _: True),
 }
 RESULT: Fields = {"toolCallId": ("call_id", clean_text)}
 #: A command that the user ran: tool, and where its arguments are.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from sessiondb.formats.content import embedded_text
+from sessiondb.formats.kit.blocks import block_of, text_block
 from sessiondb.formats.kit.fields import as_object, is_object, overlay, put, without
 from sessiondb.formats.pi import fields
 from sessiondb.formats.pi.tree import MADE
@@ -192,29 +193,13 @@ def _block(part: Part) -> Record:
 
 
 def _text(part: Part) -> Record:
-    return _with_text(part, "text", "text")
-
-
-def _thinking(part: Part) -> Record:
     if "redacted" in part.data:
         return {"type": "redactedThinking", **part.data["redacted"]}
-    return _with_text(part, "thinking", "thinking")
-
-
-def _with_text(part: Part, kind: str, key: str) -> Record:
-    record: Record = {"type": kind}
-    if part.text is not None:
-        record[key] = part.text
-    return overlay(record, without(_OWN, part.data))
+    return text_block(part, _OWN)
 
 
 def _call(part: Part) -> Record:
-    record: Record = {"type": "toolCall"}
-    put(record, fields.CALL, part)
-
-    if part.input_json is not None:
-        record["arguments"] = part.input
-    return overlay(record, part.data)
+    return block_of(part, "toolCall", fields.CALL)
 
 
 def _image(part: Part) -> Record:
@@ -230,7 +215,7 @@ def _image(part: Part) -> Record:
 _BLOCKS: Mapping[str, Callable[[Part], Record]] = {
     "text": _text,
     "tool-result": _text,
-    "reasoning": _thinking,
+    "reasoning": _text,
     "tool": _call,
     "file": _image,
     "custom": lambda part: dict(part.data),

@@ -7,11 +7,11 @@ record is linked to, `drafts` makes messages of records by the tables of `fields
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 
-from sessiondb.errors import SourceError
+from sessiondb.formats.kit.files import locations
+from sessiondb.formats.kit.logs import is_readable
 from sessiondb.formats.protocol import ForeignStore, Format
 from sessiondb.formats.qwen.logs import is_folder_of_logs, is_log, look_at
 from sessiondb.formats.qwen.reader import read_folder, read_log
@@ -22,22 +22,13 @@ __all__ = ["FORMAT"]
 def _at(path: Path) -> Iterator[ForeignStore]:
     if is_folder_of_logs(path):
         yield ForeignStore("qwen", path, read_folder)
-    elif is_log(path) and _is_readable(path):
+    elif is_log(path) and is_readable(look_at, path):
         yield ForeignStore("qwen", path, read_log)
 
 
-def _is_readable(path: Path) -> bool:
-    with suppress(SourceError):
-        return look_at(path) is not None
-    return False
-
-
-def _default_locations(env: Mapping[str, str]) -> list[Path]:
-    """Return where the program keeps its sessions, configured places first."""
+FORMAT = Format(
+    frozenset({".jsonl"}),
+    _at,
     # A session that was written before a place was configured is still at home.
-    configured = filter(None, map(env.get, ("QWEN_RUNTIME_DIR", "QWEN_HOME")))
-    home = [Path(env["HOME"], ".qwen")] if env.get("HOME") else []
-    return [*(Path(place).expanduser() for place in configured), *home]
-
-
-FORMAT = Format(frozenset({".jsonl"}), _at, _default_locations)
+    locations(("QWEN_RUNTIME_DIR", "QWEN_HOME"), (".qwen",)),
+)

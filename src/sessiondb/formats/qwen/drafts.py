@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from sessiondb.formats.kit.blocks import synthetic
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
@@ -20,7 +21,7 @@ from sessiondb.formats.kit.fields import (
     take,
     within,
 )
-from sessiondb.formats.kit.genai import parts_of, synthetic, take_tokens, texts_of
+from sessiondb.formats.kit.genai import parts_of, take_tokens, texts_of
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.formats.qwen import fields
