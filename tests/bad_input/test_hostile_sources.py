@@ -30,6 +30,7 @@ from sessiondb.model import (
     SourceSession,
     StoredMessage,
     StoredSession,
+    TerminalUse,
     Todo,
     Tokens,
 )
@@ -96,7 +97,7 @@ SESSION = {
     "summary_diffs": "JSON", "todos": "none", "diffs": "none", "time_created": "time",
     "time_updated": "time", "time_compacting": "time", "time_archived": "time",
     "size": "integer", "mtime_ns": "integer", "data": "data", "stored": "none", "project": "none",
-    "complete": "none",
+    "complete": "none", "terminals": "nothing",
 }  # fmt: skip
 STORED = {
     "id": "nothing", "native": "flag", "slug": "id", "root_id": "id", "parent_id": "id",
@@ -139,11 +140,13 @@ PROJECT = {
     "time_initialized": "none", "record": "object",
 }  # fmt: skip
 TAKES["required time"] = {"small"}
+USE = {"terminal": "nothing", "directory": "exact text", "time": "required time"}
 TAKES["messages"] = set()
 TABLES = {
     SourceSession: SESSION, StoredSession: STORED, Todo: TODO, FileDiff: DIFF,
     SourceMessage: SOURCE_MESSAGE, StoredMessage: STORED_MESSAGE, MessageDraft: MESSAGE,
     Tokens: TOKENS, PartDraft: PART, Prompt: PROMPT, SourceProject: PROJECT,
+    TerminalUse: USE,
 }  # fmt: skip
 
 #: Numbers that cost a message nothing but their column.
@@ -216,11 +219,13 @@ def _with(own: bool, group: type, name: str, odd: dict[str, Any]) -> SourceSessi
     """Return a session whose record of type *group* has an *odd* value."""
     of = StoredSession(name, False, last_seq=2)
     prompt = Prompt(f"p {name}", "typed", None, None, name, "elsewhere", T0)
+    use = TerminalUse("tty", "/elsewhere", T0)
     fields: dict[type, Callable[[], dict[str, Any]]] = {
         SourceSession: lambda: odd,
         StoredSession: lambda: {"stored": replace(of, **odd)},
         SourceProject: lambda: {"project": replace(SourceProject("A name"), **odd)},
         Todo: lambda: {"todos": (Todo("first"), replace(Todo("second"), **odd))},
+        TerminalUse: lambda: {"terminals": (replace(use, **odd),)},
         FileDiff: lambda: {"diffs": (replace(FileDiff("a.py"), **odd),)},
         Prompt: lambda: {"stored": replace(of, prompts=(replace(prompt, **odd),))},
     }

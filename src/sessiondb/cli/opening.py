@@ -7,7 +7,7 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -199,6 +199,47 @@ def terminal() -> str | None:
     return None
 
 
+#: The variables by which oh-my-pi names a terminal that is not its stdin.
+_THEIR_NAMES = {
+    "tmux": "TMUX_PANE",
+    "kitty": "KITTY_WINDOW_ID",
+    "wezterm": "WEZTERM_PANE",
+    "cmux": "CMUX_SURFACE_ID",
+    "apple": "TERM_SESSION_ID",
+    "wt": "WT_SESSION",
+}
+
+
+def terminal_names() -> dict[str, int] | None:
+    """Return all names of this terminal, and since when (Unix ms) each is its name.
+
+    The others are those of oh-my-pi, by its ``ttyid.ts``. Unlike ours they are used
+    again for other terminals, so that they count from the time this one was opened.
+    """
+    own = terminal()
+    if own is None:
+        return None
+
+    device = own.rpartition(":")[0]
+    opened = 0
+    with contextlib.suppress(OSError):
+        # Reading and writing change only the other times of the device.
+        opened = os.stat(device).st_ctime_ns // 1_000_000
+    return {own: 0} | dict.fromkeys(_their_names(device), opened)
+
+
+def _their_names(device: str) -> Iterator[str]:
+    yield device.removeprefix("/dev/").replace("/", "-")
+
+    pane = os.environ.get("ZELLIJ_PANE_ID")
+    if pane:
+        session = re.sub(r"[\\/]", "-", os.environ.get("ZELLIJ_SESSION_NAME", ""))
+        yield "-".join(filter(None, ("zellij", session, pane)))
+    for program, variable in _THEIR_NAMES.items():
+        if named := os.environ.get(variable):
+            yield f"{program}-{named}"
+
+
 def find(store: Store, ref: str | None) -> Session:
     """Return the session that *ref* names and remember it as the last one used here.
 
@@ -213,8 +254,8 @@ def find(store: Store, ref: str | None) -> Session:
 
 def find_all(store: Store, refs: Iterable[str]) -> list[Session]:
     """Return the sessions that *refs* name; raises `NotFoundError` for any of them."""
-    name = terminal()
-    return [store.session(ref, terminal=name) for ref in refs]
+    names = terminal_names()
+    return [store.session(ref, terminal=names) for ref in refs]
 
 
 def find_message(store: Store, session: Session, name: str) -> Message:

@@ -12,12 +12,14 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sessiondb.arguments import checks_arguments
 from sessiondb.database.core import Core
 from sessiondb.errors import NotFoundError
+from sessiondb.ids import valid_id
 from sessiondb.model import (
     Comparison,
     Context,
@@ -34,6 +36,7 @@ from sessiondb.model import (
     Tree,
     Unfinished,
     UsageRow,
+    bounds,
 )
 from sessiondb.model.handles import (
     LEAF,
@@ -78,8 +81,14 @@ class Queries:
         )
         return Filters(project_id=found or "", **named)
 
-    def session(self, ref: SessionRef, *, terminal: str | None = None) -> Read[Session]:
-        """Return one session; raises `NotFoundError` and `AmbiguousIdError`."""
+    def session(
+        self, ref: SessionRef, *, terminal: str | Mapping[str, int] | None = None
+    ) -> Read[Session]:
+        """Return one session; raises `NotFoundError` and `AmbiguousIdError`.
+
+        ``@`` is the one last used in *terminal*: its name, or the names that programs
+        have for it, each with the time (Unix ms) since when it names this terminal.
+        """
         if isinstance(ref, SessionHandle | Session):
             return (yield from session_by_id(self._base, ref.id))
         if not isinstance(ref, str) or not ref.startswith("@"):
@@ -87,7 +96,8 @@ class Queries:
 
         here = yield from self._filters(HERE)
         directory = self._core.locate(None).directory
-        return (yield from last_used(self._base, ref, here, directory, terminal))
+        names = _names_of(terminal)
+        return (yield from last_used(self._base, ref, here, directory, names))
 
     def sessions(
         self,
@@ -412,3 +422,13 @@ class Queries:
     def unfinished(self) -> Read[list[Unfinished]]:
         """Return sessions with open messages or calls that no living writer holds."""
         return (yield from lists.unfinished(self._base))
+
+
+def _names_of(terminal: str | Mapping[str, int] | None) -> dict[str, int] | None:
+    """Return the names of a terminal with their times; raises `InvalidInputError`."""
+    if terminal is None or isinstance(terminal, str):
+        return None if terminal is None else {terminal: 0}
+
+    since = partial(bounds.integer, what="the time of a name in terminal")
+    names = {valid_id(name, "a name in terminal"): at for name, at in terminal.items()}
+    return {name: since(at) or 0 for name, at in names.items()}

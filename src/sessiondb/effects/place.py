@@ -25,6 +25,12 @@ def _is_below(column: ColumnElement[Any]) -> ColumnElement[bool]:
     return or_(column == p("old"), func.substr(column, 1, func.length(below)) == below)
 
 
+#: When the session of a terminal and directory was used.
+LAST_USE = Statement(
+    lambda: select(terminal.c.time_updated).where(
+        terminal.c.id == p("name"), terminal.c.directory == p("directory")
+    )
+)
 _SESSIONS = Statement(
     lambda: select(session.c.id, session.c.directory, session.c.project_id).where(
         _is_below(session.c.directory)
@@ -139,6 +145,26 @@ class _Move:
     def of(self, directory: str) -> str:
         """Return where a directory at or below the old one is now."""
         return self.new + directory[len(self.old) :]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TakeUses:
+    """Record the sessions that other programs used last in terminals.
+
+    *uses* are rows of the table. One that is newer here stays, whoever wrote it.
+    """
+
+    verb = "import"
+    uses: tuple[tuple[Any, ...], ...]
+
+    def apply(self, tx: Transaction) -> None:
+        """Apply it; a no-op for a session that was removed since."""
+        sql = upsert_text(terminal, TERMINAL)
+        for row in self.uses:
+            name, directory, session_id, time = row
+            known = tx.value(LAST_USE, name=name, directory=directory)
+            if (known is None or known < time) and tx.exists(session_id):
+                tx.connection.execute(sql, row)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -89,6 +89,7 @@ _SESSION: Mapping[str, Check] = {
     "mtime_ns": bounds.integer,
     "digest": values.exact,
     "complete": values.optional(values.function),
+    "terminals": values.each(values.terminal_use, "a use in"),
 }
 #: The columns of its row that a source gives, but ``data`` and what depends on others.
 _COLUMNS: Mapping[str, Check] = {

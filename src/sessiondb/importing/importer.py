@@ -26,6 +26,7 @@ from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.importing import checks
 from sessiondb.importing.lookup import Known, look_up
 from sessiondb.importing.returned import take_back
+from sessiondb.importing.terminals import Uses
 from sessiondb.importing.units import Results, Units
 from sessiondb.model import Imported, Problem, Prompt, SourceSession
 
@@ -46,12 +47,22 @@ class Importer:
     dry_run: bool = False
     project_root: str | None = None
     _units: Units = field(init=False)
+    _uses: Uses = field(init=False)
 
     def __post_init__(self) -> None:
         self._units = Units(self.core)
+        self._uses = Uses(self.core, self._locate)
 
     def run(self, found: Iterable[SourceSession | Problem]) -> Results:
         """Import everything; yield problems at once, results after their commit."""
+        for done in self._sessions(found):
+            if isinstance(done, Imported):
+                self._uses.imported(done)
+            yield done
+        if not self.dry_run:
+            self._uses.commit()
+
+    def _sessions(self, found: Iterable[SourceSession | Problem]) -> Results:
         for item in found:
             if isinstance(item, Problem):
                 yield item
@@ -71,6 +82,7 @@ class Importer:
             yield checks.refused_session(item, error)
             return
         if self._takes(item, place):
+            self._uses.add(item)
             yield from self._session(checked, place)
 
     def _takes(self, item: SourceSession, place: Place) -> bool:

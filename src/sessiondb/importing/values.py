@@ -13,7 +13,7 @@ from typing import Any
 from sessiondb import arguments, codec, ids
 from sessiondb.effects import encode
 from sessiondb.errors import CodecError, InvalidInputError, abridged
-from sessiondb.model import bounds
+from sessiondb.model import TerminalUse, bounds
 from sessiondb.model.versions import Version
 
 #: Takes the value and the name of a field, and returns the value as it is stored.
@@ -169,6 +169,15 @@ def items(value: Any, what: str) -> tuple[Any, ...] | list[Any]:
     if isinstance(value, tuple | list):
         return value
     raise InvalidInputError(f"{what} must be a sequence, not {abridged(value)}")
+
+
+def terminal_use(value: Any, what: str) -> TerminalUse:
+    """A terminal and directory, and when they were used."""
+    instance(value, TerminalUse, what)
+    ids.valid_id(value.terminal, f"{what}: terminal")
+    exact(directory(value.directory, f"{what}: directory"), f"{what}: directory")
+    counter(time(value.time, f"{what}: time"), f"{what}: time")
+    return value  # type: ignore[no-any-return]
 
 
 def each(check: Check, name: str) -> Check:

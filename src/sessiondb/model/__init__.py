@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         SourceSession,
         StoredMessage,
         StoredSession,
+        TerminalUse,
     )
 else:  # a type checker would take any name for one of the module
 
@@ -83,6 +84,7 @@ _HOMES = {
             "SourceSession",
             "StoredMessage",
             "StoredSession",
+            "TerminalUse",
         ),
         "sessiondb.model.source",
     ),
@@ -117,6 +119,7 @@ __all__ = [
     "SourceSession",
     "StoredMessage",
     "StoredSession",
+    "TerminalUse",
     "Todo",
     "Tokens",
     "Tree",

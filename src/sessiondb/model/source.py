@@ -124,6 +124,19 @@ class SourceProject:
 
 
 @dataclass(frozen=True, slots=True)
+class TerminalUse:
+    """A terminal and directory in which a session was the one used last.
+
+    ``terminal`` is the name that the source gives the terminal, ``directory`` absolute,
+    ``time`` in Unix ms.
+    """
+
+    terminal: str
+    directory: str
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
 class SourceSession:
     """One session of a foreign store.
 
@@ -134,6 +147,7 @@ class SourceSession:
     project. ``leaf`` is the id of the message the session continues from; None is the
     last one. ``data`` keeps what has no column. ``parent_source_id`` with ``relation``
     names the parent; ``parent_message`` the id of the parent's message it starts from.
+    ``terminals`` is where it was used last; they may change without the digest.
     With ``stored`` the session comes from one of sessiondb's databases, and so do all
     of its messages.
 
@@ -183,6 +197,7 @@ class SourceSession:
     data: Mapping[str, Any] = field(default_factory=dict)
     stored: StoredSession | None = None
     project: SourceProject | None = None
+    terminals: tuple[TerminalUse, ...] = ()
     complete: Callable[[], SourceSession] | None = None
 
 

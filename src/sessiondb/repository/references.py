@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import literal_column, or_, select
+from sqlalchemy import literal_column, select
 
 from sessiondb.codec import is_unicode
-from sessiondb.engine.sql import Statement, p
+from sessiondb.engine.sql import Statement, as_list, p, texts
 from sessiondb.errors import (
     AmbiguousIdError,
     InvalidInputError,
@@ -26,7 +26,7 @@ from sessiondb.ids import MAX_ID_BYTES
 from sessiondb.ids import SESSION as PREFIX
 from sessiondb.model import Session
 from sessiondb.repository import Read, Rows
-from sessiondb.repository.decode import SELECT_SESSION, listed, session_of
+from sessiondb.repository.decode import SELECT_SESSION, Row, listed, session_of
 from sessiondb.repository.sessions import (
     MAX_LIMIT,
     VISIBLE,
@@ -81,15 +81,20 @@ _REMOVED = Statement(
         .limit(literal_column("1"))
     )
 )
-_LAST_HERE = Statement(
-    lambda: (
-        SELECT_SESSION.join(terminal, terminal.c.session_id == session.c.id)
-        .where(terminal.c.directory == p("directory"), VISIBLE)
-        .where(or_(terminal.c.id == p("terminal"), p("terminal").is_(None)))
+
+
+def _used_here(*where: Any) -> Any:
+    """Return the query for the sessions used last in a directory, newest first."""
+    return (
+        SELECT_SESSION.add_columns(terminal.c.id, terminal.c.time_updated)
+        .join(terminal, terminal.c.session_id == session.c.id)
+        .where(terminal.c.directory == p("directory"), VISIBLE, *where)
         .order_by(terminal.c.time_updated.desc())
-        .limit(1)
     )
-)
+
+
+_IN_ANY = Statement(lambda: _used_here().limit(1))
+_IN_TERMINAL = Statement(lambda: _used_here(terminal.c.id.in_(texts("names"))))
 
 
 def _not_found(why: str) -> NotFoundError:
@@ -172,24 +177,43 @@ def last_used(
     ref: str,
     here: Filters,
     directory: str | None,
-    terminal_id: str | None,
+    names: Mapping[str, int] | None,
 ) -> Read[Session]:
     """Return the session that *ref*, ``@`` or ``@~N``, names; raises `NotFoundError`.
 
-    ``@`` is the session last used in *directory*, in that terminal unless its id is
-    None. If there is none, and for ``@~N``, the newest sessions that pass the filters
-    *here* are counted.
+    ``@`` is the session last used in *directory*, in the terminal with these *names*
+    unless they are None. If there is none, and for ``@~N``, the newest sessions that
+    pass the filters *here* are counted.
     """
     back = _steps_back(ref)
     if back == 0 and directory is not None:
-        rows = yield _LAST_HERE, {"directory": directory, "terminal": terminal_id}
-        if rows:
-            return session_of(rows[0], base)
+        row = yield from _last_in(directory, names)
+        if row is not None:
+            return session_of(row, base)
 
     page = yield from list_sessions(base, here, limit=min(back + 1, MAX_LIMIT))
     if len(page.items) <= back:
         raise _not_found(f"there is no session {abridged(ref)} here")
     return page.items[back]
+
+
+def _last_in(directory: str, names: Mapping[str, int] | None) -> Read[Row | None]:
+    """Return the row of the session last used in a directory and terminal, or None.
+
+    *names* are those of the terminal, with the time (Unix ms) since when each is its
+    name: an older use was in another terminal. None is any terminal.
+    """
+    if names is None:
+        rows = yield _IN_ANY, {"directory": directory}
+    else:
+        known = {"directory": directory, "names": as_list(names)}
+        rows = yield _IN_TERMINAL, known
+
+    since = names or {}
+    for *row, name, time in rows:
+        if time >= since.get(name, 0):
+            return tuple(row)
+    return None
 
 
 def _steps_back(ref: str) -> int:

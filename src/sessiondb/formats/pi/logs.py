@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
@@ -18,7 +18,7 @@ from sessiondb.formats.kit.fields import as_text
 from sessiondb.formats.kit.files import is_folder, stamp
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.logs import first_records, logs_below
-from sessiondb.model import Problem
+from sessiondb.model import Problem, TerminalUse
 
 #: Lines of a log that are looked at for its header.
 HEAD_LINES = 4
@@ -32,6 +32,7 @@ class Log(NamedTuple):
     """A log: its session and that session's parent, None for none or an unknown one.
 
     ``header`` is empty if the log has lost it: its name is that of the session then.
+    ``uses`` are the terminals in which its program would continue it.
     """
 
     path: Path
@@ -40,6 +41,7 @@ class Log(NamedTuple):
     parent: str | None
     relation: str | None
     header: dict[str, Any]
+    uses: tuple[TerminalUse, ...] = ()
 
 
 def is_log(path: Path) -> bool:
@@ -138,8 +140,12 @@ def _parent(path: Path, header: dict[str, Any]) -> tuple[str | None, str | None]
         return (named, "fork") if usable_id(named) else (None, None)
 
     # An absolute path on the machine that wrote it: only its name is of use here.
-    name = PureWindowsPath(named) if "\\" in named else PurePosixPath(named)
-    return _session_at(path.with_name(name.name)), "fork"
+    return _session_at(path.with_name(path_there(named).name)), "fork"
+
+
+def path_there(named: str) -> PurePath:
+    """Return a path on the machine that wrote it, which may be another one."""
+    return PureWindowsPath(named) if "\\" in named else PurePosixPath(named)
 
 
 def _session_at(path: Path) -> str | None:

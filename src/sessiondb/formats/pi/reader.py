@@ -20,6 +20,7 @@ from sessiondb.formats.kit.logs import add_logs, log_digest, read_in_order
 from sessiondb.formats.kit.naming import whole
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.formats.pi import fields
+from sessiondb.formats.pi.breadcrumbs import Uses, key_of, uses_in, uses_near
 from sessiondb.formats.pi.drafts import message_draft
 from sessiondb.formats.pi.files import with_files
 from sessiondb.formats.pi.logs import Log, logs_of, look_at
@@ -34,14 +35,19 @@ def read_log(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the session of a log."""
     log = look_at(path)
     if log is not None:
-        yield beginning(log)
+        yield beginning(_with_uses(log, uses_near(path)))
 
 
 def read_home(home: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a program, parents first."""
     logs: dict[str, Log] = {}
+    uses = uses_in(home)
     yield from add_logs(logs_of(home), look_at, logs)
-    yield from read_in_order(logs, lambda log: [beginning(log)])
+    yield from read_in_order(logs, lambda log: [beginning(_with_uses(log, uses))])
+
+
+def _with_uses(log: Log, uses: Uses) -> Log:
+    return log._replace(uses=uses.get(key_of(log.path), ()))
 
 
 def beginning(log: Log) -> SourceSession:
@@ -56,6 +62,7 @@ def beginning(log: Log) -> SourceSession:
         parent_source_id=log.parent,
         relation=log.relation if log.parent else None,
         time_created=time_of_text(header.get("timestamp")),
+        terminals=log.uses,
         complete=partial(complete, log),
         **known,
     )

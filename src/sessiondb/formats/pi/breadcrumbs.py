@@ -1,0 +1,59 @@
+"""Breadcrumbs of oh-my-pi: the session last used in each terminal.
+
+A file in ``terminal-sessions`` has the name of a terminal. Its lines are the directory,
+the log of the session, and others that do not matter here: a session that has no log
+yet (``fresh``) is in no import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path, PurePath
+
+from sessiondb.formats.kit.fields import clean_text
+from sessiondb.formats.kit.files import entries, is_folder, read_small, stamp
+from sessiondb.formats.kit.json import OddRecordError, known_time, usable_id
+from sessiondb.formats.pi.logs import path_there
+from sessiondb.model import TerminalUse
+
+_FOLDER = "terminal-sessions"
+#: Bytes of a breadcrumb: two paths.
+_LONGEST = 16 << 10
+#: The uses of each log, by the names of its folder and file: a store may be a copy.
+Uses = dict[tuple[str, ...], tuple[TerminalUse, ...]]
+
+
+def uses_near(log: Path) -> Uses:
+    """Return the uses in the store that a log is in."""
+    # Its folder lies beside that of the sessions, in which logs are two levels deep.
+    homes = (folder for folder in log.parents[:4] if is_folder(folder / _FOLDER))
+    return next(map(uses_in, homes), {})
+
+
+def uses_in(home: Path) -> Uses:
+    """Return the uses in a store; what is no breadcrumb is passed over."""
+    found: Uses = {}
+    with suppress(OddRecordError):
+        for entry in entries(home / _FOLDER):
+            for log, use in _uses(home / _FOLDER / entry.name):
+                found[log] = (*found.get(log, ()), use)
+    return found
+
+
+def key_of(log: PurePath) -> tuple[str, ...]:
+    """Return the key of a log in `Uses`."""
+    return log.parts[-2:]
+
+
+def _uses(crumb: Path) -> Iterator[tuple[tuple[str, ...], TerminalUse]]:
+    content, at = read_small(crumb), stamp(crumb)
+    if content is None or at is None or len(content) > _LONGEST:
+        return
+
+    with suppress(UnicodeDecodeError):
+        directory, log, *_ = (*content.decode().strip().split("\n"), "", "")
+        known = usable_id(crumb.name) and clean_text(directory) and log
+        when = known_time(at[1] // 1_000_000)
+        if known and path_there(directory).is_absolute() and when is not None:
+            yield key_of(path_there(log)), TerminalUse(crumb.name, directory, when)
