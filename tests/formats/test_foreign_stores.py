@@ -194,6 +194,24 @@ def test_a_database_whose_pages_are_damaged_gives_what_is_left_and_a_problem(
         assert "cannot be read" in problem.why
 
 
+def test_a_database_with_a_part_of_its_last_page_is_found_and_not_half_read(
+    tmp_path: Path,
+) -> None:
+    """SQLite would read zeros: rows would be missing, and no stamp would say so."""
+    path = sqlite_store(tmp_path / "opencode.db", hello(1))
+    raw = path.read_bytes()
+    path.write_bytes(raw[:-1])
+
+    (found,) = find(tmp_path)
+    with pytest.raises(SourceError, match="its end is missing"):
+        list(found.read())
+    with ForeignDatabase(path, glance=True).reading() as db:
+        assert db.execute("SELECT count(*) FROM session").fetchone() == (1,)
+
+    path.write_bytes(raw)
+    assert set(titles(tmp_path)) == {"ses_0001"}
+
+
 def test_stores_are_found_by_what_they_are(tmp_path: Path) -> None:
     sqlite_store(tmp_path / "a" / "backup.db", hello(1))
     sqlite_store(

@@ -26,6 +26,7 @@ from opencode_store import (
 from opencode_writing import import_store, into_folder
 
 from sessiondb import ALL, Store
+from sessiondb.formats import find
 from sessiondb.formats.redact import redacted
 from sessiondb.model import Imported
 
@@ -274,6 +275,26 @@ def test_sessions_that_lie_flat_are_found(store: Store, tree: Path) -> None:
     assert len(store.messages(names["ses_0001"])) == 2
     (project,) = store.projects()
     assert (project.worktree, project.name) == (WORKTREE, "The Shop")
+
+
+@pytest.mark.parametrize(
+    "place", ["storage/session", "project/shop/storage/session/info"]
+)
+def test_sessions_without_any_messages_are_found_by_their_records(
+    store: Store, tmp_path: Path, place: str
+) -> None:
+    put(tmp_path / place / "ses_0001.json", talk()["info"])
+    assert import_store(store, tmp_path).keys() == {"ses_0001"}
+
+
+@pytest.mark.parametrize("record", [[], {"id": "ses_0001"}, {"id": "x", "time": {}}])
+def test_another_program_may_name_its_files_so_too(tmp_path: Path, record: Any) -> None:
+    put(tmp_path / "session" / "ses_0001.json", record)
+    put(tmp_path / "session" / "other.json", talk()["info"])
+    (tmp_path / "session" / "ses_0002.json").write_text("{torn")
+    assert list(find(tmp_path)) == []
+    (tmp_path / "message").mkdir()
+    assert [store.path for store in find(tmp_path)] == [tmp_path]
 
 
 def test_a_flat_session_that_names_no_project_has_that_of_its_directory(

@@ -1,40 +1,27 @@
 """Stores of other programs at a path, or anywhere below it.
 
 A folder is searched once, whatever the number of formats, and no store hides the
-others: one that cannot be looked at is yielded as a store that says why. Symbolic
-links are not followed, so a search ends, and each file is a store at most once.
+others: one that cannot be looked at is yielded as a store that says why. The rules of
+the search are those of `kit.walk`, and each file is a store at most once.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from operator import attrgetter
 from pathlib import Path
-from stat import S_ISDIR
+from stat import S_ISDIR, S_ISREG
 
 from sessiondb.errors import SourceError
 from sessiondb.formats import registry
-from sessiondb.formats.kit.files import (
-    NEVER,
-    entries,
-    identity,
-    is_file,
-    may_read,
-    may_search,
-)
-from sessiondb.formats.kit.json import OddRecordError
+from sessiondb.formats.kit.files import identity, is_file, may_read
+from sessiondb.formats.kit.walk import Folder, Walk
 from sessiondb.formats.protocol import ForeignStore, Format, unreadable
 
-#: How deep below a folder stores are searched.
-MAX_DEPTH = 24
 #: Limits on a search for the files of projects.
 MAX_ENTRIES, MAX_PROJECT_DEPTH = 20_000, 6
 _SIDE_FILES = ("-wal", "-journal")
-#: The entries of a bare git repository, in which snapshots of projects are kept.
-_BARE = {"HEAD", "objects", "refs"}
 
 
 def find(
@@ -64,25 +51,22 @@ def find(
 def _below(top: Path, known: list[Format]) -> Iterator[ForeignStore]:
     suffixes = _suffixes(known)
     seen: set[tuple[int, int]] = set()
-    pending = [(top, 0)]
-    while pending:
-        folder, depth = pending.pop()
-        try:
-            folders, files = _inside(folder, suffixes, seen)
-        except OddRecordError as error:
-            yield unreadable(folder, f"the folder {error}")
+    for folder in Walk(top):
+        if folder.odd:
+            yield unreadable(folder.path, f"the folder {folder.odd}")
             continue
 
         # A folder that is a store belongs to it, with everything below.
-        found = list(_at(folder, known))
+        found = list(_at(folder.path, known))
         yield from found
-        if found or depth > MAX_DEPTH:
+        if found:
+            folder.folders.clear()
             continue
 
-        for file in files:
-            named = [form for form in known if file.suffix in form.suffixes]
-            yield from _at(file, named)
-        pending += [(inner, depth + 1) for inner in reversed(folders)]
+        for file in _files(folder, suffixes):
+            if _is_new_file(file, seen):
+                named = [form for form in known if file.suffix in form.suffixes]
+                yield from _at(file, named)
 
 
 def stamps(
@@ -98,13 +82,8 @@ def stamps(
 
     top = Path(path)
     files = [top.with_name(top.name + side) for side in ("", *_SIDE_FILES)]
-    pending = [top] if os.path.isdir(top) else []
-    while pending:
-        with contextlib.suppress(OddRecordError):
-            # A file under two names is stamped twice: only changes matter.
-            folders, inside = _inside(pending.pop(), suffixes, set())
-            files += inside
-            pending += folders
+    for folder in Walk(top):
+        files += _files(folder, suffixes)
 
     found: dict[Path, tuple[int, ...]] = {}
     for file in files:
@@ -114,9 +93,9 @@ def stamps(
 
 
 def _stamp(file: Path) -> dict[Path, tuple[int, ...]]:
-    """Return the stamp of a file; empty for a folder. Raises OSError."""
+    """Return the stamp of a file; empty for anything else. Raises OSError."""
     stat = file.stat()
-    if S_ISDIR(stat.st_mode):
+    if not S_ISREG(stat.st_mode):
         return {}
     # The time of change, too: permissions may have been repaired.
     return {file: (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)}
@@ -134,35 +113,20 @@ def in_projects(
 ) -> tuple[list[Path], bool]:
     """Return the files below *top* that programs keep in projects, and if that is all.
 
-    Folders near *top* come first, and hidden ones are not searched. The search ends
-    after `MAX_ENTRIES` entries or `MAX_PROJECT_DEPTH` folders.
+    Folders near *top* come first; hidden ones are not searched, and those that cannot
+    be read are passed over. The search ends after `MAX_ENTRIES` entries or
+    `MAX_PROJECT_DEPTH` folders.
     """
     names = frozenset[str]().union(*(of.in_projects for of in _formats(formats)))
+    if not names:
+        return [], True
+
     found: list[Path] = []
-    pending = deque([(top, 0)] if names else [])
-    left = MAX_ENTRIES
-    while pending and left > 0:
-        folder, depth = pending.popleft()
-        inside = _entries(folder)[:left]
-        left -= len(inside)
-
-        found += (folder / of.name for of in inside if of.name in names)
-        if depth < MAX_PROJECT_DEPTH:
-            pending += ((folder / of.name, depth + 1) for of in inside if _is_open(of))
-    return found, left > 0
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """Return what is in a folder, by name; nothing of one that cannot be read."""
-    with contextlib.suppress(OddRecordError):
-        return sorted(entries(folder), key=attrgetter("name"))
-    return []
-
-
-def _is_open(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a folder that may be, or hold, a project."""
-    is_hidden = entry.name.startswith(".") or entry.name in NEVER
-    return not is_hidden and entry.is_dir(follow_symlinks=False)
+    walk = Walk(top, depth=MAX_PROJECT_DEPTH, most=MAX_ENTRIES)
+    for folder in walk:
+        found += (folder.path / of.name for of in folder.files if of.name in names)
+        folder.folders = [of for of in folder.folders if not of.startswith(".")]
+    return found, walk.is_complete
 
 
 def _formats(names: Iterable[str] | None) -> list[Format]:
@@ -188,28 +152,10 @@ def _at(path: Path, formats: list[Format]) -> Iterator[ForeignStore]:
             yield unreadable(path, why)
 
 
-def _inside(
-    folder: Path, suffixes: frozenset[str], seen: set[tuple[int, int]]
-) -> tuple[list[Path], list[Path]]:
-    """Return the folders and the files to look at in *folder*, sorted; files only once.
-
-    Raises `OddRecordError` for a folder that cannot be read.
-    """
-    found = {folder / entry.name: entry for entry in entries(folder)}
-    if found and not may_search(folder):
-        raise OddRecordError("cannot be searched (Permission denied)")
-
-    names = {path.name for path in found}
-    if names >= _BARE:
-        return [], []
-
-    # A folder may be named like a file: `_is_new_file` refuses it.
-    files = [path for path in found if path.suffix in suffixes]
-    folders = [path for path in found if path.name not in NEVER]
-    return (
-        [path for path in folders if found[path].is_dir(follow_symlinks=False)],
-        [path for path in files if _is_new_file(path, seen)],
-    )
+def _files(folder: Folder, suffixes: frozenset[str]) -> list[Path]:
+    """Return the files in a folder that may be a store, by their endings."""
+    paths = [folder.path / entry.name for entry in folder.files]
+    return [path for path in paths if path.suffix in suffixes]
 
 
 def _is_new_file(path: Path, seen: set[tuple[int, int]]) -> bool:

@@ -10,11 +10,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 
-from sessiondb.formats.kit.files import NEVER, entries, is_folder
-from sessiondb.formats.kit.json import OddRecordError
+from sessiondb.formats.kit.files import is_folder
+from sessiondb.formats.kit.walk import Walk
 from sessiondb.formats.registry import REGISTRY
 
 #: Name → how the path of one of its files looks, seen from the root.
@@ -57,27 +56,11 @@ def agents_at(path: str | os.PathLike[str]) -> list[str]:
 
 
 def _files(top: Path) -> Iterator[Path]:
-    """Yield a file, or the files below a folder; links are not followed."""
+    """Yield a file, or the files below a folder; no links."""
     if not is_folder(top):
         yield top
         return
 
-    pending, left = [(top, 0)], MAX_ENTRIES
-    while pending and left > 0:
-        folder, depth = pending.pop()
-        found = _entries(folder)[:left]
-        left -= len(found)
-
-        for entry in found:
-            path = folder / entry.name
-            if not entry.is_dir(follow_symlinks=False):
-                yield path
-            elif depth < MAX_DEPTH and entry.name not in NEVER:
-                pending.append((path, depth + 1))
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """Return what is in a folder but links; nothing of one that cannot be read."""
-    with suppress(OddRecordError):
-        return [entry for entry in entries(folder) if not entry.is_symlink()]
-    return []
+    for folder in Walk(top, depth=MAX_DEPTH, most=MAX_ENTRIES):
+        files = (entry for entry in folder.files if not entry.is_symlink())
+        yield from (folder.path / entry.name for entry in files)

@@ -22,8 +22,6 @@ MAX_RECORD = 1 << 30
 _NO_TRICKS: int = sum(
     getattr(os, f, 0) for f in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
 )
-#: Folders without sessions, and with more files than all others.
-NEVER = frozenset({".git", "node_modules"})
 _EFFECTIVE = os.access in os.supports_effective_ids
 
 

@@ -14,15 +14,14 @@ from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.kit.files import entries, stamp
+from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object
 from sessiondb.formats.kit.lines import glance
 from sessiondb.formats.kit.order import in_order
 from sessiondb.formats.kit.packed import is_packed
+from sessiondb.formats.kit.walk import Walk
 from sessiondb.model import Problem, SourceSession
 
-#: How deep below a folder logs are searched.
-MAX_DEPTH = 12
 #: Bytes that the first lines of a log have, usually and at most.
 _HEAD, _LONGEST_HEAD = 64 << 10, 16 << 20
 
@@ -66,26 +65,17 @@ def logs_below(
     continues a packed log unpacks it first. Symbolic links are not followed; a folder
     that cannot be read is a problem.
     """
-    pending = [(folder, 0)]
-    while pending:
-        inside, depth = pending.pop()
-        try:
-            found = list(entries(inside))
-        except OddRecordError as error:
-            yield Problem(str(inside), f"the folder {error}")
-            continue
+    for inside in Walk(folder):
+        if inside.odd:
+            yield Problem(str(inside.path), f"the folder {inside.odd}")
 
-        files = dict.fromkeys(e.name for e in found if e.is_file(follow_symlinks=False))
-        for name in files:
-            path = inside / name
+        files = [e.name for e in inside.files if e.is_file(follow_symlinks=False)]
+        names = frozenset(files)
+        for path in map(inside.path.joinpath, files):
             plain = unpacked_name(path)
-            twin = plain != path and plain.name in files
+            twin = plain != path and plain.name in names
             if not twin and is_log(plain):
                 yield path
-
-        if depth < MAX_DEPTH:
-            folders = [e.name for e in found if e.is_dir(follow_symlinks=False)]
-            pending += [(inside / name, depth + 1) for name in reversed(folders)]
 
 
 def unpacked_name(path: Path) -> Path:

@@ -123,7 +123,8 @@ class ForeignDatabase:
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Open the database, or join its readers; the last to leave closes it.
 
-        Raises `SourceError` when it cannot be opened or is not a database.
+        Raises `SourceError` when it cannot be opened, is not a database or, unless this
+        is only a glance, has lost a part of its last page.
         """
         if self._connection is None:
             self._connection = self._opened()
@@ -148,16 +149,6 @@ class ForeignDatabase:
         (number,) = self.connection.execute("PRAGMA application_id").fetchone()
         return int(number)
 
-    def check_complete(self) -> None:
-        """Raise `SourceError` if the last page is cut off; only during a read.
-
-        SQLite reads zeros for the rest of it, so that rows may be missing where stamps
-        of the rows are as before: nobody would notice when the file is complete.
-        """
-        (size,) = self.connection.execute("PRAGMA page_size").fetchone()
-        if _stamp(self._file)[0] % int(size):
-            raise SourceError(f"cannot read {self.path}: its end is missing")
-
     def copy_to(self, path: Path) -> None:
         """Write the snapshot of this read to the new file *path*; raises `Error`."""
         with contextlib.closing(sqlite3.connect(path)) as copy:
@@ -171,13 +162,26 @@ class ForeignDatabase:
 
     def _opened(self) -> sqlite3.Connection:
         try:
-            return self._open()
+            connection = self._open()
+            if not self._glance:
+                self._check_complete(connection)
         except SourceError:
             self._close()
             raise
         except sqlite3.Error as error:
             self._close()
             raise SourceError(f"cannot read {self.path}: {error}") from error
+        return connection
+
+    def _check_complete(self, connection: sqlite3.Connection) -> None:
+        """Raise `SourceError` if the last page is cut off.
+
+        SQLite reads zeros for the rest of it, so that rows may be missing where stamps
+        of the rows are as before: no import would notice when the file is complete.
+        """
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        if _stamp(self._file)[0] % int(size):
+            raise SourceError(f"cannot read {self.path}: its end is missing")
 
     def _open(self) -> sqlite3.Connection:
         if not is_file(self.path):

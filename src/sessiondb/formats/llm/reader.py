@@ -72,7 +72,6 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a file, originals first; raises `SourceError`."""
     logs = Logs(path)
     with logs.reading():
-        logs.file.check_complete()
         try:
             found = _heads(logs)
             for name in filterfalse(usable_id, found):

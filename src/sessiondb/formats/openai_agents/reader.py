@@ -33,7 +33,6 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a file; raises `SourceError` if it cannot be opened."""
     file = ForeignDatabase(path)
     with file.reading():
-        file.check_complete()
         try:
             for pair in pairs(file.connection):
                 yield from _Pair(file, pair).sessions()

@@ -15,7 +15,13 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple, TypeVar
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import as_text, within, without, without_none
+from sessiondb.formats.kit.fields import (
+    as_text,
+    is_object,
+    within,
+    without,
+    without_none,
+)
 from sessiondb.formats.kit.files import entries, is_folder, read_file, stamp, unreadable
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object, usable_id
 from sessiondb.formats.opencode.ids import unwrapped
@@ -74,18 +80,33 @@ class _File(NamedTuple):
 
 
 def layout_of(root: Path) -> Layout | None:
-    """Return which tree the directory *root* is, by its content; None for no tree."""
+    """Return which tree the directory *root* is, by its content; None for no tree.
+
+    Names are enough beside a folder of messages. Sessions without any have none: there,
+    the record in a file must be that of a session.
+    """
     # A tree of 0.5 beside one of 1.x would be taken for a project of that one.
     is_above = is_folder(root / "session" / "info")
     layouts = [TREE_V0] if is_above else [TREE_V0, TREE_V1]
-    found = (layout for layout in layouts if _has_sessions(root, layout))
-    return next(found, None) if is_folder(root / "message") else None
+    is_one = _is_named if is_folder(root / "message") else _is_session
+    found = (of for of in layouts if any(map(is_one, _sessions_in(root, of))))
+    return next(found, None)
 
 
-def _has_sessions(root: Path, layout: Layout) -> bool:
+def _sessions_in(root: Path, layout: Layout) -> Iterator[Path]:
     with contextlib.suppress(OSError):
-        found = chain.from_iterable(map(root.glob, layout.patterns))
-        return any(path.name.startswith("ses") for path in found)
+        yield from chain.from_iterable(map(root.glob, layout.patterns))
+
+
+def _is_named(path: Path) -> bool:
+    return path.name.startswith("ses")
+
+
+def _is_session(path: Path) -> bool:
+    """Return whether a file has the record of the session that it is named after."""
+    with contextlib.suppress(OddRecordError):
+        record = load_object(read_file(path) or b"") if _is_named(path) else {}
+        return record.get("id") == path.stem and is_object(record.get("time"))
     return False
 
 
