@@ -183,6 +183,26 @@ def test_usage_and_times_of_an_answer_are_columns(store: Store, tmp_path: Path) 
     assert answer.time_completed is not None
 
 
+@pytest.mark.parametrize(
+    ("usage", "output", "reasoning"),
+    [
+        ({"output": 20, "reasoning": 15}, 5, 15),
+        ({"output": 20, "reasoningTokens": 15}, 5, 15),
+        ({"output": 20, "reasoning": 0}, 20, 0),
+        ({"output": 20, "reasoning": 21}, 20, None),
+        ({"output": 20, "reasoning": "15"}, 20, None),
+        ({"reasoning": 3}, None, None),
+    ],
+)
+def test_reasoning_is_not_counted_as_output_too(
+    store: Store, tmp_path: Path, usage: Any, output: int | None, reasoning: int | None
+) -> None:
+    answer = answered(2, words("2"), usage=usage)
+    _, read = messages(store, tmp_path, U1, answer)
+    assert (read.tokens_output, read.tokens_reasoning) == (output, reasoning)
+    assert written(store) == [header(1), U1, answer]
+
+
 def test_an_answer_without_usage_or_with_an_odd_one_is_read(
     store: Store, tmp_path: Path
 ) -> None:
@@ -529,7 +549,8 @@ def test_a_session_of_another_program_continues_from_its_leaf_in_pi(
     session = store.create_session(directory="/home/ada/tea")
     first = store.append(session, user("1"))
     calls = assistant(text("2"), tool("ls", {"path": "."}, call_id="c", output="a.py"))
-    answer = store.append(session, calls, cost=0.5)
+    counts = {"input": 1, "output": 2, "reasoning": 3}
+    answer = store.append(session, calls, cost=0.5, tokens=counts)
     store.set_leaf(session, first)
     store.append(session, assistant("a dead end"))
     store.set_leaf(session, answer)
@@ -540,6 +561,8 @@ def test_a_session_of_another_program_continues_from_its_leaf_in_pi(
         came = taken(other, tmp_path)
         shown = [(m.role, m.text) for m in other.messages(came) if m.role != "event"]
         (call,) = (p for m in other.messages(came) for p in m.parts if p.type == "tool")
+        tokens = other.session(came.id).tokens
+    assert (tokens.output, tokens.reasoning) == (2, 3)
     assert shown == [("user", "1"), ("assistant", "2"), ("tool", "")]
     assert (call.tool, call.input, call.text) == ("ls", {"path": "."}, "a.py")
 

@@ -27,7 +27,8 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.formats.kit.json import OddRecordError, known_time, usable_id
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.formats.pi import fields
-from sessiondb.model import MessageDraft, PartDraft, Tokens
+from sessiondb.formats.pi.usage import take_tokens
+from sessiondb.model import MessageDraft, PartDraft
 
 #: How a reference to a file in the folder ``blobs`` begins.
 BLOB = "blob:sha256:"
@@ -103,12 +104,11 @@ def _system(said: Record) -> Columns:
 def _assistant(said: Record) -> Columns:
     del said["role"]
 
-    tokens = take(said, fields.TOKENS)
     found = {
         "role": "assistant",
         **take(said, fields.ANSWER),
         "parts": _content(said),
-        "tokens": Tokens(**tokens) if tokens else None,
+        "tokens": take_tokens(said),
     }
 
     reason = as_text(said.get("stopReason"))
@@ -250,8 +250,7 @@ def _model(record: Record) -> Columns:
 
 
 def _usage(record: Record) -> Columns:
-    counts = take(record, fields.TOKENS)
-    return {**take(record, fields.USAGE), "tokens": Tokens(**counts)}
+    return {**take(record, fields.USAGE), "tokens": take_tokens(record)}
 
 
 _EVENTS: Mapping[str, Callable[[Record], Columns]] = {

@@ -13,7 +13,6 @@ from sessiondb.formats.kit.fields import (
     clean_name,
     clean_text,
     cost,
-    count,
     is_object,
     text,
 )
@@ -33,15 +32,6 @@ ANSWER: Fields = {
     "model": ("model_id", clean_text),
     "responseId": ("response_id", clean_name),
     "usage": {"cost": {"total": ("cost", cost)}},
-}
-#: ``input`` is without what came from the cache; reasoning is counted as output.
-TOKENS: Fields = {
-    "usage": {
-        "input": ("input", count),
-        "output": ("output", count),
-        "cacheRead": ("cache_read", count),
-        "cacheWrite": ("cache_write", count),
-    }
 }
 #: pi names provider and model, oh-my-pi both in one text under ``model``.
 MODEL_CHANGE: Fields = {

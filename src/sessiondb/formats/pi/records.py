@@ -14,7 +14,8 @@ from sessiondb.formats.kit.blocks import block_of, text_block
 from sessiondb.formats.kit.fields import as_object, is_object, overlay, put, without
 from sessiondb.formats.pi import fields
 from sessiondb.formats.pi.tree import MADE
-from sessiondb.model import Message, Part, Tokens
+from sessiondb.formats.pi.usage import put_tokens
+from sessiondb.model import Message, Part
 
 Record = dict[str, Any]
 _FINISH = {here: there for there, here in fields.FINISH.items()}
@@ -87,7 +88,7 @@ def _system(message: Message) -> Record:
 def _assistant(message: Message) -> Record:
     record: Record = {"role": "assistant", "content": content_of(message.parts)}
     put(record, fields.ANSWER, message)
-    put(record, fields.TOKENS, message.tokens or Tokens())
+    put_tokens(record, message.tokens)
 
     if message.finish in _FINISH:
         record["stopReason"] = _FINISH[message.finish]
@@ -161,7 +162,7 @@ def _model(message: Message) -> Record:
 def _usage(message: Message) -> Record:
     record: Record = {}
     put(record, fields.USAGE, message)
-    put(record, fields.TOKENS, message.tokens or Tokens())
+    put_tokens(record, message.tokens)
     return record
 
 

@@ -18,6 +18,7 @@ from sessiondb.formats.kit.conversion import (
     as_json,
     call_of,
 )
+from sessiondb.formats.kit.fields import filled
 from sessiondb.formats.kit.naming import further
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.formats.pi.records import content_of
@@ -182,16 +183,17 @@ def _result(call: Part, part: Part) -> Record:
 
 def _usage(message: Message) -> Record:
     """Return the usage of an answer; what is not known is 0, as in answers of pi."""
-    columns = (message.tokens or Tokens()).columns()
-    fresh, output, reasoning, read, written = (count or 0 for count in columns)
+    tokens = message.tokens or Tokens()
+    fresh, output, reasoning, read, written = (count or 0 for count in tokens.columns())
     counts = {
         "input": fresh,
         "output": output + reasoning,
         "cacheRead": read,
         "cacheWrite": written,
     }
+    within = filled({"reasoning": tokens.reasoning})
     cost = {**dict.fromkeys(_PRICES, 0), "total": message.cost or 0}
-    return {**counts, "totalTokens": sum(counts.values()), "cost": cost}
+    return {**counts, **within, "totalTokens": sum(counts.values()), "cost": cost}
 
 
 # -- events --------------------------------------------------------------------

@@ -1,0 +1,45 @@
+"""The tokens of an answer: reasoning is a part of the output, in every dialect.
+
+pi calls it ``reasoning`` (``Usage`` in ``pi-ai/src/types.ts``), oh-my-pi
+``reasoningTokens`` (``pi-catalog/src/types.ts``). The count stays in the record, and
+the output is written with it again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sessiondb.formats.kit.fields import Fields, as_object, count, put, take
+from sessiondb.model import Tokens
+
+#: ``input`` is without what came from the cache.
+_COUNTS: Fields = {
+    "usage": {
+        "input": ("input", count),
+        "output": ("output", count),
+        "cacheRead": ("cache_read", count),
+        "cacheWrite": ("cache_write", count),
+    }
+}
+_REASONING = ("reasoning", "reasoningTokens")
+
+
+def take_tokens(record: dict[str, Any]) -> Tokens | None:
+    """Return the tokens of an answer; None if it states none."""
+    usage = as_object(record.get("usage"))
+    reasoning = next(filter(count, map(usage.get, _REASONING)), None)
+    counts = take(record, _COUNTS)
+
+    rest = counts.get("output", -1) - (reasoning or 0)
+    if reasoning is not None and rest >= 0:
+        counts |= {"output": rest, "reasoning": reasoning}
+    return Tokens(**counts) if counts else None
+
+
+def put_tokens(record: dict[str, Any], tokens: Tokens | None) -> None:
+    """Write the tokens of an answer."""
+    known = tokens or Tokens()
+    if known.reasoning is not None:
+        known = replace(known, output=(known.output or 0) + known.reasoning)
+    put(record, _COUNTS, known)
