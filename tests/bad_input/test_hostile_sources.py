@@ -11,7 +11,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -254,12 +253,6 @@ def _odd_message(
 GROUPS = [(False, group) for group in TABLES if "Stored" not in group.__name__]
 GROUPS = [(own, group) for own, group in GROUPS if group is not Prompt]
 GROUPS += [(True, group) for group in TABLES if group is not SourceProject]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "sessions.db", durability="normal") as store:
-        yield store
 
 
 @pytest.mark.parametrize("group", TABLES, ids=lambda group: group.__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -17,12 +17,6 @@ from sessiondb.maintenance import check
 from sessiondb.model import bounds
 
 Given = Callable[[Unit, object], object]
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    with Store.open(":memory:", durability="normal") as opened:
-        yield opened
 
 
 COSTS = (-1, -0.01, math.nan, math.inf, -math.inf, 1e10, 10**400, "1", True, b"1")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -22,12 +21,6 @@ from sessiondb.model import Document, Problem
 pytestmark = pytest.mark.slow
 
 CONTENT = bytes(range(256)) * 8
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "sessions.db", durability="normal") as store:
-        yield store
 
 
 def blobs(store: Store) -> list[tuple[str, bytes]]:

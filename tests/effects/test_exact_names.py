@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -131,12 +131,6 @@ def test_every_verb_and_read_hits_exactly_the_session_it_is_given(
             assert changed <= {name}
             if verb == "delete":
                 gone.add(name)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "sessions.db", durability="normal") as opened:
-        yield opened
 
 
 def test_a_handle_never_means_part_of_another_name(store: Store) -> None:

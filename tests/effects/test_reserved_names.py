@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -60,12 +59,6 @@ async def test_a_message_may_have_a_key_of_that_name_for_it_has_no_text(
     handle = await contract.store.append(session, user("shown", text_exact="mine"))
     found = await contract.store.message(session, handle)
     assert (found.text, found.data) == ("shown", {"text_exact": "mine"})
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "sessions.db", durability="normal") as opened:
-        yield opened
 
 
 def imported_session(store: Store, *messages: MessageDraft, digest: str = "1") -> str:

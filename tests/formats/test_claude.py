@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,6 @@ from sessiondb.formats import default_locations, find
 from sessiondb.model import Imported, Message, Problem, Session
 
 U1 = asked(1, "1", None)
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    with Store.open(":memory:") as opened:
-        yield opened
 
 
 def taken(store: Store, folder: Path, *records: Record) -> Session:

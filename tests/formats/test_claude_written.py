@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +41,6 @@ from sessiondb.model import (
 )
 
 U1 = asked(1, "1", None)
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    with Store.open(":memory:") as opened:
-        yield opened
 
 
 def exported(store: Store, of: Session) -> list[Document | Loss]:

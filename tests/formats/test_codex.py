@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +52,6 @@ from sessiondb.model import Document, Imported, Message, Problem, Session
 from sessiondb.model.draft import assistant, text, tool, user
 
 HOME = Path(".codex")
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    with Store.open(":memory:") as opened:
-        yield opened
 
 
 def sessions(store: Store, folder: Path) -> dict[str, Session]:

@@ -6,7 +6,6 @@ import base64
 import json
 import random
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +28,6 @@ from samples_event_log import (
 from sessiondb import ALL, Store, Tokens, user
 from sessiondb.formats import exporter, find
 from sessiondb.model import Document, Imported, Message, Problem, Session
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    with Store.open(":memory:") as opened:
-        yield opened
 
 
 def taken(store: Store, folder: Path, *records: Record) -> Session:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +34,6 @@ from sessiondb.formats import default_locations
 from sessiondb.model import Imported, Message, Problem, Session
 
 CHATS = Path(".gemini/tmp/tea/chats")
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    with Store.open(":memory:") as opened:
-        yield opened
 
 
 def taken(store: Store, folder: Path) -> Session:

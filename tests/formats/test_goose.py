@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +43,6 @@ from sessiondb.formats import default_locations, find
 from sessiondb.model import Imported, Message, Problem, Session, SourceSession, Tokens
 
 DB = Path("goose/sessions/all.db")
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    with Store.open(":memory:") as opened:
-        yield opened
 
 
 def wrote(folder: Path, *given: Record, version: int = 17, more: str = "") -> None:

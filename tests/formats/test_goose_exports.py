@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +42,6 @@ from sessiondb import (
 from sessiondb.formats import exporter, find
 from sessiondb.formats.protocol import Written
 from sessiondb.model import Document, Imported, Loss, MessageDraft, Session
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    with Store.open(":memory:") as opened:
-        yield opened
 
 
 def written(store: Store, session: Session) -> tuple[Record, list[str]]:

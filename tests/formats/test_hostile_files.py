@@ -6,7 +6,7 @@ import gzip
 import json
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,6 @@ from sessiondb.repository.sessions import ALL
 pytestmark = pytest.mark.slow
 
 SAMPLE_SESSIONS = 3
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "here" / "sessions.db", durability="normal") as store:
-        yield store
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ import base64
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -19,12 +17,6 @@ from sessiondb.model import Document, Loss
 
 DETAILS = ["brief", "normal", "full"]
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "sessions.db", durability="normal") as store:
-        yield store
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,6 @@ from sessiondb.model import Imported, Message, Problem, Session, Tokens
 
 #: The time of the first response.
 T0 = 1_795_191_541_250
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    with Store.open(":memory:") as opened:
-        yield opened
 
 
 def sessions(store: Store, folder: Path) -> dict[str, Session]:

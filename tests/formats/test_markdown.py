@@ -4,7 +4,7 @@ import errno
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,12 +47,6 @@ OURS = {
     "th": {"style"},
     "td": {"style"},
 }
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "sessions.db", durability="normal") as store:
-        yield store
 
 
 def rendered(markdown: str) -> Strict:

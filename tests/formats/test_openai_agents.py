@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -34,12 +33,6 @@ from sessiondb.formats import find
 from sessiondb.model import Imported, Message, Problem, Session, Tokens
 
 T0 = 1_795_191_830_000
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    with Store.open(":memory:") as opened:
-        yield opened
 
 
 def taken(store: Store, folder: Path) -> Session:

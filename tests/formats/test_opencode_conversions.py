@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from opencode2_store import answered, asked, called, resulted, session2, sqlite2_store
 from opencode_reading import drafts, read
 from opencode_store import (
@@ -26,12 +25,6 @@ from opencode_writing import import_store, into_folder, one_written, talk
 
 import sessiondb as sdb
 from sessiondb import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "own.db", durability="normal") as opened:
-        yield opened
 
 
 def test_a_session_of_version_1_becomes_what_the_upgrade_makes_of_it(

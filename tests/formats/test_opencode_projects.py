@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -55,12 +55,6 @@ def talk(number: int = 1, **info: Any) -> dict[str, Any]:
         assistant(2, text("Hi"), name=f"msg_{number}b"),
     ]
     return session(number, *said, **info)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "sessions.db", durability="normal") as store:
-        yield store
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,6 @@ from sessiondb.formats import exporter, find, writable
 from sessiondb.formats.kit.conversion import is_native
 from sessiondb.formats.opencode.ids import minted
 from sessiondb.model import MessageDraft
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "own.db", durability="normal") as opened:
-        yield opened
 
 
 def test_every_writer_of_opencode_is_known_by_its_name() -> None:

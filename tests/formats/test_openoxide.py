@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import sqlite3
 import tracemalloc
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -31,12 +30,6 @@ from sessiondb.formats import find
 from sessiondb.formats.kit.json import OddRecordError
 from sessiondb.formats.openoxide.content import decode
 from sessiondb.model import Imported, Message, Problem, Session
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    with Store.open(":memory:") as opened:
-        yield opened
 
 
 @pytest.fixture

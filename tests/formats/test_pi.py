@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +38,6 @@ from sessiondb.model import (
 )
 
 HOME = Path("agent/sessions/--home-ada-tea--")
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    with Store.open(":memory:") as opened:
-        yield opened
 
 
 def taken(store: Store, folder: Path) -> Session:

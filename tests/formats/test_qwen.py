@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +36,6 @@ from sessiondb.model import Imported, Message, ModelName, Problem, Session
 
 PROJECT = Path(".qwen/projects/-home-ada-tea")
 CHATS = PROJECT / "chats"
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    with Store.open(":memory:") as opened:
-        yield opened
 
 
 def taken(store: Store, folder: Path) -> Session:

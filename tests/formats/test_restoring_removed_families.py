@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,12 +13,6 @@ from jsonl_tables import bundle, log, outcomes, read_into
 from sessiondb import Store, assistant, user
 from sessiondb.maintenance import check
 from sessiondb.repository.sessions import ALL
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "sessions.db", durability="normal") as opened:
-        yield opened
 
 
 @dataclass

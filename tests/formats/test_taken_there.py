@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -26,12 +25,6 @@ from sessiondb.model import (
 )
 
 T0 = 1_700_000_000_000
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    with Store.open(":memory:") as opened:
-        yield opened
 
 
 # -- names ---------------------------------------------------------------------------

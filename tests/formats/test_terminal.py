@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import chain, islice, repeat
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -22,12 +20,6 @@ from sessiondb.formats.transcript.terminal import Line, Span, Terminal, preview
 CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "sessions.db", durability="normal") as store:
-        yield store
 
 
 def lines(store: Store, session: str, *, full: bool = False) -> list[Line]:

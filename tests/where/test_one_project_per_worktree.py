@@ -6,7 +6,7 @@ import multiprocessing
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,12 +16,6 @@ from sessiondb.maintenance import check
 from sessiondb.repository.sessions import ALL
 
 Git = Callable[..., None]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "sessions.db", durability="normal") as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -206,12 +206,6 @@ def repository(tmp_path: Path, run: Git) -> Path:
     run("commit", "-q", "--allow-empty", "-m", "first", at=root)
     run("remote", "add", "origin", "git@example.org:ada/repository.git", at=root)
     return root
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "sessions.db", durability="normal") as store:
-        yield store
 
 
 def _begin(store: Store, directory: Path, title: str) -> str:
