@@ -33,53 +33,53 @@ WORDS = re.compile(
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def said(source: str) -> Iterator[tuple[int, str]]:
+def said(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield (line, text) of each identifier, import and string other than a docstring."""
-    tree = ast.parse(source)
-    docstrings = {
-        id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, DOCUMENTED)
-        and node.body
-        and isinstance(node.body[0], ast.Expr)
-        and isinstance(node.body[0].value, ast.Constant)
+    docstrings = set()
+    for node in ast.walk(tree):  # what has a docstring comes before it
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False):
+            docstrings.add(id(node.body[0].value))  # type: ignore[attr-defined]
+        if id(node) not in docstrings:
+            line = getattr(node, "lineno", 0)
+            for _, value in ast.iter_fields(node):
+                if isinstance(value, str):
+                    yield line, value
+
+
+def engine_words(tree: ast.AST) -> list[str]:
+    return [f"line {line}: {text}" for line, text in said(tree) if WORDS.search(text)]
+
+
+def imports_of_an_engine(tree: ast.AST) -> list[str]:
+    froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return [
+        f"line {node.lineno}: from {node.module}"
+        for node in froms
+        if (node.module or "").startswith("sessiondb.engine.sqlite")
+    ]
+
+
+@pytest.fixture(scope="module")
+def outside() -> dict[Path, ast.AST]:
+    """Every file outside of the engine."""
+    files = {file.relative_to(PACKAGE): file for file in sorted(PACKAGE.rglob("*.py"))}
+    return {
+        place: ast.parse(file.read_text())
+        for place, file in files.items()
+        if not place.as_posix().startswith(KNOW_SQLITE)
     }
-    for node in ast.walk(tree):
-        if id(node) in docstrings:
-            continue
-        line = getattr(node, "lineno", 0)
-        for _, value in ast.iter_fields(node):
-            if isinstance(value, str):
-                yield line, value
 
 
-def engine_words(source: str) -> list[str]:
-    return [f"line {line}: {text}" for line, text in said(source) if WORDS.search(text)]
+def test_sqlite_is_spoken_in_its_own_folder_alone(outside: dict[Path, ast.AST]) -> None:
+    words = {place: engine_words(tree) for place, tree in outside.items()}
+    assert not {place: found for place, found in words.items() if found}
 
 
-def outside() -> Iterator[Path]:
-    for file in sorted(PACKAGE.rglob("*.py")):
-        if not file.relative_to(PACKAGE).as_posix().startswith(KNOW_SQLITE):
-            yield file
-
-
-@pytest.mark.parametrize(
-    "file", [*outside()], ids=lambda f: str(f.relative_to(PACKAGE))
-)
-def test_sqlite_is_spoken_in_its_own_folder_alone(file: Path) -> None:
-    found = engine_words(file.read_text())
-    assert not found, "\n".join(f"{file}: {line}" for line in found)
-
-
-@pytest.mark.parametrize(
-    "file", [*outside()], ids=lambda f: str(f.relative_to(PACKAGE))
-)
-def test_an_engine_is_imported_by_the_seam_alone(file: Path) -> None:
-    if file == PACKAGE / "engine" / "default.py":
-        return
-    tree = ast.parse(file.read_text())
-    modules = [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
-    assert not [name for name in modules if name.startswith("sessiondb.engine.sqlite")]
+def test_an_engine_is_imported_by_the_seam_alone(outside: dict[Path, ast.AST]) -> None:
+    imports = {place: imports_of_an_engine(tree) for place, tree in outside.items()}
+    assert [place for place, found in imports.items() if found] == [
+        Path("engine/default.py")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,12 @@ def test_an_engine_is_imported_by_the_seam_alone(file: Path) -> None:
     ],
 )
 def test_a_word_of_sqlite_is_found_wherever_it_is(source: str) -> None:
-    assert engine_words(source)
+    assert engine_words(ast.parse(source))
 
 
 def test_a_docstring_may_say_what_it_likes() -> None:
-    assert engine_words('"""Not by sqlite3."""\ndef f():\n    """PRAGMA"""\n') == []
+    source = '"""Not by sqlite3."""\ndef f():\n    """PRAGMA"""\n'
+    assert engine_words(ast.parse(source)) == []
 
 
 # -- another engine ------------------------------------------------------------

@@ -12,6 +12,7 @@ import operator
 import re
 import sqlite3
 from collections.abc import Iterable
+from functools import cache, lru_cache
 
 from sqlalchemy import Integer, LargeBinary, Text
 
@@ -87,18 +88,29 @@ def _check_functions(connection: sqlite3.Connection) -> None:
     ).fetchall()  # a cursor in the traceback would keep the file open
 
     for name, sql in rows:
-        called = (
-            {word.lower() for word in _CALLED.findall(sql)}
-            - _HARMLESS
-            - {*tables, name.lower()}
-        )
-        # A comment could separate a function from its parenthesis.
-        odd = called | set(_ODD.findall(sql.lower()))
-        if odd:
+        if odd := _odd_words(sql).difference(tables):
             what = ", ".join(sorted(odd))
             raise UntrustedDatabaseError(
                 f"{name} of the schema uses {what}", hint=_HINT
             )
+
+
+# A process opens many files with the same statements.
+@lru_cache(256)
+def _odd_words(sql: str) -> frozenset[str]:
+    """Return the words of a statement that may call a function."""
+    called = {word.lower() for word in _CALLED.findall(sql)} - _HARMLESS
+    # A comment could separate a function from its parenthesis.
+    return frozenset(called.union(_ODD.findall(sql.lower())))
+
+
+@cache
+def _our_columns() -> dict[str, dict[str, tuple[str, int]]]:
+    """Return (type, required) of each column of our tables."""
+    return {
+        table.name: {c.name: (_type_of(c.type), int(not c.nullable)) for c in table.c}
+        for table in metadata.tables.values()
+    }
 
 
 def _check_columns(connection: sqlite3.Connection, version: int) -> None:
@@ -112,9 +124,8 @@ def _check_columns(connection: sqlite3.Connection, version: int) -> None:
         found.setdefault(table, {})[column] = (kind, required)
     # A newer schema may have further columns.
     agrees = operator.eq if version == VERSION else operator.ge
-    for table in metadata.tables.values():
-        ours = {c.name: (_type_of(c.type), int(not c.nullable)) for c in table.columns}
-        if not agrees(found.get(table.name, {}).items(), ours.items()):
+    for table, ours in _our_columns().items():
+        if not agrees(found.get(table, {}).items(), ours.items()):
             raise UntrustedDatabaseError(
-                f"table {table.name} is not as we made it", hint=_HINT
+                f"table {table} is not as we made it", hint=_HINT
             )
