@@ -57,6 +57,10 @@ def texts(messages: Any) -> list[str]:
 U1, A2, U3, A4 = asked(1, "1", None), answered(2, words("2")), asked(3, "3"), answered(4, words("4"))  # fmt: skip
 
 
+#: What xcsh keeps of a compaction at the provider, and a change of the model there.
+REMOTE = {"openaiRemoteCompaction": {"provider": "openai", "replacementHistory": []}}
+
+
 def compaction(
     number: int, kept: int | None, summary: str = "S", **fields: Any
 ) -> Record:
@@ -76,7 +80,12 @@ CASES: dict[str, tuple[list[Record], int | None, list[str]]] = {
     "a compaction that keeps all": ([U1, A2, compaction(3, 1), asked(4, "4")], None, ["1", "2", "4"]),
     "two compactions": ([U1, A2, compaction(3, 1, "S1"), asked(4, "4"), answered(5, words("5")), compaction(6, 4), asked(7, "7")], None, ["4", "5", "7"]),
     "a compaction of what is not there": ([U1, A2, compaction(3, 99), asked(4, "4")], None, ["4"]),
-    "a compaction at the provider": ([U1, A2, compaction(3, 1, preserveData={"openaiRemoteCompaction": {}}), asked(4, "4")], None, ["4"]),
+    "a compaction at the provider": ([U1, A2, compaction(3, 1, preserveData=REMOTE), asked(4, "4")], None, ["4"]),
+    "a compaction at a provider that kept nothing": ([U1, A2, compaction(3, 1, preserveData={"openaiRemoteCompaction": {}}), asked(4, "4")], None, ["1", "2", "4"]),
+    "a compaction that keeps no record": ([U1, A2, entry(3, "compaction", summary="S", tokensBefore=9), asked(4, "4")], None, ["4"]),
+    "a compaction that keeps the last one of two records with one id": ([U1, {**asked(2, "2"), "id": U1["id"]}, asked(3, "3", 1), compaction(4, 1), asked(5, "5")], None, ["2", "3", "5"]),
+    "a compaction after a clear": ([U1, A2, entry(3, "reset_boundary"), asked(4, "4"), compaction(5, 4), asked(6, "6")], None, ["4", "6"]),
+    "a clear after a compaction": ([U1, A2, compaction(3, 1), asked(4, "4"), entry(5, "reset_boundary"), asked(6, "6")], None, ["6"]),
     "one branch": ([U1, A2, U3, asked(4, "4", 2)], 3, ["1", "2", "3"]),
     "the other branch": ([U1, A2, U3, asked(4, "4", 2)], 4, ["1", "2", "4"]),
     "a summary of a branch": ([U1, A2, U3, entry(4, "branch_summary", 2, fromId="00000002", summary="B"), asked(5, "5")], 5, ["1", "2", "B", "5"]),
@@ -91,7 +100,21 @@ CASES: dict[str, tuple[list[Record], int | None, list[str]]] = {
     "a clear": ([U1, A2, entry(3, "reset_boundary"), asked(4, "4")], None, ["4"]),
     "a type that is not known": ([U1, entry(2, "lane_move", lane="x"), answered(3, words("3"))], None, ["1", "3"]),
     "a moved leaf": ([U1, A2, U3, entry(4, "leaf", targetId="00000002")], None, ["1", "2"]),
+    "a leaf that moved, and was continued": ([U1, A2, U3, entry(4, "leaf", targetId="00000002"), asked(5, "5", 2)], None, ["1", "2", "5"]),
+    "a leaf before the first record": ([U1, A2, entry(3, "leaf", targetId=None)], None, []),
+    "a leaf that is not there": ([U1, A2, entry(3, "leaf", targetId="77")], None, ["1", "2"]),
+    "a leaf that is itself": ([U1, A2, entry(3, "leaf", targetId="00000003")], None, ["1", "2"]),
+    "nothing": ([], None, []),
+    "a summary of a branch without a text": ([U1, entry(2, "branch_summary", fromId="root", summary=""), asked(3, "3")], None, ["1", "3"]),
+    "a message of an extension in blocks": ([U1, entry(2, "custom_message", customType="x", content=[words("C")], display=True)], None, ["1", "C"]),
+    "a change of the context of xcsh": ([U1, entry(2, "context_change", contextName="c", tenant="t", namespace="n"), asked(3, "3")], None, ["1", "3"]),
 }  # fmt: skip
+
+
+#: The context begins with a summary in these cases.
+SUMMARISED = {
+    name for name in CASES if "compact" in name and name != "a clear after a compaction"
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -102,7 +125,9 @@ def test_the_context_is_that_of_the_program(
     write(tmp_path / HOME, header(1), *records)
     session = taken(store, tmp_path)
     at = None if leaf is None else f"{leaf:08x}"
-    assert texts(store.context(session, at=at).messages) == expected
+    context = store.context(session, at=at)
+    assert texts(context.messages) == expected
+    assert context.summary == ("S" if name in SUMMARISED else None)
 
 
 def state(store: Store, folder: Path, *records: Record) -> Context:
@@ -129,6 +154,54 @@ def test_the_state_of_the_context_is_that_of_the_last_records(
     assert (found.thinking, found.mode, found.summary) == ("high", "plan", "S")
     assert found.rules == ("a", "b", "c")
     assert found.session_init["task"] == "tea"
+
+
+def test_without_records_the_state_of_the_context_is_unknown(
+    store: Store, tmp_path: Path
+) -> None:
+    found = state(store, tmp_path)
+    assert (found.models, found.thinking, found.mode) == ({}, None, None)
+    assert (found.rules, found.session_init, found.summary) == ((), {}, None)
+
+
+def test_the_model_is_that_of_the_last_answer(store: Store, tmp_path: Path) -> None:
+    other = answered(4, words("4"), model="small")
+    found = state(store, tmp_path, U1, A2, U3, other)
+    assert found.models == {"default": ModelName("small", "fake")}
+
+
+def test_a_model_that_was_chosen_in_oh_my_pi_stays_whatever_model_answers(
+    store: Store, tmp_path: Path
+) -> None:
+    found = state(
+        store, tmp_path, A2, entry(3, "model_change", model="openai/gpt-4"),
+        entry(4, "model_change", model="other/mini", role="smol"), answered(5, words("5")),
+    )  # fmt: skip
+    chosen = {"default": ModelName("gpt-4", "openai")}
+    assert found.models == {**chosen, "smol": ModelName("mini", "other")}
+
+
+def test_a_role_that_has_a_model_of_its_own_leaves_the_model_of_the_answers(
+    store: Store, tmp_path: Path
+) -> None:
+    change = entry(2, "model_change", model="other/mini", role="smol")
+    found = state(store, tmp_path, U1, change, answered(3, words("3")))
+    assert found.models["default"] == ModelName("large", "fake")
+
+
+def test_a_level_that_was_taken_back_is_unknown(store: Store, tmp_path: Path) -> None:
+    high = entry(2, "thinking_level_change", thinkingLevel="high")
+    none = entry(3, "thinking_level_change", thinkingLevel=None)
+    assert state(store, tmp_path, U1, high, none).thinking is None
+
+
+def test_the_author_of_a_message_of_an_extension_is_kept_as_it_was(
+    store: Store, tmp_path: Path
+) -> None:
+    fields = {"customType": "x", "content": "C", "display": True}
+    by, of_nobody = (entry(2, "custom_message", **fields, attribution="agent"), entry(3, "custom_message", **fields))  # fmt: skip
+    found = state(store, tmp_path, U1, by, of_nobody).messages
+    assert [m.data.get("attribution", "none") for m in found[1:]] == ["agent", "none"]
 
 
 def test_an_answer_decides_the_model_over_an_earlier_change(

@@ -37,6 +37,8 @@ class _Gathered:
     system: list[str] = field(default_factory=list)
     summary: str | None = None
     models: dict[str, ModelName] = field(default_factory=dict)
+    #: Whether the default model was chosen, whatever model answers.
+    is_chosen: bool = False
     thinking: str | None = None
     mode: str | None = None
     rules: list[Any] = field(default_factory=list)
@@ -119,6 +121,8 @@ def _model(state: _Gathered, message: Message) -> None:
         _first(message.model_id, data.get("model_id"), message.text),
         _first(message.provider_id, data.get("provider_id")),
     )
+    if _text(data.get("model")) and data.get("role") in (None, DEFAULT_ROLE):
+        state.is_chosen = True
 
 
 def _thinking(state: _Gathered, message: Message) -> None:
@@ -175,7 +179,8 @@ def _append(state: _Gathered, message: Message) -> None:
 
 def _answered(state: _Gathered, message: Message) -> None:
     state.messages.append(message)
-    state.set_model(DEFAULT_ROLE, message.model_id, message.provider_id)
+    if not state.is_chosen:
+        state.set_model(DEFAULT_ROLE, message.model_id, message.provider_id)
 
 
 _ROLES: dict[str, _Step] = {"system": _system, "assistant": _answered}

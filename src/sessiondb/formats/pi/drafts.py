@@ -228,7 +228,9 @@ def _nothing(_: Record) -> Columns:
 
 def _summary(record: Record) -> Columns:
     kept = record.get("firstKeptEntryId")
-    if usable_id(kept) and not fields.is_replaced_remotely(record):
+    if fields.is_replaced_remotely(record):
+        record.pop("first_kept_id", None)
+    elif usable_id(kept) and "first_kept_id" not in record:
         record["first_kept_id"] = record.pop("firstKeptEntryId")
     return {"parts": _text_under(record, "summary")}
 

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 
 from sessiondb.formats.kit.fields import (
     Fields,
+    as_text,
     clean_name,
     clean_text,
     cost,
-    is_object,
     text,
+    within,
 )
 
 #: Versions of the header; a file without one is of version 1.
@@ -85,7 +86,8 @@ SUMMARIES = frozenset({"compaction", "branch_summary"})
 def is_replaced_remotely(record: Mapping[str, object]) -> bool:
     """Return whether the provider holds what a compaction would have kept.
 
-    xcsh sends only the summary then, with what the provider gave for the rest.
+    Only the summary is sent then, with what the provider gave for the rest.
     """
-    kept = record.get("preserveData")
-    return is_object(kept) and "openaiRemoteCompaction" in kept
+    kept = within(record, "preserveData", "openaiRemoteCompaction")
+    is_named = bool(as_text(within(kept, "provider")))
+    return is_named and type(within(kept, "replacementHistory")) is list

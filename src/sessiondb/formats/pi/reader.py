@@ -79,7 +79,6 @@ def complete(log: Log) -> SourceSession:
     return replace(
         session,
         title=found.title if found.title is not None else session.title,
-        leaf=found.leaf,
         time_updated=found.last,
         data=found.data,
         messages=Messages(log, found.labels),
@@ -92,7 +91,6 @@ class _Found:
 
     title: str | None = None
     labels: dict[str, str] = field(default_factory=dict)
-    leaf: str | None = None
     last: int | None = None
     data: Record = field(default_factory=dict)
 
@@ -101,10 +99,6 @@ class _Found:
         take_it = _TAKEN.get(as_text(record.get("type")) or "")
         if take_it is not None:
             take_it(self, record)
-
-    def moved(self, record: Record) -> None:
-        """Take the place that the session was left at."""
-        self.leaf = as_text(record.get("targetId"))
 
     def named(self, record: Record) -> None:
         """Take a name."""
@@ -140,7 +134,6 @@ _TAKEN: Mapping[str, Callable[[_Found, Record], None]] = {
     **dict.fromkeys(("session", "title"), _Found.head),
     **dict.fromkeys(("session_info", "title_change"), _Found.named),
     "label": _Found.label,
-    "leaf": _Found.moved,
     "message": _Found.said,
 }
 

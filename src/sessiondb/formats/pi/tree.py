@@ -45,10 +45,25 @@ class Tree(Links):
     def parent(self, record: dict[str, Any], name: str | None = None) -> Any:
         """Return the parent of a record for `SourceMessage`; take a known one out."""
         # Never linked in the first version: a record continues the one before.
-        return ... if self._first else super().parent(record, name)
+        if self._first:
+            return ...
+        if record.get("type") == "leaf":
+            # It continues its target, whatever it was appended to; without one it is
+            # before the first record. One that is not there changes nothing.
+            target = record.get("targetId", ...)
+            known = self.ids.get(as_text(target) or "", name)
+            if target is None or known != name:
+                return None if target is None else known
+        return super().parent(record, name)
 
     def kept(self, record: dict[str, Any]) -> None:
-        """Find the record that a compaction of version 1 keeps by its place."""
+        """Find the record that a compaction keeps, if it has another id here.
+
+        In version 1 a compaction names it by its place.
+        """
         place = record.get("firstKeptEntryIndex")
+        own = as_text(record.get("firstKeptEntryId")) or ""
         if type(place) is int and 0 < place < len(self._places):
             record["first_kept_id"] = self._places[place]
+        elif self.ids.get(own, own) != own:
+            record["first_kept_id"] = self.ids[own]
