@@ -18,6 +18,7 @@ from sessiondb import (
     Store,
     Todo,
     assistant,
+    context_source,
     event,
     file,
     reasoning,
@@ -42,6 +43,10 @@ def talk(store: Store) -> SessionHandle:
         provider="anthropic", model="claude-sonnet-4-5", metadata={"ticket": 17},
     )  # fmt: skip
     store.append(session, system("Answer briefly."))
+    notes = context_source(
+        "file", "AGENTS.md", scope="project", truncated=True, text="Use tabs."
+    )
+    store.append(session, event("context", text("Use tabs."), notes))
     files = [
         file(content=LONG.encode() * 2, filename=name) for name in ("a.py", "copy.py")
     ]

@@ -432,6 +432,23 @@ SELECT p.session_id, p.seq, p.idx, p.tool, p.status, p.outcome, p.title,
   LEFT JOIN blob AS tb ON tb.hash = p.text_blob
   LEFT JOIN blob AS ib ON ib.hash = p.input_blob
  WHERE p.type = 'tool' AND s.time_deleted IS NULL AND s.time_importing IS NULL""",
+    """CREATE VIEW context_source AS
+SELECT p.session_id, p.seq, p.idx,
+       json_extract(CASE WHEN json_valid(coalesce(p.input, CAST(ib.data AS TEXT))) THEN coalesce(p.input, CAST(ib.data AS TEXT)) END, '$.kind') AS kind,
+       json_extract(CASE WHEN json_valid(coalesce(p.input, CAST(ib.data AS TEXT))) THEN coalesce(p.input, CAST(ib.data AS TEXT)) END, '$.path') AS path,
+       json_extract(CASE WHEN json_valid(coalesce(p.input, CAST(ib.data AS TEXT))) THEN coalesce(p.input, CAST(ib.data AS TEXT)) END, '$.scope') AS scope,
+       json_extract(CASE WHEN json_valid(coalesce(p.input, CAST(ib.data AS TEXT))) THEN coalesce(p.input, CAST(ib.data AS TEXT)) END, '$.hash') AS hash,
+       json_extract(CASE WHEN json_valid(coalesce(p.input, CAST(ib.data AS TEXT))) THEN coalesce(p.input, CAST(ib.data AS TEXT)) END, '$.truncated') AS truncated,
+       json_extract(CASE WHEN json_valid(coalesce(p.input, CAST(ib.data AS TEXT))) THEN coalesce(p.input, CAST(ib.data AS TEXT)) END, '$.error') AS error,
+       coalesce(p.text, CAST(tb.data AS TEXT)) AS text,
+       strftime('%Y-%m-%d %H:%M:%S', m.time_created / 1000, 'unixepoch') AS time, s.source, p.title, m.id AS message_id,
+       p.id AS part_id, p.inherited, s.project_id, s.directory, m.time_created
+  FROM part AS p
+  JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq
+  JOIN session AS s ON s.id = p.session_id
+  LEFT JOIN blob AS tb ON tb.hash = p.text_blob
+  LEFT JOIN blob AS ib ON ib.hash = p.input_blob
+ WHERE p.type = 'source' AND s.time_deleted IS NULL AND s.time_importing IS NULL""",
     """CREATE VIEW usage_by_day AS
 SELECT strftime('%Y-%m-%d', m.time_created / 1000, 'unixepoch') AS day, s.source,
        m.provider_id, m.model_id, count(*) AS messages,

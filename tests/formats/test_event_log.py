@@ -25,7 +25,16 @@ from samples_event_log import (
     write,
 )
 
-from sessiondb import ALL, Store, Tokens, user
+from sessiondb import (
+    ALL,
+    ContextSource,
+    PartDraft,
+    Store,
+    Tokens,
+    context_source,
+    event,
+    user,
+)
 from sessiondb.formats import exporter, find
 from sessiondb.model import Document, Imported, Message, Problem, Session
 
@@ -247,10 +256,67 @@ def test_the_sources_of_a_context_are_kept_and_its_text_is_system_text(
     sources = [{**source, "content": f"{n}"} for n, source in enumerate(SOURCES)]
     records = [meta(), line(1, "context", sources=sources), line(2, "user_message", text="Hi")]  # fmt: skip
     session = taken(store, tmp_path, *records)
+    assert written(store, session) == records
     event, _ = store.messages(session)
     assert (event.role, event.kind) == ("event", "context")
-    assert event.data["sources"] == SOURCES
-    assert store.context(session).system == ("0", "1")
+    assert [part.type for part in event.parts] == ["source", "source"]
+    assert [part.input for part in event.parts] == SOURCES
+    context = store.context(session)
+    assert context.system == ("0", "1")
+    assert context.sources == (
+        ContextSource("file", "AGENTS.md", "project", "ab12", False, None, "0", "AGENTS.md"),
+        ContextSource("file", "big.md", "user", "cd34", True, "too large", "1", "big.md"),
+    )  # fmt: skip
+    assert json.dumps(written(store, session)[1]["sources"]) == json.dumps(sources)
+
+
+def test_the_text_of_a_context_is_system_text_and_its_sources_are_beside_it(
+    store: Store, tmp_path: Path
+) -> None:
+    sources = [{**SOURCES[0], "text": "Be brief, please"}, SOURCES[1]]
+    session = taken(store, tmp_path, meta(), line(1, "context", sources=sources, text="Be brief"),
+                    line(2, "user_message", text="Hi"))  # fmt: skip
+    context = store.context(session)
+    assert context.system == ("Be brief",)
+    assert [source.text for source in context.sources] == ["Be brief, please", None]
+
+
+#: Lists of sources, and the paths of those that are understood.
+SOURCE_LISTS: dict[str, tuple[Any, list[str | None]]] = {
+    "other orders": ([{"content": "a", "path": "a.md", "kind": "file"}, {"x": 1, "path": "b.md", "text": "b", "y": [2]}], ["a.md", "b.md"]),
+    "other spellings": ([{"type": "memory", "file": "a.md", "sha256": "ab"}, {"path": None, "file": "b.md"}], ["a.md", None]),
+    "both contents": ([{"text": "a", "path": "a.md", "content": "b"}], ["a.md"]),
+    "blocks": ([{"path": "a", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}], ["a"]),
+    "a picture": ([{"path": "a", "content": [{"type": "image", "data": PNG}]}], ["a"]),
+    "nothing known": ([{}, {"content": ""}, {"x": 1}], [None, None, None]),
+    "values of other types": ([{"kind": 5, "path": ["a"], "scope": {}, "hash": None, "truncated": "no", "error": {"code": 2}}], [None]),
+    "other things between": ([[["a"]], {"path": "a"}, "b", None, {"path": "c"}, 5, {"path": "d\x00"}], ["a", "c", "d\x00"]),
+    "only other things": (["a", ["b"], 1], []),
+    "an object": ({"path": "a"}, []),
+    "a text": ("a", []), "none": ([], []), "null": (None, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SOURCE_LISTS)
+def test_sources_are_written_in_their_order_with_the_order_of_their_keys(
+    name: str, store: Store, tmp_path: Path
+) -> None:
+    sources, paths = SOURCE_LISTS[name]
+    records = [meta(), line(1, "context", sources=sources), line(2, "user_message", text="Hi")]  # fmt: skip
+    session = taken(store, tmp_path, *records)
+    assert [source.path for source in store.context(session).sources] == paths
+    again = written(store, session)
+    assert again == records
+    assert json.dumps(again[1]["sources"]) == json.dumps(sources)
+
+
+def test_very_many_sources_cost_only_their_own_record(
+    store: Store, tmp_path: Path
+) -> None:
+    sources = [{"path": f"{n}.md"} for n in range(5_000)]
+    records = [meta(), line(1, "context", sources=sources), line(2, "user_message", text="Hi")]  # fmt: skip
+    session = taken(store, tmp_path, *records)
+    assert len(store.context(session).sources) == len(sources)
     assert written(store, session) == records
 
 
@@ -394,6 +460,31 @@ def _calls(store: Store, session: Any) -> list[Any]:
         for p in parts
         if p.type == "tool"
     ]
+
+
+def test_the_context_of_another_program_has_the_same_sources(
+    store: Store, tmp_path: Path
+) -> None:
+    session = store.create_session().id
+    given = [context_source("file", "AGENTS.md", scope="user", truncated=True, text="a"),
+             context_source("skill", title="tea", error="gone"), PartDraft("source")]  # fmt: skip
+    store.append(session, event("context", "Be brief", *given, name="rules"))
+    store.append(session, event("custom_message", "Tea", given[1]))
+    to = exporter("event-log")
+    losses = []
+    for item in to.write([store.export(session, **to.read)], detail="full"):
+        if isinstance(item, Document):
+            (tmp_path / "log.jsonl").write_text("".join(item.chunks))
+        else:
+            losses.append(item.why)
+    with Store.open(":memory:") as other:
+        (found,) = read_into(other, tmp_path)
+        assert isinstance(found, Imported)
+        before = store.context(session)
+        after = other.context(found.id)
+        assert after.system == before.system == ("Be brief",)
+        assert after.sources[:3] == before.sources[:3]
+    assert losses == ["part source"]
 
 
 def test_what_was_added_here_follows(store: Store, tmp_path: Path) -> None:

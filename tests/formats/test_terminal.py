@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from transcripts import nasty
 
-from sessiondb import Store, assistant, event, file, part, text, tool, user
+from sessiondb import (
+    PartDraft,
+    Store,
+    assistant,
+    context_source,
+    event,
+    file,
+    part,
+    text,
+    tool,
+    user,
+)
 from sessiondb.cli.output import Screen
 from sessiondb.cli.paint import painted
 from sessiondb.cli.show import _lines as shown_lines
@@ -104,6 +115,21 @@ def test_an_event_shows_its_parts_whatever_they_are(store: Store) -> None:
     out = said(lines(store, session))
     assert "\nMode: plan\n" in out
     assert "\nCheckpoint\n[Commit]\n  │ abc\n" in out
+
+
+def test_a_context_source_is_a_line(store: Store) -> None:
+    session = store.create_session().id
+    sources = [
+        context_source("file", "AGENTS.md", scope="project", truncated=True),
+        context_source("memory", title="tea", error="no such file", text="Green"),
+        PartDraft("source", input=[1]),
+    ]
+    store.append(session, event("context", "Be brief", *sources))
+    store.append(session, event("context", *sources))
+    shown = said(lines(store, session))
+    assert shown.count("[Source file AGENTS.md project · truncated]\n") == 2
+    assert shown.count("[Source memory tea · error: no such file]\n  │ Green\n") == 2
+    assert shown.count("[Source]\n") == 2
 
 
 def test_the_record_of_an_error_is_shown_in_full_alone(store: Store) -> None:

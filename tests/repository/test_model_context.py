@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sessiondb import (
+    ContextSource,
+    PartDraft,
     Store,
     assistant,
+    context_source,
     event,
     file,
     part,
@@ -19,7 +23,9 @@ from sessiondb import (
     user,
 )
 from sessiondb.errors import InvalidInputError
-from sessiondb.model import MessageDraft, ModelName
+from sessiondb.formats import find, jsonl
+from sessiondb.formats.redact import redacted
+from sessiondb.model import MessageDraft, ModelName, Problem
 
 
 def result(*results: tuple[str, str]) -> MessageDraft:
@@ -208,6 +214,82 @@ def test_system_texts_add_up_until_a_new_epoch_begins(store: Store) -> None:
     assert store.context(session).system == ("AGENTS.md", "date")
     store.append(session, system("and polite"))
     assert store.context(session).system == ("AGENTS.md", "date", "and polite")
+
+
+def test_sources_are_those_of_the_current_epoch(store: Store) -> None:
+    old, rules = (
+        context_source("file", "old.md"),
+        context_source("file", "AGENTS.md", text="Tabs"),
+    )
+    skill = context_source("skill", title="tea", truncated=True)
+    session = talk(
+        store,
+        event("context", old),
+        user("a", skill),
+        event("context", "Use tabs", rules),
+    )
+    assert store.context(session).system == ("Use tabs",)
+    assert store.context(session).sources == (
+        ContextSource("file", "AGENTS.md", text="Tabs", title="AGENTS.md"),
+    )
+    store.append(session, event("custom_message", "Make tea", skill))
+    added = ContextSource("skill", truncated=True, title="tea")
+    assert store.context(session).sources[1:] == (added,)
+    before = [store.context(session, at=seq).sources for seq in (1, 2)]
+    assert [[source.title for source in sources] for sources in before] == [
+        ["old.md"],
+        ["old.md", "tea"],
+    ]
+
+
+def test_the_text_of_sources_is_system_text_where_nothing_else_is(store: Store) -> None:
+    given = [context_source("file", f"{n}.md", text=f"{n}") for n in range(3)]
+    session = talk(store, event("context", *given))
+    assert store.context(session).system == ("0", "1", "2")
+
+
+def test_a_source_of_another_shape_is_one_without_fields(store: Store) -> None:
+    odd = [
+        PartDraft("source", input=said)
+        for said in ([1], "a", None, {"kind": 5, "x": 1})
+    ]
+    wrong = PartDraft("source", input={"truncated": "yes", "error": [1], "path": "a"})
+    session = talk(store, event("context", *odd, PartDraft("source"), wrong))
+    sources = store.context(session).sources
+    assert sources == (*[ContextSource()] * 5, ContextSource(path="a", error=[1]))
+
+
+def take_in(store: Store, path: Path) -> None:
+    for found in find(path):
+        assert not [of for of in store.ingest(found.read()) if isinstance(of, Problem)]
+
+
+def test_sources_follow_a_session_wherever_it_goes(
+    store: Store, tmp_path: Path
+) -> None:
+    secret = "ghp_" + "a1" * 18
+    source = context_source(
+        "file",
+        "AGENTS.md",
+        hash="ab",
+        error=f"use {secret}",
+        text=f"a {secret}",
+        more=1,
+    )
+    session = talk(store, event("context", source), user("a"))
+    sources = store.context(session).sources
+    assert store.context(store.fork(session)).sources == sources
+
+    lines = [*jsonl.lines(store.export(session, **jsonl.READ))]
+    (tmp_path / "log.jsonl").write_text("\n".join(lines))
+    clean = redacted(store.export(session))
+    assert secret not in str([message.parts for message in clean.messages])
+    with Store.open(tmp_path / "own.db") as own:
+        take_in(own, tmp_path / "log.jsonl")
+        assert own.context(session).sources == sources
+    with Store.open(":memory:") as other:
+        take_in(other, tmp_path / "own.db")
+        assert other.context(session).sources == sources
 
 
 def test_only_the_live_path_counts(store: Store) -> None:

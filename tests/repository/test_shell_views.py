@@ -12,7 +12,16 @@ from typing import Any
 import pytest
 from foreign_sessions import T0, said, session_of, take_in
 
-from sessiondb import Store, assistant, tool, tool_result, user
+from sessiondb import (
+    PartDraft,
+    Store,
+    assistant,
+    context_source,
+    event,
+    tool,
+    tool_result,
+    user,
+)
 from sessiondb.model import MessageDraft
 
 Ask = Callable[[str], list[dict[str, Any]]]
@@ -157,6 +166,35 @@ def test_tool_call_names_the_file_under_whichever_key_the_agent_has_it(
     assert len(ask("SELECT path FROM tool_call")) == len(rows)
 
 
+def test_context_source_shows_what_a_model_was_given(store: Store, ask: Ask) -> None:
+    session = store.create_session(directory="/tmp")
+    stated = context_source("file", "AGENTS.md", scope="project", hash="ab",
+                            truncated=True, error="too large", text="x" * 5000)  # fmt: skip
+    store.append(
+        session, event("context", stated, context_source(title="notes")), time=T0
+    )
+    odd = [
+        PartDraft("source", input=given)
+        for given in ([], "path", 7, None, {"path": ["a"]})
+    ]
+    store.append(session, event("context", *odd, PartDraft("source")))
+    first, second, *others = ask("SELECT * FROM context_source ORDER BY seq, idx")
+    names = (
+        "session_id seq idx kind path scope hash truncated error text time source title"
+    )
+    assert [first[name] for name in names.split()] == [
+        session.id, 1, 0, "file", "AGENTS.md", "project", "ab", 1, "too large", "x" * 5000,
+        "2023-11-14 22:13:20", "sessiondb", "AGENTS.md",
+    ]  # fmt: skip
+    assert (second["title"], second["path"], second["text"]) == ("notes", None, None)
+    assert [row["path"] for row in others] == [None, None, None, None, '["a"]', None]
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        large = context_source("file", "x" * 5000)
+        store.append(session, event("context", large))
+        connection.execute("UPDATE blob SET data = CAST('{' AS BLOB)")
+    assert len(ask("SELECT kind FROM context_source")) == len(others) + 3
+
+
 def test_usage_views_count_once_and_leave_unknown_unknown(
     store: Store, ask: Ask
 ) -> None:
@@ -195,7 +233,7 @@ def test_session_tree_shows_families_from_the_top(store: Store, ask: Ask) -> Non
 
 def test_no_view_shows_what_was_deleted(store: Store, ask: Ask) -> None:
     store.delete(talk(store))
-    for view in "session_list transcript tool_call usage_by_day usage_by_model session_tree".split():
+    for view in "session_list transcript tool_call context_source usage_by_day usage_by_model session_tree".split():
         assert ask(f"SELECT * FROM {view}") == [], view
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from sessiondb.arguments import checked
 from sessiondb.errors import InvalidInputError
-from sessiondb.model.records import Tokens
+from sessiondb.model.records import SOURCE_KEYS, Tokens
 
 T = TypeVar("T")
 ROLES = ("user", "assistant", "tool", "system", "event")
@@ -192,6 +192,30 @@ def file(
     known = {"url": url, "mime": mime, "filename": filename, "content": content}
     fields = {k: v for k, v in known.items() if v is not None}
     return PartDraft("file", id=id, data={**fields, **data})
+
+
+@checked
+def context_source(
+    kind: str | None = None,
+    path: str | None = None,
+    *,
+    scope: str | None = None,
+    hash: str | None = None,
+    truncated: bool | None = None,
+    error: str | None = None,
+    text: str | None = None,
+    title: str | None = None,
+    id: str | None = None,
+    **data: Any,
+) -> PartDraft:
+    """A file or *text* that a model was given, for an event ``context``.
+
+    *title* is its name, the *path* unless given. Keywords go to ``data``.
+    """
+    named = (kind, path, scope, hash, truncated, error)
+    known = dict(zip(SOURCE_KEYS, named, strict=True))
+    said = {key: value for key, value in known.items() if value is not None}
+    return PartDraft("source", text, title=title or path, input=said, data=data, id=id)
 
 
 @checked

@@ -394,15 +394,39 @@ class ModelName:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextSource:
+    """A file or text that a program gave a model as context, as it recorded it.
+
+    ``kind`` is the program's own word, such as ``file``, ``title`` a name or path.
+    ``error`` says why a source could not be read; ``text`` is its content. None is
+    unknown, a value of another type than its field included.
+    """
+
+    kind: str | None = None
+    path: str | None = None
+    scope: str | None = None
+    hash: str | None = None
+    truncated: bool | None = None
+    error: Any = None
+    text: str | None = None
+    title: str | None = None
+
+
+#: The fields of a `ContextSource` that are keys of the input of its part.
+SOURCE_KEYS = ("kind", "path", "scope", "hash", "truncated", "error")
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """The context to send to a model.
 
     ``messages`` from the last cut on, ``summary`` of what was cut away, ``system``
-    texts of the current context epoch. A result is with its call, once: a record of
-    a result that its call shows is left out. ``models`` is the last model of each
-    role, ``default`` being that of the conversation; ``thinking`` and ``mode`` are
-    the last ones, ``rules`` all that were set, in order and without repetition,
-    ``session_init`` the data of the last event of that kind, ``{}`` if there is none.
+    texts and ``sources`` of the current context epoch. A result is with its call,
+    once: a record of a result that its call shows is left out. ``models`` is the last
+    model of each role, ``default`` being that of the conversation; ``thinking`` and
+    ``mode`` are the last ones, ``rules`` all that were set, in order and without
+    repetition, ``session_init`` the data of the last event of that kind, ``{}`` if
+    there is none.
     ``problems`` says what was repaired.
     """
 
@@ -415,6 +439,7 @@ class Context:
     rules: tuple[Any, ...] = ()
     session_init: Mapping[str, Any] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    sources: tuple[ContextSource, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

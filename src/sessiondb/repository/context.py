@@ -1,8 +1,8 @@
 """The context to send to a model: the live path, cut and repaired.
 
 Walking the path from the root, events change the state of their name, a cut
-(``compaction``, ``reset``) drops the messages before it, and a context event
-begins a new epoch of system text. Providers refuse a call without a result, so
+(``compaction``, ``reset``) drops the messages before it, and a context event begins
+a new epoch of system text and sources. Providers refuse a call without a result, so
 calls that have none are repaired in the answer, never in the database. They also
 refuse a second result, so one that is part of its call is not sent again as a record.
 
@@ -14,18 +14,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, filterfalse
 from operator import attrgetter
 from typing import Any
 
 from sessiondb.arguments import one_of
 from sessiondb.errors import abridged
-from sessiondb.model import Context, Message, ModelName, Part
+from sessiondb.model import Context, ContextSource, Message, ModelName, Part
+from sessiondb.model.records import SOURCE_KEYS
 
 #: The role of the model that the conversation is held with.
 DEFAULT_ROLE = "default"
 _NO_RESULT = "[no result: the call was interrupted]"
 _UNSETTLED, _SETTLED = ("pending", "running"), ("completed", "error")
+#: The type of a part that is a source of the context, and of the keys of its input.
+SOURCE = "source"
+_SOURCE: dict[str, type] = dict.fromkeys(SOURCE_KEYS, str) | {
+    "truncated": bool,
+    "error": object,
+}
+_TYPE, _PARTS, _TEXT = attrgetter("type"), attrgetter("parts"), attrgetter("text")
 
 
 @dataclass(slots=True)
@@ -35,6 +43,7 @@ class _Gathered:
     tail: Any = None
     messages: list[Message] = field(default_factory=list)
     system: list[str] = field(default_factory=list)
+    sources: list[Part] = field(default_factory=list)
     summary: str | None = None
     models: dict[str, ModelName] = field(default_factory=dict)
     #: Whether the default model was chosen, whatever model answers.
@@ -111,7 +120,27 @@ def _branch_summary(state: _Gathered, message: Message) -> None:
 
 
 def _context(state: _Gathered, message: Message) -> None:
-    state.system = [item.text for item in message.parts if item.text]
+    state.sources = []
+    given = list(filter(_TEXT, message.parts))
+    # Sources may be recorded with their content, beside a text that is made of them.
+    own = filterfalse(_is_source, given)
+    state.system = list(map(_TEXT, own)) or list(map(_TEXT, given))
+
+
+def _is_source(item: Part) -> bool:
+    return item.type == SOURCE
+
+
+def _source(item: Part) -> ContextSource:
+    """Return what a part says of its source; values of other types are left out."""
+    said = item.input
+    known = said if isinstance(said, dict) else {}
+    fits: dict[str, Any] = {
+        key: value
+        for key, value in known.items()
+        if isinstance(value, _SOURCE.get(key, ()))
+    }
+    return ContextSource(**fits, text=item.text, title=item.title)
 
 
 def _model(state: _Gathered, message: Message) -> None:
@@ -184,7 +213,6 @@ def _answered(state: _Gathered, message: Message) -> None:
 
 
 _ROLES: dict[str, _Step] = {"system": _system, "assistant": _answered}
-_TYPE, _PARTS = attrgetter("type"), attrgetter("parts")
 
 
 def _step(message: Message) -> _Step:
@@ -208,6 +236,7 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
     state = _Gathered({message.id: place for place, message in enumerate(path)})
     for message in path:
         _step(message)(state, message)
+        state.sources += filter(_is_source, message.parts)
 
     messages = _once(_repaired(state, repair))
     return Context(
@@ -220,6 +249,7 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
         tuple(state.rules),
         state.session_init,
         tuple(state.problems),
+        tuple(map(_source, state.sources)),
     )
 
 

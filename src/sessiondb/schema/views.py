@@ -6,6 +6,7 @@ hide sessions that are deleted or still being imported.
 
 from __future__ import annotations
 
+from sessiondb.model.records import SOURCE_KEYS
 from sessiondb.schema.sums import cost_sum, count_sum
 from sessiondb.schema.tables import TOKENS
 
@@ -94,6 +95,26 @@ SELECT p.session_id, p.seq, p.idx, p.tool, p.status, p.outcome, p.title,
  WHERE p.type = 'tool' AND {_ALIVE}
 """.strip()
 
+#: A damaged input is not JSON, and one that is not an object has no keys.
+_JSON = f"CASE WHEN json_valid({_INPUT}) THEN {_INPUT} END"
+_SAID = [f"json_extract({_JSON}, '$.{key}') AS {key}" for key in SOURCE_KEYS]
+_SAID_OF_SOURCE = ",\n       ".join(_SAID)
+
+CONTEXT_SOURCE = f"""
+CREATE VIEW context_source AS
+SELECT p.session_id, p.seq, p.idx,
+       {_SAID_OF_SOURCE},
+       coalesce(p.text, CAST(tb.data AS TEXT)) AS text,
+       {_when("m.time_created")} AS time, s.source, p.title, m.id AS message_id,
+       p.id AS part_id, p.inherited, s.project_id, s.directory, m.time_created
+  FROM part AS p
+  JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq
+  JOIN session AS s ON s.id = p.session_id
+  LEFT JOIN blob AS tb ON tb.hash = p.text_blob
+  LEFT JOIN blob AS ib ON ib.hash = p.input_blob
+ WHERE p.type = 'source' AND {_ALIVE}
+""".strip()
+
 _SUMS = ",\n       ".join(f"{count_sum(f'm.{name}')} AS {name}" for name in TOKENS)
 _COST = f"{cost_sum('m.cost')} AS cost"
 _KNOWN = " OR ".join(f"m.{name} IS NOT NULL" for name in TOKENS)
@@ -141,6 +162,7 @@ VIEWS = (
     SESSION_LIST,
     TRANSCRIPT,
     TOOL_CALL,
+    CONTEXT_SOURCE,
     USAGE_BY_DAY,
     USAGE_BY_MODEL,
     SESSION_TREE,

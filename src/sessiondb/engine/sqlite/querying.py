@@ -37,7 +37,8 @@ _SETTINGS = frozenset(
     ("application_id", "encoding", "journal_mode", "page_size", "user_version")
 )
 _VIEWS = (
-    "session_list, transcript, tool_call, usage_by_day, usage_by_model, session_tree"
+    "session_list, transcript, tool_call, context_source, usage_by_day, "
+    "usage_by_model, session_tree"
 )
 
 

@@ -7,7 +7,7 @@ functions take their record apart, so it must not be used afterwards.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -17,6 +17,8 @@ from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
     check_storable,
+    clean_name,
+    is_object,
     text,
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
@@ -284,10 +286,14 @@ def _output(record: Record) -> tuple[str, Record]:
     if text(value):
         return record.pop(key), {"field": key}
 
+    content = _block_text(value)
+    return (compact(value) if content is None else content), {}
+
+
+def _block_text(value: Any) -> str | None:
+    """Return the text of a list of blocks; None if it is anything else."""
     blocks = [as_object(block).get("text") for block in as_list(value)]
-    if blocks and all(map(text, blocks)):
-        return "\n".join(map(str, blocks)), {}
-    return compact(value), {}
+    return "\n".join(map(str, blocks)) if blocks and all(map(text, blocks)) else None
 
 
 def _error(record: Record) -> tuple[str, Record]:
@@ -340,16 +346,44 @@ def _plain(record: Record) -> Parts:
 
 
 def _context(record: Record) -> Parts:
-    """Take the text of a context: its own, or that of each of its sources."""
+    """Take the text of a context, and its sources; what is not an object stays."""
     parts = said(record, fields.TEXT[:2])
-    if parts:
-        return parts
+    given = as_list(record.get("sources"))
+    for place, source in enumerate(given):
+        if is_object(source):
+            parts.append(_source(source, place))
+
+    left = [item for item in given if not is_object(item)]
+    if left:
+        record["sources"] = left
+    elif given:
+        del record["sources"]
+    return parts
+
+
+def _source(source: Record, place: int) -> PartDraft:
+    """Return the part of a source, whose content may also be a list of blocks."""
+    check_storable(source)
+    keys = list(source)
+    known = {of: source.pop(of) for of in keys if of in fields.SOURCE}
+    for of, spellings in fields.SOURCE.items():
+        _, value = found(source, spellings, clean_name)
+        if value:
+            known.setdefault(of, value)
 
     # Its sources may be blocks with a text, too: there ``content`` is the full one.
-    for number, source in enumerate(as_list(record.get("sources"))):
-        for part in said(as_object(source), fields.TEXT[1::-1]):
-            parts.append(replace(part, data={"source": number, **part.data}))
-    return parts
+    key, content = found(source, fields.TEXT[1::-1], text)
+    if key:
+        del source[key]
+    else:
+        content = _block_text(source.get(fields.TEXT[1]))
+
+    data = {"source": place, "key": key, "record": source}
+    # A source is written with its keys in their order.
+    if [*known, *source, *filter(None, [key])] != keys:
+        data["keys"] = keys
+    title = next(filter(clean_name, (known.get("path"), source.get("name"))), None)
+    return PartDraft("source", content, title=title, input=known, data=data)
 
 
 def _no_parts(record: Record) -> Parts:

@@ -52,6 +52,16 @@ RESULT: Table = {"call_id": CALL["call_id"]}
 TEXT = ("text", "content", "message", "prompt")
 REASONING = ("reasoning", "thinking")
 INPUT = ("arguments", "input", "args")
+#: Sources of a context: the values of these keys whatever they are, and other
+#: spellings, of which only texts are understood.
+SOURCE: Mapping[str, tuple[str, ...]] = {
+    "kind": ("kind", "type"),
+    "path": ("path", "file", "file_path"),
+    "scope": ("scope",),
+    "hash": ("hash", "sha256", "digest"),
+    "truncated": ("truncated",),
+    "error": ("error",),
+}
 OUTPUT = ("output", "result", "content")
 #: Why an answer ended, here, by how programs say it.
 FINISH: Mapping[str, str] = {

@@ -101,12 +101,26 @@ def _put_results(record: Record, parts: Iterable[Part]) -> None:
 
 
 def _put_context(record: Record, parts: Iterable[Part]) -> None:
-    for part in parts:
-        # A part without a source is a text of the context itself.
-        holder = record
-        if "source" in part.data:
-            holder = record["sources"][part.data["source"]]
-        _put_said(holder, [part])
+    given = {part.data["source"]: part for part in parts if "source" in part.data}
+    if given:
+        # What is not an object was left in the record, without the places of others.
+        left = iter(as_list(record.get("sources")))
+        count = len(given) + len(as_list(record.get("sources")))
+        record["sources"] = [
+            _source(given[place]) if place in given else next(left)
+            for place in range(count)
+        ]
+    _put_said(record, parts)
+
+
+def _source(part: Part) -> Record:
+    """Return a source of a context, with its keys in their order."""
+    source = {**as_object(part.input), **_copy(part.data["record"])}
+    if part.data["key"]:
+        source[part.data["key"]] = part.text
+
+    keys = part.data.get("keys", source)
+    return {key: source[key] for key in keys if key in source}
 
 
 def _put_said(record: Record, parts: Iterable[Part]) -> None:

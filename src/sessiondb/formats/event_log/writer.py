@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from itertools import filterfalse
 from typing import Any
 
 from sessiondb.formats.content import file_of
 from sessiondb.formats.event_log import fields
 from sessiondb.formats.kit.conversion import SILENT, Losing, as_json, call_of
-from sessiondb.formats.kit.fields import filled, without_none
+from sessiondb.formats.kit.fields import as_object, filled, without_none
 from sessiondb.model import Export, Loss, Message, Part
 
 Record = dict[str, Any]
@@ -70,8 +71,13 @@ class Writer(Losing):
             self.lose(f"an event {message.kind}", message)
             return
 
+        sources: list[Record] = []
+        if message.kind == "context":
+            sources += map(_source, filter(_is_source, message.parts))
+            message = replace(message, parts=(*filterfalse(_is_source, message.parts),))
+
         for record in self._single(message):
-            yield {**as_json(message.data), **record}
+            yield {**as_json(message.data), **record, **filled({"sources": sources})}
 
     def _answer(self, message: Message) -> Iterator[Record]:
         named = {"message_id": message.id}
@@ -141,6 +147,17 @@ def _file(part: Part) -> Record:
 
 
 _BLOCKS: Mapping[str, Callable[[Part], Record]] = {"text": _text, "file": _file}
+
+
+def _is_source(part: Part) -> bool:
+    return part.type == "source"
+
+
+def _source(part: Part) -> Record:
+    said = as_object(part.input)
+    # A name is known as a path, too, where no path is.
+    name = None if "path" in said else part.title
+    return {**said, **without_none({"name": name, "content": part.text})}
 
 
 def _call(part: Part) -> Record:

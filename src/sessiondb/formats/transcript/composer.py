@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 
 from sessiondb.formats.content import File, error_text, file_of
+from sessiondb.formats.kit.fields import as_object
 from sessiondb.formats.transcript.blocks import Block, Code, Entry, Fold, Note, Prose
 from sessiondb.formats.transcript.calls import call, cut_all, language_of
 from sessiondb.formats.transcript.changes import ending
 from sessiondb.formats.transcript.detail import Detail
 from sessiondb.formats.transcript.facts import model
 from sessiondb.formats.transcript.pictures import Album
-from sessiondb.formats.transcript.shapes import as_json, is_text
+from sessiondb.formats.transcript.shapes import as_json, is_text, texts
 from sessiondb.model import Message, Part
 from sessiondb.words import excerpt, price, size, tokens
 
@@ -79,6 +80,7 @@ class Composer:
             "file": self._file,
             "agent": self._agent,
             "compaction": self._compaction,
+            "source": self._source,
         }
 
         self._event: EventBuilder = self._named_event
@@ -94,7 +96,8 @@ class Composer:
         if not detail.records:
             self._parts |= dict.fromkeys(BOOKKEEPING, _nothing)
         if not detail.asides:
-            self._other = self._parts["reasoning"] = _nothing
+            self._other = _nothing
+            self._parts |= dict.fromkeys(("reasoning", "source"), _nothing)
             self._event = self._roles["system"] = _nothing
             self._events |= dict.fromkeys(_CHANGES, _nothing)
 
@@ -141,10 +144,12 @@ class Composer:
             return self._said(message)
         return self._event(message)
 
-    def _said(self, message: Message) -> Blocks:
+    def _said(self, message: Message, without: str | None = None) -> Blocks:
+        """Yield what is shown of the parts, but those of the type *without*."""
         for part in message.parts:
             build = self._parts.get(part.type, self._other)
-            yield from build(message, part, part.text or "")
+            if part.type != without:
+                yield from build(message, part, part.text or "")
 
     def _system(self, message: Message) -> Blocks:
         yield Fold(
@@ -216,6 +221,17 @@ class Composer:
         automatic = " (automatic)" if part.data.get("auto") else ""
         yield Note(f"Context compaction{automatic}")
 
+    def _source(self, _: Message, part: Part, text: str) -> Blocks:
+        said = {"path": part.title, **as_object(part.input)}
+        subject = " ".join(texts(said, ("kind", "path", "scope")))
+
+        marks = {
+            "truncated": said.get("truncated") is True,
+            f"error: {excerpt(error_text(said.get('error')))}": said.get("error"),
+        }
+        facts = tuple(filter(marks.get, marks))
+        yield self._note("Source", subject, [Code(text)], facts)
+
     def _unknown(self, _: Message, part: Part, text: str) -> Blocks:
         codes = [Code(text)]
 
@@ -246,6 +262,7 @@ class Composer:
         if text.strip():
             subject = next(filter(None, filter(is_text, known)))
             yield self._note(name, subject, [Code(text)])
+            yield from self._said(message, without="text")
 
         elif message.kind not in QUIET or self._detail.records:
             yield Note(name)
