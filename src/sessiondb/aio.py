@@ -32,7 +32,7 @@ from sessiondb.database.queries import Queries
 from sessiondb.database.streams import AsyncStream
 from sessiondb.effects import Unit
 from sessiondb.errors import BusyError, InvalidInputError, StoreClosedError
-from sessiondb.model import Change, Export, Imported, Problem, SourceSession
+from sessiondb.model import Change, Export, Imported, Problem, SourceItem
 from sessiondb.model.handles import session_key
 from sessiondb.repository import Read
 from sessiondb.writer.callbacks import Callback, LoopNotifier
@@ -272,7 +272,7 @@ class AsyncStore(Facade, methods=_METHODS):
     @checked
     async def ingest(
         self,
-        found: Iterable[SourceSession | Problem],
+        found: Iterable[SourceItem],
         *,
         undelete: bool = False,
         as_fork: bool = False,

@@ -190,6 +190,13 @@ def imported_prompt_id(source: str, usage_id: str, time_created: int) -> str:
     return PART + encode(_hashed(time_created, "prompt", source, usage_id))
 
 
+def history_prompt_id(
+    source: str, session: str | None, text: str, time_created: int
+) -> str:
+    """Return the id of a line of a program's prompt history, made of its facts."""
+    return PART + encode(_hashed(time_created, "typed", source, session or "", text))
+
+
 def _hashed(time_created: int, *names: str) -> int:
     """Return the 128 bits of a ULID: the time, then a hash of *names*."""
     digest = hashlib.sha256("\0".join(names).encode("utf-8", "surrogatepass")).digest()

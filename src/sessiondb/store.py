@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         Imported,
         Message,
         Problem,
-        SourceSession,
+        SourceItem,
     )
     from sessiondb.model.handles import SessionRef
 
@@ -230,14 +230,14 @@ class Store(Facade, methods=_METHODS):
     @checked
     def ingest(
         self,
-        found: Iterable[SourceSession | Problem],
+        found: Iterable[SourceItem],
         *,
         undelete: bool = False,
         as_fork: bool = False,
         dry_run: bool = False,
         project_root: str | None = None,
     ) -> Iterator[Imported | Problem]:
-        """Write the sessions that a reader of `sessiondb.formats` yields.
+        """Write the sessions and prompts that a reader of `sessiondb.formats` yields.
 
         Yields the outcome for each session. A second import changes nothing. *undelete*
         imports sessions that were deleted here; *as_fork* imports those continued on

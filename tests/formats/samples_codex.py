@@ -163,6 +163,15 @@ def index(home: Path, *names: tuple[int, str]) -> None:
     (home / "session_index.jsonl").write_text(log(rows), encoding="utf-8")
 
 
+def history(home: Path, *prompts: tuple[int, int, str]) -> None:
+    """What was typed: session, second, text."""
+    rows = [
+        {"session_id": thread(n), "ts": 1769997600 + at, "text": text}
+        for n, at, text in prompts
+    ]
+    (home / "history.jsonl").write_text(log(rows), encoding="utf-8")
+
+
 def state(home: Path, *rows: tuple[Any, ...], number: int = 5) -> None:
     """The index of a home: id, name, title, first prompt, when it was archived."""
     with sqlite3.connect(home / f"state_{number}.sqlite") as db:
@@ -214,6 +223,7 @@ def home_of_2026(home: Path) -> None:
     agent = {**meta(3), "payload": {**meta(3)["payload"], "source": spawned}}
     write(home, 3, *numbered([agent, asked(30, "Look"), answered(31, "Found")]))
     index(home, (1, "Old"), (1, "Tea"))
+    history(home, (1, 2, "How long does tea take?"), (1, 3, "/status"), (9, 4, "Gone"))
     state(home, (thread(2), None, "And coffee?", "And coffee?", None))
 
 

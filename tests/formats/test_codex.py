@@ -21,6 +21,7 @@ from samples_codex import (
     counts,
     event,
     forked,
+    history,
     home_of_2025,
     home_of_2026,
     index,
@@ -483,6 +484,31 @@ def test_a_home_is_one_store_and_so_is_the_folder_inside(tmp_path: Path) -> None
     for place in (tmp_path, tmp_path / HOME, tmp_path / HOME / "sessions"):
         (found,) = find(place, formats=["codex"])
         assert len([*found.read()]) == 3
+
+
+def test_what_was_typed_in_the_terminal_is_in_the_history_once(
+    store: Store, tmp_path: Path
+) -> None:
+    home = tmp_path / HOME
+    write(home, 1, meta(), *typed(1, "Tea?"), *typed(9, "And?"))
+    history(home, (1, 1, "Tea?"), (1, 5, "/status"), (7, 100, "Gone"))
+    rows: list[Any] = [
+        {"session_id": [], "ts": 1769997800, "text": "No session"},
+        {"ts": "1", "text": "No time"}, {"ts": 1769997800, "text": ["x"]}, [],
+    ]  # fmt: skip
+    with (home / "history.jsonl").open("a", encoding="utf-8") as file:
+        file.write(log(rows))
+    found = read_into(store, tmp_path)
+    assert [x.line for x in found if isinstance(x, Problem)] == [5, 6, 7]
+
+    (session,) = store.sessions(project=ALL)
+    prompts = list(store.prompts(project=ALL))
+    assert {p.text: p.session_id for p in prompts} == {
+        "Tea?": session.id, "/status": session.id, "And?": session.id, "Gone": None, "No session": None,
+    }  # fmt: skip
+    assert len(prompts) == 5
+    assert {p.directory for p in prompts if p.session_id} == {"/home/ada/tea"}
+    assert next(p.time_created for p in prompts if p.text == "Gone") == 1769997700000
 
 
 # -- damage ---------------------------------------------------------------------------

@@ -27,13 +27,13 @@ from sessiondb.model import Imported, Problem
 from sessiondb.model.handles import SessionHandle
 
 if TYPE_CHECKING:
-    from sessiondb.model import SourceSession
+    from sessiondb.model import SourceItem
     from sessiondb.store import Store
 
 #: Seconds between two looks: at least so many, and so many for a second of work.
 PAUSE, SHARE = 1.0, 10
 
-Take = Callable[["Iterable[SourceSession | Problem]"], "Iterator[Imported | Problem]"]
+Take = Callable[["Iterable[SourceItem]"], "Iterator[Imported | Problem]"]
 
 
 class Changes:

@@ -26,7 +26,7 @@ from sessiondb.model import Problem
 
 if TYPE_CHECKING:
     from sessiondb.formats import ForeignStore
-    from sessiondb.model import SourceSession
+    from sessiondb.model import SourceItem
 
 #: Not a path: a log on stdin.
 STDIN = Path("-")
@@ -52,7 +52,7 @@ class Sources:
     owners: dict[Path, str] = field(default_factory=dict)
     _found: dict[Path, list[ForeignStore]] = field(default_factory=dict)
 
-    def __iter__(self) -> Iterator[SourceSession | Problem]:
+    def __iter__(self) -> Iterator[SourceItem]:
         for place in self.places:
             try:
                 yield from self._at(place)
@@ -75,7 +75,7 @@ class Sources:
         places = (Path(path), *Path(path).parents)
         return next(filter(None, map(self.owners.get, places)), None)
 
-    def _at(self, place: Path) -> Iterator[SourceSession | Problem]:
+    def _at(self, place: Path) -> Iterator[SourceItem]:
         from sessiondb.formats import find
 
         if place == STDIN:
@@ -94,7 +94,7 @@ class Sources:
         if self.named and self.stores == before:
             yield Problem(str(place), _why_nothing(place))
 
-    def _read(self, found: ForeignStore) -> Iterator[SourceSession | Problem]:
+    def _read(self, found: ForeignStore) -> Iterator[SourceItem]:
         self.stores += 1
         self.owners[found.path] = found.source
         try:
@@ -114,7 +114,7 @@ def _unread(place: Path, error: Exception) -> Problem:
 def _stdin() -> ForeignStore:
     from sessiondb.formats import ForeignStore, jsonl
 
-    def read(path: Path) -> Iterator[SourceSession | Problem]:
+    def read(path: Path) -> Iterator[SourceItem]:
         return jsonl.read_stream(sys.stdin.buffer, path)
 
     return ForeignStore("jsonl", STDIN, read)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Protocol
 
 from sessiondb.errors import SourceError
-from sessiondb.model import Document, Export, Loss, Problem, SourceSession
+from sessiondb.model import Document, Export, Loss, Problem, SourceItem
 
-Reader = Callable[[Path], Iterator[SourceSession | Problem]]
+Reader = Callable[[Path], Iterator[SourceItem]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class ForeignStore:
     path: Path
     reader: Reader
 
-    def read(self) -> Iterator[SourceSession | Problem]:
+    def read(self) -> Iterator[SourceItem]:
         """Yield its sessions, parents first, and what is wrong with it.
 
         Messages are read when a session's ``messages`` are iterated. Raises

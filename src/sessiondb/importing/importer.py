@@ -24,11 +24,19 @@ from sessiondb.effects.imports.run import CheckedSession, Policy, Run
 from sessiondb.effects.project import Place
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.importing import checks
+from sessiondb.importing.history import Histories
 from sessiondb.importing.lookup import Known, look_up
 from sessiondb.importing.returned import take_back
 from sessiondb.importing.terminals import Uses
 from sessiondb.importing.units import Results, Units
-from sessiondb.model import Imported, Problem, Prompt, SourceSession
+from sessiondb.model import (
+    Imported,
+    Problem,
+    Prompt,
+    SourceHistory,
+    SourceItem,
+    SourceSession,
+)
 
 _WRITTEN = ("imported", "updated")
 
@@ -48,29 +56,34 @@ class Importer:
     project_root: str | None = None
     _units: Units = field(init=False)
     _uses: Uses = field(init=False)
+    #: The sources whose sessions were written.
+    _written: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         self._units = Units(self.core)
         self._uses = Uses(self.core, self._locate)
 
-    def run(self, found: Iterable[SourceSession | Problem]) -> Results:
+    def run(self, found: Iterable[SourceItem]) -> Results:
         """Import everything; yield problems at once, results after their commit."""
-        for done in self._sessions(found):
+        for done in self._items(found):
             if isinstance(done, Imported):
                 self._uses.imported(done)
             yield done
         if not self.dry_run:
             self._uses.commit()
 
-    def _sessions(self, found: Iterable[SourceSession | Problem]) -> Results:
+    def _items(self, found: Iterable[SourceItem]) -> Results:
         for item in found:
             if isinstance(item, Problem):
                 yield item
             elif isinstance(item, SourceSession):
                 yield from self._item(item)
+            elif isinstance(item, SourceHistory):
+                yield from self._history(item)
             else:
                 raise InvalidInputError(
-                    f"a source yields sessions and problems, not {abridged(item)}"
+                    "a source yields sessions, histories and problems, "
+                    f"not {abridged(item)}"
                 )
         yield from self._units.commit()
 
@@ -84,6 +97,13 @@ class Importer:
         if self._takes(item, place):
             self._uses.add(item)
             yield from self._session(checked, place)
+
+    def _history(self, item: SourceHistory) -> Results:
+        # Its sessions come first: prompts that they have are not added again.
+        yield from self._units.commit()
+        if not self.dry_run:
+            histories = Histories(self.core, self.project_root, self._locate)
+            yield from histories.run(item, again=item.source in self._written)
 
     def _takes(self, item: SourceSession, place: Place) -> bool:
         root = self.project_root
@@ -102,7 +122,10 @@ class Importer:
         done = Imported(outcome, sid, item.source, item.source_id, known.messages)
         if outcome not in _WRITTEN:
             yield done
-        elif item.complete is not None:
+            return
+
+        self._written.add(item.source)
+        if item.complete is not None:
             yield from self._completed(item)
         elif known.returned:
             yield from take_back(self._units, checked, sid, dry_run=self.dry_run)

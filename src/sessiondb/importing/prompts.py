@@ -17,7 +17,12 @@ def typed_in(draft: MessageDraft) -> str | None:
     """
     if draft.role != "user":
         return None
-    said = "\n".join(part.text or "" for part in draft.parts if _is_typed(part))
+    typed = filter(_is_typed, draft.parts)
+    return as_prompt("\n".join(part.text or "" for part in typed))
+
+
+def as_prompt(said: str) -> str | None:
+    """Return a text as the history has it; None for an empty or a longer one."""
     is_prompt = len(said) <= LONGEST and said.strip()
     return codec.readable(said)[0] if is_prompt else None
 

@@ -32,7 +32,7 @@ from sessiondb.hints import command
 from sessiondb.maintenance.deletions import Logged, delete_logged, deleted_here
 from sessiondb.maintenance.portable import FOLDER, portable
 from sessiondb.maintenance.removal import AT_ONCE, every
-from sessiondb.model import Imported, Problem, Session, SourceSession
+from sessiondb.model import Imported, Problem, Session, SourceItem, SourceSession
 from sessiondb.model.versions import Version
 from sessiondb.repository.sessions import ALL
 from sessiondb.store import Store
@@ -210,7 +210,7 @@ def _again(alive: list[Logged], files: Files) -> Iterator[SourceSession]:
 
 def _sources(
     paths: Iterable[Path], files: Files, logged: list[Logged]
-) -> Iterator[SourceSession | Problem]:
+) -> Iterator[SourceItem]:
     """Yield the sessions and problems of files; add each session to *logged*."""
     for path in paths:
         for item in _items(path, files[path.name]):
@@ -220,7 +220,7 @@ def _sources(
             yield item
 
 
-def _items(path: Path, seen: tuple[int, int]) -> Iterator[SourceSession | Problem]:
+def _items(path: Path, seen: tuple[int, int]) -> Iterator[SourceItem]:
     """Yield the sessions and problems of one file."""
     if seen == NO_FILE:
         yield Problem(str(path), "not a file, so it is not read")

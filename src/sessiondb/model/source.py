@@ -1,8 +1,9 @@
 """Sources: what the reader of a foreign format yields, parents before children.
 
 A reader knows nothing of the database. It yields a `SourceSession` for each
-session it finds, whose ``messages`` may be lazy, and a `Problem` for each
-record that it could not read; it never aborts a batch.
+session it finds, whose ``messages`` may be lazy, a `SourceHistory` for prompts
+that are kept beside them, and a `Problem` for each record that it could not
+read; it never aborts a batch.
 """
 
 from __future__ import annotations
@@ -199,6 +200,39 @@ class SourceSession:
     project: SourceProject | None = None
     terminals: tuple[TerminalUse, ...] = ()
     complete: Callable[[], SourceSession] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePrompt:
+    """One line of a prompt history; ``time_created`` in Unix ms.
+
+    ``session`` is the agent's own id of the session that it was typed in, ``directory``
+    the one of that time; None is unknown.
+    """
+
+    text: str
+    time_created: int
+    session: str | None = None
+    directory: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceHistory:
+    """The prompt history that a program keeps beside its sessions.
+
+    A reader yields it after its sessions: a prompt that a session has already is not
+    imported twice. ``prompts`` are in the order of ``path``, and may be lazy; they are
+    read only if ``digest`` or a session changed.
+    """
+
+    source: str
+    path: str
+    digest: str
+    prompts: Iterable[SourcePrompt | Problem] = ()
+
+
+#: What a reader yields.
+SourceItem = SourceSession | SourceHistory | Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,24 +37,33 @@ class CloseImport:
 
 
 def note(tx: Transaction, run: Run, problems: tuple[Problem, ...]) -> None:
-    """Record in the ledger what was read: the session is read again if that changes.
-
-    An entry with problems is read again in any case: the source may have been repaired
-    without a trace in size and time.
-    """
+    """Record in the ledger what was read of a session."""
     item = run.given.item
-    noted = [
-        {"source": problem.source, "line": problem.line, "why": problem.why}
-        for problem in problems[:MAX_NOTED]
-    ]
-
-    values: dict[str, Any] = {
+    facts = {
         "source": item.source,
         "path": run.given.ledger,
         "size": item.size,
         "mtime_ns": item.mtime_ns,
         "offset": run.messages,
         "digest": item.digest,
+    }
+    write_entry(tx, facts, problems)
+
+
+def write_entry(
+    tx: Transaction, facts: dict[str, Any], problems: tuple[Problem, ...]
+) -> None:
+    """Write an entry of the ledger: its source is read again if that changes.
+
+    An entry with problems is read again in any case: the source may have been repaired
+    without a trace in size and time.
+    """
+    noted = [
+        {"source": problem.source, "line": problem.line, "why": problem.why}
+        for problem in problems[:MAX_NOTED]
+    ]
+
+    values = facts | {
         "problems": json.dumps(noted) if noted else None,
         "time_imported": tx.now,
     }

@@ -3,11 +3,13 @@
 ``session_index.jsonl`` has a line for each renaming; the last one of a session counts.
 ``state_N.sqlite`` is an index, which later releases replace by one of a higher number;
 its ``title`` is seeded with the first prompt, so it is a name only if it differs.
+``history.jsonl`` has what was typed into the terminal, commands included.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,10 +25,16 @@ from sessiondb.formats.kit.fields import (
     text,
 )
 from sessiondb.formats.kit.files import entries, is_file, may_read
-from sessiondb.formats.kit.json import OddRecordError, known_time, load_object
+from sessiondb.formats.kit.json import (
+    OddRecordError,
+    known_time,
+    load_object,
+    usable_id,
+)
 from sessiondb.formats.kit.lines import opened
+from sessiondb.formats.kit.logs import log_digest
 from sessiondb.formats.kit.sqlite import Error, ForeignDatabase, columns, records
-from sessiondb.model import Problem
+from sessiondb.model import Problem, SourceHistory, SourcePrompt
 
 _STATE = re.compile(r"state_\d{1,6}\.sqlite")
 _COLUMNS = frozenset({"id", "name", "title", "first_user_message", "archived_at"})
@@ -132,3 +140,36 @@ def _title_of(row: dict[str, Any]) -> str | None:
         return None
 
     return readable(title)
+
+
+# -- what was typed ----------------------------------------------------------------
+
+
+def history_in(home: Path) -> Iterator[SourceHistory]:
+    """Yield the prompt history of a home, if it has one."""
+    path = home / "history.jsonl"
+    if is_file(path):
+        yield SourceHistory("codex", str(path), log_digest(path), _History(path))
+
+
+class _History:
+    """The lines of a prompt history, read again each time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __iter__(self) -> Iterator[SourcePrompt | Problem]:
+        with opened(self._path) as lines:
+            for _, _, prompt in lines.records(_typed):
+                yield prompt
+            yield from lines.problems
+
+
+def _typed(raw: bytes) -> SourcePrompt:
+    """Return the prompt in a line; raises `OddRecordError`."""
+    row = load_object(raw)
+    when = known_time(fitting(row.get("ts"), integer, -1) * 1000)
+    if when is None or not text(row.get("text")):
+        raise OddRecordError("has no text with a time")
+
+    return SourcePrompt(row["text"], when, fitting(row.get("session_id"), usable_id))

@@ -31,7 +31,7 @@ from sessiondb.formats.codex.logs import (
     look_at,
     rollouts_of,
 )
-from sessiondb.formats.codex.names import Names, names_in
+from sessiondb.formats.codex.names import Names, history_in, names_in
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
@@ -50,7 +50,7 @@ from sessiondb.formats.kit.logs import log_digest, logs_below, unpacked_name
 from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.kit.order import in_order
 from sessiondb.formats.kit.texts import time_of_text
-from sessiondb.model import Problem, SourceMessage, SourceSession
+from sessiondb.model import Problem, SourceItem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
 #: The types of events that name a prompt or a title, as a line has them.
@@ -101,8 +101,11 @@ def _near(path: Path) -> Iterator[Path | Problem]:
     return logs_below(folder, is_rollout)
 
 
-def read_home(folder: Path) -> Iterator[SourceSession | Problem]:
-    """Yield the sessions of a home, or of a folder inside, parents first."""
+def read_home(folder: Path) -> Iterator[SourceItem]:
+    """Yield the sessions of a home, or of a folder inside, parents first.
+
+    A home has a prompt history, too.
+    """
     # A rollout may continue one in the other folder.
     home = folder.parent if folder.name in FOLDERS else folder
     rollouts = Rollouts(())
@@ -124,6 +127,9 @@ def read_home(folder: Path) -> Iterator[SourceSession | Problem]:
         lambda name, cut: _session(name, rollouts, names, is_cut=cut),
         lambda name: threads[name].path,
     )
+
+    if home == folder:
+        yield from history_in(home)
 
 
 def _session(

@@ -1,0 +1,202 @@
+"""The prompt history of a program, added to ours: each prompt once.
+
+Most of its lines are prompts of sessions that were imported, which have them already;
+the others are commands of the program, and prompts of sessions that are gone. The id of
+a line is made of its facts, so that it is the same one in every import.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import delete, or_, select, union_all
+
+from sessiondb import ids
+from sessiondb.effects.imports.close import write_entry
+from sessiondb.effects.project import Place, home_of
+from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.sql import Statement, as_list, p, texts, upsert_text
+from sessiondb.model import Problem
+from sessiondb.places import stored
+from sessiondb.schema import deletion, prompt, session, tombstone
+from sessiondb.schema.rows import PROMPT
+
+#: Milliseconds between the line of a prompt and its message, if no session is named.
+_NEAR = 60_000
+_KNOWN = Statement(
+    lambda: select(prompt.c.id, prompt.c.session_id).where(
+        prompt.c.id.in_(texts("names"))
+    )
+)
+_SESSION = Statement(
+    lambda: select(session.c.id, session.c.time_deleted).where(
+        or_(
+            session.c.id == p("own"),
+            (session.c.source == p("source")) & (session.c.source_id == p("name")),
+        )
+    )
+)
+_BURIED = Statement(
+    lambda: union_all(
+        select(tombstone.c.source_id).where(
+            tombstone.c.source == p("source"), tombstone.c.source_id == p("name")
+        ),
+        select(deletion.c.session_id).where(deletion.c.session_id == p("own")),
+    )
+)
+_IN_SESSION = Statement(
+    lambda: select(prompt.c.id, prompt.c.time_created).where(
+        prompt.c.session_id == p("sid"), prompt.c.text == p("said")
+    )
+)
+_AT_TIME = Statement(
+    lambda: select(prompt.c.id, prompt.c.time_created).where(
+        prompt.c.time_created.between(p("since"), p("until")),
+        prompt.c.text == p("said"),
+        prompt.c.source == p("source"),
+    )
+)
+_REMOVE = Statement(lambda: delete(prompt).where(prompt.c.id == p("pid")))
+
+
+class HistoryLine(NamedTuple):
+    """A line that passed the gate; ``time`` is in Unix ms.
+
+    ``session`` is the source's id of its session, ``own`` that of one that the source
+    got from here. ``place`` is where ``directory`` is.
+    """
+
+    id: str
+    text: str
+    time: int
+    session: str | None
+    own: str | None
+    directory: str | None
+    place: Place | None
+
+    @property
+    def named(self) -> tuple[str | None, str | None]:
+        """The names that its session may have."""
+        return self.session, self.own
+
+
+class _Home(NamedTuple):
+    """The session of a line, None for an unknown one; ``is_gone``: it was deleted."""
+
+    id: str | None = None
+    is_gone: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AddHistory:
+    """Add lines of the history of *source* to the prompts that are not known.
+
+    With *is_limited* those that are neither of a session here nor of a place are left
+    out: they may be of another project.
+    """
+
+    verb = "import"
+    source: str
+    lines: tuple[HistoryLine, ...]
+    is_limited: bool
+
+    def apply(self, tx: Transaction) -> None:
+        """Write those that are new, and the sessions of those that had none."""
+        names = as_list(line.id for line in self.lines)
+        known = dict(tx.run(_KNOWN, names=names).fetchall())
+        named = {line.named for line in self.lines}
+        homes = {of: _home(tx, self.source, of) for of in named}
+
+        rows = []
+        for line in self.lines:
+            home = homes[line.named]
+            # A line without a session is written again when that was imported.
+            is_known = line.id in known and (known[line.id] or home.id is None)
+            if is_known or home.is_gone or self._is_elsewhere(line, home):
+                continue
+            if self._is_typed(tx, line, home):
+                tx.run(_REMOVE, pid=line.id)
+            else:
+                rows.append(self._row(tx, line, home))
+
+        tx.connection.executemany(upsert_text(prompt, PROMPT), rows)
+
+    def _is_elsewhere(self, line: HistoryLine, home: _Home) -> bool:
+        return self.is_limited and home.id is None and line.place is None
+
+    def _is_typed(self, tx: Transaction, line: HistoryLine, home: _Home) -> bool:
+        """Return whether a message of the source is the prompt of a line."""
+        facts = {"said": line.text}
+        if home.id is not None:
+            found = tx.run(_IN_SESSION, sid=home.id, **facts)
+        elif line.session is None:
+            since, until = line.time - _NEAR, line.time + _NEAR
+            found = tx.run(
+                _AT_TIME, since=since, until=until, source=self.source, **facts
+            )
+        else:
+            return False
+
+        # The same text may be typed often: other lines of the history are not it.
+        return any(
+            name != ids.history_prompt_id(self.source, line.session, line.text, time)
+            for name, time in found.fetchall()
+        )
+
+    def _row(self, tx: Transaction, line: HistoryLine, home: _Home) -> tuple[Any, ...]:
+        project_id = directory = None
+        if home.id is not None:
+            state = tx.peek(home.id)
+            project_id, directory = state.project_id, state.directory
+            if line.directory is not None:
+                directory = stored(line.directory, tx.root)
+        elif line.place is not None:
+            project_id, directory = home_of(tx, line.place)
+
+        values = {
+            "id": line.id,
+            "text": line.text,
+            "directory": directory,
+            "project_id": project_id,
+            "session_id": home.id,
+            "source": self.source,
+            "time_created": line.time,
+        }
+        return tuple(map(values.__getitem__, PROMPT))
+
+
+def _home(tx: Transaction, source: str, named: tuple[str | None, str | None]) -> _Home:
+    """Return the session that a line names: by the source's id, else by ours."""
+    name, own = named
+    if name is None:
+        return _Home()
+
+    facts = {"name": name, "own": own, "source": source}
+    for session_id, deleted in tx.run(_SESSION, **facts).fetchall():
+        return _Home(session_id, deleted is not None)
+    return _Home(is_gone=tx.one(_BURIED, **facts) is not None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoteHistory:
+    """Record that a history was read, with the *count* of its lines."""
+
+    verb = "import"
+    source: str
+    path: str
+    digest: str
+    count: int
+    problems: tuple[Problem, ...]
+
+    def apply(self, tx: Transaction) -> None:
+        """Write its entry in the ledger."""
+        facts = {
+            "source": self.source,
+            "path": self.path,
+            "size": None,
+            "mtime_ns": None,
+            "offset": self.count,
+            "digest": self.digest,
+        }
+        write_entry(tx, facts, self.problems)

@@ -1,0 +1,150 @@
+"""The histories that programs keep of their own: each prompt once, in its session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from foreign_sessions import SOURCE, T0, session_of, take_in
+from test_prompts_of_imports import message, typed
+
+from sessiondb import ALL, Store
+from sessiondb.model import Problem, Prompt, SourceHistory, SourcePrompt
+
+
+def line(text: str, at: int = 0, session: Any = "s", **fields: Any) -> SourcePrompt:
+    return SourcePrompt(text, T0 + at, session, **fields)
+
+
+def history(*lines: Any, digest: str | None = None) -> SourceHistory:
+    digest = digest or repr(lines)
+    return SourceHistory(SOURCE, "/elsewhere/history.jsonl", digest, lines)
+
+
+def read(store: Store, *found: Any, **how: Any) -> list[str]:
+    """Import it, and return the problems."""
+    return [x.why for x in store.ingest(found, **how) if isinstance(x, Problem)]
+
+
+def prompts(store: Store) -> list[Prompt]:
+    return list(store.prompts(project=ALL))[::-1]
+
+
+def test_a_prompt_that_its_session_has_is_not_added_again(store: Store) -> None:
+    session = session_of("s", message("a", at=1), message("b", at=2))
+    lines = [line("a"), line("/status", 5), line("b", 70_000)]
+    assert read(store, session, history(*lines)) == []
+    assert sorted(typed(store)) == ["/status", "a", "b"]
+    command = next(prompt for prompt in prompts(store) if prompt.text == "/status")
+    (known,) = {p.session_id for p in prompts(store)}
+    assert (command.session_id, command.source) == (known, SOURCE)
+    assert command.directory == "/elsewhere/project"
+    assert command.time_created == T0 + 5
+
+
+def test_the_same_command_at_several_times_is_several_prompts(store: Store) -> None:
+    texts = ["/status", "/status", "/diff", "/status"]
+    lines = [line(text, at) for at, text in enumerate(texts, 1)]
+    for more in ([], [line("/diff", 9)]):
+        read(store, session_of("s", message("a")), history(*lines, *more))
+    assert typed(store) == ["a", "/status", "/diff", "/status", "/diff"]
+
+
+def test_a_prompt_of_an_unknown_session_gets_it_when_that_is_imported(
+    store: Store,
+) -> None:
+    lines = history(line("a"), line("/status", 1))
+    read(store, lines)
+    assert [(p.text, p.session_id) for p in prompts(store)] == [("a", None), ("/status", None)]  # fmt: skip
+
+    # The history did not change, its session is new.
+    (done,) = take_in(store, session_of("s", message("a", at=2)))
+    read(store, session_of("s", message("a", at=2), message("b", at=3)), lines)
+    found = [(p.text, p.session_id) for p in prompts(store)]
+    assert sorted(found) == [("/status", done.id), ("a", done.id), ("b", done.id)]
+
+
+def test_a_history_that_did_not_change_is_not_read(store: Store) -> None:
+    def lines() -> Iterator[SourcePrompt]:
+        yield line("a")
+        count.append(1)
+
+    count: list[int] = []
+    for digest in ("1", "1", "2"):
+        read(
+            store, SourceHistory(SOURCE, "/elsewhere/history.jsonl", digest, [*lines()])
+        )
+    given = SourceHistory(SOURCE, "/elsewhere/history.jsonl", "2", lines())
+    before = len(count)
+    read(store, given)
+    assert len(count) == before
+    assert typed(store) == ["a"]
+
+
+def test_prompts_of_a_deleted_session_do_not_come_back(store: Store) -> None:
+    (done,) = take_in(store, session_of("s", message("a")))
+    store.delete(done.id)
+    store.reap()
+    before = typed(store)
+    read(store, history(line("a"), line("/status", 1)))
+    assert typed(store) == before
+
+
+def test_without_a_session_the_same_text_of_the_same_minute_is_one_prompt(
+    store: Store,
+) -> None:
+    session = session_of("s", message("a", at=1))
+    near, late = line("a", 9_000, None), line("a", 90_000, None, directory="/elsewhere")
+    read(store, session, history(near, line("/diff", 80_000), late))
+    first, _, last = prompts(store)
+    assert (first.time_created, last.time_created) == (T0 + 1, T0 + 90_000)
+    assert (last.session_id, last.directory) == (None, "/elsewhere")
+    assert last.project_id is not None
+
+
+def test_a_history_limited_to_a_project_has_no_prompts_of_others(store: Store) -> None:
+    mine = session_of("s", message("a"), directory="/mine")
+    lines = [line("b", 1), line("c", 2, "other"), line("d", 3, None, directory="/mine"), line("e", 4, None, directory="/b")]  # fmt: skip
+    read(store, mine, history(*lines), project_root="/mine")
+    assert typed(store) == ["a", "b", "d"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"text": 1}, "text must be a string"),
+        ({"time_created": None}, "time_created"),
+        ({"time_created": 1 << 70}, "time_created"),
+        ({"session": ["x"]}, "session"),
+        ({"session": "a\0b"}, "session"),
+        ({"directory": 7}, "directory must be a string"),
+    ],
+)
+def test_a_line_that_cannot_be_stored_costs_itself(
+    store: Store, fields: dict[str, Any], why: str
+) -> None:
+    bad = SourcePrompt(**{"text": "x", "time_created": T0, **fields})
+    (problem,) = read(store, history(line("a"), bad, line("b", 1)))
+    assert why in problem
+    assert typed(store) == ["a", "b"]
+
+
+def test_a_history_that_cannot_be_read_to_its_end_is_read_again(store: Store) -> None:
+    def lines() -> Iterator[SourcePrompt | Problem]:
+        yield line("a")
+        yield Problem("/elsewhere/history.jsonl", "torn", 2)
+        raise OSError("gone")
+
+    for _ in range(2):
+        given = SourceHistory(SOURCE, "/elsewhere/history.jsonl", "1", lines())
+        assert len(read(store, given)) == 2
+    assert typed(store) == ["a"]
+    odd: Any = [7, line(" \n"), line("x" * 40_000)]
+    assert len(read(store, history(*odd))) == 1
+    assert typed(store) == ["a"]
+
+
+def test_a_dry_run_writes_no_history(store: Store) -> None:
+    assert read(store, history(line("a")), dry_run=True) == []
+    assert typed(store) == []
