@@ -15,6 +15,7 @@ from samples_codex import (
     DAY,
     PNG,
     Record,
+    answered,
     asked,
     base,
     call,
@@ -46,10 +47,9 @@ from samples_codex import (
 )
 
 from sessiondb import ALL, Store
-from sessiondb.errors import InvalidInputError
 from sessiondb.formats import default_locations, exporter, find
 from sessiondb.formats.protocol import Written
-from sessiondb.model import Document, Imported, Message, Problem, Session
+from sessiondb.model import Document, Imported, Message, Problem, Session, SourceSession
 from sessiondb.model.draft import assistant, text, tool, user
 
 HOME = Path(".codex")
@@ -483,7 +483,8 @@ def test_a_home_is_one_store_and_so_is_the_folder_inside(tmp_path: Path) -> None
     home_of_2026(tmp_path / HOME)
     for place in (tmp_path, tmp_path / HOME, tmp_path / HOME / "sessions"):
         (found,) = find(place, formats=["codex"])
-        assert len([*found.read()]) == 3
+        items = [x for x in found.read() if isinstance(x, SourceSession)]
+        assert len(items) == 3
 
 
 def test_what_was_typed_in_the_terminal_is_in_the_history_once(
@@ -571,10 +572,17 @@ def test_hostile_names_of_sessions_and_kinds_are_kept_apart(
 # -- back -----------------------------------------------------------------------------
 
 
-def back(store: Store, session: Session) -> dict[str, list[Record]]:
+def complete(store: Store, session: Session) -> dict[str, list[Record]]:
+    """Return the rollout of a session that is given to Codex."""
+    return back(store, session, exporter("codex").taken)
+
+
+def back(
+    store: Store, session: Session, detail: str = "full"
+) -> dict[str, list[Record]]:
     """Return the records of each rollout that a session is written as, by its name."""
     to = exporter("codex")
-    found = to.write([store.export(session, **to.read)], detail="full")
+    found = to.write([store.export(session, **to.read)], detail=detail)
     return {
         document.name: [
             json.loads(row) for row in "".join(document.chunks).split("\n")[:-1]
@@ -735,8 +743,68 @@ def test_codex_continues_a_rollout_that_lies_in_its_home() -> None:
     found = to.take_in(written, {"CODEX_HOME": "/srv/codex"})
     assert found.place == Path("/srv/codex/sessions/2026/02/02/r.jsonl")
     assert found.resume == ["codex", "resume", thread(1)]
-    with pytest.raises(InvalidInputError, match="another rollout"):
-        to.take_in(Written("r", log([forked(2, 1, 3)]), "/"), {})
+
+
+def test_a_fork_is_complete_where_it_is_given_to_codex(
+    store: Store, tmp_path: Path
+) -> None:
+    home = tmp_path / HOME
+    write(home, 1, *numbered([meta(history_mode="paginated"), asked(1, "1"), answered(2, "a"), asked(3, "2")]))  # fmt: skip
+    write(home, 2, *numbered([forked(2, 1, 3), asked(4, "3"), asked(5, "4")], 3))
+    write(home, 3, *numbered([forked(3, 2, 5), asked(6, "5")], 5))
+    found = sessions(store, tmp_path)
+    ((name, records),) = complete(store, found[thread(3)]).items()
+    assert name == str(DAY / name_of(3))
+    header, *rest = records
+    assert header["payload"] == meta(3)["payload"]
+    assert not any("ordinal" in record for record in records)
+    texts = [record["payload"]["content"][0]["text"] for record in rest]
+    assert texts == ["1", "a", "3", "5"]
+
+    # What Codex appends extends the fork, wherever its beginning is.
+    path = tmp_path / "other" / HOME / name
+    path.parent.mkdir(parents=True)
+    path.write_text(log([*records, asked(9, "More")]), encoding="utf-8")
+    (same,) = read_into(store, tmp_path / "other")
+    assert isinstance(same, Imported)
+    assert (same.id, same.outcome) == (found[thread(3)].id, "updated")
+    assert spoken(store, store.session(same.id)) == ["1", "3", "5", "More"]
+
+
+def test_the_rollouts_of_a_reverted_session_are_one_where_it_is_given_to_codex(
+    store: Store, tmp_path: Path
+) -> None:
+    home = tmp_path / HOME
+    write(home, 1, *numbered([meta(), asked(1, "1"), asked(2, "2")]))
+    head = meta(1, at=10, history_base=base(1, 2))
+    write(home, 1, *numbered([head, asked(11, "3")], 2), segment="b")
+    (session,) = sessions(store, tmp_path).values()
+    ((_, records),) = complete(store, session).items()
+    kinds = [record["type"] for record in records]
+    assert kinds == ["session_meta", "response_item", "response_item"]
+    assert records[2]["payload"]["content"][0]["text"] == "3"
+
+
+def test_a_session_that_needs_no_other_rollout_is_complete_as_it_was(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / HOME, 1, *numbered([meta(), asked(1, "1")]))
+    (session,) = sessions(store, tmp_path).values()
+    assert complete(store, session) == back(store, session)
+
+
+def test_an_archived_session_is_continued_where_others_are(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / HOME, 1, meta(), asked(1, "1"), folder=Path("archived_sessions"))
+    (theirs,) = sessions(store, tmp_path).values()
+    ours = store.create_session()
+    store.append(ours, user("1"))
+    store.archive(ours)
+    for session in (theirs, store.session(ours.id)):
+        (there,), (given,) = back(store, session), complete(store, session)
+        assert there.startswith("archived_sessions/")
+        assert given.startswith("sessions/")
 
 
 @pytest.mark.slow

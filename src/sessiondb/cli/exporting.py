@@ -56,7 +56,9 @@ HELD_CHARACTERS = 16_000_000
     "--with-children", is_flag=True, help="Include their forks and subagents."
 )
 @click.option(
-    "--detail", metavar="D", help="Of markdown and html: brief, normal or full."
+    "--detail",
+    metavar="D",
+    help="Of markdown and html: brief, normal or full; of codex: full, complete.",
 )
 @click.option(
     "--redact", is_flag=True, help="Remove what looks like a key or a password."

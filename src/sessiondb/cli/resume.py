@@ -48,7 +48,7 @@ class Plan:
     """Run *command* in *directory*, once the program has the session.
 
     If it does not have it yet, *text* goes into *file*: a new one in its own store, or
-    a temporary one that *transfer* imports.
+    a temporary one that *transfer* imports; *detail* is how it is exported.
     """
 
     session: Session
@@ -57,6 +57,7 @@ class Plan:
     transfer: list[str] = field(default_factory=list)
     file: str = ""
     text: str = ""
+    detail: str = ""
 
     def steps(self, database: Path, form: str) -> Iterator[list[str]]:
         """Yield the lines that a user would type to do all this by hand."""
@@ -65,7 +66,8 @@ class Plan:
             if not folder.is_dir():
                 yield ["mkdir", "-p", str(folder)]
             ours = ["sessiondb", "--db", str(database), "export", self.session.id]
-            yield [*ours, "--to", form, "-o", self.file]
+            how = ["--detail", self.detail] if self.detail else []
+            yield [*ours, "--to", form, *how, "-o", self.file]
         yield ["cd", self.directory]
         if self.transfer:
             yield self.transfer
@@ -209,7 +211,8 @@ def _transferred(store: Store, session: Session, form: str) -> Plan:
     to = exporter(form)
     assert to.take_in is not None, f"{form} is one of the targets"
     written = Written("", "", session.directory)
-    for item in to.write([store.export(session, **to.read)], detail=to.details[0]):
+    detail = to.taken or to.details[0]
+    for item in to.write([store.export(session, **to.read)], detail=detail):
         if isinstance(item, Document):
             text = "".join(item.chunks)
             written = replace(written, name=item.name, text=text)
@@ -223,7 +226,8 @@ def _transferred(store: Store, session: Session, form: str) -> Plan:
         if _is_there_already(taken.place, written, taken.resume):
             return Plan(session, session.directory, taken.resume)
     transfer = _filled(taken.take_in, FILE, file)
-    return Plan(session, session.directory, taken.resume, transfer, file, written.text)
+    given = (transfer, file, written.text, to.taken)
+    return Plan(session, session.directory, taken.resume, *given)
 
 
 def _is_there_already(place: Path, written: Written, how: list[str]) -> bool:

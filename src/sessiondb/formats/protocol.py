@@ -122,7 +122,8 @@ class Exporter:
 
     ``read`` are the keywords of `Store.export` that they are read with, ``together``
     says whether several can be one file, and ``details`` which levels of detail
-    there are, the default first. ``take_in(written, env)`` is how the program
+    there are, the default first; ``taken`` is that of a file for `take_in`, the default
+    if it is empty. ``take_in(written, env)`` is how the program
     continues a session that was written for it, None: it cannot; it changes nothing,
     and raises `InvalidInputError` for a session that the program would not take.
     """
@@ -132,3 +133,4 @@ class Exporter:
     together: bool = False
     details: tuple[str, ...] = ("full",)
     take_in: Callable[[Written, Mapping[str, str]], Handover] | None = None
+    taken: str = ""

@@ -1,8 +1,9 @@
 """Sessions as rollouts of Codex, each where its home has it.
 
-A rollout by Codex is written as it was: what it continues is in another one. A session
-of another program becomes a complete rollout as of 2025, which each release continues;
-Codex makes the rest of its home from that.
+A rollout by Codex is written as it was: what it continues is in another one. At the
+detail `COMPLETE` it has all of that itself, so that Codex can continue it alone. A
+session of another program becomes a complete rollout as of 2025, which each release
+continues; Codex makes the rest of its home from that.
 """
 
 from __future__ import annotations
@@ -10,22 +11,40 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from sessiondb.errors import InvalidInputError
 from sessiondb.formats.codex.logs import FOLDERS
 from sessiondb.formats.codex.records import record_of
 from sessiondb.formats.codex.writer import Writer, title_of
 from sessiondb.formats.kit.conversion import Names, is_from, is_native
-from sessiondb.formats.kit.fields import as_text, fitting, integer, text, within
-from sessiondb.formats.kit.naming import file_name, uuid_of
+from sessiondb.formats.kit.fields import (
+    as_object,
+    as_text,
+    fitting,
+    integer,
+    text,
+    within,
+    without,
+)
+from sessiondb.formats.kit.naming import MARK, file_name, uuid_of
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.formats.protocol import Exporter, Handover, Written
 from sessiondb.model import Document, Export, Loss, Message, Session
 
 Record = dict[str, Any]
+#: The detail of a rollout that Codex continues: it needs no other one.
+COMPLETE = "complete"
+#: Keys of a record and of a header that only rollouts with ordinals have.
+_NUMBERED = ("ordinal",)
+_REFERRING = (
+    "forked_from_id",
+    "forked_from_ordinal_exclusive",
+    "history_base",
+    "history_mode",
+)
 _DATED = re.compile(r"rollout-(\d{4})-(\d\d)-(\d\d)T")
 
 
@@ -33,10 +52,16 @@ def write(
     sessions: Iterable[Export], *, detail: str = "full", together: bool = False
 ) -> Iterator[Document | Loss]:
     """Yield the rollouts of each session, and what they do not hold."""
-    del detail, together  # a session is a file, and nothing can be left out of it
-    for export in sessions:
+    del together  # a session is a file
+    given = map(_unarchived, sessions) if detail == COMPLETE else sessions
+    for export in given:
         losses: list[Loss] = []
-        make = _theirs if is_from(export.session, "codex") else _ours
+        if not is_from(export.session, "codex"):
+            make = _ours
+        elif detail == COMPLETE:
+            make = _complete
+        else:
+            make = _theirs
         yield from make(export, losses)
         yield from losses
 
@@ -47,11 +72,10 @@ def write(
 def _theirs(export: Export, losses: list[Loss]) -> Iterator[Document]:
     """Yield the rollouts of a session that Codex wrote, one more for each revert."""
     session = export.session
-    name = as_text(session.data.get("rollout")) or _name(session, session.source_id)
     if _is_named(session):
         losses.append(Loss(session.id, "its name: Codex keeps it beside the rollout"))
 
-    parts = _Parts(export, losses, name)
+    parts = _Parts(export, losses, _file_of(session))
     for file, records in groupby(parts.records(), lambda found: found[0]):
         yield Document(_place(session, file), (_text(record) for _, record in records))
 
@@ -108,6 +132,49 @@ def _is_own(message: Message) -> bool:
     return "copied_from" not in message.data
 
 
+# -- what they continue, too -------------------------------------------------------
+
+
+def _complete(export: Export, losses: list[Loss]) -> Iterator[Document]:
+    """Yield a session as one rollout that continues no other."""
+    held = replace(export, messages=list(export.messages))
+    if _is_continuing(held):
+        file = _place(held.session, _file_of(held.session))
+        yield Document(file, map(_text, _flat(held, losses)))
+    else:
+        yield from _theirs(held, losses)
+
+
+def _unarchived(export: Export) -> Export:
+    # Codex continues no session that is archived.
+    return replace(export, session=replace(export.session, time_archived=None))
+
+
+def _is_continuing(export: Export) -> bool:
+    """Return whether a session continues another rollout, or has several."""
+    header = export.session.data.get("header")
+    continued = within(header, "payload", "history_base") is not None
+    return continued or any("segment" in of.data for of in export.messages)
+
+
+def _flat(export: Export, losses: list[Loss]) -> Iterator[Record]:
+    session = export.session
+    thread = session.source_id or session.id
+    header = as_object(session.data.get("header")) or _header(session, thread)
+    facts = without(_REFERRING, as_object(header.get("payload")))
+    yield without(_NUMBERED, header) | {"payload": facts}
+
+    ours = Writer(export, [], losses, Names(thread))
+    for message in _live(export, losses):
+        if is_native(message.id):
+            yield from ours.add(message)
+        # The headers of other rollouts say what this one does not continue any more.
+        elif message.kind != "session_meta":
+            # Its place was its id, so an import needs another one to find it again.
+            yield without(_NUMBERED, record_of(message)) | {MARK: message.id}
+    yield from ours.end()
+
+
 # -- of other programs -------------------------------------------------------------
 
 
@@ -137,25 +204,26 @@ def _live(export: Export, losses: list[Loss]) -> Iterator[Message]:
 
 
 def _records(session: Session, thread: str, writer: Writer) -> Iterator[Record]:
-    began = session.time_created
-    yield {
-        "timestamp": text_of_time(began),
-        "type": "session_meta",
-        "payload": {
-            "id": thread,
-            "timestamp": text_of_time(began),
-            "cwd": session.directory,
-            "originator": "sessiondb",
-            "cli_version": "0.0.0",
-            "source": "cli",
-            "model_provider": "openai",
-        },
-    }
+    yield _header(session, thread)
     # Codex derives a title itself, which changes with the first prompt.
     if _is_named(session):
-        yield title_of(thread, began, session.title)
+        yield title_of(thread, session.time_created, session.title)
 
     yield from writer.records()
+
+
+def _header(session: Session, thread: str) -> Record:
+    began = text_of_time(session.time_created)
+    facts = {
+        "id": thread,
+        "timestamp": began,
+        "cwd": session.directory,
+        "originator": "sessiondb",
+        "cli_version": "0.0.0",
+        "source": "cli",
+        "model_provider": "openai",
+    }
+    return {"timestamp": began, "type": "session_meta", "payload": facts}
 
 
 def _is_named(session: Session) -> bool:
@@ -168,6 +236,11 @@ def _is_named(session: Session) -> bool:
 def _name(session: Session, thread: str | None) -> str:
     began = text_of_time(session.time_created)[:19].replace(":", "-")
     return f"rollout-{began}-{thread or session.id}.jsonl"
+
+
+def _file_of(session: Session) -> str:
+    """Return the name of the first rollout of a session that Codex wrote."""
+    return as_text(session.data.get("rollout")) or _name(session, session.source_id)
 
 
 def _place(session: Session, name: str) -> str:
@@ -188,19 +261,17 @@ def _text(record: Record) -> str:
 
 
 def take_in(written: Written, env: Mapping[str, str]) -> Handover:
-    """Return the place of a rollout in the home of Codex.
-
-    Raises `InvalidInputError` for one that continues another rollout.
-    """
+    """Return the place of a rollout in the home of Codex."""
     header = json.loads(written.text.partition("\n")[0])
-    if within(header, "payload", "history_base") is not None:
-        raise InvalidInputError(
-            "its beginning is in another rollout, so Codex refuses it"
-        )
-
     thread = str(within(header, "payload", "id"))
     home = Path(env.get("CODEX_HOME") or "~/.codex").expanduser()
     return Handover([], ["codex", "resume", thread], home / written.name)
 
 
-EXPORTER = Exporter(write, read={"branches": True}, take_in=take_in)
+EXPORTER = Exporter(
+    write,
+    read={"branches": True},
+    details=("full", COMPLETE),
+    take_in=take_in,
+    taken=COMPLETE,
+)
