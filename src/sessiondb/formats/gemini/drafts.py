@@ -5,51 +5,36 @@ These functions take their record apart, so it must not be used afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sessiondb.formats.gemini import fields
-from sessiondb.formats.kit.blocks import synthetic
-from sessiondb.formats.kit.fields import (
-    as_text,
-    check_storable,
-    clean_name,
-    objects_in,
-    take,
-    text,
-)
+from sessiondb.formats.kit.fields import as_text, clean_name, objects_in, take, text
 from sessiondb.formats.kit.genai import (
+    CALL,
+    Make,
+    draft_of,
     files_of,
+    marked,
     parts_of,
     responses_of,
     result_of,
     take_tokens,
     texts_of,
 )
-from sessiondb.formats.kit.json import OddRecordError, check_id, usable_id
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import MessageDraft, PartDraft
 
 Record = dict[str, Any]
 Columns = dict[str, Any]
+_ADDED = re.compile(rf"\s*({'|'.join(fields.ADDED)})")
 
 
 def message_draft(record: Record, message_id: str) -> MessageDraft:
-    """Return the message that a record is.
-
-    Raises `OddRecordError` for one without a type or id, or that cannot be stored.
-    """
-    check_id(message_id)
-    if not usable_id(record.get("type")):
-        raise OddRecordError("has no type")
-    check_storable(record)
-
+    """Return the message of a record; raises `OddRecordError` as `draft_of` does."""
     record.pop("id", None)
-    kind = record.pop("type")
-    make = _answer if kind in fields.ANSWERS else _prompt if kind == "user" else _event
-    found = make(record, kind)
-    found["time_created"] = time_of_text(record.get("timestamp"))
-    return MessageDraft(id=message_id, data=record, **found)
+    return draft_of(record, message_id, _ROLES, _event)
 
 
 def _event(record: Record, kind: str) -> Columns:
@@ -66,32 +51,22 @@ def _content(record: Record) -> tuple[PartDraft, ...]:
 
 def _prompt(record: Record, _: str) -> Columns:
     content = record.get("content")
-    said = "".join(texts_of(content)).strip()
+    texts = texts_of(content)
     is_result = bool(responses_of(content))
     parts = _content(record)
     if is_result:
         return {"role": "tool", "parts": parts}
 
     # The program adds these, and a model is shown them.
-    kinds = (kind for start, kind in fields.ADDED.items() if said.startswith(start))
-    kind = next(kinds, None)
-    if kind is not None:
-        return {"role": "event", "kind": kind, "parts": parts}
+    note = _ADDED.match("".join(texts))
+    if note is not None:
+        return {"role": "event", "kind": fields.ADDED[note[1]], "parts": parts}
 
-    typed = set(texts_of(record.get("displayContent")))
-    return {"role": "user", "parts": tuple(_marked(parts, typed))}
-
-
-def _marked(parts: tuple[PartDraft, ...], typed: set[str]) -> Iterator[PartDraft]:
-    """Yield parts; the texts of files that a prompt mentions are not typed.
-
-    ``displayContent`` is what was typed, where the content has more than that.
-    """
-    said = {part.text for part in parts if part.type == "text"}
+    # What was typed, if the content has more: the texts of files that it mentions.
+    typed = texts_of(record.get("displayContent"))
     # A prompt that was edited on its way has none of the typed texts.
-    added = said - typed if said & typed else set()
-    for part in parts:
-        yield synthetic(part) if part.text in added else part
+    added = [] if set(typed).isdisjoint(texts) else set(texts).difference(typed)
+    return {"role": "user", "parts": marked(parts, added.__contains__)}
 
 
 # -- answers -------------------------------------------------------------------
@@ -114,12 +89,12 @@ def _answer(record: Record, _: str) -> Columns:
 def _thoughts(record: Record) -> Iterator[PartDraft]:
     """Yield thoughts as the program sends them again: the subject, and what follows."""
     for thought in _take_objects(record, "thoughts"):
+        said = take(thought, fields.THOUGHT).get("text", "")
         subject = as_text(thought.get("subject"))
-        said = as_text(thought.pop("description", None)) or ""
-        whole = f"**{subject}** {said}".strip() if subject else said
+        shown = f"**{subject}** {said}".strip() if subject else said
 
         created = time_of_text(thought.get("timestamp"))
-        yield PartDraft("reasoning", whole, time_created=created, data=thought)
+        yield PartDraft("reasoning", shown, time_created=created, data=thought)
 
 
 def _take_objects(record: Record, key: str) -> list[Record]:
@@ -157,15 +132,13 @@ def _called(call: Record) -> Iterator[PartDraft]:
     has_ended = status in ("completed", "error")
     ended = time_of_text(call.get("timestamp")) if has_ended else None
 
-    given = {"input": call.pop("args")} if "args" in call else {}
     files = list(files_of(call.get("result")))
     result = _result(call)
-    known = take(call, fields.CALL)
+    known = take(call, CALL)
     yield PartDraft(
         "tool",
         result,
         **known,
-        **given,
         status=status,
         outcome=outcome,
         time_ended=ended,
@@ -181,11 +154,12 @@ def _result(call: Record) -> str | None:
         return str(call.pop("result"))
 
     # A masked result has the responses to all calls of its turn.
-    responses = responses_of(result)
-    ids = (call.get("id"), None)
-    own = [r for wanted in ids for r in responses if r.get("id") == wanted]
-    if own:
-        return result_of(own[0]).text
+    found = {as_text(item.get("id")): item for item in responses_of(result)[::-1]}
+    own = found.get(as_text(call.get("id")), found.get(None))
+    return "\n".join(texts_of(result)) or None if own is None else result_of(own).text
 
-    said = texts_of(result)
-    return "\n".join(said) if said else None
+
+_ROLES: Mapping[str, Make] = {
+    "user": _prompt,
+    **dict.fromkeys(fields.ANSWERS, _answer),
+}

@@ -7,21 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, count
+from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, text
+from sessiondb.formats.kit.usage import counts
 
 SESSION: Fields = {"summary": ("title", clean_text)}
 MESSAGE: Fields = {"model": ("model_id", clean_name)}
 #: ``input`` includes what came from the cache; thoughts are apart from the output.
-TOKENS: Fields = {
-    "input": ("input", count),
-    "output": ("output", count),
-    "cached": ("cache_read", count),
-    "thoughts": ("reasoning", count),
-}
-CALL: Fields = {
-    "id": ("call_id", clean_text),
-    "name": ("tool", clean_name),
-}
+TOKENS: Fields = counts(
+    input="input", output="output", cache_read="cached", reasoning="thoughts"
+)
+#: A thought; its subject is said before it.
+THOUGHT: Fields = {"description": ("text", text)}
 #: The state of a call (``CoreToolCallStatus``): status and outcome here.
 STATUS: Mapping[str, tuple[str, str | None]] = {
     "success": ("completed", None),

@@ -9,15 +9,17 @@ stays a branch beside the live path (``loadConversationRecord``).
 from __future__ import annotations
 
 import json
+from collections import ChainMap, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import starmap
+from itertools import chain, count, filterfalse, repeat, starmap
 from typing import Any, NamedTuple
 
 from sessiondb.formats.kit.fields import (
     as_list,
     as_text,
     filled,
+    fitting,
     is_object,
     objects_in,
     text,
@@ -56,14 +58,8 @@ class Entry:
 
     def add(self, version: Version, record: Record) -> None:
         """Add a version, and forget those that say nothing more than later ones."""
-        if not self.versions:
-            self.first = as_text(record.get("timestamp"))
-        elif self.versions[-1].facts == version.facts:
-            # Also the last version of a record that was written again unchanged.
-            self.versions.pop()
-
-        kept = [version]
-        said = version.facts
+        self.first = self.first or as_text(record.get("timestamp"))
+        kept, said = [version], version.facts
         for older in reversed(self.versions):
             if not older.facts <= said:
                 kept.append(older)
@@ -75,17 +71,15 @@ def facts_of(record: Record) -> Facts:
     """Return what a version of a message says."""
     content, calls = record.get("content"), record.get("toolCalls")
     objects = objects_in(values_of(content))
-    said: dict[str, list[Any]] = {
-        "text": texts_of(content),
-        "part": [part for part in objects if "text" not in part],
-        "call": [call.get("id") for call in objects_in(calls)],
-        "result": _results(calls),
-    }
-
     # What is empty says nothing: a later version may leave it out.
-    rest = filled(without(_PLACE, record))
-    facts = [(kind, value) for kind, values in said.items() for value in values]
-    return frozenset(starmap(_fact, [*facts, *rest.items()]))
+    facts = chain(
+        zip(repeat("text"), texts_of(content)),
+        zip(repeat("part"), (part for part in objects if "text" not in part)),
+        zip(repeat("call"), (call.get("id") for call in objects_in(calls))),
+        zip(repeat("result"), _results(calls)),
+        filled(without(_PLACE, record)).items(),
+    )
+    return frozenset(starmap(_fact, facts))
 
 
 def _fact(kind: str, value: Any) -> int:
@@ -101,6 +95,8 @@ class Journal:
         self.context = ""
         self._live: dict[str, Entry] = {}
         self._dropped: dict[str, Entry] = {}
+        #: The numbers that no other message of a name has got yet.
+        self._numbers: dict[str, Iterator[int]] = defaultdict(lambda: count(2))
 
     def apply(self, line: Line, record: Record) -> None:
         """Apply a record; raises `OddRecordError` for one that is none of the known."""
@@ -174,10 +170,10 @@ class Journal:
         return entry
 
     def _free(self, name: str) -> str:
-        number = 2
-        while f"{name}~{number}" in self._dropped or f"{name}~{number}" in self._live:
-            number += 1
-        return f"{name}~{number}"
+        """Return another name for a message, which none has."""
+        taken = ChainMap(self._dropped, self._live)
+        numbered = (f"{name}~{number}" for number in self._numbers[name])
+        return next(filterfalse(taken.__contains__, numbered))
 
     def note(self, line: Line, record: Record) -> None:
         """Add a record that is none of the known ones: an event of its type."""
@@ -243,8 +239,8 @@ _RECORDS: Sequence[
 def kind_of(record: Record) -> str | None:
     """Return the type of a record that is no message: its type, or its operator."""
     named = (key for key in record if key.startswith("$"))
-    kind = record.get("type") or next(named, None)
-    return str(kind) if usable_id(kind) else None
+    kind: str | None = fitting(record.get("type") or next(named, None), usable_id)
+    return kind
 
 
 # -- messages again --------------------------------------------------------------

@@ -15,13 +15,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sessiondb.errors import SourceError
 from sessiondb.formats.gemini.journal import is_header
 from sessiondb.formats.kit.fields import as_object, as_text
 from sessiondb.formats.kit.files import ancestor, entries, read_file
+from sessiondb.formats.kit.genai import Outputs
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import glance
-from sessiondb.formats.kit.logs import first_records, logs_below
+from sessiondb.formats.kit.logs import first_records, is_readable, logs_below
 from sessiondb.model import Problem
 
 CHATS, ROOT, PROJECTS = "chats", ".project_root", "projects.json"
@@ -31,6 +31,8 @@ _DIRECTORY = re.compile(r"^\s*- (/[^\n]+|[A-Za-z]:\\[^\n]+)", re.MULTILINE)
 HEAD_LINES, HEAD_BYTES = 4, 64 << 10
 _FIELD = re.compile(r'"(sessionId|projectHash|kind)"\s*:\s*("(?:[^"\\]|\\.)*")')
 _NAME = re.compile(r"session-.+\.jsonl?")
+#: How a record names an output: the folder and the file, nothing that leads out of it.
+_OUTPUT = re.compile(r"[/\\]tool-outputs[/\\]((?:session-[\w-]+[/\\])?[\w-]+\.txt)")
 
 
 class Log(NamedTuple):
@@ -58,11 +60,7 @@ def is_document(path: Path) -> bool:
 
 def is_migrated(path: Path) -> bool:
     """Return whether the log that continues a document is beside it."""
-    if not is_document(path):
-        return False
-    with suppress(SourceError):
-        return look_at(path.with_suffix(".jsonl")) is not None
-    return False
+    return is_document(path) and is_readable(look_at, path.with_suffix(".jsonl"))
 
 
 # -- folders -------------------------------------------------------------------
@@ -81,10 +79,8 @@ def is_chats(folder: Path) -> bool:
 
 
 def logs_of(chats: Path) -> Iterator[Path | Problem]:
-    """Yield the logs of a project; those that were migrated are left out."""
-    for item in logs_below(chats, is_log):
-        if isinstance(item, Problem) or not is_migrated(item):
-            yield item
+    """Return the logs of a project; those that were migrated are left out."""
+    return logs_below(chats, lambda path: is_log(path) and not is_migrated(path))
 
 
 # -- logs ----------------------------------------------------------------------
@@ -99,8 +95,8 @@ def look_at(path: Path) -> Log | None:
     # A sub-agent has its log in a folder below, with the name of its parent.
     session, above = head["sessionId"], path.parent
     is_below = above.parent == ancestor(path, CHATS)
-    parent = above.name if is_below and above.name != session else None
-    relation = "subagent" if parent else None
+    is_started = is_below and above.name != session
+    parent, relation = (above.name, "subagent") if is_started else (None, None)
     return Log(path, session, parent, relation, head["projectHash"])
 
 
@@ -120,6 +116,12 @@ def _head_of_document(path: Path) -> dict[str, Any]:
     return found if is_header(found) else {}
 
 
+def outputs_of(log: Log) -> Outputs:
+    """Return the complete outputs of tools, which are beside the logs of a project."""
+    chats = ancestor(log.path, CHATS)
+    return Outputs(None if chats is None else chats.parent / "tool-outputs", _OUTPUT)
+
+
 # -- projects ------------------------------------------------------------------
 
 
@@ -135,8 +137,9 @@ def directory_of(log: Log) -> str:
             return root.decode("utf-8", "replace").strip()
 
     known = _projects(chats.parent.parent.parent)
-    wanted = {log.project_hash, chats.parent.name}
-    return next((p for p, name in known if name in wanted or _hash(p) in wanted), "")
+    names = {log.project_hash, chats.parent.name}
+    found = (p for p, name in known if not names.isdisjoint((name, _hash(p))))
+    return next(found, "")
 
 
 def unreadable_projects(chats: Path) -> Iterator[Problem]:

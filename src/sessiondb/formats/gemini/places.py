@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ class Records:
         self._lines = lines
         self._are_lines = are_lines
         #: The last line with several messages: most are read one after the other.
-        self._several: tuple[Line, list[Any]] | None = None
+        self._several: dict[Line, dict[int, Any]] = {}
 
     def __iter__(self) -> Iterator[tuple[Line, Record]]:
         for line, _, record in self._lines.records(load_object):
@@ -35,14 +36,15 @@ class Records:
 
     def problem(self, why: str, line: Line) -> Problem:
         """Return the problem of a record; only those of a log have a line."""
-        return self._lines.problem(why, line if self._are_lines else None)
+        return self._placed(self._lines.problem(why, line))
 
     @property
     def problems(self) -> Iterator[Problem]:
         """The lines that could not be read so far."""
-        for item in self._lines.problems:
-            number = item.line if self._are_lines else None
-            yield Problem(item.source, item.why, number)
+        return map(self._placed, self._lines.problems)
+
+    def _placed(self, problem: Problem) -> Problem:
+        return problem if self._are_lines else replace(problem, line=None)
 
     def version(self, version: Version) -> Record:
         """Return a version of a message; raises ValueError if it is not there."""
@@ -50,13 +52,12 @@ class Records:
         if place is None:
             return load_object(self._lines.at(line))
 
-        if self._several is None or self._several[0] != line:
-            self._several = None
+        if line not in self._several:
+            self._several.clear()
             record = load_object(self._lines.at(line))
             inside = as_object(record.get("$set")) or record
-            self._several = line, as_list(inside.get("messages"))
-        found = self._several[1]
-        return as_object(found[place]) if place < len(found) else {}
+            self._several[line] = dict(enumerate(as_list(inside.get("messages"))))
+        return as_object(self._several[line].get(place))
 
 
 @contextmanager

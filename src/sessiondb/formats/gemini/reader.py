@@ -6,36 +6,35 @@ the places of its messages (`journal`), and each message again from there.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from sessiondb.errors import SourceError, abridged
+from sessiondb.errors import abridged
 from sessiondb.formats.gemini import fields
 from sessiondb.formats.gemini.drafts import message_draft
-from sessiondb.formats.gemini.files import with_outputs
 from sessiondb.formats.gemini.journal import Entry, Journal, kind_of, merged
 from sessiondb.formats.gemini.logs import (
     Log,
     directory_of,
     logs_of,
     look_at,
+    outputs_of,
     stated_directory,
     unreadable_projects,
 )
 from sessiondb.formats.gemini.places import Records, records_of
 from sessiondb.formats.kit.fields import as_list, as_text, fitting, objects_in, take
+from sessiondb.formats.kit.genai import Outputs
 from sessiondb.formats.kit.json import check_id, usable_id
-from sessiondb.formats.kit.lines import opened
 from sessiondb.formats.kit.logs import (
     add_logs,
     log_digest,
-    objects_of,
     read_in_order,
+    records_naming,
 )
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem, SourceMessage, SourceSession
@@ -82,10 +81,12 @@ def source_of(path: Path) -> str:
 def complete(log: Log, above: Log | None = None) -> SourceSession:
     """Return a session with everything that its log says of it."""
     journal = Journal()
+
     with records_of(log.path) as records:
         problems = [*_applied(journal, records)]
 
     session = beginning(log)
+
     stated = dict(journal.metadata)
     known = take(stated, fields.SESSION)
     directories = filter(None, map(as_text, as_list(stated.get("directories"))))
@@ -115,14 +116,10 @@ def _applied(journal: Journal, records: Records) -> Iterator[Problem]:
 
 def _call_of(session: str, above: Log) -> str | None:
     """Return the call that started a sub-agent: the one with its id."""
-    wanted = json.dumps(session).encode()
-    with suppress(SourceError), opened(above.path) as lines:
-        # Few lines name it: the others are not decoded.
-        named = objects_of(raw for _, raw in lines if wanted in raw)
-        calls = (c for record in named for c in objects_in(record.get("toolCalls")))
-        ids = (c.get("id") for c in calls if c.get("agentId") == session)
-        return as_text(next(ids, None))
-    return None
+    named = records_naming(above.path, session)
+    calls = chain.from_iterable(objects_in(item.get("toolCalls")) for item in named)
+    ids = (call.get("id") for call in calls if call.get("agentId") == session)
+    return as_text(next(ids, None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +132,15 @@ class Messages:
 
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
         """Read the messages by their places; memory holds one, and the ids of all."""
-        seen: set[str] = set()
+        outputs = outputs_of(self.log)
+
         with records_of(self.log.path) as records:
             for entry, parent in self.journal.entries():
-                yield self._message(records, entry, parent, seen)
+                yield self._message(records, entry, parent, outputs)
         yield from self.problems
 
     def _message(
-        self, records: Records, entry: Entry, parent: str | None, seen: set[str]
+        self, records: Records, entry: Entry, parent: str | None, outputs: Outputs
     ) -> SourceMessage | Problem:
         try:
             check_id(entry.name)
@@ -153,7 +151,7 @@ class Messages:
             why = f"message {abridged(entry.name)} {error}"
             return records.problem(why, entry.versions[-1].line)
 
-        draft = with_outputs(draft, self.log.path, seen)
+        draft = outputs.added(draft)
         # Nothing is ever copied; ids of messages are those of one session.
         name = f"{self.log.session}/{entry.name}"
         usage = fitting(name, usable_id) if draft.tokens else None

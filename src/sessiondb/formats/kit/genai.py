@@ -7,16 +7,20 @@ list, or a single part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain, filterfalse
 from pathlib import Path
 from typing import Any
 
 from sessiondb.formats.content import embedded
+from sessiondb.formats.kit.blocks import synthetic
 from sessiondb.formats.kit.fields import (
     Fields,
     as_list,
     as_object,
+    check_storable,
     clean_name,
     clean_text,
     is_object,
@@ -26,12 +30,23 @@ from sessiondb.formats.kit.fields import (
     within,
 )
 from sessiondb.formats.kit.files import read_small
-from sessiondb.formats.kit.texts import compact
-from sessiondb.model import PartDraft, Tokens
+from sessiondb.formats.kit.json import OddRecordError, check_id, usable_id
+from sessiondb.formats.kit.spelled import stated
+from sessiondb.formats.kit.texts import compact, time_of_text
+from sessiondb.formats.kit.usage import CACHES, REASONING, disjoint
+from sessiondb.model import MessageDraft, PartDraft, Tokens
 
 Record = dict[str, Any]
+#: Returns what a record of a type has, by the fields of `MessageDraft`.
+Make = Callable[[Record, str], dict[str, Any]]
+#: Characters of a result in which the file is named that has all of it.
+_NAMED_WITHIN = 2000
 
-CALL: Fields = {"id": ("call_id", clean_text), "name": ("tool", clean_name)}
+CALL: Fields = {
+    "id": ("call_id", clean_text),
+    "name": ("tool", clean_name),
+    "args": ("input", stated),
+}
 #: The two keys that programs answer a call under; extensions use others.
 OUTPUT: Fields = {
     "id": ("call_id", clean_text),
@@ -93,10 +108,8 @@ def _call(call: Record, rest: Record) -> Iterator[PartDraft]:
         yield PartDraft("custom", data={"functionCall": call, **rest})
         return
 
-    given = {"input": call.pop("args")} if "args" in call else {}
-    data = {**call, **rest}
-    known = take(data, CALL)
-    yield PartDraft("tool", **known, **given, status="pending", data=data)
+    known = take(call, CALL)
+    yield PartDraft("tool", **known, status="pending", data={**call, **rest})
 
 
 def _response(response: Record, rest: Record) -> Iterator[PartDraft]:
@@ -154,7 +167,37 @@ _KINDS: Mapping[str, Callable[[Record, Record], Iterator[PartDraft]]] = {
 }
 
 
-# -- what belongs to messages --------------------------------------------------
+# -- messages ------------------------------------------------------------------
+
+
+def draft_of(
+    record: Record, message_id: str, roles: Mapping[str, Make], other: Make
+) -> MessageDraft:
+    """Return the message of a record, made by its type: by *roles*, or *other*.
+
+    Raises `OddRecordError` for one without a type or id, or that cannot be stored.
+    """
+    check_id(message_id)
+    if not usable_id(record.get("type")):
+        raise OddRecordError("has no type")
+    check_storable(record)
+
+    kind = record.pop("type")
+    found = roles.get(kind, other)(record, kind)
+    found["time_created"] = time_of_text(record.get("timestamp"))
+    return MessageDraft(id=message_id, data=record, **found)
+
+
+def marked(
+    parts: Collection[PartDraft], is_added: Callable[[str], object]
+) -> tuple[PartDraft, ...]:
+    """Return the parts of a prompt, with a mark on texts that the program added."""
+    texts = {part.text or "" for part in parts if part.type == "text"}
+    added = set(filter(is_added, texts))
+    return tuple(
+        synthetic(part) if part.type == "text" and part.text in added else part
+        for part in parts
+    )
 
 
 def take_tokens(
@@ -165,30 +208,53 @@ def take_tokens(
     The input includes what came from the cache. Thoughts are beside the output, or part
     of it, depending on the provider: the count at *total* shows which.
     """
-    stated = as_object(usage)
-    known = take(dict(stated), counts)
+    record = as_object(usage)
+    known = take(dict(record), counts)
     both = known.get("input", 0) + known.get("output", 0)
-    is_within = total is not None and stated.get(total) == both
+    is_within = total is not None and record.get(total) == both
 
-    inside = {
-        "input": known.get("cache_read", 0),
-        "output": known.get("reasoning", 0) if is_within else 0,
-    }
-    own = {name: known[name] - n for name, n in inside.items() if name in known}
-    if not known or min(own.values(), default=0) < 0:
-        return None
-
-    take(stated, counts)
-    return Tokens(**{**known, **own})
+    tokens = disjoint(known, CACHES | REASONING if is_within else CACHES)
+    if tokens is not None:
+        take(record, counts)
+    return tokens
 
 
-def outputs_in(folder: Path, names: Iterable[str]) -> Iterator[PartDraft]:
-    """Yield the complete outputs with these *names* in *folder*; missing ones not.
+# -- complete outputs ----------------------------------------------------------
 
-    A record that names such a file has only the ends of the output.
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """The complete outputs of tools, of which a record has only the ends.
+
+    The record has the path that the file had on the machine that wrote it: *named*
+    finds the place below *folder* in that. A file is read from inside the folder alone,
+    and comes with the first message that names it.
     """
-    for name in names:
-        content = read_small(folder / name)
+
+    folder: Path | None
+    named: re.Pattern[str]
+    seen: set[str] = field(default_factory=set)
+
+    def added(self, draft: MessageDraft, *beside: Any) -> MessageDraft:
+        """Return a message with the files that its results, or texts *beside*, name."""
+        if self.folder is None:
+            return draft
+
+        results = [part.text for part in draft.parts if part.type.startswith("tool")]
+        # The name is in the first lines of what replaces the output.
+        said = [item[:_NAMED_WITHIN] for item in filter(text, [*beside, *results])]
+        found = chain.from_iterable(map(self.named.findall, said))
+
+        places = dict.fromkeys(name.replace("\\", "/") for name in found)
+        new = list(filterfalse(self.seen.__contains__, places))
+        self.seen.update(new)
+        files = _outputs(self.folder, new)
+        return replace(draft, parts=(*draft.parts, *files))
+
+
+def _outputs(folder: Path, places: list[str]) -> Iterator[PartDraft]:
+    for place in places:
+        content = read_small(folder / place)
         if content is not None:
-            known = {"filename": name.rpartition("/")[2], "content": content}
-            yield PartDraft("file", data={**known, "added": name})
+            known = {"filename": place.rpartition("/")[2], "content": content}
+            yield PartDraft("file", data={**known, "added": place})

@@ -16,7 +16,7 @@ from typing import Any, Protocol, Self, TypeVar
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object
-from sessiondb.formats.kit.lines import glance
+from sessiondb.formats.kit.lines import glance, opened
 from sessiondb.formats.kit.order import in_order
 from sessiondb.formats.kit.packed import is_packed
 from sessiondb.formats.kit.walk import Walk
@@ -149,11 +149,16 @@ def _size(log: SessionLog) -> int:
     return -1 if at is None else at[0]
 
 
-def is_readable(look_at: Callable[[Path], SessionLog | None], path: Path) -> bool:
-    """Return whether *look_at* finds the log of a session at *path*."""
+def is_readable(
+    look_at: Callable[[Path], SessionLog | None], path: Path, otherwise: bool = False
+) -> bool:
+    """Return whether *look_at* finds the log of a session at *path*.
+
+    For a file that cannot be read, the answer is *otherwise*.
+    """
     with suppress(SourceError):
         return look_at(path) is not None
-    return False
+    return otherwise
 
 
 def log_digest(*paths: Path) -> str:
@@ -181,6 +186,16 @@ def first_records(
         size *= 4
         head = glance(path, size)
     return list(objects_of(islice(head.split(b"\n"), most)))
+
+
+def records_naming(path: Path, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the objects on the lines of a log that contain *name*, a plain text.
+
+    Few lines do, and the others are not decoded. A log that cannot be read has none.
+    """
+    wanted = name.encode()
+    with suppress(SourceError), opened(path) as lines:
+        yield from objects_of(raw for _, raw in lines if wanted in raw)
 
 
 def objects_of(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:

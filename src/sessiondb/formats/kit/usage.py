@@ -7,10 +7,17 @@ written again; any that are subtracted stay in it as they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from sessiondb.formats.kit.fields import as_object, count, filled, is_object, within
+from sessiondb.formats.kit.fields import (
+    Fields,
+    as_object,
+    count,
+    filled,
+    is_object,
+    within,
+)
 from sessiondb.formats.kit.spelled import Record, Table, put, spelled, take
 from sessiondb.model import Tokens
 
@@ -39,6 +46,37 @@ _WITHIN: Mapping[str, tuple[tuple[str, ...], ...]] = {
     ),
 }
 _TOTALS = ("total", "total_tokens")
+#: The counts that programs have within another one, and which that is.
+_CONTAINERS: Mapping[str, str] = {
+    "cache_read": "input",
+    "cache_write": "input",
+    "reasoning": "output",
+}
+CACHES = frozenset({"cache_read", "cache_write"})
+REASONING = frozenset({"reasoning"})
+
+
+def counts(**keys: str) -> Fields:
+    """Return the table of a usage from the *keys* of its counts, by column."""
+    return {key: (column, count) for column, key in keys.items()}
+
+
+def disjoint(
+    known: Mapping[str, int], inside: Collection[str] = frozenset(_CONTAINERS)
+) -> Tokens | None:
+    """Return counts by column, without those *inside* of the input or the output.
+
+    None if there are no counts, or if they contradict each other: a part is larger
+    than what it is within.
+    """
+    own = dict(known)
+    for part in own.keys() & inside:
+        container = _CONTAINERS[part]
+        if container in own:
+            own[container] -= own[part]
+
+    is_sound = min(own.values(), default=-1) >= 0
+    return Tokens(**own) if is_sound else None
 
 
 def take_usage(record: Record) -> Tokens | None:
@@ -50,13 +88,13 @@ def take_usage(record: Record) -> Tokens | None:
     usage = as_object(record.get(_KEY)) or as_object(record.get(_OTHER))
     inside = _inside(usage)
     rest = dict(usage)
-    counts = take(rest, COUNTS)
-    if inside or _is_sum_of_two(usage, counts):
-        return _disjoint({**counts, **inside})
+    found = take(rest, COUNTS)
+    if inside or _is_sum_of_two(usage, found):
+        return disjoint({**found, **inside})
 
     if usage is record.get(_KEY):
         record[_KEY] = rest
-    return Tokens(**counts) if counts else None
+    return disjoint(found, ())
 
 
 def put_usage(record: Record, tokens: Tokens | None) -> None:
@@ -76,16 +114,7 @@ def _inside(usage: Record) -> dict[str, int]:
     return filled(stated)
 
 
-def _is_sum_of_two(usage: Record, counts: Mapping[str, int]) -> bool:
+def _is_sum_of_two(usage: Record, known: Mapping[str, int]) -> bool:
     total: Any = next(filter(count, map(usage.get, _TOTALS)), None)
-    both = counts.get("input", 0) + counts.get("output", 0)
-    return total == both and both != sum(counts.values())
-
-
-def _disjoint(counts: dict[str, int]) -> Tokens | None:
-    """Return counts without those inside of others; None if one would be negative."""
-    found = Tokens(**counts)
-    cached = (found.cache_read or 0) + (found.cache_write or 0)
-    rest = {"input": cached, "output": found.reasoning or 0}
-    own = {name: counts[name] - less for name, less in rest.items() if name in counts}
-    return None if min(own.values(), default=0) < 0 else Tokens(**{**counts, **own})
+    both = known.get("input", 0) + known.get("output", 0)
+    return total == both and both != sum(known.values())

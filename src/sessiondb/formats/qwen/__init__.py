@@ -1,8 +1,7 @@
 """Qwen Code: a log of linked records for each session and each of its sub-agents.
 
 `logs` finds the logs and their sessions, `reader` reads them, `tree` decides what each
-record is linked to, `drafts` makes messages of records by the tables of `fields`, and
-`files` adds the outputs that they name.
+record is linked to, and `drafts` makes messages of records by the tables of `fields`.
 """
 
 from __future__ import annotations

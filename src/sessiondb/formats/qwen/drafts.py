@@ -7,44 +7,41 @@ links of the tree, as they are for the program.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import Any
 
-from sessiondb.formats.kit.blocks import synthetic
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
     as_text,
-    check_storable,
     fitting,
     take,
     within,
 )
-from sessiondb.formats.kit.genai import parts_of, take_tokens, texts_of
-from sessiondb.formats.kit.json import OddRecordError, usable_id
-from sessiondb.formats.kit.texts import time_of_text
+from sessiondb.formats.kit.genai import (
+    Make,
+    draft_of,
+    marked,
+    parts_of,
+    take_tokens,
+    texts_of,
+)
+from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.qwen import fields
 from sessiondb.model import MessageDraft, PartDraft
 
 Record = dict[str, Any]
 Columns = dict[str, Any]
+_ADDED = re.compile(rf"\s*(?:{'|'.join(fields.ADDED)})")
 
 
 def message_draft(record: Record, message_id: str) -> MessageDraft:
-    """Return the message that a record is.
-
-    Raises `OddRecordError` for a record without a type, or one that cannot be stored.
-    """
-    kind = record.get("type")
-    if not usable_id(kind):
-        raise OddRecordError("has no type")
-    check_storable(record)
-
-    del record["type"]
-    found = _ROLES.get(str(kind), _unknown)(record, str(kind))
-    found["time_created"] = time_of_text(record.get("timestamp"))
-    return MessageDraft(id=message_id, data=record, **found)
+    """Return the message of a record; raises `OddRecordError` as `draft_of` does."""
+    return draft_of(record, message_id, _ROLES, _unknown)
 
 
 def _content(record: Record) -> tuple[PartDraft, ...]:
@@ -74,14 +71,8 @@ def _user(record: Record, _: str) -> Columns:
     if not is_typed:
         return {"role": "event", "kind": "custom_message", "parts": parts}
 
-    return {"role": "user", "parts": tuple(map(_marked, parts))}
-
-
-def _marked(part: PartDraft) -> PartDraft:
-    """Mark what a hook or the program adds to a prompt."""
-    said = part.text if part.type == "text" else None
-    is_added = (said or "").lstrip().startswith(fields.ADDED)
-    return synthetic(part) if is_added else part
+    # What a hook or the program adds.
+    return {"role": "user", "parts": marked(parts, _ADDED.match)}
 
 
 def _assistant(record: Record, _: str) -> Columns:
@@ -126,8 +117,8 @@ def _compaction(record: Record) -> Columns:
 
     # The first content is the summary, unless all of the history is kept.
     summary = history[: min(before, 1)]
-    said = [text for item in summary for text in texts_of(within(item, "parts"))]
-    return {"parts": tuple(PartDraft("text", item) for item in said)}
+    said = chain.from_iterable(texts_of(within(item, "parts")) for item in summary)
+    return {"parts": tuple(map(partial(PartDraft, "text"), said))}
 
 
 def _model(record: Record) -> Columns:
@@ -147,7 +138,7 @@ _EVENTS: Mapping[str, Callable[[Record], Columns]] = {
     "session_model": _model,
     "session_approval_mode": _mode,
 }
-_ROLES: Mapping[str, Callable[[Record, str], Columns]] = {
+_ROLES: Mapping[str, Make] = {
     "user": _user,
     "assistant": _assistant,
     "tool_result": _result,

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, count
+from sessiondb.formats.kit.fields import Fields, clean_name, clean_text
+from sessiondb.formats.kit.usage import counts
 
 RECORD: Fields = {"model": ("model_id", clean_name), "agentName": ("agent", clean_name)}
 #: What the first record of a session says of it.
@@ -25,21 +26,21 @@ META: Fields = {
     "toolUseId": ("call_id", clean_text),
 }
 #: ``promptTokenCount`` includes what came from the cache.
-TOKENS: Fields = {
-    "promptTokenCount": ("input", count),
-    "candidatesTokenCount": ("output", count),
-    "cachedContentTokenCount": ("cache_read", count),
-    "thoughtsTokenCount": ("reasoning", count),
-}
+TOKENS: Fields = counts(
+    input="promptTokenCount",
+    output="candidatesTokenCount",
+    cache_read="cachedContentTokenCount",
+    reasoning="thoughtsTokenCount",
+)
 #: The event of a request to a model; its counts are those of ``usageMetadata``.
 REQUEST = "qwen-code.api_response"
 EVENT: Fields = {"model": ("model_id", clean_name)}
-EVENT_TOKENS: Fields = {
-    "input_token_count": ("input", count),
-    "output_token_count": ("output", count),
-    "cached_content_token_count": ("cache_read", count),
-    "thoughts_token_count": ("reasoning", count),
-}
+EVENT_TOKENS: Fields = counts(
+    input="input_token_count",
+    output="output_token_count",
+    cache_read="cached_content_token_count",
+    reasoning="thoughts_token_count",
+)
 #: Records of the system that are known here under another name; others keep theirs.
 KINDS: Mapping[str, str] = {
     "chat_compression": "compaction",

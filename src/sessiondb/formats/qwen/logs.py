@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sessiondb.errors import SourceError
 from sessiondb.formats.kit.fields import as_object, as_text, fitting, text, within
-from sessiondb.formats.kit.files import is_folder, read_file
+from sessiondb.formats.kit.files import ancestor, is_folder, read_file
+from sessiondb.formats.kit.genai import Outputs
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
-from sessiondb.formats.kit.logs import first_records, logs_below
+from sessiondb.formats.kit.logs import first_records, is_readable, logs_below
 from sessiondb.model import Problem
 
 #: Lines of a log that are looked at for its session.
@@ -24,6 +24,8 @@ HEAD_LINES = 8
 _TYPES = frozenset({"user", "assistant", "tool_result", "system"})
 #: Characters that the program replaces in the names of its files.
 _OTHER = re.compile(r"[^a-zA-Z0-9_-]")
+#: How a record names an output: the folder of the project and the file, nothing else.
+_OUTPUT = re.compile(r"[/\\]tmp[/\\]([\w-]+[/\\]\w[\w.-]*\.(?:output|txt))\b")
 
 
 class Log(NamedTuple):
@@ -75,18 +77,20 @@ def is_folder_of_logs(folder: Path) -> bool:
     if folder.name not in ("chats", "subagents") or not is_folder(folder):
         return False
 
-    is_in_place = folder.parent.parent.name == "projects"
-    return any(_is_theirs(item, is_in_place) for item in logs_below(folder, is_log))
+    # One that cannot be read is theirs if it is in their place.
+    is_theirs = folder.parent.parent.name == "projects"
+    return any(
+        is_theirs
+        if isinstance(item, Problem)
+        else is_readable(look_at, item, otherwise=is_theirs)
+        for item in logs_below(folder, is_log)
+    )
 
 
-def _is_theirs(item: Path | Problem, otherwise: bool) -> bool:
-    """Return whether a log is one of theirs; *otherwise* if it cannot be read."""
-    if isinstance(item, Problem):
-        return otherwise
-    try:
-        return look_at(item) is not None
-    except SourceError:
-        return otherwise
+def outputs_of(log: Log) -> Outputs:
+    """Return the complete outputs of tools; those of all projects are in ``tmp``."""
+    projects = ancestor(log.path, "projects")
+    return Outputs(None if projects is None else projects.parent / "tmp", _OUTPUT)
 
 
 # -- logs ----------------------------------------------------------------------
@@ -110,9 +114,13 @@ def look_at(path: Path) -> Log | None:
 
 def is_record(record: dict[str, Any]) -> bool:
     """Return whether a record is one of theirs; those of Claude Code have no parts."""
-    linked = "parentUuid" in record and text(record.get("uuid"))
-    is_theirs = "systemPayload" in record or "parts" in as_object(record.get("message"))
-    return linked and is_theirs and as_text(record.get("type")) in _TYPES
+    signs = (
+        "parentUuid" in record,
+        text(record.get("uuid")),
+        as_text(record.get("type")) in _TYPES,
+        "systemPayload" in record or "parts" in as_object(record.get("message")),
+    )
+    return all(signs)
 
 
 def _agent_log(path: Path, head: dict[str, Any], agent: str) -> Log | None:

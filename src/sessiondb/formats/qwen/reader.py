@@ -9,12 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import as_text, clean_text, fitting, take, within
+from sessiondb.formats.kit.fields import (
+    as_list,
+    as_text,
+    clean_name,
+    fitting,
+    take,
+    within,
+    without_none,
+)
 from sessiondb.formats.kit.files import is_file, stamp
+from sessiondb.formats.kit.genai import Outputs
 from sessiondb.formats.kit.json import OddRecordError, load_object, load_text, piece
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import (
@@ -26,7 +36,6 @@ from sessiondb.formats.kit.logs import (
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.formats.qwen import fields
 from sessiondb.formats.qwen.drafts import as_usage, message_draft
-from sessiondb.formats.qwen.files import with_outputs
 from sessiondb.formats.qwen.logs import (
     Log,
     agent_log_of,
@@ -34,12 +43,18 @@ from sessiondb.formats.qwen.logs import (
     is_log,
     look_at,
     meta_of,
+    outputs_of,
 )
 from sessiondb.formats.qwen.tree import Tree, request_of
 from sessiondb.model import Problem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
 _BOM = b"\xef\xbb\xbf"
+#: Where a result names files that have all of its output.
+_FILES = (
+    ("toolCallResult", "resultDisplay", "outputFiles"),
+    ("toolCallResult", "persistedOutputFiles"),
+)
 _NO_SESSION = "the log has no record of a session at its beginning"
 
 
@@ -50,6 +65,11 @@ def read_log(path: Path) -> Iterator[SourceSession | Problem]:
         yield from _session(log)
 
 
+def _session(log: Log) -> Iterator[SourceSession | Problem]:
+    yield from filter(None, [log.odd])
+    yield beginning(log)
+
+
 def read_folder(folder: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a project, or its sub-agents, parents first."""
     logs: dict[str, Log] = {}
@@ -58,18 +78,9 @@ def read_folder(folder: Path) -> Iterator[SourceSession | Problem]:
     yield from read_in_order(logs, _session)
 
 
-def _session(log: Log) -> Iterator[SourceSession | Problem]:
-    if log.odd is not None:
-        yield log.odd
-    yield beginning(log)
-
-
 def beginning(log: Log) -> SourceSession:
     """Return what the head of a log says of its session."""
     rest = dict(log.meta)
-    is_agent = log.relation == "subagent" and "/" in log.session
-    beside = [meta_of(log.path)] if is_agent else []
-
     # The description of a sub-agent is more exact than its first record.
     known = take(dict(log.head), fields.HEAD) | take(rest, fields.META)
     return SourceSession(
@@ -77,7 +88,7 @@ def beginning(log: Log) -> SourceSession:
         log.session,
         str(log.path),
         # A description that cannot be read now is read again.
-        log_digest(log.path, *beside) + ("" if log.odd is None else " odd"),
+        log_digest(log.path, meta_of(log.path)) + ("" if log.odd is None else " odd"),
         parent_source_id=log.parent,
         relation=log.relation,
         time_created=time_of_text(log.head.get("timestamp")),
@@ -97,31 +108,29 @@ def _archived(path: Path) -> int | None:
 def complete(log: Log) -> SourceSession:
     """Return a session with everything that its log says of it."""
     tree = Tree()
-    title = last = None
+    known: Record = {}
     with opened(log.path) as lines:
         for _, record in _records(lines):
+            # The last title and time count.
             when = time_of_text(record.get("timestamp"))
-            last = last if when is None else when
-            title = _title(record) or title
+            known |= without_none({"title": _title(record), "time_updated": when})
 
             # The ids are those that the messages get when they are read.
             tree.response(record)
             tree.place(record)
 
-    session = beginning(log)
     return replace(
-        session,
-        title=title or session.title,
+        beginning(log),
         leaf=tree.leaf,
-        time_updated=last,
         messages=Messages(log, frozenset(tree.answered)),
+        **known,
     )
 
 
 def _title(record: Record) -> str | None:
     is_title = record.get("subtype") == "custom_title"
     title = within(record, "systemPayload", "customTitle")
-    return fitting(title, clean_text) if is_title else None
+    return fitting(title, clean_name) if is_title else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +142,16 @@ class Messages:
 
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
         """Read the log; memory holds one record, and the ids of all."""
-        tree = Tree()
+        tree, outputs = Tree(), outputs_of(self.log)
         with opened(self.log.path) as lines:
             for line, record in _records(lines):
                 if lines.problems:
                     tree.damaged()
-                yield self._message(tree, lines, line, record)
+                yield self._message(tree, outputs, lines, line, record)
             yield from lines.problems
 
     def _message(
-        self, tree: Tree, lines: Lines, line: Line, record: Record
+        self, tree: Tree, outputs: Outputs, lines: Lines, line: Line, record: Record
     ) -> SourceMessage | Problem:
         uuid = as_text(record.get("uuid"))
         response = tree.response(record)
@@ -156,12 +165,14 @@ class Messages:
         except ValueError as error:
             return lines.problem(f"record {abridged(name)} {error}", line)
 
-        # Other records that follow a request are not its response.
-        draft = as_usage(draft) if is_usage else draft
-        is_response = draft.role == "assistant" or is_usage
-        draft = replace(draft, response_id=response if is_response else None)
-        draft = with_outputs(draft, self.log.path)
+        if is_usage:
+            draft = as_usage(draft)
+        elif draft.role != "assistant":
+            # Other records that follow a request are not its response.
+            response = None
 
+        files = chain.from_iterable(as_list(within(draft.data, *at)) for at in _FILES)
+        draft = replace(outputs.added(draft, *files), response_id=response)
         # A fork copies records with their uuid.
         usage = (response or uuid) if draft.tokens else None
         return SourceMessage(draft, parent=parent, usage_id=usage)
@@ -185,7 +196,7 @@ class Messages:
 def _records(lines: Lines) -> Iterator[tuple[Line, Record]]:
     """Yield the objects of a log; two writers may have put several on one line."""
     for line, _, (records, why) in lines.records(_decoded):
-        yield from ((line, record) for record in records)
+        yield from zip(repeat(line), records)
         if why is not None:
             lines.problems.append(
                 lines.problem(f"rest of the line skipped: {why}", line)

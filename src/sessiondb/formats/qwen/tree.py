@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sessiondb.formats.kit.fields import as_list, as_object, as_text, is_object, within
+from sessiondb.formats.kit.fields import as_list, as_object, as_text, within
 from sessiondb.formats.kit.genai import texts_of
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.links import Links
@@ -35,24 +35,22 @@ class Tree(Links):
     def __init__(self) -> None:
         super().__init__("parentUuid")
         #: What was said, as a hash, and the message it was said in.
-        self._said: dict[int, str] = {}
+        self._said: dict[int | None, str] = {}
         #: The last request: the uuid of its record, and the provider's id of it.
-        self._request: tuple[str, str] | None = None
+        self._request: tuple[Any, str | None] = ..., None
         #: The uuids of the requests whose answers, with what they used, are recorded.
         self.answered: set[str] = set()
         self.leaf: str | None = None
 
     def place(self, record: Record) -> tuple[str, Any]:
         """Return the id of a record here, and its parent for `SourceMessage`."""
-        own = as_text(record.get("uuid"))
-        before = self.ids.get(own or "")
-        parent = self.parent(record) if before is None else before
-
-        # Another piece of a message has the uuid of the first one.
-        if before is None and usable_id(own):
-            name = record.pop("uuid")
+        own = as_text(record.get("uuid")) or ""
+        if own in self.ids:
+            # Another piece of a message has the uuid of the first one.
+            parent, name = self.ids[own], self.made(record)
         else:
-            name = self.made(record)
+            parent = self.parent(record)
+            name = record.pop("uuid") if usable_id(own) else self.made(record)
         if own:
             self.ids[own] = name
 
@@ -69,12 +67,9 @@ class Tree(Links):
             self._request = uuid, str(found)
             return str(found)
 
-        if self._request is None or record.get("type") != "assistant":
-            return None
-
         # An answer comes after the record of its request, which is its parent.
         before, response = self._request
-        if record.get("parentUuid") != before:
+        if (record.get("type"), record.get("parentUuid")) != ("assistant", before):
             return None
         if "usageMetadata" in record:
             self.answered.add(before)
@@ -90,7 +85,7 @@ class Tree(Links):
         """Find the first message that a compression keeps, and what it sums up."""
         history = as_list(within(record, "systemPayload", "compressedHistory"))
         for index, content in enumerate(history):
-            name = self._said.get(_said(content) or 0)
+            name = self._said.get(_said(content))
             if name is not None:
                 record["first_kept_id"], record["summarised"] = name, index
                 return
@@ -98,8 +93,6 @@ class Tree(Links):
 
 def _said(content: Any) -> int | None:
     """Return a hash of the texts of a content; None without any."""
-    if not is_object(content):
-        return None
-    texts = texts_of(content.get("parts"))
-    role = as_text(content.get("role"))
+    texts = texts_of(within(content, "parts"))
+    role = as_text(within(content, "role"))
     return hash((role, *texts)) if texts else None
