@@ -1,0 +1,165 @@
+"""Sessions that were written for a program, continued by it, and compared with what a model is sent."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from sessiondb import Session, Store
+from sessiondb.formats import exporter, find
+from sessiondb.model import Document, Imported
+from verifying.provider import ANSWER, Provider
+from verifying.stores import fill, sessions_of, stores
+
+PROMPT = "Now continue."
+#: What became of a session; anything else is an error.
+CONTINUED, LEFT_OUT = "continued", "left out: the program continues no such session"
+#: The longest that a command may take, in seconds.
+PATIENCE = 120
+
+
+class Continued(NamedTuple):
+    """A log that a program has continued, and the text that was written for it."""
+
+    log: Path
+    written: str
+
+
+class Program(Protocol):
+    """A real program in a home of its own, with a model on loopback."""
+
+    def resume(self, store: Store, session: Session) -> Continued | str | None:
+        """Write a session, and continue it with `PROMPT`.
+
+        Returns the reason if that fails, None if the program continues no such session.
+        """
+
+
+def install(tools: Path, *packages: str) -> None:
+    """Install packages of the npm registry below *tools*."""
+    print(f"installing {' and '.join(packages)} ...", file=sys.stderr)
+    quiet = ("--no-audit", "--no-fund", "--loglevel", "error")
+    command = ["npm", "install", "--prefix", str(tools), *quiet, *packages]
+    subprocess.run(command, check=True, stdout=sys.stderr)
+
+
+def run(command: list[str], folder: Path, env: dict[str, str]) -> str:
+    """Run a program in *folder*; return what it printed if it failed."""
+    ran = subprocess.run(
+        command,
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return "" if ran.returncode == 0 else (ran.stderr or ran.stdout)[-300:]
+
+
+def document(store: Store, session: Session, form: str) -> tuple[str, str]:
+    """Return the name and the text of a session that is written in a format."""
+    to = exporter(form)
+    found, *_ = (
+        (item.name, "".join(item.chunks))
+        for item in to.write([store.export(session, **to.read)], detail=to.details[0])
+        if isinstance(item, Document)
+    )
+    return found
+
+
+def verify(program: Program, store: Store, session: Session, sent: list[str]) -> str:
+    """Return what is wrong with the log of a session, `CONTINUED` if nothing is."""
+    expected = said(store, session)
+    del sent[:]
+    done = program.resume(store, session)
+
+    if done is None:
+        return LEFT_OUT
+    if isinstance(done, str):
+        return f"NOT CONTINUED: {done}"
+    if not sent:
+        return "NOT CONTINUED: no request"
+    if not done.log.read_text(encoding="utf-8").startswith(done.written):
+        return "THE LOG WAS CHANGED"
+
+    missing = [text for text in expected if in_json(text) not in sent[-1]]
+    if missing:
+        return f"{len(missing)} TEXTS WERE NOT SENT: {missing[0][:80]!r}"
+    return came_back(done.log)
+
+
+def said(store: Store, session: Session) -> list[str]:
+    """Return the texts that a model must be sent: those of prompts and complete answers."""
+    complete = ("stop", "tool-calls", "length", None)
+    return [
+        part.text
+        for message in store.context(session).messages
+        if message.role in ("user", "assistant") and message.finish in complete
+        for part in message.parts
+        if part.type == "text" and part.text and part.text.strip()
+    ]
+
+
+def came_back(log: Path) -> str:
+    """Import a continued log; return what is wrong with it, else `CONTINUED`."""
+    with Store.open(":memory:") as store:
+        found = [item for read in find(log) for item in store.ingest(read.read())]
+        if len(found) != 1 or not isinstance(found[0], Imported):
+            return f"DID NOT COME BACK: {found}"
+        last = [message.text for message in store.messages(found[0].id, last=2)]
+    return CONTINUED if ANSWER in last else f"DID NOT COME BACK: {last}"
+
+
+def in_json(text: str) -> str:
+    """Return a text as programs send it: stripped, with halves of characters replaced."""
+    clean = text.strip().encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return json.dumps(clean, ensure_ascii=False)[1:-1]
+
+
+def continue_all(
+    prepare: Callable[[Path, Path, Provider], Program], *fixtures: str
+) -> int:
+    """Continue every session; 1 if one of them cannot be.
+
+    *prepare* makes the program of a folder with its installation, a home that is empty
+    and a provider; *fixtures* are patterns of the names of stores.
+    """
+    parser = argparse.ArgumentParser()
+    parser.add_argument(
+        "--tools", type=Path, help="keep the installed program here, for the next run"
+    )
+    parser.add_argument(
+        "stores", nargs="*", type=Path, help="stores to take instead of those found"
+    )
+    asked = parser.parse_args()
+
+    found: Counter[bool] = Counter()
+    provider = Provider()
+    with contextlib.ExitStack() as stack:
+        temporary = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="verify-"))
+        )
+        stack.enter_context(provider.serving())
+        home = temporary / "home"
+        home.mkdir()
+        program = prepare(asked.tools or temporary / "tools", home, provider)
+        for number, (name, path) in enumerate(stores(asked.stores, *fixtures)):
+            store = stack.enter_context(Store.open(temporary / f"{number}.db"))
+            fill(store, path)
+            for session in sessions_of(store):
+                outcome = verify(program, store, session, provider.sent)
+                print(f"{name:20}  {session.id:32}  {outcome}", flush=True)
+                if outcome != LEFT_OUT:
+                    found[outcome == CONTINUED] += 1
+    print(f"\n{found[True]} continued, {found[False]} not")
+    return 1 if found[False] else 0
