@@ -14,6 +14,7 @@ from samples_claude import (
     PROJECT,
     Record,
     answered,
+    aside,
     asked,
     beside,
     call,
@@ -160,6 +161,70 @@ def test_transcripts_of_the_real_program_are_written_as_they_were(
             assert lines(store, store.session(done.id)) == records
             count += len(records)
     assert count == 379
+
+
+def with_agents() -> list[Record]:
+    """A transcript of version 1, in which two sub-agents worked at the same time."""
+    one = aside(4, "a1", asked(4, "One"), answered(6, words("1"), 4, name="msg_2"))
+    two = aside(5, None, asked(5, "Two"), answered(8, words("2"), 5, name="msg_3"))
+    return [
+        U1, answered(2, call("c1", "Task", prompt="One")), answered(3, call("c2", "Task", prompt="Two")),
+        one[0], two[0], one[1], beside("mode", mode="plan"), two[1], result(9, "c1", "1", 2), result(10, "c2", "2", 3),
+    ]  # fmt: skip
+
+
+def written(store: Store, of: list[Session]) -> dict[str, list[Record]]:
+    to = exporter("claude")
+    exports = [store.export(session, **to.read) for session in of]
+    return {
+        item.name: [json.loads(line) for line in "".join(item.chunks).splitlines()]
+        for item in to.write(exports, detail="full")
+        if isinstance(item, Document)
+    }
+
+
+def family(store: Store) -> list[Session]:
+    return sorted(
+        store.sessions(project=ALL, subagents=True),
+        key=lambda found: found.time_created,
+    )
+
+
+def test_sub_agents_in_the_transcript_itself_are_written_where_they_were(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / PROJECT, session(1), *with_agents())
+    assert len(read_into(store, tmp_path)) == 3
+    main, *agents = family(store)
+    assert [agent.call_id for agent in agents] == ["c1", "c2"]
+    assert written(store, [main, *agents]) == {f"{session(1)}.jsonl": with_agents()}
+
+
+def test_a_sub_agent_that_is_written_alone_has_a_transcript_of_its_own(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / PROJECT, session(1), *with_agents())
+    read_into(store, tmp_path)
+    main, one, _ = family(store)
+    records = [record for record in with_agents() if record.get("agentId") == "a1"]
+    name = f"{session(1)}/subagents/agent-a1.jsonl"
+    assert written(store, [one]) == {name: records}
+    apart = [record for record in with_agents() if not record.get("isSidechain")]
+    assert written(store, [main]) == {f"{session(1)}.jsonl": apart}
+
+
+def test_what_is_added_to_a_sub_agent_is_one_of_its_lines(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / PROJECT, session(1), *with_agents())
+    read_into(store, tmp_path)
+    main, one, two = family(store)
+    store.append(one, user("And three?"))
+    (lines,) = written(store, [main, one, two]).values()
+    assert lines[:-1] == with_agents()
+    assert [lines[-1][key] for key in ("isSidechain", "agentId", "parentUuid", "sessionId")] == [
+        True, "a1", uuid(6), session(1),
+    ]  # fmt: skip
 
 
 # -- sessions of other programs ------------------------------------------------------

@@ -11,9 +11,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import heappop, heappush
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from sessiondb.formats.claude.places import is_inside, merged, placed
 from sessiondb.formats.claude.records import last_uuid, lines_of
 from sessiondb.formats.claude.writer import Writer
 from sessiondb.formats.kit.conversion import as_json, is_from, is_native
@@ -35,15 +37,39 @@ def write(
     """Yield a transcript for each session, and its losses."""
     del detail, together  # a session is a file, and nothing can be left out of it
 
-    for export in sessions:
+    for export, *inside in _transcripts(sessions):
         losses: list[Loss] = []
         name = _place(export.session)
-        lines = (f"{_line(record)}\n" for record in records(export, losses))
-        yield Document(f"{name}.jsonl", lines)
+        within = [placed(e.session.data, records(e, losses)) for e in inside]
+        found = merged(records(export, losses), within)
+        yield Document(f"{name}.jsonl", (f"{_line(record)}\n" for record in found))
+
         sidecar = export.session.data.get("meta")
         if is_from(export.session, "claude") and is_object(sidecar):
             yield Document(f"{name}.meta.json", [_line(sidecar)])
         yield from losses
+
+
+def _transcripts(sessions: Iterable[Export]) -> Iterator[list[Export]]:
+    """Yield each session, with the sub-agents after it that were in its transcript.
+
+    A session is held until those of its family have come. A sub-agent whose parent is
+    not among them has a transcript of its own.
+    """
+    for _, family in groupby(sessions, lambda export: export.session.root_id):
+        held: dict[str, list[Export]] = {}
+        for export in family:
+            session = export.session
+            above = held.get(session.parent_id or "")
+            if above is not None and _is_inside(session):
+                above.append(export)
+            else:
+                held[session.id] = [export]
+        yield from held.values()
+
+
+def _is_inside(session: Session) -> bool:
+    return is_from(session, "claude") and is_inside(session.data)
 
 
 def _place(session: Session) -> str:
@@ -60,6 +86,16 @@ def _name(session: Session) -> str:
     return own or uuid_of(session.id)
 
 
+def _keys(session: Session) -> Record:
+    """Return the keys of each line that name the session, or the sub-agent in it."""
+    name = _name(session)
+    parent, slash, agent = name.rpartition("/")
+    if not slash:
+        return {"sessionId": name}
+    named = agent.removeprefix("agent-")
+    return {"sessionId": parent, "isSidechain": True, "agentId": named}
+
+
 def records(export: Export, losses: list[Loss]) -> Iterator[Record]:
     """Yield the lines of a session; *losses* grow while they are read."""
     if is_from(export.session, "claude"):
@@ -67,7 +103,7 @@ def records(export: Export, losses: list[Loss]) -> Iterator[Record]:
         return
 
     path = _path(export)
-    writer = Writer(export, _name(export.session), losses, path)
+    writer = Writer(export, _keys(export.session), losses, path)
     yield from writer.title()
     for message in _in_order(path):
         yield from writer.lines(message)
@@ -81,7 +117,7 @@ def records(export: Export, losses: list[Loss]) -> Iterator[Record]:
 
 def _own(export: Export, losses: list[Loss]) -> Iterator[Record]:
     """Yield the lines as they were, and then those of messages that were added here."""
-    writer = Writer(export, _name(export.session), losses, ())
+    writer = Writer(export, _keys(export.session), losses)
     waiting: list[tuple[int, int, Record]] = []
     numbers = itertools.count()
     last: dict[int | None, str | None] = {}

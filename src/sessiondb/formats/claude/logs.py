@@ -10,17 +10,20 @@ session here. The name of a directory is encoded with loss and never decoded.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.claude import fields
-from sessiondb.formats.kit.fields import as_text, time, within
-from sessiondb.formats.kit.files import entries, is_file, read_file
+from sessiondb.formats.kit.fields import as_text, clean_name, fitting, time, within
+from sessiondb.formats.kit.files import ancestor, entries, is_file, read_file
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import opened
 from sessiondb.formats.kit.logs import first_records, is_readable, logs_below
@@ -30,8 +33,9 @@ from sessiondb.model import Problem
 Record = dict[str, Any]
 #: Lines and bytes of a transcript that are looked at to know its session.
 HEAD_LINES, HEAD_BYTES = 40, 1 << 20
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_UUID = re.compile(r"(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _AGENT = re.compile(r"agent-.+")
+_NAMED = re.compile(rf"(?:{_UUID.pattern}|{_AGENT.pattern})\.jsonl")
 _BESIDE = re.compile(rb'"isSidechain"\s*:\s*true')
 _CHUNK, _OVERLAP = 1 << 20, 64
 
@@ -77,9 +81,10 @@ class Chains:
         """Return the name of the chain that the next line is in; "" for none."""
         if record.get("isSidechain") is not True:
             return ""
-        own, above = as_text(record.get("uuid")), as_text(record.get("parentUuid"))
-        named = record.get("agentId")
-        chain = str(named) if usable_id(named) else self._of.get(above or "", own or "")
+
+        own = as_text(record.get("uuid")) or ""
+        before = self._of.get(as_text(record.get("parentUuid")) or "", own)
+        chain = str(fitting(record.get("agentId"), usable_id, before))
         if own:
             self._of[own] = chain
         return chain if usable_id(f"agent-{chain}") else ""
@@ -91,25 +96,32 @@ class Chains:
 def is_home(folder: Path) -> bool:
     """Return whether Claude Code keeps its sessions in a folder: ``~/.claude``."""
     with suppress(OddRecordError):
-        projects = [e for e in entries(folder / "projects") if is_real_folder(e)]
-        logs = (log for e in projects for log in _direct(folder / "projects" / e.name))
-        return any(map(is_transcript, logs))
+        logs = map(_direct, _projects(folder))
+        return any(map(is_transcript, chain.from_iterable(logs)))
     return False
 
 
 def is_project(folder: Path) -> bool:
     """Return whether a folder has transcripts of Claude Code, and no other logs."""
-    with suppress(OddRecordError):
-        logs = _direct(folder)
-        return all(map(is_named, logs)) and any(map(is_transcript, logs))
-    return False
+    logs = _direct(folder)
+    return all(map(is_named, logs)) and any(map(is_transcript, logs))
+
+
+def _projects(home: Path) -> list[Path]:
+    """Return the folders of projects; raises `OddRecordError`."""
+    found = filter(_is_real_folder, entries(home / "projects"))
+    return [home / "projects" / entry.name for entry in found]
+
+
+def _is_real_folder(entry: os.DirEntry[str]) -> bool:
+    return entry.is_dir(follow_symlinks=False)
 
 
 def _direct(folder: Path) -> list[Path]:
     """Return the logs in a folder; none of one that cannot be read."""
     with suppress(OddRecordError):
-        names = [entry.name for entry in entries(folder)]
-        return [folder / name for name in names if is_log(folder / name)]
+        found = [folder / entry.name for entry in entries(folder)]
+        return list(filter(is_log, found))
     return []
 
 
@@ -118,15 +130,9 @@ def is_log(path: Path) -> bool:
     return path.suffix == ".jsonl"
 
 
-def is_real_folder(entry: Any) -> bool:
-    """Return whether an entry is a folder and no link to one."""
-    return bool(entry.is_dir(follow_symlinks=False))
-
-
 def is_named(path: Path) -> bool:
     """Return whether a file is named like a transcript."""
-    known = _UUID.fullmatch(path.stem) or _AGENT.fullmatch(path.stem)
-    return path.suffix == ".jsonl" and known is not None
+    return _NAMED.fullmatch(path.name) is not None
 
 
 def is_transcript(path: Path) -> bool:
@@ -137,27 +143,23 @@ def is_transcript(path: Path) -> bool:
 def logs_of_home(home: Path) -> Iterator[Path | Problem]:
     """Yield the transcripts below a home."""
     try:
-        found = [e.name for e in entries(home / "projects") if is_real_folder(e)]
+        projects = _projects(home)
     except OddRecordError as error:
         yield Problem(str(home / "projects"), f"the folder {error}")
-        return
-
-    for name in found:
-        yield from logs_of_project(home / "projects" / name)
+    else:
+        yield from chain.from_iterable(map(logs_of_project, projects))
 
 
 def logs_of_project(folder: Path) -> Iterator[Path | Problem]:
     """Yield the transcripts in a folder, and those of the sub-agents below it."""
-    for item in logs_below(folder, is_log):
-        if isinstance(item, Problem) or _is_placed(item, folder):
-            yield item
+    return filter(partial(_is_placed, folder), logs_below(folder, is_log))
 
 
-def _is_placed(path: Path, project: Path) -> bool:
+def _is_placed(project: Path, item: Path | Problem) -> bool:
     """Return whether a log in a project is that of a session or a sub-agent."""
-    if path.parent == project:
+    if isinstance(item, Problem) or item.parent == project:
         return True
-    return "subagents" in path.relative_to(project).parts and is_named(path)
+    return "subagents" in item.relative_to(project).parts and is_named(item)
 
 
 # -- one file --------------------------------------------------------------------
@@ -166,29 +168,38 @@ def _is_placed(path: Path, project: Path) -> bool:
 def look_at(path: Path) -> Log | None:
     """Return the transcript at *path*; None for another file; raises `SourceError`."""
     records = first_records(path, HEAD_LINES, longest=HEAD_BYTES)
-
     if not any(map(fields.is_line, records)):
         return None
 
-    linked = (r for r in records if "parentUuid" in r and as_text(r.get("uuid")))
-    first = next(linked, {})
+    first = next(filter(_is_linked, records), {})
     is_agent = first.get("isSidechain") is True
     name = path.stem
     if not is_named(path):
-        name = _stated(records, first if is_agent else {}) or name
+        # One that was renamed is the session, or the sub-agent, that its lines name.
+        named = _name_of_agent(first) if is_agent else None
+        name = named or _stated(records) or name
+
+    log = Log(path, name, first=first, stray=_stray(records), about=_about(records))
     if not usable_id(name):
         return None
-
-    log = Log(path, name, None, None, None, first, _stray(records), _about(records))
     if is_agent or _AGENT.fullmatch(path.stem):
         return _of_agent(log)
 
     return _of_fork(log)._replace(chain="" if _has_chains(path) else None)
 
 
+def _is_linked(record: Record) -> bool:
+    return "parentUuid" in record and bool(as_text(record.get("uuid")))
+
+
+def is_summary(record: Record) -> bool:
+    """Return whether a line is the title of the session that ends with another line."""
+    return all(map(clean_name, (record.get("leafUuid"), record.get("summary"))))
+
+
 def _about(records: list[Record]) -> tuple[tuple[str, str], ...]:
-    titles = ((as_text(r.get("leafUuid")), as_text(r.get("summary"))) for r in records)
-    return tuple((leaf, title) for leaf, title in titles if leaf and title)
+    found = filter(is_summary, records)
+    return tuple((record["leafUuid"], record["summary"]) for record in found)
 
 
 def _of_fork(log: Log) -> Log:
@@ -199,12 +210,15 @@ def _of_fork(log: Log) -> Log:
     return log._replace(parent=copied, relation="fork")
 
 
-def _stated(records: list[Record], agent: Record) -> str | None:
-    """Return the session that the lines of a renamed transcript name."""
-    if usable_id(agent.get("agentId")):
-        return f"agent-{agent['agentId']}"
+def _name_of_agent(first: Record) -> str | None:
+    named = first.get("agentId")
+    return f"agent-{named}" if usable_id(named) else None
+
+
+def _stated(records: list[Record]) -> str | None:
+    """Return the session that the lines of a transcript name."""
     named = (record.get("sessionId") for record in records)
-    return next((str(name) for name in named if usable_id(name)), None)
+    return next(filter(usable_id, named), None)
 
 
 def _stray(records: list[Record]) -> int | None:
@@ -217,17 +231,15 @@ def _of_agent(log: Log) -> Log:
 
     The parent is known by the folder, else by the first line.
     """
-    parts = log.path.parts
-    above = log.first.get("sessionId")
-    if "subagents" in parts:
-        folder = parts[len(parts) - 2 - parts[::-1].index("subagents")]
-        above = folder if _UUID.fullmatch(folder) else above
+    folder = ancestor(log.path, "subagents") or Path()
+    beside = _UUID.fullmatch(folder.parent.name)
+    above = beside[0] if beside else as_text(log.first.get("sessionId")) or ""
 
+    agent = log._replace(relation="subagent")
     name = f"{above}/{log.session}"
-    if not usable_id(above) or above == log.session or not usable_id(name):
-        return log._replace(relation="subagent")
-
-    return log._replace(session=name, parent=above, relation="subagent")
+    if above in ("", log.session) or not usable_id(name):
+        return agent
+    return agent._replace(session=name, parent=above)
 
 
 def _has_chains(path: Path) -> bool:
@@ -249,21 +261,18 @@ def chains_in(log: Log) -> Iterator[Log]:
         return
 
     chains, seen = Chains(), {""}
-
     with suppress(SourceError), opened(log.path) as lines:
-        for _, raw in lines:
-            record = _beside(raw)
-            chain = chains.of(record)
-            if chain not in seen:
-                seen.add(chain)
-                name = f"{log.session}/agent-{chain}"
-                yield Log(log.path, name, chain, log.session, "subagent", record)
+        for _, _, record in lines.records(_beside):
+            name = chains.of(record)
+            if name not in seen:
+                seen.add(name)
+                inner = f"{log.session}/agent-{name}"
+                yield Log(log.path, inner, name, log.session, "subagent", record)
 
 
 def _beside(raw: bytes) -> Record:
-    with suppress(ValueError, RecursionError):
-        return load_object(raw) if _BESIDE.search(raw) else {}
-    return {}
+    """Return a line of a sub-agent; no other one is decoded."""
+    return load_object(raw) if _BESIDE.search(raw) else {}
 
 
 def sidecar_of(log: Log) -> Record:

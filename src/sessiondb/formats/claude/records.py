@@ -12,7 +12,6 @@ from typing import Any
 
 from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.drafts import OWN
-from sessiondb.formats.claude.tree import MADE
 from sessiondb.formats.kit.blocks import block_of, text_block
 from sessiondb.formats.kit.fields import (
     as_list,
@@ -23,6 +22,7 @@ from sessiondb.formats.kit.fields import (
     within,
     without,
 )
+from sessiondb.formats.kit.links import MADE
 from sessiondb.model import Message, Part
 
 Record = dict[str, Any]

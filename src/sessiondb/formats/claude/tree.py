@@ -10,11 +10,9 @@ a compaction follows the conversation before it.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from sessiondb.formats.claude import fields
 from sessiondb.formats.kit.fields import (
@@ -22,15 +20,15 @@ from sessiondb.formats.kit.fields import (
     as_object,
     as_text,
     clean_name,
-    fitting,
     text,
     within,
 )
 from sessiondb.formats.kit.json import usable_id
+from sessiondb.formats.kit.links import Links
 
 Record = dict[str, Any]
-#: How an id begins that a line does not have itself.
-MADE = "~"
+#: What is the same on each line of an answer: its id, and that of the request.
+_Key: TypeAlias = tuple[str, str | None]
 #: The counts that are the same on each line of an answer.
 _SENT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
@@ -40,7 +38,7 @@ class Place(NamedTuple):
 
     ``joins`` is the number of the answer's first line if this one is a further one,
     ``answer`` the answer that a result is to, ``kept`` the first message that the
-    compaction of a summary keeps.
+    compaction of a summary keeps, ``response`` the provider's id of an answer.
     """
 
     name: str
@@ -48,6 +46,7 @@ class Place(NamedTuple):
     joins: int | None = None
     answer: str | None = None
     kept: str | None = None
+    response: str | None = None
 
 
 @dataclass(slots=True)
@@ -70,15 +69,14 @@ class Tree:
 
     def __init__(self, summarised: Collection[Any] = ()) -> None:
         self._summarised = summarised
-        #: The messages by the uuids of their lines, and all ids that are taken.
-        self._ids: dict[str | None, str] = {}
-        self._taken: set[str] = set()
-        #: The answers by what is the same on their lines, and by their message.
-        self._open: dict[tuple[str, str | None], _Answer] = {}
-        self._answers: dict[str | None, _Answer] = {}
-        #: The answers by the calls in them, and by the messages with their results.
+        self._links = Links("parentUuid")
+        #: The messages by the uuids of their lines.
+        self._ids = self._links.ids
+        #: The answers by what is the same on their lines, and by the calls in them.
+        self._open: dict[_Key | None, _Answer] = {}
         self._calls: dict[str, _Answer] = {}
-        self._result_of: dict[str | None, _Answer] = {}
+        #: The answers by their own messages, and by those with their results.
+        self._answers: dict[str, _Answer] = {}
         self._prompts = 0
         #: The first line that the last compaction keeps, and the last one.
         self._segment: tuple[str, str] | None = None
@@ -86,35 +84,42 @@ class Tree:
     def place(self, record: Record, number: int) -> Place:
         """Return the place of the next line."""
         key = _key(record)
-        answer = self._open.get(key) if key else None
-        own = as_text(record.get("uuid"))
+        answer = self._open.get(key)
+        own = as_text(record.get("uuid")) or ""
         if answer and own not in self._ids and self._continues(answer, record):
-            if own is not None:
-                self._ids[own] = answer.name
+            self._ids[own or answer.name] = answer.name
             self._called(answer, record)
             return Place(answer.name, None, answer.number)
 
         # Before it has a name: no line is its own parent.
-        parent, calls = self._parent(record), calls_answered(record)
+        parent = self._parent(record)
         name = self._name(record, own)
-        if key:
+        if key is not None:
             found = _Answer(name, number, _sent(record), self._prompts)
             self._open[key] = self._answers[name] = found
             self._called(found, record)
-        elif calls:
-            parent = self._after_results(name, parent, calls)
-        elif record.get("type") == "user" and record.get("isMeta") is not True:
-            self._prompts += 1
-        to = self._answer_to(calls)
-        kept = self._kept(record, name)
-        return Place(name, parent, answer=to.name if to else None, kept=kept)
+            return Place(name, parent, response=key[0])
+
+        if record.get("type") == "user":
+            return self._asked(record, name, parent)
+        return Place(name, parent)
 
     def end_of(self, uuid: str | None) -> str | None:
         """Return the message of a line, or the last result of its answer."""
-        return self._last(self._ids.get(uuid))
+        known = self._ids.get(uuid or "")
+        return self._last(known) if known else None
 
-    def _answer_to(self, calls: set[str]) -> _Answer | None:
-        return next(filter(None, map(self._calls.get, calls)), None)
+    def _asked(self, record: Record, name: str, parent: Any) -> Place:
+        """Return the place of a line with results, a summary or a prompt."""
+        calls = calls_answered(record)
+        answer = next(filter(None, map(self._calls.get, calls)), None)
+
+        if answer is not None:
+            parent = self._after_results(answer, name, parent, calls)
+            return Place(name, parent, answer=answer.name)
+        if not calls and record.get("isMeta") is not True:
+            self._prompts += 1
+        return Place(name, parent, kept=self._kept(record, name))
 
     def _called(self, answer: _Answer, record: Record) -> None:
         named = (block.get("id") for block in fields.blocks_of(record))
@@ -126,37 +131,23 @@ class Tree:
         Some gateways give all answers one id: without a request, the line must follow
         one of the answer, or be sent the same and nothing asked since.
         """
-        above = self._ids.get(as_text(record.get("parentUuid")))
+        above = self._ids.get(as_text(record.get("parentUuid")) or "")
         if _request(record) is not None or above == answer.name:
             return True
 
         return (answer.sent, answer.prompts) == (_sent(record), self._prompts)
 
-    def _name(self, record: Record, own: str | None) -> str:
-        if own is None or not usable_id(own) or own in self._taken:
-            name = self._made(record)
+    def _name(self, record: Record, own: str) -> str:
+        if own in self._ids or not usable_id(own):
+            name = self._links.made(record)
         else:
             name = own
-        self._taken.add(name)
-        if own is not None:
-            self._ids.setdefault(own, name)
-        return name
-
-    def _made(self, record: Record) -> str:
-        content = json.dumps(record, sort_keys=True)
-        name = digest = f"{MADE}{hashlib.sha256(content.encode()).hexdigest()[:16]}"
-        number = 1
-        while name in self._taken:
-            number += 1
-            name = f"{digest}-{number}"
-
+        self._ids.setdefault(own or name, name)
         return name
 
     def _parent(self, record: Record) -> Any:
         """Return the parent of a line: of one beside the chain, the one before it."""
-        if "parentUuid" not in record:
-            return ...
-        above = record["parentUuid"]
+        above = record.get("parentUuid", ...)
         if above is None:
             return self._before_cut(record)
         return self._message_at(above) or ...
@@ -178,62 +169,62 @@ class Tree:
 
     def _message_at(self, uuid: Any) -> str | None:
         """Return the message of a line, for results the last one of their answer."""
-        known = self._ids.get(as_text(uuid))
-        return self._last(known) if known in self._result_of else known
+        known = self._ids.get(as_text(uuid) or "")
+        answer = self._answers.get(known or "")
+        if answer is None or answer.name == known:
+            return known
+        return answer.last_result
 
     def _preserved(self, record: Record) -> tuple[str, str] | None:
         """Return the ends of what a boundary keeps; the program puts it after it."""
-        held = as_object(record.get("compactMetadata"))
-        segment = as_object(held.get("preservedSegment"))
-        uuids = as_list(within(held, "preservedMessages", "uuids"))
-        ends = segment.get("headUuid"), segment.get("tailUuid")
-        first, last = map(as_text, (uuids[0], uuids[-1]) if uuids else ends)
+        held = record.get("compactMetadata")
+        segment = as_object(within(held, "preservedSegment"))
+        ends = [segment.get("headUuid"), segment.get("tailUuid")]
+        uuids = as_list(within(held, "preservedMessages", "uuids")) or ends
 
-        if first is None or last is None or not {first, last} <= self._ids.keys():
-            return None
-        return first, last
+        first, last = str(uuids[0]), str(uuids[-1])
+        return (first, last) if {first, last} <= self._ids.keys() else None
 
     def _kept(self, record: Record, name: str) -> str | None:
         if record.get("isCompactSummary") is not True or self._segment is None:
             return None
         first, last = self._segment
         found, self._segment = self._ids[first], None
-        # What follows the last line that was kept follows the summary here.
+        # The line after the last one that was kept follows the summary here.
         self._ids[last] = name
         return found
 
-    def _last(self, name: str | None) -> str | None:
+    def _last(self, name: str) -> str:
         """Return the last result of the answer that a message is part of, or itself."""
-        answer = self._answers.get(name) or self._result_of.get(name)
+        answer = self._answers.get(name)
         return (answer and answer.last_result) or name
 
-    def _after_results(self, name: str, parent: Any, calls: set[str]) -> Any:
+    def _after_results(
+        self, answer: _Answer, name: str, parent: Any, calls: set[str]
+    ) -> Any:
         """Return the parent of a result: the one before it to the same answer."""
-        answer = self._answer_to(calls)
         # A second result of one call is on a branch of its own.
-        if answer is None or calls & answer.answered:
+        if calls & answer.answered:
             return parent
 
         after = answer.last_result or parent
         answer.answered |= calls
         answer.last_result = name
-        self._result_of[name] = answer
+        self._answers[name] = answer
         return after
 
 
 def calls_answered(record: Record) -> set[str]:
-    """Return the ids of the calls whose results a line has."""
-    if record.get("type") != "user":
-        return set()
+    """Return the ids of the calls whose results a line of the user has."""
     blocks = filter(_is_result, fields.blocks_of(record))
-    return {fitting(block.get("tool_use_id"), text, "") for block in blocks}
+    return {as_text(block.get("tool_use_id")) or "" for block in blocks}
 
 
 def _is_result(block: Record) -> bool:
     return block.get("type") == "tool_result"
 
 
-def _key(record: Record) -> tuple[str, str | None] | None:
+def _key(record: Record) -> _Key | None:
     """Return what is the same on each line of an answer; None for any other line."""
     if record.get("type") != "assistant" or "other_lines" in record:
         return None
@@ -242,8 +233,8 @@ def _key(record: Record) -> tuple[str, str | None] | None:
 
 
 def _request(record: Record) -> str | None:
-    named = as_text(record.get("requestId")) or as_text(record.get("requestRef"))
-    return named or None
+    named = map(as_text, (record.get("requestId"), record.get("requestRef")))
+    return next(filter(None, named), None)
 
 
 def _sent(record: Record) -> tuple[Any, ...]:
@@ -263,9 +254,10 @@ class Leaf:
     the latest counts that is not beside the conversation.
     """
 
-    _near: dict[str, str] = field(default_factory=dict)
-    _order: dict[str, int] = field(default_factory=dict)
-    _hidden: set[str] = field(default_factory=set)
+    #: The prompt or answer at or above each line, and the order of the lines.
+    _near: dict[str, str | None] = field(default_factory=dict)
+    _order: dict[str | None, int] = field(default_factory=dict)
+    _hidden: set[str | None] = field(default_factory=set)
     _followed: set[str] = field(default_factory=set)
 
     def add(self, record: Record) -> None:
@@ -277,9 +269,7 @@ class Leaf:
         above = as_text(record.get("parentUuid")) or ""
         self._order[own] = len(self._order)
         self._followed.add(above)
-        near = own if kind in fields.SAID else self._near.get(above)
-        if near is not None:
-            self._near[own] = near
+        self._near[own] = own if kind in fields.SAID else self._near.get(above)
         if any(map(record.get, _HIDING)):
             self._hidden.add(own)
 
@@ -287,6 +277,6 @@ class Leaf:
     def uuid(self) -> str | None:
         """The uuid of that line; None without a prompt or an answer."""
         ends = self._near.keys() - self._followed
-        leaves = set(map(self._near.__getitem__, ends))
+        leaves = set(map(self._near.__getitem__, ends)) - {None}
         shown = leaves - self._hidden
         return max(shown or leaves, key=self._order.__getitem__, default=None)

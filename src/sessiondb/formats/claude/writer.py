@@ -42,22 +42,27 @@ _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 class Writer(Losing):
     """The lines of one session, whose *messages* are known; ``losses`` grow.
 
-    ``last`` is the uuid of the line that the next one follows.
+    *place* are the keys of each line that name the session. ``last`` is the uuid of the
+    line that the next one follows.
     """
 
     def __init__(
-        self, export: Export, name: str, losses: list[Loss], messages: Iterable[Message]
+        self,
+        export: Export,
+        place: Record,
+        losses: list[Loss],
+        messages: Iterable[Message] = (),
     ) -> None:
         super().__init__(export, losses)
         session = export.session
         self.last: str | None = None
-        self._envelope = {
+        self._envelope: Record = {
             "isSidechain": False,
             "userType": "external",
             "entrypoint": fields.WRITER,
             "cwd": session.directory,
-            "sessionId": name,
             "version": fields.VERSION,
+            **place,
         }
         parts = [p for m in messages if m.role == "tool" for p in m.parts]
         self._answered = {p.call_id for p in parts if p.type == "tool-result"}

@@ -1,0 +1,121 @@
+"""The properties of a session, collected from the lines of its transcript."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from sessiondb.formats.claude.logs import is_summary
+from sessiondb.formats.claude.tree import Leaf, Tree
+from sessiondb.formats.kit.fields import as_text, filled, fitting, time, within
+from sessiondb.formats.kit.json import usable_id
+from sessiondb.formats.kit.lines import Line
+from sessiondb.formats.kit.texts import time_of_text
+
+Record = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Index:
+    """The properties of a session in the lines of its transcript; later ones win.
+
+    ``numbers`` are those of its records among all of the transcript, from 0, and
+    ``end`` is the last line that was looked at. ``further`` are the places of the other
+    lines of each answer, by its first one, with the number of records in between.
+    ``summarised`` are the boundaries of compactions that a summary follows.
+    """
+
+    version: str | None = None
+    directory: str = ""
+    tree: Tree = field(default_factory=Tree)
+    leaf: Leaf = field(default_factory=Leaf)
+    numbers: list[int] = field(default_factory=list)
+    further: dict[int, list[tuple[int, Line]]] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+    summarised: set[str] = field(default_factory=set)
+    end: int = 0
+    tag: str = ""
+    last: int | None = None
+    copied: str | None = None
+    prompt: str | None = None
+    _titles: dict[str, str] = field(default_factory=dict)
+    _summaries: list[tuple[str, str]] = field(default_factory=list)
+    _places: dict[int, int] = field(default_factory=dict)
+
+    def add(self, number: int, line: Line, record: Record) -> None:
+        """Look at the next line, which is record *number* of the transcript."""
+        self.end = line.number
+        self.numbers.append(number)
+        place = self.tree.place(record, line.number)
+        if place.joins is not None:
+            between = len(self.numbers) - self._places[place.joins]
+            self.further.setdefault(place.joins, []).append((between, line))
+        else:
+            self.names.append(place.name)
+            if place.response is not None:
+                self._places[line.number] = len(self.numbers)
+
+        if "forkedFrom" in record:
+            copied = within(record, "forkedFrom", "messageUuid")
+            self.copied = fitting(copied, usable_id, self.copied)
+        self.leaf.add(record)
+        note = _NOTES.get(record["type"])
+        if note is not None:
+            note(self, record)
+
+    def asked(self, record: Record) -> None:
+        """Record the first prompt, and the boundary above a summary."""
+        self.said(record)
+        above = as_text(record.get("parentUuid"))
+        if above and record.get("isCompactSummary") is True:
+            self.summarised.add(above)
+        if self.prompt is None:
+            self.prompt = as_text(within(record, "message", "content"))
+
+    def said(self, record: Record) -> None:
+        """Record version, directory and time."""
+        self.version = as_text(record.get("version")) or self.version
+        self.directory = self.directory or as_text(record.get("cwd")) or ""
+        times = self.last, time_of_text(record.get("timestamp"))
+        self.last = max(filter(time, times), default=None)
+
+    def tagged(self, record: Record) -> None:
+        """Record the tag; an empty one clears it."""
+        self.tag = as_text(record.get("tag")) or ""
+
+    def summed_up(self, record: Record) -> None:
+        """Record a title, and the line that it is about."""
+        if is_summary(record):
+            self._summaries.append((record["leafUuid"], record["summary"]))
+        else:
+            self.named(record)
+
+    def named(self, record: Record) -> None:
+        """Record the title of a line."""
+        kind = record["type"]
+        self._titles |= filled({kind: as_text(record.get(_TITLES[kind]))})
+
+    def title(self, about: Mapping[str, str]) -> str:
+        """Return the title: as the user named the session, else as the model did.
+
+        *about* are the titles that any transcript has for what ends with a line. Those
+        of other sessions are in the transcript that was begun next.
+        """
+        own = filter(None, map(self._titles.get, _TITLES))
+        known = chain(reversed(self._summaries), about.items())
+        here = (title for leaf, title in known if self.tree.end_of(leaf))
+        return next(chain(own, here), "")
+
+
+#: Lines with a title, the strongest first, and where it is.
+_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+#: How the lines of each type change the index.
+_NOTES: Mapping[str, Callable[[Index, Record], None]] = {
+    **dict.fromkeys(_TITLES, Index.named),
+    "summary": Index.summed_up,
+    "tag": Index.tagged,
+    "user": Index.asked,
+    "assistant": Index.said,
+}
