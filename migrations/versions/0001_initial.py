@@ -48,6 +48,7 @@ STORED = (
     digest TEXT,
     problems TEXT,
     time_imported INTEGER NOT NULL,
+    namespace TEXT DEFAULT '' NOT NULL,
     CONSTRAINT pk_import_ledger PRIMARY KEY (rid),
     CONSTRAINT uq_import_ledger_source_path UNIQUE (source, path),
     CONSTRAINT ck_import_ledger_problems CHECK (problems IS NULL OR json_valid(problems))
@@ -84,8 +85,9 @@ STORED = (
     time_deleted INTEGER NOT NULL,
     revision INTEGER,
     seen TEXT,
+    namespace TEXT DEFAULT '' NOT NULL,
     CONSTRAINT pk_tombstone PRIMARY KEY (rid),
-    CONSTRAINT uq_tombstone_source_source_id UNIQUE (source, source_id)
+    CONSTRAINT uq_tombstone_source_source_id_namespace UNIQUE (source, source_id, namespace)
 ) STRICT""",
     """CREATE TABLE project_directory (
     rid INTEGER NOT NULL,
@@ -149,9 +151,10 @@ STORED = (
     time_deleted INTEGER,
     data BLOB,
     data_blob TEXT,
+    namespace TEXT DEFAULT '' NOT NULL,
     CONSTRAINT pk_session PRIMARY KEY (rid),
     CONSTRAINT uq_session_id UNIQUE (id),
-    CONSTRAINT uq_session_source_source_id UNIQUE (source, source_id),
+    CONSTRAINT uq_session_source_source_id_namespace UNIQUE (source, source_id, namespace),
     CONSTRAINT uq_session_project_id_slug UNIQUE (project_id, slug),
     CONSTRAINT ck_session_relation CHECK (relation IN ('fork', 'subagent')),
     CONSTRAINT ck_session_title_source CHECK (title_source IN ('user', 'agent', 'derived')),

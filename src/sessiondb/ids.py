@@ -167,13 +167,16 @@ def new_part_id() -> str:
     return _mint.ascending(PART)
 
 
-def imported_session_id(source: str, source_id: str, time_created: int) -> str:
+def imported_session_id(
+    source: str, source_id: str, time_created: int, namespace: str = ""
+) -> str:
     """Return the id of an imported session; two machines agree on it.
 
     The time bits hold *time_created* (Unix ms; outside of 48 bits counts as 0),
-    the rest is a hash of *source* and *source_id*.
+    the rest is a hash of *source*, *source_id* and of a *namespace* that is not empty.
     """
-    return SESSION + encode(_ALL - _hashed(time_created, source, source_id))
+    names = filter(None, (source, source_id, namespace))
+    return SESSION + encode(_ALL - _hashed(time_created, *names))
 
 
 def imported_part_id(message_id: str, idx: int, time_created: int) -> str:

@@ -112,7 +112,7 @@ class _Reporter:
     def __init__(self, store: Store, first: Report, as_json: bool) -> None:
         self._store, self._as_json = store, as_json
         self._known: set[object] = set(first.problems)
-        names = ("outcome", "source", "source_id")
+        names = ("outcome", "id")
         self._known.update(tuple(map(s.get, names)) for s in first.sessions)
 
     def report(self, results: Iterable[Imported | Problem]) -> None:
@@ -134,7 +134,7 @@ class _Reporter:
             return True
 
         # The first import may have reported it, and each look finds it again.
-        key = (result.outcome, result.source, result.source_id)
+        key = (result.outcome, result.id)
         return result.outcome != "unchanged" and self._is_first(key)
 
     def _is_first(self, key: object) -> bool:

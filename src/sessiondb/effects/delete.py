@@ -91,6 +91,7 @@ _FACTS = Statement(
         session.c.revision,
         session.c.last_seq,
         session.c.time_imported,
+        session.c.namespace,
     ).where(session.c.id == p("sid"))
 )  # fmt: skip
 
@@ -215,24 +216,39 @@ class Delete:
         return [ownership.UsageClass(root_id, *row) for row in dict.fromkeys(rows)]
 
     def _note_detached(self, tx: Transaction, session_id: str) -> None:
-        _, _, revision, last_seq, _ = tx.one(_FACTS, sid=session_id)
+        _, _, revision, last_seq, *_ = tx.one(_FACTS, sid=session_id)
         change = tx.take_change()
         tx.run(_STAMP, sid=session_id, change=change)
         tx.note_change(change, session_id, revision, last_seq, 0)
 
     def _bury(self, tx: Transaction, session_id: str) -> None:
-        source, source_id, revision, last_seq, imported = tx.one(_FACTS, sid=session_id)
-        # A session made here can come back too, from its log: there its id is its
-        # name, and the name that its program gave it is free for another one.
-        name = session_id if imported is None else source_id
+        _, _, revision, last_seq, *_ = tx.one(_FACTS, sid=session_id)
         seen = None if tx.root is None else seen_in(tx, session_id)
-        sql = upsert_text(tombstone, TOMBSTONE)
-        tx.connection.execute(sql, (source, name, tx.now, revision, seen))
+        _put_tombstone(tx, session_id, tx.now, revision, seen)
         change = tx.take_change()
         tx.run(_STAMP, sid=session_id, change=change)
         tx.insert(deletion, DELETION, (change, session_id, revision, last_seq))
         tx.note_change(change, session_id, revision, last_seq, 0, deleted=True)
         tx.states.pop(session_id, None)
+
+
+def _put_tombstone(
+    tx: Transaction, session_id: str, time: int, revision: int, seen: str | None
+) -> None:
+    source, source_id, _, _, imported, namespace = tx.one(_FACTS, sid=session_id)
+    # A session made here can come back too, from its log: there its id is its
+    # name, and the name that its program gave it is free for another one.
+    name = (session_id, "") if imported is None else (source_id, namespace)
+    values: dict[str, Any] = {
+        "source": source,
+        "source_id": name[0],
+        "time_deleted": time,
+        "revision": revision,
+        "seen": seen,
+        "namespace": name[1],
+    }
+    row = tuple(map(values.__getitem__, TOMBSTONE))
+    tx.connection.execute(upsert_text(tombstone, TOMBSTONE), row)
 
 
 def seen_in(tx: Transaction, session_id: str) -> str:
@@ -264,13 +280,11 @@ class DeleteLogged:
         if state.revision >= self.version.revision or seen != self.version.digest:
             return
 
-        source, name, *_, imported = tx.one(_FACTS, sid=self.session_id)
         below_it = tx.column(_CHILDREN, sid=self.session_id)
         Delete(self.session_id).remove(tx, [self.session_id], below_it)
         # The same deletion on every side, or each would report its own to the others.
-        name = self.session_id if imported is None else name
-        values = (source, name, self.version.time, self.version.revision, seen)
-        tx.connection.execute(upsert_text(tombstone, TOMBSTONE), values)
+        time, revision = self.version.time, self.version.revision
+        _put_tombstone(tx, self.session_id, time, revision, seen)
         self.done = True
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import select, update
+from sqlalchemy import select, text, update
 
 from sessiondb.effects.session import CreateSession
 from sessiondb.effects.transaction import Transaction
@@ -19,7 +19,9 @@ from sessiondb.schema import session
 
 _NAMED = Statement(
     lambda: select(session.c.id, session.c.time_deleted).where(
-        session.c.source == p("source"), session.c.source_id == p("source_id")
+        session.c.source == p("source"),
+        session.c.source_id == p("source_id"),
+        session.c.namespace == text("''"),
     )
 )
 _FREE_NAME = Statement(

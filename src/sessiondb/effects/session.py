@@ -123,6 +123,7 @@ class CreateSession:
             "version": self.version,
             "source": self.source,
             "source_id": self.source_id,
+            "namespace": "",
             "agent": self.agent,
             "provider_id": self.provider_id,
             "model_id": self.model_id,

@@ -88,6 +88,7 @@ _SESSION: Mapping[str, Check] = {
     "size": bounds.integer,
     "mtime_ns": bounds.integer,
     "digest": values.exact,
+    "namespace": values.namespace,
     "complete": values.optional(values.function),
     "terminals": values.each(values.terminal_use, "a use in"),
 }
@@ -360,15 +361,18 @@ def _accepted(
     """
     stored = None if item.stored is None else _stored_message(found)
     try:
-        return check_message(found, seen, stored)
+        entry = check_message(found, seen, stored)
     except InvalidInputError as error:
         bounded, names = keep_in_data(found)
         if not names:
             raise
         entry = check_message(bounded, seen, stored)
         why = f"{error}; imported without {', '.join(names)}"
+        problems.append(_refused_message(item, found, why))
 
-    problems.append(_refused_message(item, found, why))
+    # In a store whose ids are its own, a message with the id of another is not a copy.
+    if item.namespace and entry.usage_id == entry.row.id and found.usage_id is None:
+        entry = entry._replace(usage_id=f"{item.namespace} {entry.usage_id}")
     return entry
 
 

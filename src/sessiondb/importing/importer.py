@@ -25,7 +25,7 @@ from sessiondb.effects.project import Place
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.importing import checks
 from sessiondb.importing.history import Histories
-from sessiondb.importing.lookup import Known, look_up
+from sessiondb.importing.lookup import Known, look_up, namespace_here
 from sessiondb.importing.returned import take_back
 from sessiondb.importing.terminals import Uses
 from sessiondb.importing.units import Results, Units
@@ -116,6 +116,10 @@ class Importer:
 
     def _session(self, checked: CheckedSession, place: Place) -> Results:
         item = checked.item
+        if item.namespace:
+            read = namespace_here(item, checked.ledger)
+            item = replace(item, namespace=self.core.read(read))
+            checked = replace(checked, item=item)
         known = self.core.read(look_up(item, checked.ledger))
         outcome = self._outcome(known)
         sid = known.session_id or _id_of(item)
@@ -249,4 +253,5 @@ def _id_of(item: SourceSession) -> str:
     """Return the id that a new session gets."""
     if item.stored is not None:
         return item.stored.id
-    return ids.imported_session_id(item.source, item.source_id, item.time_created or 0)
+    made = item.time_created or 0
+    return ids.imported_session_id(item.source, item.source_id, made, item.namespace)

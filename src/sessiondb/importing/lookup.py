@@ -6,16 +6,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, case, exists, literal_column, or_, select
+from sqlalchemy import (
+    and_,
+    case,
+    exists,
+    literal_column,
+    or_,
+    select,
+    text,
+    union_all,
+)
 
 from sessiondb.engine.sql import Statement, p
 from sessiondb.formats.kit.naming import original
 from sessiondb.ids import SESSION
 from sessiondb.model import SourceSession, StoredSession
+from sessiondb.model.namespaces import Kinship, Namespace
 from sessiondb.repository import Read
 from sessiondb.schema import deletion, import_ledger, session, tombstone
 
-_is_named = and_(session.c.source == p("source"), session.c.source_id == p("source_id"))
+_is_named = and_(
+    session.c.source == p("source"),
+    session.c.source_id == p("source_id"),
+    session.c.namespace == p("namespace"),
+)
 _is_source = session.c.id == p("sid")
 _HERE = Statement(
     lambda: (
@@ -37,7 +51,9 @@ _HERE = Statement(
 def _noted() -> Any:
     always = select(literal_column("1").label("one")).subquery()
     buried = exists().where(
-        tombstone.c.source == p("source"), tombstone.c.source_id == p("buried_as")
+        tombstone.c.source == p("source"),
+        tombstone.c.source_id == p("buried_as"),
+        tombstone.c.namespace == p("buried_in"),
     )
     # A scan, so it is done only for a session that does not exist.
     was_here = case(
@@ -57,6 +73,24 @@ def _noted() -> Any:
 
 
 _NOTED = Statement(_noted)
+
+
+def _namespaces() -> Any:
+    entry = select(import_ledger.c.namespace, literal_column("1")).where(
+        import_ledger.c.source == p("source"), import_ledger.c.path == p("path")
+    )
+    named = (
+        select(table.c.namespace, literal_column("0")).where(
+            table.c.source == p("source"),
+            table.c.source_id == p("source_id"),
+            table.c.namespace != text("''"),
+        )
+        for table in (session, tombstone)
+    )
+    return union_all(entry, *named)
+
+
+_NAMESPACES = Statement(_namespaces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +156,36 @@ class _Noted(NamedTuple):
         return closed or (self.offset is not None and self.problems is None)
 
 
+def namespace_here(item: SourceSession, ledger: str) -> Read[str]:
+    """Return the namespace under which the session *item* is known here.
+
+    Its own one if it is not known yet. Both sessions and deletions are compared, and
+    the entry *ledger* of the session that was read from its path before.
+    """
+    own = Namespace.of(item.namespace)
+    names = {"source": item.source, "source_id": item.source_id, "path": ledger}
+    nearest, found = Kinship.UNLIKE, item.namespace
+    for namespace, in_place in (yield _NAMESPACES, names):
+        known = Namespace.of(namespace)
+        kinship = own.kinship(known, in_place=bool(in_place))
+        if kinship > nearest:
+            nearest, found = kinship, namespace
+    return found
+
+
 def look_up(item: SourceSession, ledger: str) -> Read[Known]:
     """Return what is known of *item*, whose entry in the ledger is *ledger*."""
     of, name = item.stored, item.source_id
+    names: dict[str, str | None]
     if of is not None:
-        names = {"sid": of.id, "buried_as": of.buried_as(name), "own": None}
+        buried_as, buried_in = of.buried_as(name, item.namespace)
+        names = {"sid": of.id, "buried_as": buried_as, "buried_in": buried_in}
         rows, noted = yield from _facts(item, ledger, names)
         return _own(rows, noted, item.digest, of)
 
     # Another program names a session that it got from here by its id.
     own = original(SESSION, name)
-    names = {"sid": own, "buried_as": name, "own": own}
+    names = {"sid": own, "buried_as": name, "buried_in": item.namespace, "own": own}
     rows, noted = yield from _facts(item, ledger, names)
     return _foreign(rows, noted, item.digest)
 
@@ -141,10 +194,10 @@ def _facts(
     item: SourceSession, ledger: str, names: Mapping[str, str | None]
 ) -> Read[tuple[list[_Row], _Noted]]:
     """Return the rows that a session may be, its own id first, and what was noted."""
-    source, sid = item.source, names["sid"]
-    found = yield _HERE, {"source": source, "source_id": item.source_id, "sid": sid}
-    own = None if found else names["own"]
-    where = {"source": source, "path": ledger, "buried_as": names["buried_as"]}
+    where = {"source": item.source, "path": ledger, **names}
+    name = {"source_id": item.source_id, "namespace": item.namespace}
+    found = yield _HERE, {**where, **name}
+    own = None if found else names.get("own")
     (entry,) = yield _NOTED, {**where, "own": own}
     return [_Row(*row) for row in found], _Noted(*entry)
 

@@ -141,6 +141,11 @@ def exact(value: Any, what: str) -> str:
     raise _empty(value, what)
 
 
+def namespace(value: Any, what: str) -> str:
+    """An empty string, or one that is stored as it is."""
+    return value if value == "" else ids.valid_id(value, what)
+
+
 def path(value: Any, what: str) -> str:
     """The path of a file for the ledger: bytes that are not UTF-8 are escaped."""
     if not isinstance(value, str) or not value:

@@ -21,30 +21,36 @@ from sessiondb.model.versions import Version
 from sessiondb.store import Store
 
 _TOMBSTONES = (
-    "SELECT source, source_id, revision, time_deleted, seen FROM tombstone "
+    "SELECT source, source_id, namespace, revision, time_deleted, seen FROM tombstone "
     "WHERE revision IS NOT NULL AND seen IS NOT NULL"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A session in a log: the file, its source with its id there, and its state."""
+    """A session in a log: the file, its name at its source, and its state."""
 
     path: Path
     source: str
     source_id: str
+    namespace: str
     stored: StoredSession
 
+    @property
+    def name(self) -> tuple[str, str, str]:
+        """Its source, and its id there with its namespace."""
+        return self.source, self.source_id, self.namespace
 
-def tombstones(store: Store) -> dict[tuple[str, str], Version]:
-    """Return the deletions made here, by source and id there.
+
+def tombstones(store: Store) -> dict[tuple[str, str, str], Version]:
+    """Return the deletions made here, by source, id there and namespace.
 
     The digest is that of the messages at the time. Raises `CorruptionError`,
     `StorageError`.
     """
     with connected(file_of(store)) as connection:
         rows = connection.execute(_TOMBSTONES).fetchall()
-    return {(row[0], row[1]): Version(*row[2:]) for row in rows}
+    return {row[:3]: Version(*row[3:]) for row in rows}
 
 
 def delete_logged(store: Store, logged: list[Logged]) -> list[str]:
@@ -78,8 +84,8 @@ def deleted_here(
         if item.stored.is_deleted:
             continue
 
-        by_source_id = known.get((item.source, item.source_id))
-        version = known.get((item.source, item.stored.id), by_source_id)
+        by_source_id = known.get(item.name)
+        version = known.get((item.source, item.stored.id, ""), by_source_id)
         if version is not None:
             yield item, version, _is_continued(item.stored, version)
 

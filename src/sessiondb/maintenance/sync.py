@@ -201,11 +201,15 @@ def _record_deletion(item: Logged, version: Version, files: Files) -> None:
 
 def _again(alive: list[Logged], files: Files) -> Iterator[SourceSession]:
     """Yield sessions that were deleted here and continued by others."""
-    names = {(item.source, item.source_id) for item in alive}
+    names = {item.name for item in alive}
     paths = list(dict.fromkeys(item.path for item in alive))
     for item in _sources(paths, files, []):
-        if isinstance(item, SourceSession) and (item.source, item.source_id) in names:
+        if isinstance(item, SourceSession) and _name(item) in names:
             yield item
+
+
+def _name(item: SourceSession) -> tuple[str, str, str]:
+    return item.source, item.source_id, item.namespace
 
 
 def _sources(
@@ -215,7 +219,7 @@ def _sources(
     for path in paths:
         for item in _items(path, files[path.name]):
             if isinstance(item, SourceSession) and item.stored is not None:
-                logged.append(Logged(path, item.source, item.source_id, item.stored))
+                logged.append(Logged(path, *_name(item), item.stored))
 
             yield item
 

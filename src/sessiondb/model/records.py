@@ -144,7 +144,8 @@ class Session:
     is unknown, never 0. Times in Unix ms. ``title`` is ``""`` until there is one,
     ``leaf_seq`` None until there is a message. ``model_source`` says who set the
     model: the ``caller`` or the imported ``source``; ``derived`` is that of
-    the last answer. ``time_imported`` is None for a session made here.
+    the last answer. ``time_imported`` is None for a session made here, and
+    ``namespace`` empty if its ``source_id`` is unique in the world.
     """
 
     id: str
@@ -162,6 +163,7 @@ class Session:
     version: str | None
     source: str
     source_id: str | None
+    namespace: str
     agent: str | None
     provider_id: str | None
     model_id: str | None

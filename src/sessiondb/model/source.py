@@ -81,9 +81,10 @@ class StoredSession:
         of = self.deleted
         return of is not None and of.revision > self.revision and of.digest == self.seen
 
-    def buried_as(self, source_id: str) -> str:
-        """Return the name of its tombstone: an import's *source_id*, else the id."""
-        return self.id if self.time_imported is None else source_id
+    def buried_as(self, source_id: str, namespace: str) -> tuple[str, str]:
+        """Return the name of its tombstone: an import's at its source, else the id."""
+        is_own = self.time_imported is None
+        return (self.id, "") if is_own else (source_id, namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +94,10 @@ class SourceMessage:
     ``parent`` is the id of the message before it in the tree, ``...`` for the one
     yielded just before (the usual case) and None for a root. ``usage_id`` is what stays
     the same when the record is copied (a response id, else the original's message id),
-    for counting once. ``alias`` is another id under which the message may be known
-    here: where one of our messages is two in another program, the second one has an id
-    of its own. ``labels`` are names given to it. With ``stored`` it is written as it
-    was.
+    for counting once; None is the message's id, in the namespace of its session.
+    ``alias`` is another id under which the message may be known here: where one of our
+    messages is two in another program, the second one has an id of its own. ``labels``
+    are names given to it. With ``stored`` it is written as it was.
     """
 
     draft: MessageDraft
@@ -141,8 +142,10 @@ class TerminalUse:
 class SourceSession:
     """One session of a foreign store.
 
-    ``source_id`` is the agent's own id; ``digest`` changes whenever anything of the
-    session changed (cheap to make: no message is read for it). ``path`` and ``size``,
+    ``source_id`` is the agent's own id, unique in ``namespace``: empty for ids that are
+    unique in the world, else what tells the session from those of other stores (the
+    text of a `Namespace`). ``digest`` changes whenever anything of the session changed
+    (cheap to make: at most its first message is read for it). ``path`` and ``size``,
     ``mtime_ns`` describe the file it was read from, for the ledger. ``worktree`` is the
     project's root as the source names it, ``project`` what else it says of that
     project. ``leaf`` is the id of the message the session continues from; None is the
@@ -199,6 +202,7 @@ class SourceSession:
     stored: StoredSession | None = None
     project: SourceProject | None = None
     terminals: tuple[TerminalUse, ...] = ()
+    namespace: str = ""
     complete: Callable[[], SourceSession] | None = None
 
 

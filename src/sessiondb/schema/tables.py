@@ -190,8 +190,9 @@ session = _table(
     _int("time_deleted"),
     Column("data", LargeBinary),
     _blob_ref("data_blob"),
+    _text("namespace", required=True, default=""),
     UniqueConstraint("id"),
-    UniqueConstraint("source", "source_id"),
+    UniqueConstraint("source", "source_id", "namespace"),
     UniqueConstraint("project_id", "slug"),
     _one_of("relation", "fork subagent"),
     _one_of("title_source", "user agent derived"),
@@ -428,6 +429,7 @@ import_ledger = _table(
     _text("digest"),
     _text("problems"),
     _int("time_imported", required=True),
+    _text("namespace", required=True, default=""),
     UniqueConstraint("source", "path"),
     *_json("problems"),
 )
@@ -439,7 +441,8 @@ tombstone = _table(
     _int("time_deleted", required=True),
     _int("revision"),
     _text("seen"),
-    UniqueConstraint("source", "source_id"),
+    _text("namespace", required=True, default=""),
+    UniqueConstraint("source", "source_id", "namespace"),
 )
 
 deletion = _table(

@@ -66,6 +66,7 @@ def write_entry(
     values = facts | {
         "problems": json.dumps(noted) if noted else None,
         "time_imported": tx.now,
+        "namespace": item.namespace,
     }
 
     row = tuple(map(values.__getitem__, LEDGER))

@@ -18,6 +18,7 @@ from sessiondb import codec, ids
 from sessiondb.effects import ownership
 from sessiondb.effects.calls import add_data, data_of
 from sessiondb.effects.imports import lists
+from sessiondb.effects.imports.family import namespace_beside
 from sessiondb.effects.imports.messages import is_bare, seq_by_id
 from sessiondb.effects.imports.run import Entry, Here, Placed, Run, Writing
 from sessiondb.effects.imports.session import (
@@ -40,7 +41,7 @@ _FREE_SOURCE = Statement(
     lambda: (
         update(session)
         .where(session.c.id == p("sid"))
-        .values(source_id=None, time_imported=None)
+        .values(source_id=None, namespace=text("''"), time_imported=None)
     )
 )
 _MERGED = (
@@ -154,10 +155,14 @@ class Derived:
 
     def find_parent(self, tx: Transaction, run: Run) -> str | None:
         """Return the parent that the source names; None also before it is imported."""
-        item = run.given.item
-        if item.parent_source_id is None or self.supersedes is not None:
+        named = run.given.item.parent_source_id
+        if named is None or self.supersedes is not None:
             return None
-        return _id_of(tx, source=item.source, source_id=item.parent_source_id)
+
+        namespace = namespace_beside(tx, run, named)
+        if namespace is None:
+            return None
+        return _id_of(tx, **run.name | {"source_id": named, "namespace": namespace})
 
     # -- messages ------------------------------------------------------------
 

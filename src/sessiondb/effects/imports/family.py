@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, starmap
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from sqlalchemy import select, text, update
@@ -39,6 +40,7 @@ _COLUMNS = (
     _child.c.source,
     _child.c.source_id,
     _child.c.time_imported.is_not(None) & _child.c.time_detached.is_(None),
+    _child.c.namespace,
 )
 _waits = (
     _child.c.parent_source_id.is_not(None)
@@ -122,6 +124,17 @@ def _copied() -> Any:
 
 
 _COPIED = Statement(_copied)
+_ENTRY = Statement(
+    lambda: select(import_ledger.c.namespace).where(
+        import_ledger.c.source == p("source"), import_ledger.c.path == p("path")
+    )
+)
+_ENTRIES = Statement(
+    lambda: select(import_ledger.c.path, import_ledger.c.namespace).where(
+        import_ledger.c.source == p("source"),
+        import_ledger.c.namespace != text("''"),
+    )
+)
 _NOTED = Statement(
     lambda: select(import_ledger.c.path).where(
         import_ledger.c.source == p("source"), import_ledger.c.offset.is_not(None)
@@ -153,6 +166,7 @@ class Waiting(NamedTuple):
     source: str
     source_id: str | None
     follows: bool
+    namespace: str
 
 
 def above(tx: Transaction, session_id: str) -> list[str]:
@@ -232,7 +246,8 @@ class LinkFamilies:
         for sid, run in opened.items():
             if run.unlinked or not run.made:
                 yield from self._orphan(tx, run)
-            yield from starmap(Waiting, tx.run(_BY_SOURCE, sid=sid).fetchall())
+            found = starmap(Waiting, tx.run(_BY_SOURCE, sid=sid).fetchall())
+            yield from (child for child in found if _is_beside(tx, run, child))
 
         known = [sid for sid, run in opened.items() if run.policy.children_know_id]
         if known:
@@ -247,6 +262,42 @@ class LinkFamilies:
         relation = run.given.item.relation
         for row in tx.run(_ORPHAN, sid=run.session_id, parent=parent).fetchall():
             yield Waiting(*row)._replace(relation=relation)
+
+
+def namespace_beside(tx: Transaction, run: Run, name: str) -> str | None:
+    """Return the namespace of the session *name* that the source of a run has, or None.
+
+    If ids are not unique in the world, it was read from the same file, or else from
+    one in the same folder: some programs have a file for each session.
+    """
+    item = run.given.item
+    if not item.namespace:
+        return ""
+
+    path = f"{run.given.ledger.removesuffix(item.source_id)}{name}"
+    in_file: str | None = tx.value(_ENTRY, source=item.source, path=path)
+    found = {} if in_file else _beside(tx, run, name)
+    return in_file or next(iter(found), None)
+
+
+def _beside(tx: Transaction, run: Run, name: str) -> dict[str, None]:
+    """Return the namespaces of sessions *name* in files of the folder of a run's."""
+    own = run.given.ledger.removesuffix(run.given.item.source_id)
+    folder = PurePath(own).parent
+    return {
+        namespace: None
+        for path, namespace in tx.run(_ENTRIES, source=run.given.item.source)
+        if path.endswith(f"#{name}")
+        and PurePath(path.removesuffix(name)).parent == folder
+    }
+
+
+def _is_beside(tx: Transaction, run: Run, child: Waiting) -> bool:
+    """Return whether a child that waits is of the source of its parent, a run's."""
+    own = run.given.item.namespace
+    if not own or not child.namespace:
+        return own == child.namespace
+    return child.namespace in _beside(tx, run, str(child.source_id))
 
 
 def _refused(tx: Transaction, waiting: Waiting) -> str | None:

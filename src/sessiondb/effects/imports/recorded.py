@@ -107,8 +107,9 @@ class Recorded:
     def find(self, tx: Transaction, run: Run) -> str | None:
         """Return the session by its id, else by the name that it has at its source."""
         item, of = run.given.item, self.stored
-        name = {"source": item.source, "source_id": of.buried_as(item.source_id)}
-        buried = tx.run(UNBURY, **name).rowcount > 0
+        name, namespace = of.buried_as(item.source_id, item.namespace)
+        lifted = tx.run(UNBURY, source=item.source, source_id=name, namespace=namespace)
+        buried = lifted.rowcount > 0
 
         found: str | None = tx.value(_IS_HERE, sid=of.id)
         # One that was removed here is restored, also if a new one has its name.

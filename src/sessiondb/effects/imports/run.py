@@ -189,7 +189,8 @@ class Run:
     def name(self) -> dict[str, str]:
         """The name of the session at its source, as parameters of a statement."""
         item = self.given.item
-        return {"source": item.source, "source_id": item.source_id}
+        names = ("source", "source_id", "namespace")
+        return {name: getattr(item, name) for name in names}
 
     @property
     def left_out(self) -> tuple[Problem, ...]:

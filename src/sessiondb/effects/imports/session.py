@@ -35,12 +35,15 @@ BY_SOURCE = Statement(
     lambda: select(session.c.id).where(
         session.c.source == p("source"),
         session.c.source_id == p("source_id"),
+        session.c.namespace == p("namespace"),
         session.c.time_deleted.is_(None),
     )
 )
 UNBURY = Statement(
     lambda: delete(tombstone).where(
-        tombstone.c.source == p("source"), tombstone.c.source_id == p("source_id")
+        tombstone.c.source == p("source"),
+        tombstone.c.source_id == p("source_id"),
+        tombstone.c.namespace == p("namespace"),
     )
 )
 MODEL = ("provider_id", "model_id", "model_source")
@@ -81,6 +84,7 @@ class OpenImport:
             "parent_source_id": item.parent_source_id,
             "directory": stored(self.place.directory, tx.root),
             "source": item.source,
+            "namespace": item.namespace,
             "time_importing": tx.now,
             **run.policy.new_row(tx, run, project_id),
         }

@@ -32,7 +32,8 @@ from sessiondb.formats.aider.inputs import Inputs, Typed
 from sessiondb.formats.aider.scanner import TOP, Block, Scanner
 from sessiondb.formats.kit.fields import filled
 from sessiondb.formats.kit.lines import Line, opened
-from sessiondb.model import Problem, SourceMessage, SourceSession
+from sessiondb.model import Problem, SourceMessage, SourceSession, versions
+from sessiondb.model.namespaces import Namespace
 
 #: Comes after the last block of a run, and has no report.
 _END = Assignment(Block("head", TOP), None)
@@ -43,7 +44,8 @@ class Run:
     """A run: its place in the file, and the facts in its blocks.
 
     ``head`` is the text before its first message, ``opening`` its first line if it
-    has no header. ``torn`` is the beginning of a header that the file ends with.
+    has no header, ``first`` a digest of its first prompt. ``torn`` is the beginning of
+    a header that the file ends with.
     """
 
     line: Line
@@ -56,6 +58,7 @@ class Run:
     version: str | None = None
     model: str | None = None
     torn: str = ""
+    first: str = ""
     digest: Any = field(default_factory=hashlib.sha256)
 
     @property
@@ -66,6 +69,11 @@ class Run:
         facts = f"{self.folder.name}\n{begin}\n{self.ordinal}"
         key = facts.encode("utf-8", "surrogatepass")
         return hashlib.sha256(key).hexdigest()[:20]
+
+    @property
+    def namespace(self) -> str:
+        """What tells it from a run that began in another folder of that name."""
+        return str(Namespace(self.started or "", self.first))
 
     @property
     def is_known(self) -> bool:
@@ -87,6 +95,8 @@ class Run:
 
         if self.opening is None:
             self.opening = drafts.text_of(block).strip().partition("\n")[0]
+        if block.kind == "prompt" and not self.first:
+            self.first = versions.digest(drafts.text_of(block))
         if block.kind == "output":
             for text, _ in drafts.outputs(block):
                 self.version = self.version or version_of(text)
@@ -149,6 +159,7 @@ def _session(path: Path, run: Run, typed: Typed) -> SourceSession:
         f"{run.digest.hexdigest()[:32]} {typed.digest} {run.torn}",
         messages,
         directory=str(run.folder),
+        namespace=run.namespace,
         version=run.version,
         time_created=run.time,
         data=filled(data),

@@ -134,7 +134,8 @@ class Database:
 
         thread = self._thread(row.get("thread_id"))
         changes = [self._changes[table].get(name) for table in self._changes]
-        facts = [row, thread, changes, self._in_thread(thread)]
+        first = self._first(name)
+        facts = [row, thread, changes, self._in_thread(thread), first]
         digest = json.dumps(facts, sort_keys=True, default=repr)
         record, rest = info_of(row)
         beside = {"row": rest, "thread": thread}
@@ -145,7 +146,16 @@ class Database:
             hashlib.sha256(digest.encode("utf-8", "replace")).hexdigest(),
             record,
             filled(beside),
+            first=first,
         )
+
+    def _first(self, session: str) -> Record | None:
+        """Return the first message of a session; None if it has none, or an odd one."""
+        for table, found in self._changes.items():
+            if table in TABLES and session in found:
+                with suppress(OddRecordError):
+                    return self._record(table, found[session][-1])
+        return None
 
     @cached_property
     def _changes(self) -> dict[str, dict[Any, Any]]:
@@ -155,7 +165,7 @@ class Database:
             table: {
                 name: numbers
                 for name, *numbers in self._rows(
-                    f"SELECT session_id, count(*), max(id) FROM {table}"
+                    f"SELECT session_id, count(*), max(id), min(id) FROM {table}"
                     " GROUP BY session_id"
                 )
             }
@@ -248,17 +258,19 @@ class Database:
 
     def record(self, entry: Entry) -> Record:
         """Return a message as Goose exports it; raises `OddRecordError`."""
-        table, number = entry.key
+        record = self._record(*entry.key)
+        if record["id"] is None:
+            record["id"] = entry.name
+
+        return record
+
+    def _record(self, table: str, number: int) -> Record:
         rows = self._records(f"SELECT * FROM {table} WHERE id = ?", number)
         row = next(rows, None)
         if row is None:
             raise OddRecordError("is gone")
 
-        record = record_of(row)
-        if record["id"] is None:
-            record["id"] = entry.name
-
-        return record
+        return record_of(row)
 
     def orphans(self) -> Iterator[Problem]:
         """Yield a problem for messages of sessions that do not exist."""

@@ -13,7 +13,7 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.goose.layouts import Contents, Fetch, Head
 from sessiondb.formats.goose.logs import entry_of
 from sessiondb.formats.goose.visibility import Entry
-from sessiondb.formats.kit.fields import as_list, is_object, without
+from sessiondb.formats.kit.fields import as_list, fitting, is_object, without
 from sessiondb.formats.kit.files import read_file
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import glance
@@ -56,7 +56,8 @@ class Export:
         self._messages = as_list(conversation)
         is_kept = conversation is not None and not isinstance(conversation, list)
         record = without(() if is_kept else ("conversation",), document)
-        self.head = Head(path, str(name), log_digest(path), record)
+        first = fitting(next(iter(self._messages), None), is_object)
+        self.head = Head(path, str(name), log_digest(path), record, first=first)
 
     def contents(self) -> Contents:
         """Index all messages."""

@@ -8,8 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from sessiondb.formats.goose.drafts import time_of
 from sessiondb.formats.goose.visibility import Entry
+from sessiondb.formats.kit.fields import as_list, within
+from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem
+from sessiondb.model.namespaces import Namespace
+from sessiondb.model.versions import digest
 
 Record = dict[str, Any]
 #: Reads the record of an entry, a new one each time; raises `OddRecordError`.
@@ -30,7 +35,8 @@ class Contents:
 class Head:
     """A session by its own record: as Goose exports it, or the first line of a log.
 
-    ``beside`` is what is known of it and not part of that record.
+    ``beside`` is what is known of it and not part of that record, ``first`` its first
+    message if that is known.
     """
 
     path: Path
@@ -39,6 +45,23 @@ class Head:
     record: Mapping[str, Any]
     beside: Mapping[str, Any] = field(default_factory=dict)
     is_log: bool = False
+    first: Mapping[str, Any] | None = None
+
+    @property
+    def namespace(self) -> str:
+        """What tells it from sessions of other stores, by the records that all have.
+
+        Goose counts the sessions of a day, and gives the number of a removed one again.
+        """
+        born = time_of_text(self.record.get("created_at"))
+        marks = Namespace("" if born is None else str(born // 1000))
+        if self.first is None:
+            return str(marks)
+
+        time = time_of(self.first.get("created")) or 0
+        texts = [within(block, "text") for block in as_list(self.first.get("content"))]
+        facts = [time // 1000, self.first.get("role"), texts]
+        return str(marks._replace(first=digest(facts)))
 
 
 class Layout(Protocol):

@@ -47,8 +47,11 @@ def _is_message(record: Record) -> bool:
 def log_at(path: Path) -> Log:
     """Return the log at *path*; raises `OddRecordError`."""
     check_id(path.stem)
-    metadata = next(filter(_is_metadata, first_records(path)[:1]), {})
-    return Log(Head(path, path.stem, log_digest(path), metadata, is_log=True))
+    records = first_records(path, 2)
+    metadata = next(filter(_is_metadata, records[:1]), {})
+    first = next((record for record in records if "role" in record), None)
+    digest = log_digest(path)
+    return Log(Head(path, path.stem, digest, metadata, is_log=True, first=first))
 
 
 class Log:

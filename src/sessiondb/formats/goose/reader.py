@@ -173,6 +173,7 @@ def beginning(head: Head, layout: Layout, *, is_cut: bool = False) -> SourceSess
         time_updated=time_of_text(record.get("updated_at")),
         time_archived=time_of_text(record.get("archived_at")),
         data=data,
+        namespace=head.namespace,
         complete=partial(complete, head, layout, is_cut=is_cut),
         **known,
     )
@@ -198,6 +199,14 @@ def complete(head: Head, layout: Layout, *, is_cut: bool) -> SourceSession:
         leaf=end_of(contents.entries),
         messages=Messages(session, contents, layout),
     )
+
+
+def _made_for(session: str) -> tuple[str, ...]:
+    """Return how names begin that messages get in one store only.
+
+    Schema 7 gave the first of them to messages that had none.
+    """
+    return f"msg_{session}_", f"usage_{session}", "thread_"
 
 
 def _is_recent(record: Any) -> bool:
@@ -249,7 +258,9 @@ class Messages:
             line = self._layout.place_of(entry)
             return self._problem(f"message {abridged(entry.name)} {error}", line)
 
-        return SourceMessage(draft, parent=place.parent)
+        is_made = entry.name.startswith(_made_for(self._session.source_id))
+        usage_id = None if is_made else entry.name
+        return SourceMessage(draft, parent=place.parent, usage_id=usage_id)
 
     def _problem(self, why: str, line: int | None = None) -> Problem:
         name = abridged(self._session.source_id)

@@ -26,7 +26,10 @@ _HEAD = re.compile((_KIND % "|".join(records.HEAD_TYPES)).encode())
 _BLOB = re.compile((_KIND % "blob").encode() + rb'.*?"hash":"([0-9a-f]{64})"')
 _INHERITED = b',"inherited":true'
 #: Fields that a database names in its own way, or learns later.
-_OWN = ("seq", "slug", "directory", "project", "revision", *records.LINEAGE_FIELDS)
+_OWN = (
+    "seq", "slug", "directory", "project", "namespace", "revision",
+    *records.LINEAGE_FIELDS,
+)  # fmt: skip
 
 
 def additions(

@@ -174,6 +174,7 @@ def session_of(scan: Scan, found: Found, state: State) -> SourceSession:
         size=stat.st_size,
         mtime_ns=stat.st_mtime_ns,
         data=data,
+        namespace=text_of(meta.get("namespace", "")),
         stored=_stored(found, state),
         **picked(meta, ("version", "agent", "provider_id", "model_id")),
         **dict(zip(versions.SUMMARY_FIELDS, summary, strict=True)),

@@ -130,6 +130,8 @@ def _meta(export: Export) -> Record:
     session, project = export.session, export.project
     record = envelope("session_meta", session.id, 0, session.time_created)
     record |= _known(session, META_FIELDS) | {"directory": session.directory}
+    if session.namespace:
+        record["namespace"] = session.namespace
     if session.model_source != "derived":
         record |= _known(session, MODEL_FIELDS)
     revision = _revision_of_about(export)

@@ -21,8 +21,13 @@ from sessiondb.formats.openai_agents.branches import Branches, branches_of, toke
 from sessiondb.formats.openai_agents.drafts import message_draft
 from sessiondb.formats.openai_agents.tables import Pair, pairs
 from sessiondb.model import MessageDraft, Problem, SourceMessage, SourceSession
+from sessiondb.model.namespaces import Namespace
+from sessiondb.model.versions import digest
 
 SOURCE = "openai-agents"
+
+#: Characters of the first item that tell a session from another one.
+_BEGINNING = 4096
 
 Row = dict[str, Any]
 #: What changes with a session, by its name: counts of rows, and the last of them.
@@ -98,6 +103,7 @@ class _Pair:
             full,
             str(self._file.path),
             hashlib.sha256(facts).hexdigest(),
+            namespace=self._namespace(name),
             time_created=time_in_utc(row.pop("created_at", None)),
             time_updated=time_in_utc(row.pop("updated_at", None)),
             size=size,
@@ -105,6 +111,20 @@ class _Pair:
             data=row,
         )
         return replace(session, complete=partial(self._complete, session, name))
+
+    def _namespace(self, name: str) -> str:
+        """Return what tells a session from those of other files.
+
+        Its row is no sign of it: `clear_session` removes that, too, and a compaction
+        begins with it.
+        """
+        first = self._file.connection.execute(
+            f"SELECT created_at, substr(message_data, 1, {_BEGINNING})"
+            f" FROM {self._pair.messages}"
+            " WHERE session_id = ? ORDER BY id LIMIT 1",
+            (name,),
+        ).fetchone()
+        return str(Namespace(first=digest(list(first)) if first else ""))
 
     def _complete(self, session: SourceSession, name: str) -> SourceSession:
         """Return a session with its branches; raises ValueError."""

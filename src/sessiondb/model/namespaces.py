@@ -1,0 +1,62 @@
+"""Namespaces: which of the sessions that a program calls by one id a session is.
+
+The ids of some programs are unique in one of their stores alone: ``20251120_1`` is the
+first session of a day on any machine, ``default`` a conversation of any application. A
+store has no id of its own, and may be copied, moved, or reached by another path. So a
+session is recognised by how it began, which its copies have in common.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class Kinship(IntEnum):
+    """How well two namespaces agree; `UNLIKE` ones are those of two sessions."""
+
+    UNLIKE = 0
+    #: Made at one moment, and the first message of one of them is not known.
+    CREATED_ALIKE = 1
+    #: Under one name in one file: its first message was taken away since.
+    IN_PLACE = 2
+    BEGINS_ALIKE = 3
+
+
+class Namespace(NamedTuple):
+    """What is known of the beginning of a session; an empty mark is not known.
+
+    ``born`` never changes while the session exists, say the moment when it was made;
+    it is left empty if the program may make a session again. ``first`` is a digest of
+    its first message, which may be taken away. It is stored as text, both marks with a
+    slash between them; an empty text is the namespace of ids that are unique anywhere.
+    """
+
+    born: str = ""
+    first: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> Namespace:
+        """Return the namespace that is stored as *text*."""
+        born, _, first = text.partition("/")
+        return cls(born, first)
+
+    def __str__(self) -> str:
+        """Return the text that it is stored as."""
+        return f"{self.born}/{self.first}"
+
+    def kinship(self, other: Namespace, *, in_place: bool) -> Kinship:
+        """Return how well a session agrees with another one of the same name.
+
+        *in_place*: both were read from one path.
+        """
+        if self.born and other.born and self.born != other.born:
+            return Kinship.UNLIKE
+        if self.first and self.first == other.first:
+            return Kinship.BEGINS_ALIKE
+        if in_place:
+            return Kinship.IN_PLACE
+
+        is_unknown = not (self.first and other.first)
+        is_alike = is_unknown and self.born and other.born
+        return Kinship.CREATED_ALIKE if is_alike else Kinship.UNLIKE
