@@ -46,6 +46,7 @@ def note(tx: Transaction, run: Run, problems: tuple[Problem, ...]) -> None:
         "mtime_ns": item.mtime_ns,
         "offset": run.messages,
         "digest": item.digest,
+        "namespace": item.namespace,
     }
     write_entry(tx, facts, problems)
 
@@ -63,10 +64,10 @@ def write_entry(
         for problem in problems[:MAX_NOTED]
     ]
 
-    values = facts | {
+    values = {"namespace": ""} | facts
+    values |= {
         "problems": json.dumps(noted) if noted else None,
         "time_imported": tx.now,
-        "namespace": item.namespace,
     }
 
     row = tuple(map(values.__getitem__, LEDGER))
