@@ -452,6 +452,17 @@ def test_of_two_logs_of_one_session_the_longer_one_is_read(
     assert session.messages == 2
 
 
+def test_a_log_that_a_resume_began_and_left_costs_no_problem(
+    store: Store, tmp_path: Path
+) -> None:
+    context = update(messages=[asked(0, CONTEXT)])
+    write(tmp_path / CHATS, header(1), context, asked(1, "1"), name="session-a.jsonl")
+    write(tmp_path / CHATS, header(1), context, update(sessionId=session_id(1)), name="session-b.jsonl")  # fmt: skip
+    (session,) = read_into(store, tmp_path)
+    assert isinstance(session, Imported)
+    assert session.messages == 2
+
+
 def test_a_complete_output_comes_with_the_first_message_that_names_it(
     store: Store, tmp_path: Path
 ) -> None:

@@ -7,13 +7,14 @@ the places of its messages (`journal`), and each message again from there.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from sessiondb.errors import abridged
+from sessiondb.errors import SourceError, abridged
 from sessiondb.formats.gemini import fields
 from sessiondb.formats.gemini.drafts import message_draft
 from sessiondb.formats.gemini.journal import Entry, Journal, kind_of, merged
@@ -40,6 +41,9 @@ from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
+#: Records that a log has after its beginning, at least: a header, the context twice
+#: with the id of the session between, and a prompt.
+_BEGINNING = 5
 
 
 def read_log(path: Path) -> Iterator[SourceSession | Problem]:
@@ -53,10 +57,26 @@ def read_chats(chats: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a project, parents first."""
     yield from unreadable_projects(chats)
     logs: dict[str, Log] = {}
-    yield from add_logs(logs_of(chats), look_at, logs)
+    found = logs_of(chats)
+    yield from add_logs(found, look_at, logs, is_spare=has_nothing_said)
     yield from read_in_order(
         logs, lambda log: [beginning(log, logs.get(log.parent or ""))]
     )
+
+
+def has_nothing_said(log: Log) -> bool:
+    """Return whether a log ends where the program begins one.
+
+    To resume a session in another minute begins a log with a header and the context,
+    and then continues the log before. The program shows no such log, either
+    (``hasResumableContent`` in ``sessionUtils.ts``).
+    """
+    journal = Journal()
+    with suppress(SourceError, ValueError), records_of(log.path) as records:
+        for line, record in islice(records, _BEGINNING):
+            journal.apply(line, record)
+        return len([*journal.entries()]) < 2 and bool(journal.context)
+    return False
 
 
 def beginning(log: Log, above: Log | None = None) -> SourceSession:

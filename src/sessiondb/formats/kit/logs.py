@@ -89,11 +89,12 @@ def add_logs(
     logs: dict[str, L],
     *,
     without_session: str = "the log has no header",
+    is_spare: Callable[[L], bool] | None = None,
 ) -> Iterator[Problem]:
     """Add the logs that were *found* to *logs* by their sessions.
 
     Yields the problems among *found*, those of logs that *look_at* cannot read or that
-    are *without_session*, and those of logs that are left out by `keep_longer`.
+    are *without_session*, and those of logs that `keep_longer` leaves out.
     """
     for item in found:
         if isinstance(item, Problem):
@@ -109,15 +110,17 @@ def add_logs(
         if log is None:
             yield Problem(str(item), without_session)
         else:
-            yield from keep_longer(log, logs)
+            yield from keep_longer(log, logs, is_spare)
 
 
-def keep_longer(log: L, logs: dict[str, L]) -> Iterator[Problem]:
+def keep_longer(
+    log: L, logs: dict[str, L], is_spare: Callable[[L], bool] | None = None
+) -> Iterator[Problem]:
     """Add a log to *logs*; of two of one session the longer one is read.
 
     A program that copies or moves a log adds to one of the two only, so that the other
     is a beginning of it. Of two that are equally long the first one stays. Yields a
-    problem that names the log that is left out.
+    problem that names the log that is left out, unless it *is_spare*: it says nothing.
     """
     other = logs.setdefault(log.session, log)
     if other is log:
@@ -125,8 +128,9 @@ def keep_longer(log: L, logs: dict[str, L]) -> Iterator[Problem]:
 
     longer, shorter = sorted((other, log), key=_size, reverse=True)
     logs[log.session] = longer
-    why = f"session {log.session} is also in {longer.path}, which is longer"
-    yield Problem(str(shorter.path), why)
+    if is_spare is None or not is_spare(shorter):
+        why = f"session {log.session} is also in {longer.path}, which is longer"
+        yield Problem(str(shorter.path), why)
 
 
 def read_in_order(
