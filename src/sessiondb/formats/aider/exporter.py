@@ -25,6 +25,7 @@ from sessiondb.formats.aider.writer import Entries, Writer
 from sessiondb.formats.kit.conversion import is_from, is_native
 from sessiondb.formats.kit.fields import as_list, fitting, integer
 from sessiondb.formats.kit.naming import file_name
+from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.protocol import Exporter
 from sessiondb.model import Document, Export, Loss, Message
 
@@ -91,7 +92,7 @@ def _blocks(
         writer.lose_lists()
         writer.lose_labels()
         yield header(started(export.session.time_created))
-        for message in export.messages:
+        for message in with_usage(export.messages):
             yield from writer.blocks(message)
 
 

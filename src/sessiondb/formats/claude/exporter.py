@@ -21,6 +21,7 @@ from sessiondb.formats.claude.writer import Writer
 from sessiondb.formats.kit.conversion import as_json, is_from, is_native
 from sessiondb.formats.kit.fields import is_object
 from sessiondb.formats.kit.naming import file_name, uuid_of
+from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.protocol import Exporter, Handover, Written
 from sessiondb.model import Document, Export, Loss, Message, Session
 
@@ -102,7 +103,7 @@ def records(export: Export, losses: list[Loss]) -> Iterator[Record]:
         yield from _own(export, losses)
         return
 
-    path = _path(export)
+    path = with_usage(_path(export))
     writer = Writer(export, _keys(export.session), losses, path)
     yield from writer.title()
     for message in _in_order(path):

@@ -31,6 +31,7 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.naming import MARK, file_name, uuid_of
 from sessiondb.formats.kit.texts import text_of_time
+from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.protocol import Exporter, Handover, Written
 from sessiondb.model import Document, Export, Loss, Message, Session
 
@@ -182,7 +183,7 @@ def _ours(export: Export, losses: list[Loss]) -> Iterator[Document]:
     session = export.session
     # Codex finds a session by a UUID alone, and an import finds ours by it again.
     thread = uuid_of(session.id)
-    messages = list(_live(export, losses))
+    messages = with_usage(_live(export, losses))
     writer = Writer(export, messages, losses, Names(thread))
     file = _place(session, _name(session, thread))
     yield Document(file, map(_text, _records(session, thread, writer)))

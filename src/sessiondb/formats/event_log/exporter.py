@@ -15,6 +15,7 @@ from sessiondb.formats.event_log.writer import Writer
 from sessiondb.formats.kit.conversion import is_from, is_native
 from sessiondb.formats.kit.fields import as_object
 from sessiondb.formats.kit.naming import file_name
+from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.protocol import Exporter
 from sessiondb.model import Document, Export, Loss, Message
 
@@ -42,7 +43,7 @@ def records(export: Export, losses: list[Loss]) -> Iterator[Record]:
         return
 
     yield writer.numbered(writer.meta())
-    for message in export.messages:
+    for message in with_usage(export.messages):
         yield from map(writer.numbered, writer.records(message))
     writer.lose_lists()
     writer.lose_labels()

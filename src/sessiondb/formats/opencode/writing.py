@@ -15,6 +15,7 @@ from sessiondb.formats.kit.fields import (
     without,
     without_none,
 )
+from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.opencode.generation import generation
 from sessiondb.formats.opencode.ids import SOURCE, OpenCodeNames
 from sessiondb.formats.opencode.keys import OUTPUT_FILE
@@ -52,6 +53,8 @@ class OpenCodeWriter(Conversion):
         self._name_references = names.put
         #: Whether the messages are records of this generation, written as they were.
         self.is_exact = generation(self.session, messages) == self.GENERATION
+        if not self.is_exact:
+            self.messages = with_usage(messages)
 
     # -- messages -------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from typing import Any
 from sessiondb.formats.kit.conversion import is_from, is_native
 from sessiondb.formats.kit.naming import file_name, uuid_of
 from sessiondb.formats.kit.texts import text_of_time
+from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.pi.records import record_of
 from sessiondb.formats.pi.writer import Writer
 from sessiondb.formats.protocol import Exporter, Handover, Written
@@ -68,7 +69,7 @@ def records(export: Export, losses: list[Loss], titled: bool) -> Iterator[Record
     yield from _heads(session, theirs, titled)
 
     # Whether a call has a result of its own is known once all messages are.
-    messages = export.messages if theirs else list(export.messages)
+    messages = export.messages if theirs else with_usage(export.messages)
     writer = Writer(export, losses, () if theirs else messages)
     for message in messages:
         above = writer.above(message)
