@@ -330,6 +330,79 @@ def test_the_context_after_a_compression_is_what_replaced_it(
     assert texts(context.messages) == ["Got it.", "9"]
 
 
+@pytest.mark.parametrize("typed", [{}, {"displayContent": "Read @tea.py"}])
+def test_files_that_a_prompt_mentions_and_contexts_of_hooks_are_not_typed(
+    store: Store, tmp_path: Path, typed: Record
+) -> None:
+    # The program resolves the path of a file, so the typed text may be another one.
+    texts = ["Read @src/tea.py", "\n--- Content from referenced files ---", "\nContent from @src/tea.py:\n", "x = 1", "\n--- End of content ---"]  # fmt: skip
+    hook = "<hook_context>It is tea time</hook_context>"
+    prompts = [
+        said(1, "user", [{"text": text} for text in texts], **typed),
+        said(2, "user", [{"text": "And milk?"}, {"text": hook}]),
+    ]
+    messages(store, tmp_path, *prompts)
+    assert [p.text for p in store.prompts(project=ALL)] == ["And milk?", "Read @src/tea.py"]  # fmt: skip
+
+
+# -- the prompt history ------------------------------------------------------------------
+
+
+def entry(number: int, message: Any, session: int = 1, **fields: Any) -> Record:
+    known = {"sessionId": session_id(session), "messageId": number, "type": "user"}
+    return {**known, "message": message, "timestamp": moment(number), **fields}
+
+
+def history(folder: Path, *entries: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "logs.json"
+    path.write_text(json.dumps(entries, indent=2))
+    return path
+
+
+def test_a_prompt_of_the_history_is_not_doubled_with_that_of_its_session(
+    store: Store, tmp_path: Path
+) -> None:
+    lines = [entry(1, "Hot?"), entry(2, "/stats"), entry(3, "Gone", session=7)]
+    path = history(tmp_path / CHATS.parent, *lines)
+    path.with_name(".project_root").write_text(PROJECT)
+    session = session_of(store, tmp_path, asked(1, "Hot?"), answered(2, "Yes"))
+    expected = [("Gone", None), ("/stats", session.id), ("Hot?", session.id)]
+    for _ in range(2):
+        found = store.prompts(project=ALL)
+        assert [(p.text, p.session_id) for p in found] == expected
+        assert {p.directory for p in found} == {PROJECT}
+        read_into(store, tmp_path)
+
+
+def test_a_history_without_sessions_is_read_and_qwen_code_has_the_same_one(
+    store: Store, tmp_path: Path
+) -> None:
+    history(tmp_path / ".gemini/tmp" / HASH, entry(1, "Tea?"))
+    switch = entry(3, '{"toModel": "b"}', type="model_switch")
+    history(tmp_path / ".qwen/tmp" / HASH, entry(2, "Milk?"), switch)
+    (tmp_path / "logs.json").write_text('[{"level": "info", "message": "by another"}]')
+    assert read_into(store, tmp_path) == []
+    found = [(p.text, p.source) for p in store.prompts(project=ALL)]
+    assert found == [("Milk?", "qwen"), ("Tea?", "gemini")]
+
+
+def test_an_odd_entry_of_the_history_is_one_problem(
+    store: Store, tmp_path: Path
+) -> None:
+    odd = [7, entry(2, ["x"]), entry(3, "x", timestamp="soon"), {}]
+    history(tmp_path / ".gemini/tmp/tea", entry(1, "a"), *odd, entry(4, "b"))
+    found = read_into(store, tmp_path)
+    assert [f.why[:8] for f in found if isinstance(f, Problem)] == [f"entry {n} " for n in (2, 3, 4, 5)]  # fmt: skip
+    assert [p.text for p in store.prompts(project=ALL)] == ["b", "a"]
+
+    for text in ("{}", '[{"messageId"'):
+        write(tmp_path / "other" / CHATS, header(1), asked(1, "1"))
+        history(tmp_path / "other" / CHATS.parent).write_text(text)
+        (problem,) = [f for f in read_into(store, tmp_path / "other") if isinstance(f, Problem)]  # fmt: skip
+        assert problem.why.startswith("the prompt history is not")
+
+
 @pytest.mark.parametrize("kind", ["info", "warning", "error"])
 def test_notes_of_the_program_are_events(
     store: Store, tmp_path: Path, kind: str

@@ -2,7 +2,7 @@
 
 `logs` finds the logs, their sessions and projects, `journal` applies the records of a
 log in order, `places` reads them again, and `drafts` makes messages of them by the
-tables of `fields`.
+tables of `fields`. `history` has the prompts that are kept beside the sessions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from sessiondb.formats.gemini.logs import is_chats, is_migrated, look_at
+from sessiondb.formats.gemini.history import is_history, read_history
+from sessiondb.formats.gemini.logs import is_chats, is_migrated, look_at, source_of
 from sessiondb.formats.gemini.reader import read_chats, read_log
 from sessiondb.formats.kit.files import locations
 from sessiondb.formats.kit.logs import is_readable
@@ -26,6 +27,8 @@ def _at(path: Path) -> Iterator[ForeignStore]:
         yield ForeignStore("gemini", path, read_chats)
     elif path.suffix in _SUFFIXES and _is_log(path):
         yield ForeignStore("gemini", path, read_log)
+    elif is_history(path):
+        yield ForeignStore(source_of(path), path, read_history)
 
 
 def _is_log(path: Path) -> bool:

@@ -122,9 +122,9 @@ class Journal:
 
     def rewind(self, _: Line, record: Record) -> None:
         """Drop a message and what follows; all of them if it is not there."""
-        target = record["$rewindTo"]
         names = list(self._live)
-        start = names.index(target) if target in self._live else 0
+        start = dict(zip(names, count())).get(record["$rewindTo"], 0)
+
         for name in names[start:]:
             entry = self._live.pop(name)
             entry.rewound = True

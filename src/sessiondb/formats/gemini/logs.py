@@ -31,6 +31,7 @@ _DIRECTORY = re.compile(r"^\s*- (/[^\n]+|[A-Za-z]:\\[^\n]+)", re.MULTILINE)
 HEAD_LINES, HEAD_BYTES = 4, 64 << 10
 _FIELD = re.compile(r'"(sessionId|projectHash|kind)"\s*:\s*("(?:[^"\\]|\\.)*")')
 _NAME = re.compile(r"session-.+\.jsonl?")
+_LOG = re.compile(r".+\.jsonl|session-.+\.json")
 #: How a record names an output: the folder and the file, nothing that leads out of it.
 _OUTPUT = re.compile(r"[/\\]tool-outputs[/\\]((?:session-[\w-]+[/\\])?[\w-]+\.txt)")
 
@@ -48,9 +49,7 @@ class Log(NamedTuple):
 def is_log(path: Path) -> bool:
     """Return whether a file may be a log, by its name and the folder that it is in."""
     # Other documents of a project are beside its sessions; other logs are not.
-    return path.suffix == ".jsonl" or (
-        path.suffix == ".json" and _NAME.fullmatch(path.name) is not None
-    )
+    return _LOG.fullmatch(path.name) is not None
 
 
 def is_document(path: Path) -> bool:
@@ -116,6 +115,11 @@ def _head_of_document(path: Path) -> dict[str, Any]:
     return found if is_header(found) else {}
 
 
+def source_of(path: Path) -> str:
+    """Return the program that wrote a log: Qwen Code had the same ones until 2025."""
+    return "qwen" if ".qwen" in path.parts else "gemini"
+
+
 def outputs_of(log: Log) -> Outputs:
     """Return the complete outputs of tools, which are beside the logs of a project."""
     chats = ancestor(log.path, CHATS)
@@ -128,16 +132,18 @@ def outputs_of(log: Log) -> Outputs:
 def directory_of(log: Log) -> str:
     """Return the directory of a session's project; empty if it cannot be known."""
     chats = ancestor(log.path, CHATS)
-    if chats is None:
-        return ""
+    return "" if chats is None else directory_in(chats.parent, log.project_hash)
 
+
+def directory_in(project: Path, project_hash: str = "") -> str:
+    """Return the directory of the project that has a folder; empty if not known."""
     with suppress(OddRecordError):
-        root = read_file(chats.parent / ROOT)
+        root = read_file(project / ROOT)
         if root is not None:
             return root.decode("utf-8", "replace").strip()
 
-    known = _projects(chats.parent.parent.parent)
-    names = {log.project_hash, chats.parent.name}
+    known = _projects(project.parent.parent)
+    names = {project_hash, project.name}
     found = (p for p, name in known if not names.isdisjoint((name, _hash(p))))
     return next(found, "")
 

@@ -17,6 +17,7 @@ from typing import Any
 from sessiondb.errors import SourceError, abridged
 from sessiondb.formats.gemini import fields
 from sessiondb.formats.gemini.drafts import message_draft
+from sessiondb.formats.gemini.history import NAME, read_history
 from sessiondb.formats.gemini.journal import Entry, Journal, kind_of, merged
 from sessiondb.formats.gemini.logs import (
     Log,
@@ -24,6 +25,7 @@ from sessiondb.formats.gemini.logs import (
     logs_of,
     look_at,
     outputs_of,
+    source_of,
     stated_directory,
     unreadable_projects,
 )
@@ -38,7 +40,7 @@ from sessiondb.formats.kit.logs import (
     records_naming,
 )
 from sessiondb.formats.kit.texts import time_of_text
-from sessiondb.model import Problem, SourceMessage, SourceSession
+from sessiondb.model import Problem, SourceItem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
 #: Records that a log has after its beginning, at least: a header, the context twice
@@ -53,8 +55,8 @@ def read_log(path: Path) -> Iterator[SourceSession | Problem]:
         yield beginning(log)
 
 
-def read_chats(chats: Path) -> Iterator[SourceSession | Problem]:
-    """Yield the sessions of a project, parents first."""
+def read_chats(chats: Path) -> Iterator[SourceItem]:
+    """Yield the sessions of a project, parents first, and its prompt history."""
     yield from unreadable_projects(chats)
     logs: dict[str, Log] = {}
     found = logs_of(chats)
@@ -62,6 +64,7 @@ def read_chats(chats: Path) -> Iterator[SourceSession | Problem]:
     yield from read_in_order(
         logs, lambda log: [beginning(log, logs.get(log.parent or ""))]
     )
+    yield from read_history(chats.with_name(NAME))
 
 
 def has_nothing_said(log: Log) -> bool:
@@ -91,11 +94,6 @@ def beginning(log: Log, above: Log | None = None) -> SourceSession:
         relation=log.relation,
         complete=partial(complete, log, above),
     )
-
-
-def source_of(path: Path) -> str:
-    """Return the program that wrote a log: Qwen Code had the same ones until 2025."""
-    return "qwen" if ".qwen" in path.parts else "gemini"
 
 
 def complete(log: Log, above: Log | None = None) -> SourceSession:

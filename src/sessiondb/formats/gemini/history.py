@@ -1,0 +1,88 @@
+"""``logs.json`` of a project: what was typed into the terminal, commands included.
+
+The program writes the file again for each prompt. Qwen Code keeps the same one in the
+folder of a project below ``tmp``, apart from its sessions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sessiondb.errors import SourceError
+from sessiondb.formats.gemini.logs import CHATS, directory_in, is_chats, source_of
+from sessiondb.formats.kit.fields import as_object, clean_name, fitting, text
+from sessiondb.formats.kit.files import is_file, read_file
+from sessiondb.formats.kit.json import OddRecordError, load, usable_id
+from sessiondb.formats.kit.lines import glance
+from sessiondb.formats.kit.logs import log_digest
+from sessiondb.formats.kit.texts import time_of_text
+from sessiondb.model import Problem, SourceHistory, SourcePrompt
+
+NAME = "logs.json"
+#: How a file begins that has at least one entry; other programs use the name, too.
+_BEGINNING = re.compile(rb"\s*\[\s*\{[^{}]*\"messageId\"\s*:")
+_HEAD = 64 << 10
+
+
+def is_history(path: Path) -> bool:
+    """Return whether a file is a history whose project has no sessions.
+
+    That of a project with sessions is read after them, so that each prompt is known.
+    """
+    if path.name != NAME or is_chats(path.with_name(CHATS)):
+        return False
+    with suppress(SourceError):
+        return _BEGINNING.match(glance(path, _HEAD)) is not None
+    return False
+
+
+def read_history(path: Path) -> Iterator[SourceHistory]:
+    """Yield the history in a file, if there is one."""
+    if is_file(path):
+        prompts = _History(path, directory_in(path.parent))
+        yield SourceHistory(source_of(path), str(path), log_digest(path), prompts)
+
+
+@dataclass(frozen=True, slots=True)
+class _History:
+    """The prompts of a file, read again each time."""
+
+    path: Path
+    directory: str
+
+    def __iter__(self) -> Iterator[SourcePrompt | Problem]:
+        try:
+            entries = _entries(self.path)
+        except OddRecordError as error:
+            yield self._problem(f"the prompt history {error}")
+            return
+
+        for number, entry in enumerate(entries, 1):
+            # Qwen Code notes there, too, that the model was changed.
+            if entry.get("type") in ("user", None):
+                yield self._prompt(entry, number)
+
+    def _problem(self, why: str) -> Problem:
+        return Problem(str(self.path), why)
+
+    def _prompt(self, entry: dict[str, Any], number: int) -> SourcePrompt | Problem:
+        said, when = entry.get("message"), time_of_text(entry.get("timestamp"))
+        if when is None or not text(said):
+            return self._problem(f"entry {number} has no text with a time")
+
+        session = fitting(entry.get("sessionId"), usable_id)
+        directory = fitting(self.directory, clean_name)
+        return SourcePrompt(said, when, session, directory)
+
+
+def _entries(path: Path) -> list[dict[str, Any]]:
+    """Return the entries of a file, empty ones for what is not an object."""
+    found = load(read_file(path))
+    if type(found) is not list:
+        raise OddRecordError("is not a list")
+    return list(map(as_object, found))
