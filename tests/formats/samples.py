@@ -16,8 +16,10 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from opencode2_store import answered, asked, called, resulted, session2, sqlite2_store
@@ -112,11 +114,30 @@ def _exports(folder: Path) -> None:
         (folder / f"{item['info']['id']}.json").write_text(json.dumps(item, indent=1))
 
 
+@cache
+def _empty() -> bytes:
+    """Return the file of a database without a session."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / OWN
+        Store.open(path).close()
+        return path.read_bytes()
+
+
+@contextlib.contextmanager
+def new_store() -> Iterator[Store]:
+    """Open a database of its own; made once, it is copied, for a check needs many."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / OWN
+        path.write_bytes(_empty())
+        with Store.open(path, durability="normal") as store:
+            yield store
+
+
+@cache
 def log() -> bytes:
     """Return three sessions as one of our own logs."""
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(_temporary()))
-        store = stack.enter_context(Store.open(":memory:"))
+    with TemporaryDirectory() as name, new_store() as store:
+        folder = Path(name)
         tree_store(folder, *_sessions())
         names = [r.id for r in read_into(store, folder) if isinstance(r, Imported)]
         exports = [store.export(name, **jsonl.READ) for name in names]
@@ -125,12 +146,6 @@ def log() -> bytes:
             x for item in documents if isinstance(item, Document) for x in item.chunks
         ]
     return "".join(lines).encode()
-
-
-def _temporary() -> Any:
-    import tempfile
-
-    return tempfile.TemporaryDirectory()
 
 
 def _large_log(folder: Path) -> None:

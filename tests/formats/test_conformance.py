@@ -46,19 +46,6 @@ def test_a_real_store_agrees_with_its_ground_truth(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("check", conformance.VARIED, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", SAMPLES)
-def test_a_format_passes_each_check_with_many_variations(
-    name: str,
-    check: conformance.Check,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(conformance, "TRIED", conformance.THOROUGH)
-    check(SAMPLES[name], tmp_path)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in SAMPLES if SAMPLES[name].large])
 def test_a_large_store_is_read_piece_by_piece(name: str, tmp_path: Path) -> None:
     conformance.holds_little_of_a_large_store(SAMPLES[name], tmp_path)
