@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from samples import read_into
 from samples_pi import (
     PNG,
+    T0,
     Record,
     answered,
     asked,
@@ -35,6 +38,7 @@ from sessiondb.model import (
     ModelName,
     Problem,
     Session,
+    SourceHistory,
 )
 
 HOME = Path("agent/sessions/--home-ada-tea--")
@@ -519,6 +523,90 @@ def test_codex_has_a_folder_of_the_same_name(store: Store, tmp_path: Path) -> No
     assert read_into(store, tmp_path) == []
 
 
+# -- what was typed -------------------------------------------------------------------
+
+
+def typed_in(
+    home: Path, *rows: tuple[Any, ...], columns: str = "cwd, session_id"
+) -> Path:
+    """Write a prompt history: rows of text, time in seconds and *columns*."""
+    home.mkdir(parents=True, exist_ok=True)
+    path = home / "history.db"
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("PRAGMA journal_mode = WAL")
+        file.execute(
+            "CREATE TABLE history (id INTEGER PRIMARY KEY, prompt, created_at"
+            + "".join(f", {name}" for name in filter(None, columns.split(", "))) + ")"
+        )  # fmt: skip
+        for row in rows:
+            marks = ", ?" * len(row)
+            file.execute(f"INSERT INTO history VALUES (NULL{marks})", row)
+        file.commit()
+    return path
+
+
+def prompts(store: Store) -> list[tuple[str, str | None, bool]]:
+    """Return text, directory, and whether there is a session, the first one first."""
+    found = [*store.prompts(project=ALL)][::-1]
+    return [(of.text, of.directory, of.session_id is not None) for of in found]
+
+
+def test_a_prompt_of_the_history_is_there_once(store: Store, tmp_path: Path) -> None:
+    home, name = tmp_path / ".omp/agent", header(1)["id"]
+    slot = {"type": "title", "v": 1, "title": "", "updatedAt": moment(1), "pad": ""}
+    write(home / "sessions/-tea", slot, header(1), asked(1, "1  \n2", None), A2)
+    rows = [
+        ("1\n2", T0 // 1000, "/home/ada/tea", name),
+        ("/model", T0 // 1000 + 1, "/home/ada/tea/src", name),
+        ("gone", T0 // 1000 + 2, "/home/ada", "no session"),
+        ("nowhere", T0 // 1000 + 3, None, None),
+    ]
+    path = typed_in(home, *rows)
+    before = path.read_bytes()
+    for _ in range(2):
+        read_into(store, tmp_path)
+        assert prompts(store) == [
+            ("1  \n2", "/home/ada/tea", True), ("/model", "/home/ada/tea/src", True),
+            ("gone", "/home/ada", False), ("nowhere", None, False),
+        ]  # fmt: skip
+    assert [p.source for p in store.prompts(project=ALL)] == ["oh-my-pi"] * 4
+    assert path.read_bytes() == before
+    assert sorted(of.name for of in home.iterdir()) == ["history.db", "sessions"]
+
+
+def test_an_older_history_has_no_sessions(store: Store, tmp_path: Path) -> None:
+    home = tmp_path / ".xcsh/agent"
+    write(home / "sessions/-tea", header(1), U1)
+    rows = [("1", T0 // 1000, "/home/ada/tea"), ("2", T0 // 1000 + 90, "/home/ada/tea")]
+    typed_in(home, *rows, columns="cwd")
+    read_into(store, tmp_path)
+    place = "/home/ada/tea"
+    assert prompts(store) == [("1", place, True), ("2", place, False)]
+
+
+def test_a_row_that_is_no_prompt_costs_itself(store: Store, tmp_path: Path) -> None:
+    home = tmp_path / ".omp/agent"
+    write(home / "sessions/-tea", header(1), U1)
+    odd = [(7, 7), (None, 8), ("x", "soon"), ("x", 1 << 60), (b"x", 9), ("good", 10)]
+    typed_in(home, *((*row, 5, b"x") for row in odd))
+    problems = [of for of in read_into(store, tmp_path) if isinstance(of, Problem)]
+    assert len(problems) == 5
+    assert all("has no text with a time" in problem.why for problem in problems)
+    assert prompts(store)[0] == ("good", None, False)
+
+
+@pytest.mark.parametrize("content", [b"", b"no database" * 99, b"SQLite format 3\0"])
+def test_a_history_that_cannot_be_read_costs_no_session(
+    store: Store, tmp_path: Path, content: bytes
+) -> None:
+    home = tmp_path / ".omp/agent"
+    write(home / "sessions/-tea", header(1), U1)
+    (home / "history.db").write_bytes(content)
+    session, *problems = sorted(read_into(store, tmp_path), key=lambda x: isinstance(x, Problem))  # fmt: skip
+    assert isinstance(session, Imported)
+    assert len(problems) == int(bool(content))
+
+
 # -- files ----------------------------------------------------------------------------
 
 
@@ -644,6 +732,8 @@ def test_logs_of_the_real_programs_are_written_as_they_were(
     ]
     count = 0
     for source in sources:
+        if isinstance(source, SourceHistory):
+            continue
         assert not isinstance(source, Problem)
         (result_,) = store.ingest([source])
         assert isinstance(result_, Imported)

@@ -43,6 +43,12 @@ def test_a_prompt_that_its_session_has_is_not_added_again(store: Store) -> None:
     assert command.time_created == T0 + 5
 
 
+def test_a_prompt_without_the_spaces_of_its_lines_is_the_same(store: Store) -> None:
+    session = session_of("s", message("m", "a \t\nb  \n", at=1))
+    read(store, session, history(line("a\nb"), line("a\n b", 5)))
+    assert typed(store) == ["a \t\nb  \n", "a\n b"]
+
+
 def test_the_same_command_at_several_times_is_several_prompts(store: Store) -> None:
     texts = ["/status", "/status", "/diff", "/status"]
     lines = [line(text, at) for at, text in enumerate(texts, 1)]

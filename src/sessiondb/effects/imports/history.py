@@ -7,6 +7,8 @@ a line is made of its facts, so that it is the same one in every import.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -45,19 +47,19 @@ _BURIED = Statement(
         select(deletion.c.session_id).where(deletion.c.session_id == p("own")),
     )
 )
-_IN_SESSION = Statement(
-    lambda: select(prompt.c.id, prompt.c.time_created).where(
-        prompt.c.session_id == p("sid"), prompt.c.text == p("said")
-    )
-)
+_FACTS = (prompt.c.id, prompt.c.text, prompt.c.time_created)
+_IN_SESSION = Statement(lambda: select(*_FACTS).where(prompt.c.session_id == p("sid")))
 _AT_TIME = Statement(
-    lambda: select(prompt.c.id, prompt.c.time_created).where(
+    lambda: select(*_FACTS).where(
         prompt.c.time_created.between(p("since"), p("until")),
-        prompt.c.text == p("said"),
         prompt.c.source == p("source"),
     )
 )
 _REMOVE = Statement(lambda: delete(prompt).where(prompt.c.id == p("pid")))
+
+
+#: Prompts by their text; see `_by_text`.
+_ByText = dict[str, list[tuple[str, str, int]]]
 
 
 class HistoryLine(NamedTuple):
@@ -107,6 +109,7 @@ class AddHistory:
         known = dict(tx.run(_KNOWN, names=names).fetchall())
         named = {line.named for line in self.lines}
         homes = {of: _home(tx, self.source, of) for of in named}
+        typed = _typed_in(tx, homes.values())
 
         rows = []
         for line in self.lines:
@@ -115,7 +118,7 @@ class AddHistory:
             is_known = line.id in known and (known[line.id] or home.id is None)
             if is_known or home.is_gone or self._is_elsewhere(line, home):
                 continue
-            if self._is_typed(tx, line, home):
+            if self._is_typed(tx, line, typed.get(home.id)):
                 tx.run(_REMOVE, pid=line.id)
             else:
                 rows.append(self._row(tx, line, home))
@@ -125,23 +128,22 @@ class AddHistory:
     def _is_elsewhere(self, line: HistoryLine, home: _Home) -> bool:
         return self.is_limited and home.id is None and line.place is None
 
-    def _is_typed(self, tx: Transaction, line: HistoryLine, home: _Home) -> bool:
-        """Return whether a message of the source is the prompt of a line."""
-        facts = {"said": line.text}
-        if home.id is not None:
-            found = tx.run(_IN_SESSION, sid=home.id, **facts)
-        elif line.session is None:
-            since, until = line.time - _NEAR, line.time + _NEAR
-            found = tx.run(
-                _AT_TIME, since=since, until=until, source=self.source, **facts
-            )
-        else:
-            return False
+    def _near(self, tx: Transaction, line: HistoryLine) -> _ByText:
+        """Return the prompts about the time of a line that names no session."""
+        if line.session is not None:
+            return {}
+        since, until = line.time - _NEAR, line.time + _NEAR
+        return _by_text(tx.run(_AT_TIME, since=since, until=until, source=self.source))
 
+    def _is_typed(
+        self, tx: Transaction, line: HistoryLine, there: _ByText | None
+    ) -> bool:
+        """Return whether a message is the prompt of a line, by those of its session."""
+        there = self._near(tx, line) if there is None else there
         # The same text may be typed often: other lines of the history are not it.
         return any(
-            name != ids.history_prompt_id(self.source, line.session, line.text, time)
-            for name, time in found.fetchall()
+            name != ids.history_prompt_id(self.source, line.session, text, time)
+            for name, text, time in there.get(_plain(line.text), ())
         )
 
     def _row(self, tx: Transaction, line: HistoryLine, home: _Home) -> tuple[Any, ...]:
@@ -164,6 +166,25 @@ class AddHistory:
             "time_created": line.time,
         }
         return tuple(map(values.__getitem__, PROMPT))
+
+
+def _typed_in(tx: Transaction, homes: Iterable[_Home]) -> dict[str | None, _ByText]:
+    """Return the prompts of sessions; none of one that is not known."""
+    names = {home.id for home in homes} - {None}
+    return {sid: _by_text(tx.run(_IN_SESSION, sid=sid)) for sid in names}
+
+
+def _by_text(rows: Iterable[Any]) -> _ByText:
+    """Return prompts, each an id, a text and a time, by their text."""
+    found: _ByText = defaultdict(list)
+    for name, text, time in rows:
+        found[_plain(text)].append((name, text, time))
+    return found
+
+
+def _plain(text: str) -> str:
+    """Return a text without the spaces that only some programs strip from it."""
+    return "\n".join(map(str.rstrip, text.strip().splitlines()))
 
 
 def _home(tx: Transaction, source: str, named: tuple[str | None, str | None]) -> _Home:

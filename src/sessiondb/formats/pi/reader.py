@@ -23,9 +23,10 @@ from sessiondb.formats.pi import fields
 from sessiondb.formats.pi.breadcrumbs import Uses, key_of, uses_in, uses_near
 from sessiondb.formats.pi.drafts import message_draft
 from sessiondb.formats.pi.files import with_files
+from sessiondb.formats.pi.history import history_in
 from sessiondb.formats.pi.logs import Log, logs_of, look_at
 from sessiondb.formats.pi.tree import Tree
-from sessiondb.model import Problem, SourceMessage, SourceSession
+from sessiondb.model import Problem, SourceItem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
 _BOM = b"\xef\xbb\xbf"
@@ -38,12 +39,13 @@ def read_log(path: Path) -> Iterator[SourceSession | Problem]:
         yield beginning(_with_uses(log, uses_near(path)))
 
 
-def read_home(home: Path) -> Iterator[SourceSession | Problem]:
-    """Yield the sessions of a program, parents first."""
+def read_home(home: Path) -> Iterator[SourceItem]:
+    """Yield the sessions of a program, parents first, and what was typed in them."""
     logs: dict[str, Log] = {}
     uses = uses_in(home)
     yield from add_logs(logs_of(home), look_at, logs)
     yield from read_in_order(logs, lambda log: [beginning(_with_uses(log, uses))])
+    yield from history_in(home)
 
 
 def _with_uses(log: Log, uses: Uses) -> Log:
