@@ -439,7 +439,7 @@ def test_a_session_of_another_program_is_the_same_conversation(
         found = read_into(other, tmp_path / "out")
         assert all(isinstance(item, Imported) for item in found), found
         pairs = [
-            (session, other.session(session.source_id))
+            (session, other.session(session.id))
             for session in store.sessions(project=ALL, subagents=True)
         ]
         for before, after in pairs:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from sessiondb.errors import SourceError
-from sessiondb.model import Document, Export, Loss, Problem, SourceItem
+from sessiondb.model import Document, Export, Loss, Problem, Session, SourceItem
 
 Reader = Callable[[Path], Iterator[SourceItem]]
 
@@ -85,6 +85,28 @@ class Write(Protocol):
         """Yield the files, parents first; each is read before the next one."""
 
 
+class Outline(NamedTuple):
+    """A message as far as its names in another program depend on it.
+
+    ``parts`` is how many parts it has.
+    """
+
+    id: str
+    seq: int
+    time_created: int
+    inherited: bool
+    parts: int
+
+
+#: Returns every id that the records of a message of a session are written with.
+NamesOf = Callable[[Session, Outline], Iterable[str]]
+
+
+def own_name(_: Session, message: Outline) -> Iterable[str]:
+    """Return the id of a message, for a program that takes it as it is."""
+    return (message.id,)
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
     """A session that was written for a program: its only file, held in memory.
@@ -126,6 +148,11 @@ class Exporter:
     if it is empty. ``take_in(written, env)`` is how the program
     continues a session that was written for it, None: it cannot; it changes nothing,
     and raises `InvalidInputError` for a session that the program would not take.
+
+    ``names_of(session, message)`` are the ids that a message from elsewhere is written
+    with. A session that was continued in the program is compared by them when it comes
+    back: a record with such an id is not a new message. A record that says itself which
+    message it was needs none (`SourceMessage.alias`).
     """
 
     write: Write
@@ -134,3 +161,4 @@ class Exporter:
     details: tuple[str, ...] = ("full",)
     take_in: Callable[[Written, Mapping[str, str]], Handover] | None = None
     taken: str = ""
+    names_of: NamesOf = own_name

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from sessiondb.errors import InvalidInputError, UnsupportedError, abridged
-from sessiondb.formats.protocol import Exporter, Format
+from sessiondb.formats.protocol import Exporter, Format, NamesOf, own_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +167,15 @@ def exporter(name: str) -> Exporter:
 
     found: Exporter = import_module(entry.writes).EXPORTER
     return found
+
+
+def names_of(source: str) -> NamesOf:
+    """Return how the messages of a session are named when it is written for *source*.
+
+    A program that is not written for has them under their own ids.
+    """
+    name = family(source)
+    return exporter(name).names_of if _entry(name).writes else own_name
 
 
 def _entry(name: Any) -> Entry:

@@ -21,20 +21,27 @@ from sessiondb.effects.imports.returned import AppendReturned, CloseReturned
 from sessiondb.effects.imports.run import CheckedSession, Entry, Run
 from sessiondb.engine.disk import translated
 from sessiondb.engine.sql import Statement, as_list, p, texts
-from sessiondb.formats.kit.naming import further, is_uuid, original, uuid_of
-from sessiondb.ids import MESSAGE
+from sessiondb.formats import registry
+from sessiondb.formats.protocol import Outline, own_name
 from sessiondb.importing import checks
 from sessiondb.importing.units import MAX_BYTES, MAX_RECORDS, Results, Units
 from sessiondb.model import Imported
 from sessiondb.repository import Read
+from sessiondb.repository.references import session_by_id
 from sessiondb.schema import message, part
 
 #: The place in errors. Its path is not looked up before something is written there.
 _TEMPORARY = Path("temporary directory")
 
-_PARTS = Statement(
+_OUTLINES = Statement(
     lambda: (
-        select(message.c.id, func.count(part.c.idx))
+        select(
+            message.c.id,
+            message.c.seq,
+            message.c.time_created,
+            message.c.inherited,
+            func.count(part.c.idx),
+        )
         .outerjoin(
             part,
             and_(
@@ -68,7 +75,7 @@ def take_back(
     with translated(_TEMPORARY), SpooledTemporaryFile(max_size=MAX_BYTES) as new:
         count = shared = 0
         entries = checks.entries(item, problems)
-        for entry, is_known in _compared(units.core, own, entries):
+        for entry, is_known in _compared(units.core, own, item.source, entries):
             count += 1
             if not is_known:
                 pickle.dump(entry, new)
@@ -103,15 +110,18 @@ def _held(file: SpooledTemporaryFile[bytes]) -> Iterator[Entry]:
 
 
 def _compared(
-    core: Core, own: str, entries: Iterable[Entry]
+    core: Core, own: str, source: str, entries: Iterable[Entry]
 ) -> Iterator[tuple[Entry, bool]]:
-    """Yield each message, and whether session *own* has it under one of its names."""
+    """Yield each message, and whether session *own* has it under one of its names.
+
+    These are its ids here, and those that it was written with for *source*.
+    """
     written: set[str] | None = None
     for batch in _batches(entries):
         names = set(chain.from_iterable(map(_names, batch)))
         known = core.read(_known(own, names))
-        if written is None and any(map(is_uuid, names - known)):
-            written = core.read(_written(own))
+        if written is None and names - known:
+            written = core.read(_written(core.base, own, source))
         known |= names & (written or set())
         for entry in batch:
             yield entry, not known.isdisjoint(_names(entry))
@@ -131,8 +141,7 @@ def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 
 def _names(entry: Entry) -> set[str]:
     """Return the names under which a message may be known here."""
-    names = filter(None, (entry.row.id, entry.alias))
-    return {known for name in names for known in (name, original(MESSAGE, name))}
+    return set(filter(None, (entry.row.id, entry.alias)))
 
 
 def _known(own: str, names: Iterable[str]) -> Read[set[str]]:
@@ -140,11 +149,16 @@ def _known(own: str, names: Iterable[str]) -> Read[set[str]]:
     return {name for (name,) in rows}
 
 
-def _written(own: str) -> Read[set[str]]:
-    """Return the UUIDs that messages, and parts of them, have in other programs."""
-    rows = yield _PARTS, {"sid": own}
+def _written(base: str | None, own: str, source: str) -> Read[set[str]]:
+    """Return the ids that the messages of session *own* have in program *source*."""
+    names_of = registry.names_of(source)
+    if names_of is own_name:
+        return set()
+
+    session = yield from session_by_id(base, own)
+    rows = yield _OUTLINES, {"sid": own}
     return {
-        uuid_of(name)
-        for message_id, parts in rows
-        for name in (message_id, *(further(message_id, at) for at in range(parts)))
+        name
+        for of, seq, time, inherited, parts in rows
+        for name in names_of(session, Outline(of, seq, time, bool(inherited), parts))
     }

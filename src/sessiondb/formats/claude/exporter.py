@@ -20,9 +20,9 @@ from sessiondb.formats.claude.records import last_uuid, lines_of
 from sessiondb.formats.claude.writer import Writer
 from sessiondb.formats.kit.conversion import as_json, is_from, is_native
 from sessiondb.formats.kit.fields import is_object
-from sessiondb.formats.kit.naming import file_name, uuid_of
+from sessiondb.formats.kit.naming import file_name, further, uuid_of
 from sessiondb.formats.kit.turns import with_usage
-from sessiondb.formats.protocol import Exporter, Handover, Written
+from sessiondb.formats.protocol import Exporter, Handover, Outline, Written
 from sessiondb.model import Document, Export, Loss, Message, Session
 
 Record = dict[str, Any]
@@ -226,4 +226,12 @@ def _base36(number: int) -> str:
     return found
 
 
-EXPORTER = Exporter(write, read={"branches": True}, take_in=take_in)
+def names_of(_: Session, message: Outline) -> Iterator[str]:
+    """Yield the uuids of the lines that a message becomes, for `Exporter`."""
+    yield uuid_of(message.id)
+    # A line for each block, and one for each result that only its call has.
+    for index in range(2 * message.parts + 1):
+        yield uuid_of(further(message.id, index))
+
+
+EXPORTER = Exporter(write, read={"branches": True}, take_in=take_in, names_of=names_of)

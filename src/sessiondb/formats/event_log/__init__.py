@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from sessiondb.formats.event_log.logs import SUFFIXES, is_log
-from sessiondb.formats.event_log.reader import SOURCE, read
+from sessiondb.formats.event_log.logs import SOURCE, SUFFIXES, is_log
+from sessiondb.formats.event_log.reader import read
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.protocol import ForeignStore, Format
 

@@ -365,8 +365,8 @@ def _source(source: Record, place: int) -> PartDraft:
     """Return the part of a source, whose content may also be a list of blocks."""
     check_storable(source)
     keys = list(source)
-    known = {of: source.pop(of) for of in keys if of in fields.SOURCE}
-    for of, spellings in fields.SOURCE.items():
+    known = {of: source.pop(of) for of in keys if of in fields.CONTEXT}
+    for of, spellings in fields.CONTEXT.items():
         _, value = found(source, spellings, clean_name)
         if value:
             known.setdefault(of, value)

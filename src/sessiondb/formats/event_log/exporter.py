@@ -9,9 +9,9 @@ from math import inf
 from typing import Any
 
 from sessiondb.formats.event_log.fields import RENAMED
-from sessiondb.formats.event_log.reader import SOURCE
+from sessiondb.formats.event_log.logs import SOURCE
 from sessiondb.formats.event_log.records import answer_records, is_answer, record_of
-from sessiondb.formats.event_log.writer import Writer
+from sessiondb.formats.event_log.writer import Writer, name_of
 from sessiondb.formats.kit.conversion import is_from, is_native
 from sessiondb.formats.kit.fields import as_object
 from sessiondb.formats.kit.naming import file_name
@@ -29,7 +29,7 @@ def write(
     del detail, together  # a session is a file, and nothing can be left out of it
     for export in sessions:
         losses: list[Loss] = []
-        name = file_name(export.session.source_id or export.session.id)
+        name = file_name(name_of(export.session))
         lines = (f"{_line(record)}\n" for record in records(export, losses))
         yield Document(f"{name}.jsonl", lines)
         yield from losses

@@ -54,7 +54,7 @@ REASONING = ("reasoning", "thinking")
 INPUT = ("arguments", "input", "args")
 #: Sources of a context: the values of these keys whatever they are, and other
 #: spellings, of which only texts are understood.
-SOURCE: Mapping[str, tuple[str, ...]] = {
+CONTEXT: Mapping[str, tuple[str, ...]] = {
     "kind": ("kind", "type"),
     "path": ("path", "file", "file_path"),
     "scope": ("scope",),

@@ -17,6 +17,8 @@ Record = dict[str, Any]
 #: Lines that are looked at.
 HEAD_LINES = 20
 SUFFIXES = PACKED | {".jsonl"}
+#: The name of the source.
+SOURCE = "event-log"
 META = "session_meta"
 #: Types by which a log is recognised: many programs have logs with numbers.
 _TYPES = fields.TYPES | {META}

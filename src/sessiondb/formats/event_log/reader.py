@@ -20,15 +20,15 @@ from sessiondb.formats.event_log.drafts import (
     message_draft,
     own_id,
 )
-from sessiondb.formats.event_log.logs import HEAD_LINES, META
-from sessiondb.formats.kit.fields import integer
+from sessiondb.formats.event_log.logs import HEAD_LINES, META, SOURCE
+from sessiondb.formats.kit.fields import fitting, integer
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import first_records, log_digest
+from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.kit.spelled import take
 from sessiondb.model import Problem, SourceMessage, SourceSession
 
-SOURCE = "event-log"
 Record = dict[str, Any]
 #: Records that end an answer whose end was not written.
 _CLOSE = frozenset({"user_message", "user", META, "session_finished"})
@@ -163,8 +163,10 @@ class _Reading:
     def _message(
         self, line: Line, name: str, record: Record
     ) -> SourceMessage | Problem:
+        # A result from elsewhere has no id of its own.
+        ours = fitting(record.get(MARK), usable_id)
         try:
-            return SourceMessage(message_draft(record, name))
+            return SourceMessage(message_draft(record, name), alias=ours)
         except OddRecordError as error:
             return self._lines.skipped(error, line)
 

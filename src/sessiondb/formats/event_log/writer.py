@@ -9,12 +9,20 @@ from typing import Any
 
 from sessiondb.formats.content import file_of
 from sessiondb.formats.event_log import fields
-from sessiondb.formats.kit.conversion import SILENT, Losing, as_json, call_of
+from sessiondb.formats.event_log.logs import SOURCE
+from sessiondb.formats.kit.conversion import SILENT, Losing, as_json, call_of, is_from
 from sessiondb.formats.kit.fields import as_object, filled, without_none
-from sessiondb.model import Export, Loss, Message, Part
+from sessiondb.formats.kit.naming import MARK
+from sessiondb.model import Export, Loss, Message, Part, Session
 
 Record = dict[str, Any]
 SCHEMA_VERSION = 1
+
+
+def name_of(session: Session) -> str:
+    """Return the name of a session in a log, by which an import finds it again."""
+    own = session.source_id if is_from(session, SOURCE) else None
+    return own or session.id
 
 
 class Writer(Losing):
@@ -39,17 +47,22 @@ class Writer(Losing):
         """Return the first record."""
         session = self.session
         named = {
-            "session_id": session.source_id or session.id,
+            "session_id": name_of(session),
             "cwd": session.directory,
             "title": session.title,
             "agent": session.agent,
             "provider": session.provider_id,
             "model": session.model_id,
             "version": session.version,
-            "parent_session_id": session.parent_source_id or session.parent_id,
+            "parent_session_id": self._parent(),
             "relation": session.relation,
         }
         return {"time": session.time_created, "type": "session_meta", **filled(named)}
+
+    def _parent(self) -> str | None:
+        if self.export.parent is not None:
+            return name_of(self.export.parent)
+        return self.session.parent_source_id or self.session.parent_id
 
     # -- messages --------------------------------------------------------------
 
@@ -98,14 +111,14 @@ class Writer(Losing):
         calls = [part for part in message.parts if part.type == "tool"]
         yield from ({**_call(part), **named} for part in calls)
         ended_calls = (part for part in calls if part.status in ("completed", "error"))
-        yield from map(_result, ended_calls)
+        yield from (_result(part, message) for part in ended_calls)
 
     def _results(self, message: Message) -> Iterator[Record]:
         for part in message.parts:
             if part.type == "tool-result":
                 # The same text may be with the call: then it was written there.
                 if part.text is not None:
-                    yield _result(part)
+                    yield _result(part, message)
             else:
                 self.lose(f"part {part.type}", message)
 
@@ -171,12 +184,13 @@ def _call(part: Part) -> Record:
     }
 
 
-def _result(part: Part) -> Record:
+def _result(part: Part, message: Message) -> Record:
     call = call_of(part)
     record: Record = {
         "time": call.end or part.time_updated or call.start,
         "type": fields.RETURNED,
         "call_id": call.id,
+        MARK: message.id,
     }
     if part.status == "error" or part.outcome:
         return record | {"error": call.failure, "outcome": part.outcome or "failed"}

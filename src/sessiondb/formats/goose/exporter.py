@@ -14,7 +14,7 @@ from sessiondb.formats.goose import fields
 from sessiondb.formats.goose.reader import SOURCE
 from sessiondb.formats.goose.records import record_of
 from sessiondb.formats.goose.visibility import is_shown
-from sessiondb.formats.goose.writer import Writer, flat_tokens
+from sessiondb.formats.goose.writer import RESULTS, Writer, flat_tokens
 from sessiondb.formats.kit.conversion import as_json, is_from, is_json, is_native
 from sessiondb.formats.kit.conversion import json_text as text_of
 from sessiondb.formats.kit.fields import (
@@ -26,7 +26,7 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.kit.texts import text_of_time
-from sessiondb.formats.protocol import FILE, Exporter, Handover, Written
+from sessiondb.formats.protocol import FILE, Exporter, Handover, Outline, Written
 from sessiondb.model import Document, Export, Loss, Message, Session
 
 Record = dict[str, Any]
@@ -202,4 +202,9 @@ def take_in(written: Written, env: Mapping[str, str]) -> Handover:
     return Handover(how, ["goose", "session", "--resume", f"--name={name}"])
 
 
-EXPORTER = Exporter(write, read={"branches": True}, take_in=take_in)
+def names_of(_: Session, message: Outline) -> tuple[str, str]:
+    """Return the ids of the records that a message becomes, for `Exporter`."""
+    return message.id, message.id + RESULTS
+
+
+EXPORTER = Exporter(write, read={"branches": True}, take_in=take_in, names_of=names_of)

@@ -25,6 +25,8 @@ from sessiondb.formats.kit.fields import as_text
 from sessiondb.model import Export, Loss, Message, Part
 
 Record = dict[str, Any]
+#: Ends the id of the record with the results that only the calls of a message have.
+RESULTS = "-results"
 #: Events that drop what was said before them.
 _CUTS = frozenset({"compaction", "reset"})
 #: Events whose text a model is shown.
@@ -57,7 +59,7 @@ class Writer(Losing):
 
         results = [_response(part) for part in message.parts if self._is_settled(part)]
         if results:
-            yield self._record(message, f"{message.id}-results", "user", results)
+            yield self._record(message, message.id + RESULTS, "user", results)
 
     def _record(
         self, message: Message, name: str, role: str, content: list[Record]

@@ -35,11 +35,6 @@ def file_name(name: Any) -> str:
     return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
 
 
-def is_uuid(name: str) -> bool:
-    """Return whether *name* is a UUID in lower case."""
-    return _UUID.fullmatch(name) is not None
-
-
 def uuid_of(name: str) -> str:
     """Return an id as a UUID, for a program whose ids are UUIDs.
 

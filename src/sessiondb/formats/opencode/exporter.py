@@ -9,6 +9,7 @@ from typing import Any
 from sessiondb.formats.kit.conversion import as_json, is_json, json_text
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.opencode.generation import generation
+from sessiondb.formats.opencode.ids import names_of
 from sessiondb.formats.opencode.v1.writer import WriterV1
 from sessiondb.formats.opencode.v2.writer import WriterV2
 from sessiondb.formats.protocol import FILE, Exporter, Handover, Written
@@ -73,4 +74,4 @@ def take_in(written: Written, env: Mapping[str, str]) -> Handover:
     return Handover(how, ["opencode", "--session", info["id"]])
 
 
-EXPORTER = Exporter(write, take_in=take_in)
+EXPORTER = Exporter(write, take_in=take_in, names_of=names_of)

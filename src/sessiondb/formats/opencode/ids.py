@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from sessiondb.formats.kit.conversion import Names, is_from, is_native
 from sessiondb.formats.kit.fields import as_object
+from sessiondb.formats.protocol import Outline
 from sessiondb.model import Message, Session
 
 #: The name of the source.
 SOURCE = "opencode"
 
+#: Ends the id of a summary in 1.x; without it that of the prompt that requests it.
+SUMMARY = "s"
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _CLOCK = re.compile(r"[a-z]+_([0-9a-f]{12})")
 _HALF = 1 << 47
@@ -81,13 +85,7 @@ class OpenCodeNames(Names):
 
     def choose(self, message: Message) -> str:
         """Return the message's own id if OpenCode can have it from no other session."""
-        name = message.id
-        if self._is_theirs and name.startswith("msg_"):
-            return name
-        if is_native(name) and not message.inherited:
-            return name
-
-        return minted("msg_", message.time_created, message.seq, self.session, name)
+        return _name(message, self.session, is_theirs=self._is_theirs)
 
     def put(self, info: dict[str, Any]) -> None:
         """Name the parent and the message of a revert in the session's record."""
@@ -96,6 +94,31 @@ class OpenCodeNames(Names):
         revert = as_object(info.get("revert"))
         if "messageID" in revert:
             info["revert"] = {**revert, "messageID": self.of(revert["messageID"])}
+
+
+def _name(message: Message | Outline, session: str, *, is_theirs: bool) -> str:
+    """Return the id of a message in *session*, which *is_theirs* or from elsewhere."""
+    name = message.id
+    if is_theirs and name.startswith("msg_"):
+        return name
+    if is_native(name) and not message.inherited:
+        return name
+
+    return minted("msg_", message.time_created, message.seq, session, name)
+
+
+def names_of(session: Session, message: Outline) -> Iterator[str]:
+    """Yield the ids that a message has in either generation, for `Exporter`."""
+    is_theirs = is_from(session, SOURCE)
+    name = _name(message, own_id(session), is_theirs=is_theirs)
+    yield name
+    yield f"{name}{SUMMARY}"
+    yield added(message, name)
+
+
+def added(message: Message | Outline, name: str) -> str:
+    """Return the id of the text that a program added to the prompt called *name*."""
+    return minted("msg_", message.time_created, message.seq, name, "synthetic")
 
 
 def _parent_id(session: Session, parent: Session | None) -> str | None:

@@ -69,9 +69,8 @@ class MessagesV1(Messages[Records]):
             yield self._problem_in(f"message {abridged(name)} {error}", name)
             return
 
-        alias = _summarised(draft.kind, name)
         usage = first_id(self._fork, name)
-        made = [SourceMessage(draft, usage_id=usage, alias=alias)]
+        made = [SourceMessage(draft, usage_id=usage)]
         # While it is written, a large message must not be held here as well.
         del draft, info, parts
         yield made.pop()
@@ -129,14 +128,3 @@ def with_output(draft: PartDraft, home: Path, named: Any) -> PartDraft:
     if output is None:
         return draft
     return replace(draft, data={**draft.data, OUTPUT_FILE: output})
-
-
-def _summarised(kind: str | None, name: str) -> str | None:
-    """Return the id here of the message that a summary was exported from.
-
-    A summary here is two messages in OpenCode 1.x, a prompt that requests it and an
-    answer; our exporter names the answer by the id and an "s".
-    """
-    if kind == "compaction" and name.endswith("s"):
-        return name[:-1] or None
-    return None

@@ -9,7 +9,7 @@ from sessiondb.formats.kit.conversion import json_text
 from sessiondb.formats.kit.fields import as_list, as_object
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.opencode.exporter import printable
-from sessiondb.formats.opencode.ids import SOURCE
+from sessiondb.formats.opencode.ids import SOURCE, names_of
 from sessiondb.formats.opencode.keys import OUTPUT_FILE, SHARE_REST, TODO_REST
 from sessiondb.formats.opencode.projects import project_record
 from sessiondb.formats.opencode.sidefiles import SHARES
@@ -114,4 +114,4 @@ def _outputs(messages: list[Message], session: str) -> Iterator[Document | Loss]
                 yield Loss(session, why, message.id)
 
 
-EXPORTER = Exporter(write)
+EXPORTER = Exporter(write, names_of=names_of)

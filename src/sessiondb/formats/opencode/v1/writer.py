@@ -20,6 +20,7 @@ from sessiondb.formats.kit.conversion import (
 )
 from sessiondb.formats.kit.fields import as_list, filled, within, without_none
 from sessiondb.formats.opencode.answers import counts_of, finish_of, spent
+from sessiondb.formats.opencode.ids import SUMMARY
 from sessiondb.formats.opencode.keys import ROW_REST
 from sessiondb.formats.opencode.v1 import records as exact
 from sessiondb.formats.opencode.v1.parts import parts_of
@@ -196,7 +197,7 @@ class WriterV1(OpenCodeWriter):
         """A summary is an answer to a prompt that requests it."""
         auto = message.data.get("reason") != "manual"
         prompt = self._prompt(message, index, [{"type": "compaction", "auto": auto}])
-        answer = self._answer(message, index, "s")
+        answer = self._answer(message, index, SUMMARY)
         answer["info"]["parentID"] = prompt["info"]["id"]
         answer["info"].setdefault("finish", "stop")
         return [prompt, answer]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sessiondb.formats.opencode.exporter import documents, take_in
+from sessiondb.formats.opencode.ids import names_of
 from sessiondb.formats.opencode.v2.writer import WriterV2
 from sessiondb.formats.protocol import Exporter
 from sessiondb.model import Document, Export, Loss
@@ -18,4 +19,4 @@ def write(
     return documents(sessions, lambda *given: WriterV2(*given).json())
 
 
-EXPORTER = Exporter(write, take_in=take_in)
+EXPORTER = Exporter(write, take_in=take_in, names_of=names_of)

@@ -21,7 +21,7 @@ from sessiondb.formats.kit.fields import (
     without_none,
 )
 from sessiondb.formats.opencode.answers import counts_of, spent
-from sessiondb.formats.opencode.ids import minted
+from sessiondb.formats.opencode.ids import added
 from sessiondb.formats.opencode.v2 import records as exact
 from sessiondb.formats.opencode.v2.fields import ENDS
 from sessiondb.formats.opencode.v2.parts import content_of, snapshot_of
@@ -160,8 +160,7 @@ class WriterV2(OpenCodeWriter):
         else:
             prompt = self._head(message, "user", text=said, **lists)
             yield prompt
-            facts = (message.time_created, message.seq, prompt["id"], "synthetic")
-            yield {**synthetic, "id": minted("msg_", *facts)}
+            yield {**synthetic, "id": added(message, prompt["id"])}
 
     def _answer(self, message: Message, index: int) -> list[Record]:
         agent, _ = self.answerer(index)

@@ -1,0 +1,248 @@
+"""Sessions of other programs that were written for a program, and continued there.
+
+For each format that is written: a record is appended as its program does, and the
+import appends that message, and nothing else, to the session that was written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samples import read_into
+
+from sessiondb import ALL, Store, Tokens
+from sessiondb.formats import exporter
+from sessiondb.model import (
+    Document,
+    Imported,
+    MessageDraft,
+    PartDraft,
+    Session,
+    SourceMessage,
+    SourceSession,
+)
+
+Record = dict[str, Any]
+T0 = 1_770_000_000_000
+#: When the session is continued, in ms and as a text.
+LATER, LATER_TEXT = T0 + 86_400_000, "2026-02-03T02:40:00.000Z"
+USAGE = {"cost": 0.5, "tokens": Tokens(10, 4)}
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with Store.open(":memory:") as opened:
+        yield opened
+
+
+def text(content: str, **data: Any) -> PartDraft:
+    return PartDraft("text", content, data=data)
+
+
+def call(name: str, **given: Any) -> PartDraft:
+    known = {"tool": "bash", "call_id": name, "input": {"command": "date"}}
+    return PartDraft(
+        "tool", **{**known, "status": "completed", "text": "Monday", **given}
+    )
+
+
+def messages() -> list[SourceMessage]:
+    """A conversation with most of what a program may write as records of its own."""
+    kept = "m5"
+    drafts = [
+        MessageDraft("system", (text("Be brief"),), "m1"),
+        MessageDraft("user", (text("Which day?"), text("It is late", synthetic=True)), "m2"),
+        MessageDraft("assistant", (PartDraft("reasoning", "Hm"), call("c1"), text("Monday.")), "m3",
+                     model_id="large", provider_id="fake", finish="stop", **USAGE),
+        MessageDraft("event", (text("Summed up"),), "m4", "compaction", data={"first_kept_id": kept}),
+        MessageDraft("user", (text("And now?"),), "m5"),
+        MessageDraft("assistant", (text("Look:"), call("c2", status="pending", text=None)), "m6",
+                     model_id="large", provider_id="fake"),
+        MessageDraft("tool", (PartDraft("tool-result", "Tuesday", call_id="c2"),), "m7"),
+        MessageDraft("user", (text("Thanks"),), "m8"),
+        MessageDraft("assistant", (call("c3"), call("c4", status="error", outcome="failed")), "m9",
+                     model_id="large", provider_id="fake", finish="tool-calls", **USAGE),
+    ]  # fmt: skip
+    made = (SourceMessage(draft) for draft in drafts)
+    return [*map(_dated, made, range(len(drafts)))]
+
+
+def _dated(message: SourceMessage, number: int) -> SourceMessage:
+    from dataclasses import replace
+
+    at = T0 + number * 1000
+    return replace(
+        message, draft=replace(message.draft, time_created=at, time_completed=at)
+    )
+
+
+def foreign(store: Store, count: int = 9) -> Session:
+    given = SourceSession(
+        "elsewhere", "20260101_1", path="db", digest="1", directory="/home/ada/tea",
+        title="Tea", time_created=T0, messages=messages()[:count],
+    )  # fmt: skip
+    (done,) = store.ingest([given])
+    assert isinstance(done, Imported)
+    assert not done.problems
+    return store.session(done.id)
+
+
+def forked(store: Store) -> Session:
+    """A fork made here of a session of another program: its messages are inherited."""
+    return store.session(store.fork(foreign(store).id).id)
+
+
+# -- what each program appends --------------------------------------------------------
+
+
+def lines_of(path: Path) -> list[Record]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def append(path: Path, *records: Record) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(record) + "\n" for record in records)
+
+
+def pi(path: Path) -> None:
+    above = lines_of(path)[-1]["id"]
+    said = {"role": "user", "content": "Again?", "timestamp": LATER}
+    append(path, {"type": "message", "id": "0000000a", "parentId": above,
+                  "timestamp": LATER_TEXT, "message": said})  # fmt: skip
+
+
+def codex(path: Path) -> None:
+    said = {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "Again?"}],
+    }
+    append(path, {"timestamp": LATER_TEXT, "type": "response_item", "payload": said},
+           {"timestamp": LATER_TEXT, "type": "event_msg", "payload": {"type": "user_message", "message": "Again?"}})  # fmt: skip
+
+
+def claude(path: Path) -> None:
+    last = next(line for line in reversed(lines_of(path)) if "uuid" in line)
+    kept = {key: last[key] for key in ("sessionId", "cwd", "version", "isSidechain")}
+    append(path, {**kept, "type": "user", "uuid": "5f0e8f9c-0000-4000-8000-000000000001",
+                  "parentUuid": last["uuid"], "timestamp": LATER_TEXT, "userType": "external",
+                  "message": {"role": "user", "content": "Again?"}})  # fmt: skip
+
+
+def opencode1(path: Path) -> None:
+    found = json.loads(path.read_text())
+    session = found["info"]["id"]
+    name, model = (
+        "msg_fffffffff001abcdefghijklmn",
+        {"providerID": "fake", "modelID": "large"},
+    )
+    info = {"id": name, "sessionID": session, "role": "user", "time": {"created": LATER},
+            "agent": "build", "model": model}  # fmt: skip
+    part = {"id": "prt_fffffffff001abcdefghijklmn", "sessionID": session, "messageID": name,
+            "type": "text", "text": "Again?"}  # fmt: skip
+    found["messages"].append({"info": info, "parts": [part]})
+    found["info"]["time"]["updated"] = LATER
+    path.write_text(json.dumps(found))
+
+
+def opencode2(path: Path) -> None:
+    found = json.loads(path.read_text())
+    said = {
+        "id": "msg_fffffffff001abcdefghijklmn",
+        "type": "user",
+        "time": {"created": LATER},
+        "text": "Again?",
+    }
+    found["messages"].append(said)
+    found["info"]["time"]["updated"] = LATER
+    path.write_text(json.dumps(found))
+
+
+def event_log(path: Path) -> None:
+    last = lines_of(path)[-1]
+    append(path, {"schema_version": 1, "seq": last["seq"] + 1, "time": LATER,
+                  "type": "user_message", "text": "Again?"})  # fmt: skip
+
+
+PROGRAMS: dict[str, Callable[[Path], None]] = {
+    "pi": pi, "oh-my-pi": pi, "codex": codex, "claude": claude, "opencode": opencode1,
+    "opencode2": opencode2, "event-log": event_log,
+}  # fmt: skip
+
+
+def written(store: Store, session: Session, folder: Path, form: str) -> Path:
+    to = exporter(form)
+    export = store.export(session, **to.read)
+    found = to.write([export], detail=to.taken or to.details[0])
+    (document,) = (item for item in found if isinstance(item, Document))
+    path = folder / document.name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(document.chunks), encoding="utf-8", newline="")
+    return path
+
+
+def texts(store: Store, session: str) -> list[tuple[str, str | None, str]]:
+    return [(m.role, m.kind, m.text) for m in store.messages(session)]
+
+
+def added(store: Store, session: str, before: int) -> list[tuple[str, str]]:
+    """What was said after so many messages; programs also record events of their own."""
+    after = texts(store, session)[before:]
+    return [(role, said) for role, kind, said in after if role != "event"]
+
+
+def usage(store: Store) -> list[tuple[float | None, Tokens]]:
+    return [(row.cost, row.tokens) for row in store.usage(by=())]
+
+
+@pytest.mark.parametrize("form", PROGRAMS)
+@pytest.mark.parametrize("count", [9, 8, 6, 4])
+def test_a_message_that_was_added_there_is_appended(
+    form: str, count: int, store: Store, tmp_path: Path
+) -> None:
+    session = foreign(store, count)
+    before, counted = texts(store, session.id), usage(store)
+    path = written(store, session, tmp_path, form)
+    PROGRAMS[form](path)
+
+    (more,) = read_into(store, tmp_path)
+    assert isinstance(more, Imported), more
+    assert (more.id, more.outcome) == (session.id, "updated")
+    assert texts(store, session.id)[: len(before)] == before
+    assert added(store, session.id, len(before)) == [("user", "Again?")]
+    assert usage(store) == counted
+    (again,) = read_into(store, tmp_path)
+    assert isinstance(again, Imported)
+    assert again.outcome == "unchanged"
+    assert [item.id for item in store.sessions(project=ALL)] == [session.id]
+
+
+@pytest.mark.parametrize("form", PROGRAMS)
+def test_a_fork_comes_back_to_itself(form: str, store: Store, tmp_path: Path) -> None:
+    session = forked(store)
+    before, counted = texts(store, session.id), usage(store)
+    path = written(store, session, tmp_path, form)
+    PROGRAMS[form](path)
+    (more,) = read_into(store, tmp_path)
+    assert isinstance(more, Imported), more
+    assert (more.id, more.outcome) == (session.id, "updated")
+    assert texts(store, session.id)[: len(before)] == before
+    assert added(store, session.id, len(before)) == [("user", "Again?")]
+    assert usage(store) == counted
+
+
+@pytest.mark.parametrize("form", PROGRAMS)
+def test_what_was_not_continued_is_unchanged(
+    form: str, store: Store, tmp_path: Path
+) -> None:
+    session = foreign(store)
+    before = texts(store, session.id)
+    written(store, session, tmp_path, form)
+    (done,) = read_into(store, tmp_path)
+    assert isinstance(done, Imported), done
+    assert (done.id, done.outcome) == (session.id, "unchanged")
+    assert texts(store, session.id) == before
