@@ -71,7 +71,9 @@ def document(store: Store, session: Session, form: str) -> tuple[str, str]:
     to = exporter(form)
     found, *_ = (
         (item.name, "".join(item.chunks))
-        for item in to.write([store.export(session, **to.read)], detail=to.details[0])
+        for item in to.write(
+            [store.export(session, **to.read)], detail=to.taken or to.details[0]
+        )
         if isinstance(item, Document)
     )
     return found
@@ -116,8 +118,10 @@ def came_back(log: Path) -> str:
         found = [item for read in find(log) for item in store.ingest(read.read())]
         if len(found) != 1 or not isinstance(found[0], Imported):
             return f"DID NOT COME BACK: {found}"
-        last = [message.text for message in store.messages(found[0].id, last=2)]
-    return CONTINUED if ANSWER in last else f"DID NOT COME BACK: {last}"
+        messages = store.messages(found[0].id)
+        answers = [message.text for message in messages if message.role == "assistant"]
+    last = answers[-1:]
+    return CONTINUED if last == [ANSWER] else f"DID NOT COME BACK: {last}"
 
 
 def in_json(text: str) -> str:

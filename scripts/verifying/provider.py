@@ -15,10 +15,14 @@ MODEL = "local/echo"
 
 
 class Interface(NamedTuple):
-    """The answer of one interface, and the events of the same answer; all end a turn."""
+    """The answer of one interface, and the events of the same answer; all end a turn.
+
+    ``asked`` is the key that a request has its messages under.
+    """
 
     answer: dict[str, Any]
     events: list[bytes]
+    asked: str = "messages"
 
 
 class Provider:
@@ -43,7 +47,7 @@ class Provider:
                     return
 
                 request = json.loads(body)
-                sent.append(json.dumps(request["messages"], ensure_ascii=False))
+                sent.append(json.dumps(request[interface.asked], ensure_ascii=False))
                 streamed = bool(request.get("stream"))
                 kind = "text/event-stream" if streamed else "application/json"
                 self.send_response(200)
@@ -149,8 +153,35 @@ def _messages() -> Interface:
     )
 
 
+def _responses() -> Interface:
+    """Return the answer of OpenAI's responses."""
+    said = {"type": "output_text", "text": ANSWER, "annotations": []}
+    message = {
+        "type": "message",
+        "id": "msg_1",
+        "role": "assistant",
+        "status": "completed",
+        "content": [said],
+    }
+    usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+    empty = {"id": "resp_1", "object": "response", "status": "in_progress"}
+    answer = {**empty, "status": "completed", "output": [message], "usage": usage}
+
+    events: dict[str, dict[str, Any]] = {
+        "response.created": {"response": empty},
+        "response.output_item.done": {"output_index": 0, "item": message},
+        "response.completed": {"response": answer},
+    }
+    return Interface(
+        answer,
+        [_event({"type": name, **known}, name) for name, known in events.items()],
+        "input",
+    )
+
+
 #: The interfaces by the paths of their requests.
 INTERFACES = {
     "/v1/chat/completions": _chat_completions(),
     "/v1/messages": _messages(),
+    "/v1/responses": _responses(),
 }

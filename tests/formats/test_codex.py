@@ -51,6 +51,7 @@ from sessiondb.formats import default_locations, exporter, find
 from sessiondb.formats.protocol import Written
 from sessiondb.model import Document, Imported, Message, Problem, Session, SourceSession
 from sessiondb.model.draft import assistant, text, tool, user
+from sessiondb.model.draft import event as event_draft
 
 HOME = Path(".codex")
 
@@ -791,6 +792,37 @@ def test_a_session_that_needs_no_other_rollout_is_complete_as_it_was(
     write(tmp_path / HOME, 1, *numbered([meta(), asked(1, "1")]))
     (session,) = sessions(store, tmp_path).values()
     assert complete(store, session) == back(store, session)
+
+
+def test_what_a_compaction_kept_is_in_its_history(store: Store) -> None:
+    session = store.create_session()
+    store.append(session, user("1"))
+    kept = store.append(session, user("2"))
+    store.append(session, assistant(text("b"), tool("ls", {}, output="x")))
+    of = store.append(session, event_draft("compaction", text("S"), first_kept_id=kept.id))  # fmt: skip
+    store.append(session, event_draft("compaction", text("T"), first_kept_id="gone"))
+    (records,) = back(store, store.session(session.id)).values()
+    stated, summary = (r["payload"] for r in records if r["type"] == "compacted")
+    history = [item.get("content", [{}])[0].get("text", item["type"]) for item in stated["replacement_history"]]  # fmt: skip
+    assert history == ["S", "2", "b", "function_call", "function_call_output"]
+    assert summary == {"message": "T"}
+    assert of.id in {record.get("sessiondb") for record in records}
+
+
+@pytest.mark.parametrize("title", ["", "Tea"])
+def test_a_session_without_messages_comes_back_as_it_was_and_is_continued(
+    title: str, store: Store, tmp_path: Path
+) -> None:
+    session = store.create_session(title=title)
+    ((name, records),) = back(store, store.session(session.id)).items()
+    path = tmp_path / HOME / name
+    path.parent.mkdir(parents=True)
+    for added, outcome in (([], "unchanged"), ([asked(9, "Tea?")], "updated")):
+        path.write_text(log([*records, *added]), encoding="utf-8")
+        (found,) = read_into(store, tmp_path)
+        assert isinstance(found, Imported)
+        assert (found.id, found.outcome) == (session.id, outcome)
+    assert [m.text for m in store.messages(session.id)] == ["Tea?"]
 
 
 def test_an_archived_session_is_continued_where_others_are(

@@ -132,7 +132,8 @@ class Importer:
         if item.complete is not None:
             yield from self._completed(item)
         elif known.returned:
-            yield from take_back(self._units, checked, sid, dry_run=self.dry_run)
+            how = {"is_empty": not known.messages, "dry_run": self.dry_run}
+            yield from take_back(self._units, checked, sid, **how)
         elif self.dry_run:
             yield from _counted(checked, done)
         else:

@@ -60,9 +60,11 @@ _KNOWN = Statement(
 
 
 def take_back(
-    units: Units, checked: CheckedSession, own: str, *, dry_run: bool
+    units: Units, checked: CheckedSession, own: str, *, is_empty: bool, dry_run: bool
 ) -> Results:
     """Append the new messages to session *own*; diverged if the two share none.
+
+    A session that *is_empty* shares all that it has.
 
     Raises `StorageError`, also for a temporary directory that is full.
     """
@@ -88,7 +90,7 @@ def take_back(
         yield from problems
         outcome = "unchanged"
         if new.tell():
-            outcome = "updated" if shared else "diverged"
+            outcome = "updated" if shared or is_empty else "diverged"
 
         names = (own, item.source, item.source_id)
         done = Imported(outcome, *names, count, tuple(problems))
@@ -123,6 +125,8 @@ def _compared(
         if written is None and names - known:
             written = core.read(_written(core.base, own, source))
         known |= names & (written or set())
+        # A record of the session itself, such as its title, is named after it.
+        known.add(own)
         for entry in batch:
             yield entry, not known.isdisjoint(_names(entry))
 

@@ -208,7 +208,8 @@ def _records(session: Session, thread: str, writer: Writer) -> Iterator[Record]:
     yield _header(session, thread)
     # Codex derives a title itself, which changes with the first prompt.
     if _is_named(session):
-        yield title_of(thread, session.time_created, session.title)
+        title = title_of(thread, session.time_created, session.title)
+        yield {**title, MARK: session.id}
 
     yield from writer.records()
 

@@ -203,11 +203,29 @@ class Writer(Conversion):
             self.lose(f"event {message.kind}", message)
 
     def _compacted(self, message: Message) -> Payloads:
-        if "first_kept_id" in message.data:
-            self.lose("what a compaction kept", message)
-
         said = message.text or message.data.get("summary") or ""
-        yield "compacted", {"message": said}
+        compacted: Record = {"message": said}
+        if "first_kept_id" in message.data:
+            kept = self._kept(message)
+            if kept:
+                # A history that is stated replaces the summary, too.
+                summary = _said("user", [_input(said)])
+                compacted["replacement_history"] = [summary, *kept]
+            else:
+                self.lose("what a compaction kept", message)
+
+        yield "compacted", compacted
+
+    def _kept(self, compaction: Message) -> list[Record]:
+        """Return the items of the messages that a compaction kept."""
+        names = [message.id for message in self.messages]
+        first = compaction.data["first_kept_id"]
+        if first not in names:
+            return []
+
+        kept = self.messages[names.index(first) : names.index(compaction.id)]
+        records = Writer(self.export, kept, [], self.names).records()
+        return [of["payload"] for of in records if of["type"] == "response_item"]
 
     def _shown(self, message: Message) -> Payloads:
         """Yield an event that the model is shown as if the user had said it."""
