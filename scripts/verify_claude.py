@@ -16,7 +16,7 @@ from verifying.continuing import (
 )
 from verifying.provider import Provider
 
-from sessiondb import Session, Store
+from sessiondb import InvalidInputError, Session, Store
 from sessiondb.formats import exporter
 from sessiondb.formats.protocol import Written
 
@@ -50,12 +50,13 @@ class Claude:
             "ANTHROPIC_API_KEY": "none",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
-            # A context is compacted at a size that long sessions have.
-            "DISABLE_AUTO_COMPACT": "1",
         }
 
     def resume(self, store: Store, session: Session) -> Continued | str | None:
-        """Take a session to the program, and continue it, unless it is a sub-agent's."""
+        """Take a session to the program, and continue it.
+
+        Claude Code continues neither its own sub-agents nor a session without messages.
+        """
         is_theirs = session.source == "claude" and session.time_imported is not None
         if is_theirs and session.relation == "subagent":
             return None
@@ -68,7 +69,10 @@ class Claude:
         name, text = document(store, session, "claude")
         take_in = exporter("claude").take_in
         assert take_in is not None
-        taken = take_in(Written(name, text, str(project)), self._env)
+        try:
+            taken = take_in(Written(name, text, str(project)), self._env)
+        except InvalidInputError:
+            return None
         assert taken.place is not None
 
         if is_theirs:

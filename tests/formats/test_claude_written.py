@@ -27,7 +27,7 @@ from samples_claude import (
     write,
 )
 
-from sessiondb import ALL, Store, assistant, event, text, tool, user
+from sessiondb import ALL, InvalidInputError, Store, assistant, event, text, tool, user
 from sessiondb.formats import exporter, find
 from sessiondb.formats.claude.exporter import folder_of
 from sessiondb.formats.protocol import Written
@@ -384,10 +384,21 @@ def test_what_was_added_there_comes_back_and_nothing_else(
 def test_a_transcript_is_taken_to_the_folder_of_its_directory() -> None:
     take_in = exporter("claude").take_in
     assert take_in is not None
-    written = Written("0b1c.jsonl", "", "/home/ada/tea_pots")
+    text = json.dumps(U1, separators=(",", ":"))
+    written = Written("0b1c.jsonl", text, "/home/ada/tea_pots")
     taken = take_in(written, {"CLAUDE_CONFIG_DIR": "/srv/claude"})
     assert taken.place == Path("/srv/claude/projects/-home-ada-tea-pots/0b1c.jsonl")
     assert taken.resume == ["claude", "--resume", "0b1c"]
+
+
+def test_a_session_without_messages_is_not_taken(store: Store) -> None:
+    take_in = exporter("claude").take_in
+    assert take_in is not None
+    document, *_ = exported(store, new(store, title="Tea", directory="/home/ada/tea"))
+    assert isinstance(document, Document)
+    written = Written(document.name, "".join(document.chunks), "/home/ada/tea")
+    with pytest.raises(InvalidInputError):
+        take_in(written, {})
 
 
 def test_the_folder_of_a_long_directory_ends_with_a_hash() -> None:

@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from sessiondb.errors import InvalidInputError
 from sessiondb.formats.claude.places import is_inside, merged, placed
 from sessiondb.formats.claude.records import last_uuid, lines_of
 from sessiondb.formats.claude.writer import Writer
@@ -28,6 +29,8 @@ from sessiondb.model import Document, Export, Loss, Message, Session
 Record = dict[str, Any]
 #: The characters of a directory that its folder has; others are dashes there.
 _FOREIGN = re.compile(r"[^A-Za-z0-9]")
+#: Any line with a message, as it is written here.
+_MESSAGE = '"message":{'
 #: Characters of the name of a folder that are not shortened to a hash.
 _LONGEST, _UNSIGNED = 200, 0xFFFFFFFF
 
@@ -197,7 +200,13 @@ def _line(record: Mapping[str, Any]) -> str:
 
 
 def take_in(written: Written, env: Mapping[str, str]) -> Handover:
-    """Return the place of a transcript in the store of Claude Code."""
+    """Return the place of a transcript in the store of Claude Code.
+
+    Raises `InvalidInputError` for one that no message is in.
+    """
+    if _MESSAGE not in written.text:
+        raise InvalidInputError("Claude Code continues no session without messages")
+
     home = Path(env.get("CLAUDE_CONFIG_DIR") or "~/.claude").expanduser()
     place = home / "projects" / folder_of(written.directory) / written.name
     name = written.name.removesuffix(".jsonl")
