@@ -624,3 +624,163 @@ def test_values_of_other_types_are_survived(store: Store, tmp_path: Path) -> Non
         ]  # fmt: skip
     messages = everything(store, tmp_path, *records)
     assert len(messages) > 3 * len(odd)
+
+
+# -- what a model was given ------------------------------------------------------------------
+
+
+def instructions(number: int, *files: Record, **fields: Any) -> Record:
+    held = {"type": "instructions", "files": list(files), **fields}
+    return line(
+        number, "attachment", attachment=held, rendered=[{"content": f"{number}"}]
+    )
+
+
+def test_instructions_are_sources_of_the_context_until_they_are_given_again(
+    store: Store, tmp_path: Path
+) -> None:
+    user, project = (
+        {"path": f"/{name}/CLAUDE.md", "type": name, "content": name} for name in ("User", "Project")
+    )  # fmt: skip
+    memory = {
+        "type": "nested_memory",
+        "path": "/n",
+        "content": {"path": "/n", "type": "Project", "content": "N"},
+    }
+    records = [
+        U1, instructions(2, user, project), line(3, "attachment", attachment=memory, rendered=[{"content": "n"}]),
+        instructions(4, {**project, "content": "new"}, changed=True), answered(5, words("5")),
+    ]  # fmt: skip
+    found = taken(store, tmp_path, *records)
+    context = store.context(found)
+    assert [(s.kind, s.path, s.scope, s.text) for s in context.sources] == [
+        ("instructions", "/User/CLAUDE.md", "User", "User"), ("instructions", "/Project/CLAUDE.md", "Project", "Project"),
+        ("nested_memory", "/n", "Project", "N"), ("instructions", "/Project/CLAUDE.md", "Project", "new"),
+    ]  # fmt: skip
+    assert context.system == ("2",)
+    assert [m.text for m in context.messages] == ["1", "n", "4", "5"]
+
+    found = taken(
+        store,
+        tmp_path,
+        *records,
+        instructions(6, user),
+        answered(7, words("7"), name="msg_7"),
+    )
+    context = store.context(found)
+    assert ([s.path for s in context.sources], context.system) == (
+        ["/User/CLAUDE.md"],
+        ("6",),
+    )
+
+
+def test_memories_and_skills_that_a_model_was_given_are_sources(
+    store: Store, tmp_path: Path
+) -> None:
+    memories = {
+        "type": "relevant_memories",
+        "memories": [{"path": "/m", "content": "M"}],
+    }
+    skills = {
+        "type": "invoked_skills",
+        "skills": [{"name": "tea", "path": "/s", "content": "S"}],
+    }
+    *_, first, second = everything(
+        store,
+        tmp_path,
+        U1,
+        line(2, "attachment", attachment=memories),
+        line(3, "attachment", attachment=skills),
+    )
+    assert [(p.type, p.title, p.input, p.text) for p in first.parts + second.parts] == [
+        ("source", "/m", {"kind": "relevant_memories", "path": "/m"}, "M"),
+        ("source", "tea", {"kind": "invoked_skills", "path": "/s"}, "S"),
+    ]
+
+
+# -- the prompt history ----------------------------------------------------------------------
+
+
+def typed(text: str, number: int, **fields: Any) -> Record:
+    """A line of the prompt history, typed a second after the message of that number."""
+    return {
+        "display": text, "pastedContents": {}, "timestamp": 1_769_997_600_000 + 1000 * number,
+        "project": "/home/ada/tea", "sessionId": session(1), **fields,
+    }  # fmt: skip
+
+
+def prompts(store: Store, folder: Path, *history: Record) -> list[tuple[Any, ...]]:
+    """Import a session with a prompt and its history; return the prompts, oldest first."""
+    write(
+        folder / PROJECT,
+        session(1),
+        asked(1, "Hello\nyou", None),
+        answered(2, words("2")),
+    )
+    write(folder, "history", *history)
+    problems = [item for item in read_into(store, folder) if isinstance(item, Problem)]
+    assert problems == []
+    found = store.prompts(project=ALL, limit=100)
+    return sorted(
+        (p.time_created, p.text, p.session_id is not None, p.directory) for p in found
+    )
+
+
+def test_a_prompt_is_in_the_history_once_and_commands_are_added(
+    store: Store, tmp_path: Path
+) -> None:
+    history = (
+        typed("Hello\nyou", 1),
+        typed("/compact", 4),
+        typed("Gone", 5, sessionId=session(9)),
+    )
+    found = prompts(store, tmp_path, *history)
+    assert [row[1:] for row in found] == [
+        ("Hello\nyou", True, "/home/ada/tea"), ("/compact", True, "/home/ada/tea"),
+        ("Gone", False, "/home/ada/tea"),
+    ]  # fmt: skip
+    assert prompts(store, tmp_path, *history) == found
+
+
+def test_what_was_pasted_into_a_prompt_is_in_its_place(
+    store: Store, tmp_path: Path
+) -> None:
+    name = "0123456789abcdef"
+    cache = tmp_path / "paste-cache"
+    cache.mkdir()
+    (cache / f"{name}.txt").write_text("long")
+    pasted = {
+        "1": {"id": 1, "type": "text", "content": "you"}, "2": {"id": 2, "type": "text", "contentHash": name},
+        "3": {"id": 3, "type": "text", "contentHash": f"../{name}"},
+    }  # fmt: skip
+    both = typed(
+        "[Pasted text #2 +9 lines] [Pasted text #3] [Image #1]",
+        5,
+        pastedContents=pasted,
+    )
+    found = prompts(
+        store,
+        tmp_path,
+        typed("Hello\n[Pasted text #1 +2 lines]", 1, pastedContents=pasted),
+        both,
+    )
+    assert [row[1] for row in found] == [
+        "Hello\nyou",
+        "long [Pasted text #3] [Image #1]",
+    ]
+
+
+def test_a_line_of_the_history_that_is_odd_costs_itself(
+    store: Store, tmp_path: Path
+) -> None:
+    odd: list[Record] = [
+        {},
+        {"display": 7},
+        typed("x", 1, timestamp="soon"),
+        typed("y", 1, project=[], sessionId={}),
+    ]
+    write(tmp_path / PROJECT, session(1), U1)
+    write(tmp_path, "history", *odd, typed("z", 2, pastedContents=[7]))
+    found = read_into(store, tmp_path)
+    assert [item.line for item in found if isinstance(item, Problem)] == [1, 2, 3]
+    assert {prompt.text for prompt in store.prompts(project=ALL)} == {"1", "y", "z"}

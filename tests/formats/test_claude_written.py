@@ -126,6 +126,26 @@ def test_lines_that_do_not_fit_are_written_as_they_were(
     assert back(store, tmp_path, *records) == records
 
 
+def test_files_that_a_model_was_given_are_written_as_they_were(
+    store: Store, tmp_path: Path
+) -> None:
+    files = [
+        {"path": "/a\0", "type": "User", "content": "a\0"},
+        7,
+        {"path": 8, "content": None},
+        {"content": "c"},
+    ]
+    records = [
+        U1, line(2, "attachment", attachment={"type": "instructions", "files": files}, rendered=[{"content": "x"}, {"content": "y", "a": 1}]),
+        line(3, "attachment", attachment={"type": "nested_memory", "path": "/b", "content": {**files[0], "globs": ["*"]}}),
+        line(4, "attachment", attachment={"type": "nested_memory", "content": "text"}, rendered=[7]),
+        line(5, "attachment", attachment={"type": "invoked_skills", "skills": []}, rendered=[]),
+        line(6, "attachment", attachment={"type": "relevant_memories", "memories": {"path": "x"}}),
+        line(7, "attachment", attachment={"type": ["instructions"], "files": files}),
+    ]  # fmt: skip
+    assert back(store, tmp_path, *records) == records
+
+
 @pytest.mark.parametrize("key", ["added", "plain", "in_result"])
 def test_a_block_of_another_type_keeps_a_key_that_parts_have_here(
     store: Store, tmp_path: Path, key: str

@@ -8,7 +8,7 @@ number of lines since the first one, so that all are written back in their place
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -206,14 +206,32 @@ def _attachment(record: Record, _: Sequence[Further]) -> Columns:
         part = PartDraft("text", held.pop("prompt"))
         return {"role": "user", "parts": (part if typed else synthetic(part),)}
 
+    shown = _rendered(record)
+    kind = "custom_message" if shown else "attachment"
+    # Later ones may have only what changed, which is added to the first one.
+    if held.get("type") == "instructions" and held.get("changed") is not True:
+        kind = "context"
+    return {"role": "event", "kind": kind, "parts": (*shown, *_sources(held))}
+
+
+def _rendered(record: Record) -> Parts:
+    """Take the texts that a model is sent for an attachment, if all are texts."""
     shown = as_list(record.get("rendered"))
-    texts = [within(item, "content") for item in shown]
-    if not shown or not all(map(text, texts)):
-        return {"role": "event", "kind": "attachment"}
-    for item in shown:
-        del item["content"]
-    parts = tuple(synthetic(PartDraft("text", t)) for t in texts)
-    return {"role": "event", "kind": "custom_message", "parts": parts}
+    if not all(text(within(item, "content")) for item in shown):
+        return []
+    return [synthetic(PartDraft("text", item.pop("content"))) for item in shown]
+
+
+def _sources(held: Record) -> Iterator[PartDraft]:
+    """Take the files that a model was given with an attachment."""
+    for place, source in enumerate(fields.sources_of(held)):
+        if is_object(source):
+            known = take(source, fields.SOURCE)
+            content = known.pop("text", None)
+            title = fitting(source.get("name"), clean_name, known.get("path"))
+            given = {"kind": held["type"], **known}
+            data = {"place": place}
+            yield PartDraft("source", content, title=title, input=given, data=data)
 
 
 _Makers = Mapping[str, Callable[[Record, Sequence[Further]], Columns]]

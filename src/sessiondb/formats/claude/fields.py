@@ -19,6 +19,7 @@ from sessiondb.formats.kit.fields import (
     clean_text,
     count,
     fitting,
+    text,
     within,
 )
 from sessiondb.model import Tokens
@@ -80,6 +81,19 @@ CALL: Fields = {
 RESULT: Fields = {"tool_use_id": ("call_id", clean_text)}
 #: Blocks that are calls; the results of the last two are blocks of the same answer.
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+
+#: Attachments with files that a model is given, and the key of one or of their list.
+SOURCES: Mapping[str, str] = {
+    "instructions": "files",
+    "nested_memory": "content",
+    "relevant_memories": "memories",
+    "invoked_skills": "skills",
+}
+SOURCE: Fields = {
+    "path": ("path", clean_name),
+    "type": ("scope", clean_name),
+    "content": ("text", text),
+}
 
 #: ``stop_reason`` of an answer to ``finish`` here.
 FINISH: Mapping[str | None, str | None] = {
@@ -161,3 +175,10 @@ def _has(record: Mapping[str, Any], keys: Keys) -> bool:
 def blocks_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the blocks of a line; an empty one for each that is not an object."""
     return list(map(as_object, as_list(within(record, "message", "content"))))
+
+
+def sources_of(attachment: Mapping[str, Any]) -> list[Any]:
+    """Return the files that a model is given with an attachment, as they are."""
+    key = SOURCES.get(as_text(attachment.get("type")) or "", "")
+    found = attachment.get(key)
+    return as_list(found) or [found]

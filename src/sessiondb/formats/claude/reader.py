@@ -21,6 +21,7 @@ from sessiondb.formats.claude.agents import call_of
 from sessiondb.formats.claude.drafts import Further, message_draft
 from sessiondb.formats.claude.files import with_files
 from sessiondb.formats.claude.forks import recognise, uuids_of
+from sessiondb.formats.claude.history import history_in
 from sessiondb.formats.claude.index import Index
 from sessiondb.formats.claude.logs import (
     Chains,
@@ -39,7 +40,7 @@ from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import add_logs, keep_longer, log_digest, read_in_order
 from sessiondb.formats.kit.texts import time_of_text
-from sessiondb.model import Problem, SourceMessage, SourceSession
+from sessiondb.model import Problem, SourceItem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
 Found = Iterator[SourceSession | Problem]
@@ -55,9 +56,10 @@ def read_project(folder: Path) -> Found:
     yield from _read(logs_of_project(folder))
 
 
-def read_home(home: Path) -> Found:
-    """Yield the sessions of a home, parents first."""
+def read_home(home: Path) -> Iterator[SourceItem]:
+    """Yield the sessions of a home, parents first, and its prompt history."""
     yield from _read(logs_of_home(home))
+    yield from history_in(home)
 
 
 def _read(paths: Iterator[Path | Problem]) -> Found:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from copy import deepcopy
+from itertools import filterfalse
+from typing import Any, NamedTuple
 
 from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.drafts import OWN
@@ -95,9 +97,36 @@ def _attachment(record: Record, rest: Record, parts: Sequence[Part]) -> Record:
         held = as_object(rest.get("attachment")) | {"prompt": parts[0].text}
         return overlay(record, rest) | {"attachment": held}
 
-    shown = zip(parts, as_list(rest.get("rendered")), strict=True)
-    rendered = [{**as_object(item), "content": part.text} for part, item in shown]
-    return overlay(record, rest) | {"rendered": rendered}
+    whole = overlay(record, deepcopy(rest))
+    sources = fields.sources_of(as_object(whole.get("attachment")))
+    for part in filter(_is_source, parts):
+        known: Record = {}
+        put(known, fields.SOURCE, _Source.of(part))
+        source = sources[part.data["place"]]
+        source |= overlay(known, source)
+
+    texts = filterfalse(_is_source, parts)
+    for part, item in zip(texts, as_list(whole.get("rendered")), strict=False):
+        item["content"] = part.text
+    return whole
+
+
+class _Source(NamedTuple):
+    """The columns of a file that a model was given."""
+
+    path: str | None
+    scope: str | None
+    text: str | None
+
+    @classmethod
+    def of(cls, part: Part) -> _Source:
+        """Return those of a part."""
+        known = as_object(part.input)
+        return cls(known.get("path"), known.get("scope"), part.text)
+
+
+def _is_source(part: Part) -> bool:
+    return part.type == "source"
 
 
 _MAKERS: Mapping[Any, Callable[[Record, Record, Sequence[Part]], Record]] = {
