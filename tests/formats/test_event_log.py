@@ -31,6 +31,7 @@ from sessiondb import (
     PartDraft,
     Store,
     Tokens,
+    assistant,
     context_source,
     event,
     user,
@@ -384,6 +385,7 @@ POOL: list[Record] = [
     {"type": "context", "sources": [{"content": [{"type": "text", "text": "a"}, {"type": "image", "data": PNG}]}]},
     {"type": "context", "content": "text", "sources": [1, {"text": "a"}, {"content": "b", "text": "c"}]},
     {"type": "text_finished", "text": "a"}, {"type": "reasoning_finished", "text": ""}, {"type": "assistant_text", "content": [1]},
+    {"type": "user_message", "text": "a", "no_time": 1}, {"type": "tool_started", "name": "ls", "no_time": [True]},
     {"type": "title_change", "title": "x"}, {"type": "session_meta", "session_id": "s7"},
 ]  # fmt: skip
 
@@ -409,6 +411,7 @@ def test_any_records_are_written_as_they_were(
 ODD: dict[str, Record] = {
     "two times": {"type": "user_message", "text": "a", "time": T0, "timestamp": T0 + 1},
     "a time and null": {"type": "user_message", "text": "a", "time": T0, "ts": None},
+    "a key of ours": {"type": "weather", "no_time": True}, "a key of ours and a time": {"type": "weather", "no_time": [1], "time": T0},
     "two inputs": {"type": "tool_started", "name": "ls", "arguments": {"a": 1}, "input": {"b": 2}},
     "a source of blocks": {"type": "context", "sources": [{"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]},
     "a source with a picture": {"type": "context", "sources": [{"content": [{"type": "image", "data": PNG}]}]},
@@ -485,6 +488,43 @@ def test_the_context_of_another_program_has_the_same_sources(
         assert after.system == before.system == ("Be brief",)
         assert after.sources[:3] == before.sources[:3]
     assert losses == ["part source"]
+
+
+@pytest.mark.parametrize("theirs", [True, False])
+def test_branches_that_are_not_written_are_reported(
+    theirs: bool, store: Store, tmp_path: Path
+) -> None:
+    if theirs:
+        session = taken(store, tmp_path, *first()[:3]).id
+    else:
+        session = store.create_session().id
+        store.append(session, user("How long?"))
+    first_seq = store.session(session).leaf_seq
+    store.append(session, user("And coffee?"))
+    to = exporter("event-log")
+    whys = []
+    for after in (None, first_seq):
+        if after is not None:
+            store.append(session, user("And milk?"), after=after)
+        found = to.write([store.export(session, **to.read)], detail="full")
+        for item in found:
+            if isinstance(item, Document):
+                list(item.chunks)
+            else:
+                whys.append(item.why)
+    assert whys == ["1 message(s) of branches that are not continued"]
+
+
+def test_a_message_with_an_id_of_its_own_is_written_where_it_was_added(
+    store: Store, tmp_path: Path
+) -> None:
+    session = taken(store, tmp_path, *first()[:3])
+    store.append(session.id, user("Once more", id="mine"))
+    store.append(session.id, assistant("Two minutes", id="yours"))
+    added = written(store, store.session(session.id))[3:]
+    assert [record.get("text") for record in added if record["type"] != "assistant_started"] == [
+        "Once more", "Two minutes",
+    ]  # fmt: skip
 
 
 def test_what_was_added_here_follows(store: Store, tmp_path: Path) -> None:

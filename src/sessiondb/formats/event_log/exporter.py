@@ -10,7 +10,12 @@ from typing import Any
 
 from sessiondb.formats.event_log.fields import RENAMED
 from sessiondb.formats.event_log.logs import SOURCE
-from sessiondb.formats.event_log.records import answer_records, is_answer, record_of
+from sessiondb.formats.event_log.records import (
+    answer_records,
+    is_answer,
+    is_record,
+    record_of,
+)
 from sessiondb.formats.event_log.writer import Writer, name_of
 from sessiondb.formats.kit.conversion import is_from, is_native
 from sessiondb.formats.kit.fields import as_object
@@ -40,13 +45,13 @@ def records(export: Export, losses: list[Loss]) -> Iterator[Record]:
     writer = Writer(export, losses)
     if is_from(export.session, SOURCE):
         yield from _theirs(export, writer)
-        return
-
-    yield writer.numbered(writer.meta())
-    for message in with_usage(export.messages):
-        yield from map(writer.numbered, writer.records(message))
-    writer.lose_lists()
-    writer.lose_labels()
+    else:
+        yield writer.numbered(writer.meta())
+        for message in with_usage(writer.counted(export.messages)):
+            yield from map(writer.numbered, writer.records(message))
+        writer.lose_lists()
+        writer.lose_labels()
+    writer.lose_branches()
 
 
 def _theirs(export: Export, writer: Writer) -> Iterator[Record]:
@@ -56,7 +61,7 @@ def _theirs(export: Export, writer: Writer) -> Iterator[Record]:
 
     late: deque[tuple[int, Record]] = deque()
     between = 0
-    for message in export.messages:
+    for message in writer.counted(export.messages):
         of_answer = _answer(message, writer)
         if of_answer is None:
             yield writer.follow(record_of(message))
@@ -86,7 +91,7 @@ def _answer(message: Message, writer: Writer) -> list[tuple[int, Record]] | None
     if is_answer(message):
         found = answer_records(message)
         return [(between, writer.follow(record)) for between, record in found]
-    if is_native(message.id):
+    if is_native(message.id) or not is_record(message):
         return [(0, writer.numbered(record)) for record in writer.records(message)]
     return None
 

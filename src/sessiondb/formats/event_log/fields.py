@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sessiondb.formats.kit.fields import clean_name, clean_text, cost, is_object, text
+from sessiondb.formats.kit.fields import (
+    as_list,
+    clean_name,
+    clean_text,
+    cost,
+    is_object,
+    text,
+)
 from sessiondb.formats.kit.spelled import Table, found, in_ms, keys_in, spelled, take
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Message
@@ -17,7 +24,7 @@ Record = dict[str, Any]
 #: When a record was written, in Unix ms or in RFC 3339.
 TIME = ("time", "timestamp", "ts")
 _IN_MS: Table = {"ms": spelled(in_ms, *TIME)}
-#: Marks a record that has no time.
+#: Says whether a record has no time, and the value that the record itself has there.
 TIMELESS = "no_time"
 _SESSION_ID = spelled(clean_name, "session_id", "id")
 HEADER: Table = {
@@ -144,9 +151,10 @@ TYPES = OF_ANSWER | {USER, RETURNED}
 
 def take_time(record: Record) -> int | None:
     """Return when a record was written; one in Unix ms leaves it."""
-    if not keys_in(record, TIME):
-        record[TIMELESS] = True
-        return None
+    is_timeless = not keys_in(record, TIME)
+    if is_timeless or TIMELESS in record:
+        own = [record[key] for key in keys_in(record, (TIMELESS,))]
+        record[TIMELESS] = [is_timeless, *own]
 
     _, written = found(record, TIME, text)
     return take(record, _IN_MS).get("ms", time_of_text(written))
@@ -154,7 +162,12 @@ def take_time(record: Record) -> int | None:
 
 def put_time(record: Record, ms: int | None) -> None:
     """Write the time of a record that has none of its own."""
-    if not record.pop(TIMELESS, False) and not keys_in(record, TIME):
+    is_timeless, *own = as_list(record.get(TIMELESS)) or [False]
+    if own:
+        record[TIMELESS] = own[0]
+    elif is_timeless:
+        del record[TIMELESS]
+    if not is_timeless and not keys_in(record, TIME):
         record[TIME[0]] = ms
 
 

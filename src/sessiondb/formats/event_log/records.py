@@ -31,6 +31,13 @@ def is_answer(message: Message) -> bool:
     return message.role == "assistant" and bool(as_list(message.data.get("order")))
 
 
+def is_record(message: Message) -> bool:
+    """Return whether a message was a record, unlike one that was added here."""
+    texts = (part.data for part in message.parts if part.type == "text")
+    is_read = all("field" in data for data in texts)
+    return is_read and message.role != "assistant"
+
+
 def record_of(message: Message) -> Record:
     """Return the record that a message was by itself."""
     record = _copy(message.data)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -75,6 +75,7 @@ class Losing:
         self.session = export.session
         self.losses = losses
         self._loss_name = name or export.session.id
+        self._count = 0
 
     def lose(self, why: str, message: Message | None = None) -> None:
         """Record a loss of *message*, or of the session itself."""
@@ -85,6 +86,18 @@ class Losing:
         """Record the labels of the session as lost, for a format without any."""
         for label in self.export.labels:
             self.lose(f"label {label.label}")
+
+    def counted(self, messages: Iterable[Message]) -> Iterator[Message]:
+        """Yield *messages*, which are counted for `lose_branches`."""
+        for message in messages:
+            self._count += 1
+            yield message
+
+    def lose_branches(self) -> None:
+        """Record the messages that were not `counted` as lost."""
+        beside = self.session.message_count - self._count
+        if beside > 0:
+            self.lose(f"{beside} message(s) of branches that are not continued")
 
     def lose_lists(self) -> None:
         """Record the lists beside the session as lost, for a format without any."""
