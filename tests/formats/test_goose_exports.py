@@ -16,6 +16,7 @@ from samples_goose import (
     answered,
     asked,
     bare,
+    call,
     database,
     everything,
     exported,
@@ -240,6 +241,40 @@ def test_another_session_becomes_calls_and_results(store: Store) -> None:
     assert {"working_dir", "name", "created_at", "updated_at", "message_count"} <= set(
         record
     )
+
+
+def test_results_of_a_session_made_here_come_back_as_what_they_were(
+    store: Store, tmp_path: Path
+) -> None:
+    calls = (tool("ls", call_id="c1", output="a"), tool("ls", call_id="c2", output=""))
+    session = made(store, user("Go"), assistant("Look:", *calls), assistant("Done"))
+    before = list(store.messages(session))
+    record, _ = written(store, session)
+    results = record["conversation"][2]
+    assert [block["id"] for block in results["content"]] == ["c1", "c2"]
+    path = tmp_path / "session.json"
+    path.write_text(json.dumps(record), encoding="utf-8")
+    (found,) = read_into(store, path)
+    assert isinstance(found, Imported)
+    assert (found.outcome, found.id) == ("unchanged", session.id)
+
+    record["conversation"].append(asked("m9", "More", 10**9))
+    record["conversation"].append(answered(None, call("c3"), at=10**9))
+    path.write_text(json.dumps(record), encoding="utf-8")
+    read_into(store, path)
+    *same, prompt, last = store.messages(session)
+    assert same == before
+    assert (prompt.text, last.parts[0].call_id) == ("More", "c3")
+
+
+def test_an_import_of_goose_requires_more_of_a_model_than_its_name(
+    store: Store,
+) -> None:
+    session = made(store, user("Go"))
+    store.append(session, assistant("Yes"), provider="acme", model="large")
+    record, _ = written(store, store.session(session.id))
+    assert record["model_config"]["model_name"] == "large"
+    assert record["model_config"]["toolshim"] is False
 
 
 def test_what_a_compaction_dropped_is_out_of_the_agents_sight(

@@ -22,7 +22,6 @@ from sessiondb.formats.kit.fields import (
     is_object,
     overlay,
     put,
-    without_none,
 )
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.kit.texts import text_of_time
@@ -126,7 +125,7 @@ def _is_sum(message: Message) -> bool:
 
 def _foreign(export: Export) -> Record:
     session = export.session
-    model = without_none({"model_name": session.model_id})
+    model = {"model_name": session.model_id, **fields.MODEL_CONFIG}
     known = {
         "user_set_name": session.title_source == "user",
         "session_type": "user",
@@ -134,7 +133,7 @@ def _foreign(export: Export) -> Record:
         "recipe": None,
         "user_recipe_values": None,
         "provider_name": session.provider_id,
-        "model_config": model or None,
+        "model_config": model if session.model_id else None,
         "goose_mode": "auto",
         "archived_at": None,
         "project_id": None,

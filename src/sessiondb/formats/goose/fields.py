@@ -7,6 +7,7 @@ tables serve both directions: `drafts` takes by them, `records` puts.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, text
 
@@ -16,6 +17,12 @@ SESSION: Fields = {
     "name": ("title", clean_text),
     "provider_name": ("provider_id", clean_text),
     "model_config": {"model_name": ("model_id", clean_text)},
+}
+#: What an import requires of a model besides its name (``ModelConfig``).
+MODEL_CONFIG: Mapping[str, Any] = {
+    **dict.fromkeys(("context_limit", "temperature", "max_tokens")),
+    "toolshim": False,
+    "toolshim_model": None,
 }
 #: The first line of a log.
 METADATA: Fields = {

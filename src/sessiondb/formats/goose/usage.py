@@ -71,7 +71,9 @@ def _larger(stated: Any, rows: list[Any]) -> Any:
 def _tokens(sums: Record) -> Tokens | None:
     """Return disjoint counts; None if they contradict each other.
 
-    Goose counts what came from a cache, or went into it, as input.
+    Goose counts what came from a cache, or went into it, as input: as OpenAI and Google
+    do, and where a provider counts it apart it is added (``get_usage`` in
+    ``formats/anthropic.rs``, ``Usage::from_cache_exclusive_input`` for Bedrock).
     """
     read, written = sums["cache_read_tokens"], sums["cache_write_tokens"]
     fresh = sums["input_tokens"]
