@@ -28,12 +28,13 @@ from samples_pi import (
     write,
 )
 
-from sessiondb import ALL, Store, assistant, text, tool, user
+from sessiondb import ALL, Store, assistant, event, text, tool, user
 from sessiondb.formats import exporter, find
 from sessiondb.model import (
     Context,
     Document,
     Imported,
+    Loss,
     Message,
     ModelName,
     Problem,
@@ -655,11 +656,23 @@ def written(store: Store) -> list[Record]:
     return back(store, session)
 
 
-def back(store: Store, session: Session, form: str = "oh-my-pi") -> list[Record]:
+def given(store: Store, session: Session, form: str) -> tuple[list[Record], list[Loss]]:
+    """Return the records that a session is written as, and what is lost."""
     to = exporter(form)
-    (document,) = to.write([store.export(session, **to.read)], detail="full")
-    assert isinstance(document, Document)
-    return [json.loads(line) for line in "".join(document.chunks).split("\n") if line]
+    records, losses = [], []
+    for item in to.write([store.export(session, **to.read)], detail="full"):
+        if isinstance(item, Document):
+            lines = "".join(item.chunks).split("\n")
+            records += [json.loads(line) for line in lines if line]
+        else:
+            losses.append(item)
+    return records, losses
+
+
+def back(store: Store, session: Session, form: str = "oh-my-pi") -> list[Record]:
+    records, losses = given(store, session, form)
+    assert losses == []
+    return records
 
 
 def test_records_that_do_not_fit_are_written_as_they_were(
@@ -720,6 +733,79 @@ def test_a_session_of_another_program_continues_from_its_leaf_in_pi(
     assert (tokens.output, tokens.reasoning) == (2, 3)
     assert shown == [("user", "1"), ("assistant", "2"), ("tool", "")]
     assert (call.tool, call.input, call.text) == ("ls", {"path": "."}, "a.py")
+
+
+def test_labels_are_records_after_the_leaf(store: Store, tmp_path: Path) -> None:
+    session = store.create_session(directory="/home/ada/tea", title="Tea")
+    first = store.append(session, user("1"))
+    last = store.append(session, user("2"))
+    for message, name in ((first, "begin"), (last, "other"), (last, "end")):
+        store.label(session, message, name)
+    records, losses = given(store, store.session(session.id), "pi")
+    *_, one, two, title = records
+    assert [(of["targetId"], of["label"]) for of in (one, two)] == [(first.id, "begin"), (last.id, "other")]  # fmt: skip
+    assert (one["parentId"], two["parentId"], title["parentId"]) == (last.id, one["id"], two["id"])  # fmt: skip
+    assert [loss.why for loss in losses] == ["label end"]
+
+    write(tmp_path / HOME, *records)
+    with Store.open(":memory:") as other:
+        came = taken(other, tmp_path)
+        assert texts(other.context(came).messages) == ["1", "2"]
+        assert {of.label for of in other.labels(came)} == {"begin", "other"}
+    (known,) = read_into(store, tmp_path)
+    assert isinstance(known, Imported)
+    assert (known.outcome, known.id) == ("unchanged", session.id)
+
+
+def test_a_label_that_was_given_here_follows_the_records_of_the_log(
+    store: Store, tmp_path: Path
+) -> None:
+    old = entry(3, "label", targetId="00000001", label="old")
+    write(tmp_path / HOME, header(1), U1, A2, old)
+    session = taken(store, tmp_path)
+    assert back(store, session, "pi") == [header(1), U1, A2, old]
+    store.label(session, 2, "new")
+    *log, added = back(store, store.session(session.id), "pi")
+    assert log == [header(1), U1, A2, old]
+    assert (added["type"], added["targetId"], added["label"], added["parentId"]) == (
+        "label", "00000002", "new", "00000003",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("how", "data", "expected"),
+    [
+        ({"output": "a.py"}, {}, {"output": "a.py", "exitCode": 0, "cancelled": False}),
+        ({"error": "no"}, {"exit": 7}, {"output": "no", "exitCode": 7}),
+        ({"error": "no"}, {}, {"exitCode": 1, "cancelled": False}),
+        ({"error": "", "outcome": "interrupted"}, {}, {"cancelled": True}),
+        ({}, {}, {"output": "", "cancelled": False}),
+    ],
+)
+def test_a_command_of_the_user_elsewhere_is_one_in_pi(
+    store: Store, how: Record, data: Record, expected: Record
+) -> None:
+    session = store.create_session(directory="/home/ada/tea")
+    ran = tool("shell", {"command": "ls"}, call_id="c", **how)
+    store.append(session, event("shell", ran, **data))
+    records, losses = given(store, store.session(session.id), "pi")
+    said = records[1]["message"]
+    assert (said["role"], said["command"], losses) == ("bashExecution", "ls", [])
+    assert said.items() >= expected.items()
+    assert ("exitCode" in said) == ("exitCode" in expected)
+    assert "excludeFromContext" not in said
+
+
+def test_a_command_without_one_is_lost_and_a_hidden_one_stays_hidden(
+    store: Store,
+) -> None:
+    session = store.create_session(directory="/home/ada/tea")
+    store.append(session, event("shell", tool("shell", {"command": 7})))
+    store.append(session, event("custom", tool("bash", {"command": "ls"}, output="")))
+    records, losses = given(store, store.session(session.id), "pi")
+    assert [loss.why for loss in losses] == ["what shell means"]
+    assert [of.get("customType") for of in records[1:]] == ["shell", None]
+    assert records[2]["message"]["excludeFromContext"] is True
 
 
 @pytest.mark.slow

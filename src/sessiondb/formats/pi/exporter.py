@@ -74,15 +74,15 @@ def records(export: Export, losses: list[Loss], titled: bool) -> Iterator[Record
     for message in messages:
         above = writer.above(message)
         if theirs and not is_native(message.id):
-            yield record_of(message, above)
-            writer.wrote(message, message.id)
+            record = record_of(message, above)
+            writer.copied(message, record)
+            yield record
         else:
             yield from writer.records(message, above)
     if not theirs:
         writer.lose_lists()
-        writer.lose_labels()
-    if not _has_title(session, theirs, titled):
-        yield from writer.end(session.title)
+    has_title = _has_title(session, theirs, titled)
+    yield from writer.end("" if has_title else session.title)
 
 
 def _has_title(session: Session, theirs: bool, titled: bool) -> bool:

@@ -18,7 +18,13 @@ from sessiondb.formats.kit.conversion import (
     as_json,
     call_of,
 )
-from sessiondb.formats.kit.fields import filled
+from sessiondb.formats.kit.fields import (
+    as_object,
+    filled,
+    integer,
+    text,
+    without_none,
+)
 from sessiondb.formats.kit.naming import further
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.formats.pi.records import content_of
@@ -34,10 +40,15 @@ _FINISH = {
 }
 #: Parts that are blocks of a message; the others have no place in a log of pi.
 _BLOCKS = frozenset({"text", "reasoning", "file"})
+#: The exit code of a command that states none, by its status and outcome.
+_CODES: Mapping[tuple[str | None, str | None], int] = {
+    ("completed", None): 0,
+    ("error", "failed"): 1,
+}
 _PRICES = ("input", "output", "cacheRead", "cacheWrite")
 
-#: The place of the title among the parts of the message that it follows.
-_TITLE = 1_000_000
+#: The places of the title, and of labels, among the parts of a message.
+_TITLE, _LABEL = 1_000_000, 1_000_001
 
 
 class Writer(Losing):
@@ -53,6 +64,8 @@ class Writer(Losing):
         self._last: dict[int, str] = {}
         self._newest: str | None = None
         self._own: dict[int, str] = {}
+        #: The label that a record has in the log so far, by its id.
+        self._labelled: dict[str, Any] = {}
 
     def above(self, message: Message) -> str | None:
         """Return the id of the record that *message* continues; None for a root."""
@@ -66,15 +79,40 @@ class Writer(Losing):
         self._own[message.seq] = message.id
         self._newest = name
 
+    def copied(self, message: Message, record: Record) -> None:
+        """Note a record that was written as it was."""
+        self.wrote(message, message.id)
+        if record["type"] == "label":
+            self._labelled[str(record.get("targetId"))] = record.get("label")
+
     def end(self, title: str) -> Iterator[Record]:
-        """Yield a record that names the session, and continues its leaf.
+        """Yield records with the labels and the name of the session, after its leaf.
 
         The last record of a log is its leaf; without a title one is needed only for a
         session that continues from another one.
         """
         leaf = self._last.get(self.session.leaf_seq or 0)
+        for record in self._labels():
+            yield {**record, "parentId": leaf}
+            leaf = self._newest = record["id"]
         if title or leaf != self._newest:
             yield self._named(title, leaf)
+
+    def _labels(self) -> Iterator[Record]:
+        """Yield records of labels that the log does not have, one for a message."""
+        last = {label.seq: label for label in self.export.labels}
+        for number, label in enumerate(self.export.labels):
+            target = self._own.get(label.seq)
+            if target is None or last[label.seq] is not label:
+                self.lose(f"label {label.label}")
+            elif self._labelled.get(target) != label.label:
+                yield {
+                    "type": "label",
+                    "id": further(target, _LABEL + number),
+                    "timestamp": text_of_time(self.session.time_updated),
+                    "targetId": target,
+                    "label": label.label,
+                }
 
     def _named(self, title: str, leaf: str | None) -> Record:
         session = self.session
@@ -111,12 +149,15 @@ class Writer(Losing):
         return part.status in ("completed", "error")
 
     def _record(self, message: Message) -> Record:
-        if message.role == "event":
-            make = _EVENTS.get(message.kind, _custom)
-            if message.kind in SILENT or make is _custom:
-                self.lose(f"what {message.kind} means", message)
-            return make(message)
-        return {"type": "message", "message": self._said(message)}
+        if message.role != "event":
+            return {"type": "message", "message": self._said(message)}
+
+        make = _EVENTS.get(message.kind, _custom)
+        if _is_command(message):
+            make = _ran
+        elif message.kind in SILENT or make is _custom:
+            self.lose(f"what {message.kind} means", message)
+        return make(message)
 
     def _said(self, message: Message) -> Record:
         when = message.time_created
@@ -211,6 +252,32 @@ def _shown(message: Message) -> Record:
         "content": message.text,
         "display": True,
     }
+
+
+def _is_command(message: Message) -> bool:
+    """Return whether an event is a command that the user ran in a shell."""
+    given = [as_object(part.input) for part in message.parts if part.type == "tool"]
+    return len(given) == len(message.parts) == 1 and text(given[0].get("command"))
+
+
+def _ran(message: Message) -> Record:
+    (part,) = message.parts
+    data = {**message.data, **part.data}
+    stated = (data.get(key) for key in ("exitCode", "exit", "exit_code"))
+    said = {
+        "role": "bashExecution",
+        "command": as_object(part.input)["command"],
+        "output": part.text or "",
+        "exitCode": next(
+            filter(integer, stated), _CODES.get((part.status, part.outcome))
+        ),
+        "cancelled": part.outcome == "interrupted",
+        "truncated": data.get("truncated") is True,
+        "timestamp": part.time_started or message.time_created,
+    }
+    # What a model was not shown, it is not shown in pi.
+    hidden = {"excludeFromContext": True} if message.kind == "custom" else {}
+    return {"type": "message", "message": without_none(said) | hidden}
 
 
 def _compaction(message: Message) -> Record:
