@@ -158,6 +158,7 @@ def test_resuming_in_an_unsupported_program_is_refused(
 ) -> None:
     ran = sessiondb("resume", imported, "--in", "gemini")
     assert (ran.code, len(ran.err.splitlines())) == (2, 2)
+    assert "reads sessions of Gemini CLI, and cannot write them" in ran.err
     assert "--in opencode" in ran.err
     assert sessiondb("resume", imported, "--in", "emacs").code == 2
 

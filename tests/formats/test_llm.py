@@ -210,6 +210,23 @@ def test_an_exception_is_a_failed_result(tmp_path: Path, store: Store) -> None:
     assert given.data["exception"] == "ValueError: no"
 
 
+def test_results_of_a_model_that_names_no_calls_are_in_the_order_of_these(
+    tmp_path: Path, store: Store
+) -> None:
+    def write(new: Log) -> None:
+        first, second = (new.response(n, "c1", text) for n, text in ((1, "Hi"), (2, "")))  # fmt: skip
+        for place, tool in enumerate(("ls", "cat", "ls")):
+            new.add("tool_calls", response_id=first, name=tool, arguments=f'{{"n":{place}}}')  # fmt: skip
+        for tool, output in (("ls", "a"), ("cat", "b"), ("rm", "of no call"), ("ls", "c")):  # fmt: skip
+            new.add("tool_results", response_id=second, name=tool, output=output)
+
+    found = store.messages(only(store, tmp_path, write).id)
+    calls = [part for part in found[1].parts if part.type == "tool"]
+    assert [(c.tool, c.text, c.status) for c in calls] == [("ls", "a", "completed"), ("cat", "b", "completed"), ("ls", "c", "completed")]  # fmt: skip
+    given = [part.call_id for part in found[2].parts]
+    assert given == [calls[0].call_id, calls[1].call_id, None, calls[2].call_id]
+
+
 def test_columns_and_tables_of_older_releases_may_be_missing(
     tmp_path: Path, store: Store
 ) -> None:

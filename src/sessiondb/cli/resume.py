@@ -32,7 +32,7 @@ from sessiondb.errors import (
     SessionDBError,
     abridged,
 )
-from sessiondb.formats.registry import family, resumable, targets
+from sessiondb.formats.registry import agent, family, resumable, targets
 from sessiondb.hints import command, word
 
 if TYPE_CHECKING:
@@ -159,7 +159,8 @@ def _planned(store: Store, session: Session, into: str | None) -> Plan:
     # A format that sessiondb writes and a program that takes it are both needed.
     if into not in targets():
         raise InvalidInputError(
-            f"sessiondb cannot write sessions that {into} continues",
+            f"sessiondb reads sessions of {agent(into)}, and cannot write them: "
+            f"{into} can continue its own only",
             hint=_elsewhere(session),
         )
     if session.time_imported is not None and family(session.source) == into:

@@ -26,7 +26,7 @@ from sessiondb.formats.kit.sqlite import Error
 from sessiondb.formats.kit.texts import time_in_utc
 from sessiondb.formats.llm import fields
 from sessiondb.formats.llm.database import NOTHING, Logs, Row, Written
-from sessiondb.formats.llm.responses import response_messages
+from sessiondb.formats.llm.responses import Unnamed, response_messages
 from sessiondb.formats.llm.threads import Step, Walk, step_message, walk
 from sessiondb.model import Problem, SourceMessage, SourceSession
 
@@ -168,9 +168,10 @@ class Messages:
             yield self._problem(f"message {abridged(name)} is missing")
 
     def _older(self) -> Iterator[SourceMessage | Problem]:
+        unnamed = Unnamed()
         for number in self._responses:
             try:
-                for draft in response_messages(self._logs, number):
+                for draft in response_messages(self._logs, number, unnamed):
                     yield SourceMessage(draft)
             except OddRecordError as error:
                 yield self._problem(f"response {number} {error}")

@@ -7,6 +7,7 @@ prompt, results of tools, the prompt, and the answer.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from sessiondb.formats.kit.fields import without, without_none
@@ -23,10 +24,40 @@ _IMPLIED = frozenset(
 _OF_PART = frozenset({"id", "response_id", "tool_id", "instance_id"})
 
 
-def response_messages(logs: Logs, number: int) -> Iterator[MessageDraft]:
+class Unnamed:
+    """The calls without an id in a conversation, which some models do not give.
+
+    Such a result belongs to the first such call of its tool: llm keeps both in the same
+    order.
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[PartDraft] = []
+
+    def named(self, call: PartDraft, name: str) -> PartDraft:
+        """Return a call with an id: *name*, if it has none of its own."""
+        if call.type != "tool" or call.call_id:
+            return call
+        self._calls.append(replace(call, call_id=name))
+        return self._calls[-1]
+
+    def answered(self, result: PartDraft) -> PartDraft:
+        """Return a result with the id of its call, as far as that is known."""
+        tool = None if result.call_id else result.data.get("name")
+        call = next((call for call in self._calls if call.tool == tool), None)
+        if call is None:
+            return result
+        self._calls.remove(call)
+        return replace(result, call_id=call.call_id)
+
+
+def response_messages(
+    logs: Logs, number: int, unnamed: Unnamed
+) -> Iterator[MessageDraft]:
     """Yield the messages of a response by the number of its row.
 
-    Raises `OddRecordError` for a row without an id, or one that is gone.
+    *unnamed* are the calls of the conversation before it. Raises `OddRecordError` for a
+    row without an id, or one that is gone.
     """
     row = logs.at("responses", number)
     if row is None:
@@ -34,7 +65,7 @@ def response_messages(logs: Logs, number: int) -> Iterator[MessageDraft]:
     check_id(row["id"])
 
     name, begun = row["id"], time_in_utc(row.get("datetime_utc"))
-    results, shown = _results(logs, number)
+    results, shown = _results(logs, number, unnamed)
     before = {
         "system": ("system", _system(logs, row)),
         "results": ("tool", results),
@@ -46,7 +77,7 @@ def response_messages(logs: Logs, number: int) -> Iterator[MessageDraft]:
                 role, tuple(parts), f"{name}:{ending}", time_created=begun
             )
 
-    yield _answer(logs, row, number)
+    yield _answer(logs, row, number, unnamed)
 
 
 def _system(logs: Logs, row: Row) -> list[PartDraft]:
@@ -63,7 +94,9 @@ def _prompt(logs: Logs, row: Row, shown: set[Any]) -> list[PartDraft]:
     return parts + [drafts.file(item) for item in attached if item["id"] not in shown]
 
 
-def _results(logs: Logs, number: int) -> tuple[list[PartDraft], set[Any]]:
+def _results(
+    logs: Logs, number: int, unnamed: Unnamed
+) -> tuple[list[PartDraft], set[Any]]:
     """Return the results that a model was given, and the ids of files in them."""
     parts: list[PartDraft] = []
     shown: set[Any] = set()
@@ -76,19 +109,20 @@ def _results(logs: Logs, number: int) -> tuple[list[PartDraft], set[Any]]:
         if instance is not None:
             data["instance"] = without({"id"}, instance)
 
-        parts.append(drafts.result(data))
+        parts.append(unnamed.answered(drafts.result(data)))
         shown.update(item["id"] for item in files)
         parts += map(drafts.file, files)
 
     return parts, shown
 
 
-def _answer(logs: Logs, row: Row, number: int) -> MessageDraft:
+def _answer(logs: Logs, row: Row, number: int, unnamed: Unnamed) -> MessageDraft:
     thoughts = row.get("reasoning")
     parts = [PartDraft("reasoning", thoughts)] if drafts.texts(thoughts) else []
     parts += drafts.texts(row.get("response"))
-    for item in logs.belonging("tool_calls", number):
-        parts.append(drafts.call(without_none(without(_OF_PART, item))))
+    for place, item in enumerate(logs.belonging("tool_calls", number), 1):
+        call = drafts.call(without_none(without(_OF_PART, item)))
+        parts.append(unnamed.named(call, f"{row['id']}:call-{place}"))
 
     name, rest = row["id"], without_none(without(_IMPLIED, row))
     known = drafts.answer(rest)
