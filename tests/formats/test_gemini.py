@@ -458,6 +458,34 @@ def test_a_document_of_before_is_read(store: Store, tmp_path: Path) -> None:
     assert texts(store.messages(session)) == ["1", "2"]
 
 
+def test_a_document_needs_a_session_and_messages_alone(
+    store: Store, tmp_path: Path
+) -> None:
+    told = {"messages": [asked(1, "x" * 70_000)], "sessionId": session_id(1)}
+    other = {"sessionId": session_id(2), "messages": [asked(1, "1")]}
+    for number, content in enumerate((told, other, {"messages": []}), 1):
+        path = tmp_path / CHATS / f"session-{number}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+    # Elsewhere such a file is of any program.
+    (tmp_path / "session-4.json").write_text(json.dumps(told))
+
+    found = read_into(store, tmp_path)
+    assert [f.why for f in found if isinstance(f, Problem)] == ["the log has no header"]
+    assert sorted(by_id(store)) == [session_id(1), session_id(2)]
+    assert len(store.messages(by_id(store)[session_id(1)])) == 1
+
+
+def test_messages_of_two_sessions_may_have_the_same_id_and_time(
+    store: Store, tmp_path: Path
+) -> None:
+    for number in (1, 2):
+        write(tmp_path / CHATS, header(number), asked(1, f"{number}?"), answered(2, "Yes"))  # fmt: skip
+    read_into(store, tmp_path)
+    assert {p.text for p in store.prompts(project=ALL)} == {"1?", "2?"}
+    assert store.usage(project=ALL)[0].tokens.input == 2 * 10
+
+
 def test_a_document_that_was_migrated_is_not_read_again(
     store: Store, tmp_path: Path
 ) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import dropwhile
 from typing import Any
 
 from sessiondb.formats.gemini import fields
@@ -63,24 +62,10 @@ def _prompt(record: Record, _: str) -> Columns:
     if note is not None:
         return {"role": "event", "kind": fields.ADDED[note[1]], "parts": parts}
 
-    typed = texts_of(record.get("displayContent"))
-    return {"role": "user", "parts": marked(parts, _added(texts, typed).__contains__)}
-
-
-def _added(texts: list[str], typed: list[str]) -> set[str]:
-    """Return those of the *texts* of a prompt that the program added to it.
-
-    What was *typed* is known if the content has more: the texts of files that it
-    mentions, which follow a heading.
-    """
-    added = {*filter(_ADDED.match, texts), *dropwhile(_is_before_files, texts)}
-    # A prompt that was edited on its way has none of the typed texts.
-    is_known = not set(typed).isdisjoint(texts)
-    return added.union(texts).difference(typed) if is_known else added
-
-
-def _is_before_files(text: str) -> bool:
-    return not text.lstrip().startswith(fields.FILES)
+    return {
+        "role": "user",
+        "parts": marked(parts, _ADDED, record.get("displayContent")),
+    }
 
 
 # -- answers -------------------------------------------------------------------

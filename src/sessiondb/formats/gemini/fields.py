@@ -32,7 +32,5 @@ ADDED: Mapping[str, str] = {
     "<session_context>": "custom_message",
     "<hook_context>": "custom_message",
 }
-#: The heading of files that a prompt mentions (``REFERENCE_CONTENT_START``).
-FILES = "--- Content from referenced files ---"
 #: Types of messages that a model said; descendants use their own name.
 ANSWERS = frozenset({"gemini", "qwen", "model", "assistant"})

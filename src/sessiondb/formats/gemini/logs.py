@@ -107,12 +107,23 @@ def _head(path: Path) -> dict[str, Any]:
 def _head_of_document(path: Path) -> dict[str, Any]:
     """Return what a document says before its messages; all of it if they are first."""
     start = glance(path, HEAD_BYTES).decode("utf-8", "replace")
-    start = start.partition('"messages"')[0]
+    start, messages, _ = start.partition('"messages"')
     found: dict[str, Any] = {}
     for key, value in _FIELD.findall(start):
         with suppress(ValueError):
             found[key] = json.loads(value)
+
+    if path.parent.name == CHATS and messages:
+        # The program reads such a document, too, and keys in any order.
+        found = {"projectHash": "", **_all_of(path, found)}
     return found if is_header(found) else {}
+
+
+def _all_of(path: Path, head: dict[str, Any]) -> dict[str, Any]:
+    """Return what a document says, if its *head* does not name the session."""
+    with suppress(OddRecordError):
+        return head if "sessionId" in head else load_object(read_file(path))
+    return {}
 
 
 def source_of(path: Path) -> str:

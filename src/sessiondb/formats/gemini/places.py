@@ -78,7 +78,7 @@ def _lines_of(path: Path) -> Iterator[bytes]:
     if raw is None:
         raise SourceError(f"cannot read {path}: it is gone")
 
-    document = load_object(raw)
+    document = {"projectHash": "", **load_object(raw)}
     del raw
     messages = as_list(document.pop("messages", None))
     for record in [document, *messages]:

@@ -172,5 +172,4 @@ class Messages:
         draft = outputs.added(draft)
         # Nothing is ever copied; ids of messages are those of one session.
         name = f"{self.log.session}/{entry.name}"
-        usage = fitting(name, usable_id) if draft.tokens else None
-        return SourceMessage(draft, parent=parent, usage_id=usage)
+        return SourceMessage(draft, parent, fitting(name, usable_id))

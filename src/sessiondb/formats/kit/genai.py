@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain, filterfalse
+from itertools import chain, dropwhile, filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,8 @@ from sessiondb.model import MessageDraft, PartDraft, Tokens
 Record = dict[str, Any]
 #: Returns what a record of a type has, by the fields of `MessageDraft`.
 Make = Callable[[Record, str], dict[str, Any]]
+#: The heading of files that a prompt mentions (``REFERENCE_CONTENT_START``).
+_FILES = "--- Content from referenced files ---"
 #: Characters of a result in which the file is named that has all of it.
 _NAMED_WITHIN = 2000
 
@@ -189,15 +191,27 @@ def draft_of(
 
 
 def marked(
-    parts: Collection[PartDraft], is_added: Callable[[str], object]
+    parts: Collection[PartDraft], added: re.Pattern[str], typed: Any
 ) -> tuple[PartDraft, ...]:
-    """Return the parts of a prompt, with a mark on texts that the program added."""
-    texts = {part.text or "" for part in parts if part.type == "text"}
-    added = set(filter(is_added, texts))
+    """Return the parts of a prompt, with a mark on texts that the program added.
+
+    Those are what *added* matches, files that the prompt mentions, and if *typed* is
+    the content that was typed, as far as that is recorded, all other texts.
+    """
+    texts = [part.text or "" for part in parts if part.type == "text"]
+    marks = {*filter(added.match, texts), *dropwhile(_is_before_files, texts)}
+
+    # A prompt that was edited on its way has none of the typed texts.
+    own = set(texts_of(typed)).intersection(texts)
+    marks |= set(texts).difference(own) if own else set()
     return tuple(
-        synthetic(part) if part.type == "text" and part.text in added else part
+        synthetic(part) if part.type == "text" and part.text in marks else part
         for part in parts
     )
+
+
+def _is_before_files(text: str) -> bool:
+    return not text.lstrip().startswith(_FILES)
 
 
 def take_tokens(

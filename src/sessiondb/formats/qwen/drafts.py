@@ -71,8 +71,8 @@ def _user(record: Record, _: str) -> Columns:
     if not is_typed:
         return {"role": "event", "kind": "custom_message", "parts": parts}
 
-    # What a hook or the program adds.
-    return {"role": "user", "parts": marked(parts, _ADDED.match)}
+    typed = within(record, "systemPayload", "displayText")
+    return {"role": "user", "parts": marked(parts, _ADDED, typed)}
 
 
 def _assistant(record: Record, _: str) -> Columns:
