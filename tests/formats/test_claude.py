@@ -183,6 +183,17 @@ def test_an_older_program_stated_the_cost(store: Store, tmp_path: Path) -> None:
     assert everything(store, tmp_path, U1, *lines)[1].cost == 0.25
 
 
+def test_a_prompt_that_was_queued_is_between_two_answers(
+    store: Store, tmp_path: Path
+) -> None:
+    queued = {"type": "queued_command", "prompt": "And?", "commandMode": "prompt"}
+    path = path_of(
+        store, tmp_path, U1, answered(2, words("One")), line(3, "attachment", attachment=queued),
+        answered(4, words("Two")),
+    )  # fmt: skip
+    assert path == ["1", "One", "And?", "Two"]
+
+
 # -- the live path ---------------------------------------------------------------------
 
 
@@ -478,6 +489,29 @@ def test_a_fork_that_names_its_original_has_other_uuids(
     assert (fork.relation, fork.parent_id) == ("fork", original.id)
     assert fork.parent_seq == 2
     assert (original.tokens_input, fork.tokens_input) == (10, None)
+
+
+def test_a_prompt_that_was_copied_twice_is_one_prompt(
+    store: Store, tmp_path: Path
+) -> None:
+    def copy(number: int, of: int) -> list[Record]:
+        lines = [asked(10 * number, "1", None), asked(10 * number + 1, "2")]
+        for place, record in enumerate(lines, start=1):
+            named = {
+                "sessionId": session(number - 1),
+                "messageUuid": uuid(of + place - 1),
+            }
+            record |= {"forkedFrom": named, "timestamp": moment(place)}
+        return lines
+
+    write(tmp_path / PROJECT, session(1), U1, asked(2, "2"))
+    write(tmp_path / PROJECT, session(2), *copy(2, 1), asked(22, "two"))
+    write(tmp_path / PROJECT, session(3), *copy(3, 20), asked(32, "three"))
+    read_into(store, tmp_path)
+    said = [prompt.text for prompt in store.prompts(project=ALL)]
+    assert sorted(said) == ["1", "2", "three", "two"]
+    last = by_source(store)[session(3)]
+    assert [m.inherited for m in store.messages(last)] == [True, True, False]
 
 
 # -- sub-agents ----------------------------------------------------------------------------

@@ -172,6 +172,11 @@ def _has(record: Mapping[str, Any], keys: Keys) -> bool:
     return required <= record.keys() and foreign.isdisjoint(record)
 
 
+def is_queued(record: Mapping[str, Any]) -> bool:
+    """Return whether a line is a prompt that waited for the end of a turn."""
+    return bool(within(record, "attachment", "type") == "queued_command")
+
+
 def blocks_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the blocks of a line; an empty one for each that is not an object."""
     return list(map(as_object, as_list(within(record, "message", "content"))))

@@ -8,16 +8,21 @@ which is never copied, tells when it began.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from math import inf
+from typing import Any
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.claude.logs import Log
-from sessiondb.formats.kit.fields import as_text
+from sessiondb.formats.kit.fields import as_text, within
 from sessiondb.formats.kit.json import load_object
 from sessiondb.formats.kit.lines import opened
 from sessiondb.formats.kit.texts import time_of_text
 
+Record = dict[str, Any]
+#: The key of a line that is a copy.
+_COPY = "forkedFrom"
 #: The uuids of a transcript with their times, in order.
 Uuids = dict[str, int]
 
@@ -41,17 +46,34 @@ def recognise(logs: Iterable[Log]) -> dict[str, str]:
 
 def uuids_of(log: Log) -> Uuids:
     """Return the uuids of a transcript; none if it cannot be read."""
-    found: Uuids = {}
-    try:
-        with opened(log.path) as lines:
-            for _, _, record in lines.records(load_object):
-                own = as_text(record.get("uuid"))
-                if own is not None:
-                    found[own] = time_of_text(record.get("timestamp")) or 0
-    except SourceError:
-        return {}
+    return {
+        record["uuid"]: time_of_text(record.get("timestamp")) or 0
+        for record in _named(log)
+    }
+
+
+def originals(log: Log, logs: Mapping[str, Log]) -> list[dict[str, Any]]:
+    """Return the lines of the forks that *log* is a fork of, and what each copies.
+
+    They are by their uuids, for one fork after the other: a line names the one that it
+    was copied from, which may be a copy itself. Forks that name nothing keep the uuids.
+    """
+    found: list[dict[str, Any]] = []
+    above = logs.get(log.parent or "")
+    while above is not None and _COPY in above.first and len(found) < len(logs):
+        copies = {r["uuid"]: within(r, _COPY, "messageUuid") for r in _named(above)}
+        found.append(copies)
+        above = logs.get(above.parent or "")
 
     return found
+
+
+def _named(log: Log) -> Iterator[Record]:
+    """Yield the lines of a transcript that have a uuid, as far as it can be read."""
+    with suppress(SourceError), opened(log.path) as lines:
+        for _, _, record in lines.records(load_object):
+            if as_text(record.get("uuid")) is not None:
+                yield record
 
 
 def _originals(family: list[Log]) -> dict[str, str]:

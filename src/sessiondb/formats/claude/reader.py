@@ -20,7 +20,7 @@ from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.agents import call_of
 from sessiondb.formats.claude.drafts import Further, message_draft
 from sessiondb.formats.claude.files import with_files
-from sessiondb.formats.claude.forks import recognise, uuids_of
+from sessiondb.formats.claude.forks import originals, recognise, uuids_of
 from sessiondb.formats.claude.history import history_in
 from sessiondb.formats.claude.index import Index
 from sessiondb.formats.claude.logs import (
@@ -34,7 +34,7 @@ from sessiondb.formats.claude.logs import (
 )
 from sessiondb.formats.claude.places import KEY, runs
 from sessiondb.formats.claude.tree import Place, Tree
-from sessiondb.formats.kit.fields import filled, take, within
+from sessiondb.formats.kit.fields import filled, fitting, take, within
 from sessiondb.formats.kit.files import may_read
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
@@ -73,9 +73,7 @@ def _read(paths: Iterator[Path | Problem]) -> Found:
     for name, original in recognise(logs.values()).items():
         logs[name] = logs[name]._replace(parent=original, relation="fork")
 
-    yield from read_in_order(
-        logs, lambda log: [_beginning(log, logs.get(log.parent or ""), about)]
-    )
+    yield from read_in_order(logs, lambda log: [_beginning(log, logs, about)])
 
 
 def _add_agents(log: Log, logs: dict[str, Log]) -> Iterator[Problem]:
@@ -92,7 +90,9 @@ def _add_agents(log: Log, logs: dict[str, Log]) -> Iterator[Problem]:
 # -- sessions ------------------------------------------------------------------
 
 
-def _beginning(log: Log, parent: Log | None, about: Mapping[str, str]) -> SourceSession:
+def _beginning(
+    log: Log, logs: Mapping[str, Log], about: Mapping[str, str]
+) -> SourceSession:
     """Return a session as the head of its transcript describes it.
 
     *about* are the titles that any transcript has for what ends with a line.
@@ -112,11 +112,11 @@ def _beginning(log: Log, parent: Log | None, about: Mapping[str, str]) -> Source
         time_created=time_of_text(first.get("timestamp")) or log.stray,
         **take(first, fields.HEAD),
     )
-    return replace(session, complete=partial(_complete, session, log, parent, about))
+    return replace(session, complete=partial(_complete, session, log, logs, about))
 
 
 def _complete(
-    session: SourceSession, log: Log, parent: Log | None, about: Mapping[str, str]
+    session: SourceSession, log: Log, logs: Mapping[str, Log], about: Mapping[str, str]
 ) -> SourceSession:
     """Return a session with everything that its transcript says of it."""
     index = Index(session.version, session.directory)
@@ -125,7 +125,7 @@ def _complete(
             index.add(number, line, record)
 
     describe = _RELATED.get(log.relation or "")
-    known = describe(log, parent, index) if describe else {}
+    known = describe(log, logs.get(log.parent or ""), index) if describe else {}
     described = known.pop("title", "")
     return replace(
         session,
@@ -135,7 +135,7 @@ def _complete(
         leaf=index.tree.end_of(index.leaf.uuid),
         time_updated=index.last,
         metadata=filled({"tag": index.tag}),
-        messages=Messages(log, index),
+        messages=Messages(log, index, originals(log, logs) if index.copied else []),
         **known,
     )
 
@@ -173,8 +173,9 @@ _RELATED: Mapping[str, Callable[[Log, Log | None, Index], Record]] = {
 class Messages:
     """The messages of a transcript and their problems; read again each time."""
 
-    def __init__(self, log: Log, index: Index) -> None:
+    def __init__(self, log: Log, index: Index, copies: list[dict[str, Any]]) -> None:
         self._log = log
+        self._copies = copies
         self._further = index.further
         self._end = index.end
         self._summarised = index.summarised
@@ -199,8 +200,7 @@ class Messages:
             Further(between, load_object(lines.at(other)))
             for between, other in self._further.get(line.number, ())
         ]
-        copied = within(record, "forkedFrom", "messageUuid")
-        usage = next(filter(usable_id, (place.response, copied)), None)
+        usage = place.response or self._original(record)
         # A result that only its call had, before it was written for the program.
         is_ours = record.get("entrypoint") == fields.WRITER
         alias = place.answer if is_ours else None
@@ -213,6 +213,14 @@ class Messages:
             draft = replace(draft, data={**draft.data, "first_kept_id": place.kept})
         draft = with_files(draft, self._log.path)
         return SourceMessage(draft, place.parent, usage, alias=alias)
+
+    def _original(self, record: Record) -> str | None:
+        """Return the line that one is a copy of, the first one along a chain."""
+        copied = within(record, "forkedFrom", "messageUuid")
+        found: str = fitting(copied, usable_id, "")
+        for copies in self._copies:
+            found = fitting(copies.get(found), usable_id, found)
+        return found or None
 
 
 def _lines(lines: Lines, log: Log) -> Iterator[tuple[int, Line, Record]]:

@@ -102,6 +102,8 @@ class Tree:
 
         if record.get("type") == "user":
             return self._asked(record, name, parent)
+        # A prompt that was typed while the model worked.
+        self._prompts += fields.is_queued(record)
         return Place(name, parent)
 
     def end_of(self, uuid: str | None) -> str | None:
