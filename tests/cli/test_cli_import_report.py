@@ -9,8 +9,13 @@ from typing import Any
 
 import pytest
 from command_line import SAMPLE, Run
+from samples import permissions_hold
 
+from sessiondb.cli import losses
+from sessiondb.cli.import_report import Report
+from sessiondb.errors import BusyError
 from sessiondb.formats import discovery, in_projects
+from sessiondb.model import Document, Imported, Loss, Problem
 
 AIDER = (
     "\n# aider chat started at 2026-01-02 03:04:05\n\n#### Boil the water\n\nDone.\n"
@@ -103,6 +108,75 @@ def test_one_agent_that_was_named_is_one_line(
     assert (ran.out, ran.err) == ("1 imported · 1 store\n", "")
     opencode(home)
     assert sessiondb("import", str(home)).out.startswith("AGENT")
+
+
+def test_a_store_of_another_format_is_named(sessiondb: Run, home: Path) -> None:
+    pi_log(home, "p1")
+    ran = sessiondb("import", str(home), "--from", "codex", "--from", "claude")
+    assert ran.code == 4
+    assert ran.err.splitlines()[-1] == (
+        f"  {home}: no sessions of Codex or Claude Code; without --from, those of pi "
+        "are imported"
+    )
+    (home / "empty").mkdir()
+    ran = sessiondb("import", str(home / "empty"), "--from", "codex")
+    assert ran.err.splitlines()[-1] == f"  {home / 'empty'}: no sessions of Codex"
+
+
+def test_a_place_that_cannot_be_read_is_a_problem_of_its_agent(
+    sessiondb: Run, home: Path
+) -> None:
+    pi_log(home, "p1", folder=".omp")
+    chats = home / ".gemini" / "tmp" / "tea"
+    chats.mkdir(parents=True)
+    chats.chmod(0)
+    try:
+        with permissions_hold():
+            agents = sessiondb("import", "--json").json["agents"]
+    finally:
+        chats.chmod(0o700)
+    found = {item["agent"]: (item["new"], item["problems"]) for item in agents}
+    assert found == {"oh-my-pi": (1, 0), "Gemini CLI": (0, 1)}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), BusyError("busy")])
+def test_an_import_that_ends_early_says_what_it_imported(
+    sessiondb: Run, home: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    add = Report.add
+
+    def failing(report: Report, result: Imported | Problem) -> None:
+        if report.written:
+            raise error
+        add(report, result)
+
+    pi_log(home, "p1")
+    pi_log(home, "p2")
+    with monkeypatch.context() as patched:
+        patched.setattr(Report, "add", failing)
+        ran = sessiondb("import", "--from", "pi")
+    assert ran.code in (130, 5)
+    note = "1 session imported before the end; the same command imports the rest"
+    assert note in ran.err.splitlines()
+
+    again = sessiondb("import", "--json").json
+    assert again["imported"] + again["unchanged"] == 2
+
+
+def test_equal_losses_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(losses, "say", said.append)
+    one, other = (Document(name, iter(())) for name in "ab")
+    dropped = [Loss("s1", "part reasoning", str(number)) for number in range(3)]
+
+    found = losses.documents([one, *dropped, Loss("s1", "its cost"), other])
+
+    assert next(found) is one
+    assert said == []
+    assert next(found) is other
+    assert said == ["s1: part reasoning (3 times)", "s1: its cost"]
+    assert list(found) == []
+    assert len(said) == 2
 
 
 def test_an_agent_that_cannot_be_read_is_named(sessiondb: Run, home: Path) -> None:

@@ -121,7 +121,7 @@ def test_a_session_without_an_agent_does_not_count_as_one(
     os.mkfifo(folder / "pipe.jsonl")
     ran = sessiondb("import", str(folder))
     assert (ran.code, ran.err.splitlines()[-1]) == (
-        4, f"  {folder}: no sessions of a known agent are here"
+        4, f"  {folder}: no sessions of a known agent"
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from sessiondb.cli import losses
 from sessiondb.cli import options as shared
 from sessiondb.cli.consent import can_ask, typed_yes
 from sessiondb.cli.emptiness import no_sessions
@@ -246,20 +247,9 @@ def _characters(part: Part) -> int:
     return len(part.text or part.input_json or "")
 
 
-def _written(documents: Iterable[Document | Loss]) -> Iterator[Document]:
-    """Yield the documents; report each loss between them."""
-    from sessiondb.model import Loss
-
-    for item in documents:
-        if isinstance(item, Loss):
-            say(f"{item.session_id}: {item.why}")
-        else:
-            yield item
-
-
 def _to_one(documents: Iterable[Document | Loss], out: IO[bytes]) -> None:
     is_first = True
-    for document in _written(documents):
+    for document in losses.documents(documents):
         # Logs can follow each other in one file; no other document can.
         if not is_first and not document.name.endswith(".jsonl"):
             raise InvalidInputError(
@@ -283,7 +273,7 @@ def _to_folder(documents: Iterable[Document | Loss], path: Path, force: bool) ->
     Existing files are replaced with *force* or a typed yes.
     """
     with outputs.Folder(path) as folder:
-        for document in _written(documents):
+        for document in losses.documents(documents):
             with (
                 folder.writing(document.name) as file,
                 outputs.packed(file, Path(document.name)) as out,

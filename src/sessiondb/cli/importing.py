@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from sessiondb.cli.protocol import exit_code
 from sessiondb.cli.sources import STDIN, Sources, refuse_itself, sources_at
 from sessiondb.cli.text import count
 from sessiondb.cli.usage import exclusive
+from sessiondb.errors import SessionDBError
 from sessiondb.formats.registry import agent, readable
 from sessiondb.formats.unsupported import agents_of
 from sessiondb.hints import command
@@ -99,8 +101,9 @@ def import_command(
             announced = _announce(sources, as_json)
         report = Report(sources.owner)
         results = take(sources, undelete=restore, dry_run=dry_run)
-        for result in counted(results, "import", quiet=as_json, kind=Imported):
-            report.add(result)
+        with _unfinished(report, quiet=as_json or dry_run):
+            for result in counted(results, "import", quiet=as_json, kind=Imported):
+                report.add(result)
 
         _show(report, sources, announced, dry_run=dry_run, as_json=as_json)
         # An empty report of a store that is not empty would look like a failure.
@@ -113,6 +116,18 @@ def import_command(
             changes.forget(sources.unread)
             follow(store, changes, take, report, as_json=as_json)
     return exit_code(report.problems)
+
+
+@contextmanager
+def _unfinished(report: Report, *, quiet: bool) -> Iterator[None]:
+    """Say, when the block fails or is interrupted, what was imported before."""
+    try:
+        yield
+    except (KeyboardInterrupt, SessionDBError):
+        if report.written and not quiet:
+            before = f"{count(report.written, 'session')} imported before the end"
+            say(f"{before}; the same command imports the rest")
+        raise
 
 
 def _passed_over(

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from sessiondb.arguments import file_of
+from sessiondb.cli import losses, output
 from sessiondb.cli import options as shared
-from sessiondb.cli import output
 from sessiondb.cli.opening import Options, current, find, open_store, say
 from sessiondb.cli.text import short_id
 from sessiondb.errors import (
@@ -207,18 +207,15 @@ def _transferred(store: Store, session: Session, form: str) -> Plan:
     """Return the plan that takes a session to a program in which it is not yet."""
     from sessiondb.formats import exporter
     from sessiondb.formats.protocol import FILE, Written
-    from sessiondb.model import Document
 
     to = exporter(form)
     assert to.take_in is not None, f"{form} is one of the targets"
     written = Written("", "", session.directory)
     detail = to.taken or to.details[0]
-    for item in to.write([store.export(session, **to.read)], detail=detail):
-        if isinstance(item, Document):
-            text = "".join(item.chunks)
-            written = replace(written, name=item.name, text=text)
-        else:
-            say(f"{item.session_id}: {item.why}")
+    exports = [store.export(session, **to.read)]
+    for document in losses.documents(to.write(exports, detail=detail)):
+        text = "".join(document.chunks)
+        written = replace(written, name=document.name, text=text)
 
     taken = to.take_in(written, os.environ)
     file = str(Path(tempfile.gettempdir()) / f"sessiondb-{session.id}.json")

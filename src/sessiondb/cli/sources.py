@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from sessiondb.cli.opening import say
 from sessiondb.errors import InvalidInputError, NotFoundError, SourceError, abridged
-from sessiondb.formats.registry import REGISTRY
+from sessiondb.formats.registry import REGISTRY, agent, readable
 from sessiondb.hints import command
 from sessiondb.location import load_config
 from sessiondb.model import Problem
@@ -92,11 +92,13 @@ class Sources:
             if self.wanted(found.path):
                 yield from self._read(found)
         if self.named and self.stores == before:
-            yield Problem(str(place), _why_nothing(place))
+            yield Problem(str(place), _why_nothing(place, self.formats))
 
     def _read(self, found: ForeignStore) -> Iterator[SourceItem]:
         self.stores += 1
-        self.owners[found.path] = found.source
+        # One that cannot be read belongs to the agent whose place it is in.
+        if found.source in REGISTRY:
+            self.owners[found.path] = found.source
         try:
             yield from found.read()
         except (SourceError, OSError) as error:
@@ -120,14 +122,24 @@ def _stdin() -> ForeignStore:
     return ForeignStore("jsonl", STDIN, read)
 
 
-def _why_nothing(place: Path) -> str:
-    """Return why no session was found at *place*, naming agents not yet supported."""
+def _why_nothing(place: Path, formats: tuple[str, ...] | None) -> str:
+    """Return why no session of *formats* (None: any) was found at *place*.
+
+    Names the agents that have sessions there: of other formats, or not yet supported.
+    """
+    from sessiondb.formats import find
     from sessiondb.formats.unsupported import agents_at
+
+    if formats:
+        sources = dict.fromkeys(store.source for store in find(place))
+        others = ", ".join(agent(name) for name in sources if name in REGISTRY)
+        without = f"; without --from, those of {others} are imported" if others else ""
+        return f"no sessions of {' or '.join(map(agent, formats))}{without}"
 
     agents = agents_at(place)
     if agents:
         return f"{', '.join(agents)}: not supported yet"
-    return "no sessions of a known agent are here"
+    return "no sessions of a known agent"
 
 
 def sources_at(paths: tuple[str, ...], formats: tuple[str, ...]) -> Sources:
@@ -137,11 +149,9 @@ def sources_at(paths: tuple[str, ...], formats: tuple[str, ...]) -> Sources:
     Raises `NotFoundError` if there is nothing at any of *paths*, and
     `InvalidInputError` for an unknown format.
     """
-    from sessiondb.formats import default_locations
-
     chosen = formats or None
     # First of all: an unknown format is an error wherever it would be looked for.
-    usual = default_locations(os.environ, formats=chosen)
+    usual = _usual(formats or tuple(readable()))
     if str(STDIN) in paths and formats and "jsonl" not in formats:
         raise InvalidInputError(
             f"- is a log on stdin, and no {' or '.join(formats)}",
@@ -149,7 +159,7 @@ def sources_at(paths: tuple[str, ...], formats: tuple[str, ...]) -> Sources:
         )
     if not paths:
         places = [*usual, *load_config().import_paths, *_in_projects(chosen)]
-        return Sources(list(dict.fromkeys(places)), chosen)
+        return Sources(list(dict.fromkeys(places)), chosen, owners=usual)
 
     places = [Path(path) for path in dict.fromkeys(paths)]
     if not any(map(is_there, places)):
@@ -159,6 +169,17 @@ def sources_at(paths: tuple[str, ...], formats: tuple[str, ...]) -> Sources:
             f"there is nothing at {missing}", hint=f"check the path; {looks}"
         )
     return Sources(places, chosen, named=True)
+
+
+def _usual(formats: tuple[str, ...]) -> dict[Path, str]:
+    """Return the places where agents keep their stores, each with its format."""
+    from sessiondb.formats import default_locations
+
+    return {
+        place: name
+        for name in formats
+        for place in default_locations(os.environ, formats=[name])
+    }
 
 
 def _in_projects(formats: tuple[str, ...] | None) -> list[Path]:

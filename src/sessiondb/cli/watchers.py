@@ -43,11 +43,11 @@ class Watchers:
             return
 
         other = self._other()
-        who = f"process {other.get('pid', '?')} watches for this database already"
+        who = f"process {other.get('pid', '?')} is already watching for this database"
         if other.get("places", mine) != mine:
             say(f"{who}, at other places; both are watching now")
             return
-        say(f"{who}; this one is waiting for it to end, and watching then")
+        say(f"{who}; this one is waiting for it to end")
         while not self._try(mine):
             time.sleep(PAUSE)
 
