@@ -397,6 +397,65 @@ def test_a_compaction_stands_in_place_of_what_came_before(
     assert "One" not in [*texts[0], *texts[1]]
 
 
+# -- the context -------------------------------------------------------------------
+
+
+def sources(store: Store, folder: Path, *records: Record) -> list[tuple[Any, ...]]:
+    """Return what the view says of the context in these records."""
+    write(folder / HOME, 1, meta(), *records)
+    (session,) = sessions(store, folder).values()
+    ((_, *written),) = back(store, session).values()
+    assert written == list(records)
+    wanted = "SELECT seq, kind, path, hash, title, text FROM context_source ORDER BY seq, idx"  # fmt: skip
+    with store.connection() as connection:
+        return [tuple(row) for row in connection.exec_driver_sql(wanted)]
+
+
+def test_the_sections_of_a_state_are_sources_of_the_context(
+    store: Store, tmp_path: Path
+) -> None:
+    digest = "32ca25d6d85edaeb6f1e19b2a5cc4e08d2a631cd"
+    state = {
+        "agents_md": {"directory": "/home/ada/tea", "text": "Be kind"}, "host_skills": {"body": "A list", "includeInstructions": True},
+        "permissions": {"instructions": digest, "approved_command_prefixes": []}, "skills": False, "tools": {"a": "b"},
+    }  # fmt: skip
+    found = sources(
+        store, tmp_path, line(1, "world_state", full=True, state=state), asked(2, "Tea?"),
+        line(3, "world_state", full=True, state=state), line(4, "world_state", full=False, state={"agents_md": {"text": "Be brief"}}),
+        line(5, "world_state", state=[1]), line(6, "world_state", state={"": {"text": "x"}, "a": {"text": 1, "body": ""}}),
+    )  # fmt: skip
+    assert found == [
+        (1, "agents_md", "/home/ada/tea", None, "AGENTS.md", "Be kind"),
+        (1, "host_skills", None, None, "host_skills", "A list"),
+        (1, "permissions", None, digest, "permissions", None),
+        (4, "agents_md", None, None, "AGENTS.md", "Be brief"),
+    ]
+    (session,) = store.sessions(project=ALL)
+    assert [s.text for s in store.context(session).sources] == ["Be kind", "A list", None, "Be brief"]  # fmt: skip
+
+
+def test_instructions_in_items_and_turns_are_sources_of_the_context(
+    store: Store, tmp_path: Path
+) -> None:
+    text = "# AGENTS.md instructions for /home/ada\n\n<INSTRUCTIONS>\nBe kind\n</INSTRUCTIONS>"
+    skill = (
+        "<skill>\n<name>brew</name>\n<path>/s/brew/SKILL.md</path>\nBoil it\n</skill>"
+    )
+    found = sources(
+        store, tmp_path, said(1, "user", text), line(2, "world_state", state={"agents_md": {"directory": "/home/ada", "text": "Be kind"}}),
+        said(3, "user", skill), said(4, "user", "# AGENTS.md instructions, torn"), *typed(5, "# AGENTS.md instructions for a prompt"),
+        turn(6, user_instructions="Be brief", developer_instructions=" "), turn(7, user_instructions="Be brief"),
+    )  # fmt: skip
+    assert found == [
+        (1, "agents_md", "/home/ada", None, "AGENTS.md", "Be kind"),
+        (3, "skill", "/s/brew/SKILL.md", None, "brew", "Boil it"),
+        (7, "user_instructions", None, None, "user_instructions", "Be brief"),
+    ]
+    (session,) = store.sessions(project=ALL)
+    shown = [m.text for m in store.context(session).messages]
+    assert shown[:2] == [text, skill]
+
+
 # -- names and places --------------------------------------------------------------
 
 

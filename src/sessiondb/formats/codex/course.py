@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from sessiondb.formats.codex.fields import COUNTS, INJECTED, ITEMS, RESULTS
+from sessiondb.formats.codex.given import Given
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
@@ -68,6 +69,7 @@ class Course:
         self.prompts: set[int] | None = None
         self.usage = Usage()
         self.turns = Turns()
+        self.given = Given()
         self._root = root
         self._digest = blake2b(root.encode(), digest_size=12)
         self._endings: dict[str | None, Ending] = {}

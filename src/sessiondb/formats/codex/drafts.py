@@ -15,6 +15,7 @@ from typing import Any
 
 from sessiondb.formats.codex import fields
 from sessiondb.formats.codex.course import Course, tokens_of
+from sessiondb.formats.codex.given import of_state, of_texts, of_turn
 from sessiondb.formats.content import embedded
 from sessiondb.formats.kit.fields import (
     as_list,
@@ -123,7 +124,8 @@ def _prompt(item: Record, course: Course) -> Columns:
         return {"role": "user", "parts": parts}
 
     # Codex added all of it, so it is not a turn of the user.
-    return {"role": "event", "kind": "custom_message", "parts": parts}
+    sources = course.given.parts(of_texts(parts), item)
+    return {"role": "event", "kind": "custom_message", "parts": (*parts, *sources)}
 
 
 def _typed(item: Record, course: Course) -> list[bool]:
@@ -399,7 +401,8 @@ def _is_said(item: Any) -> bool:
 
 def _turn(payload: Record, course: Course) -> Columns:
     """The settings of a turn, with its model: an event of what they change."""
-    found = _model(course)
+    sources = course.given.parts(of_turn(payload), payload)
+    found = {**_model(course), "parts": tuple(sources)}
     effort, before = payload.get("effort"), course.turn_model
     course.turn_model = course.model
 
@@ -409,6 +412,11 @@ def _turn(payload: Record, course: Course) -> Columns:
 
     changed = course.model != before
     return found | ({"kind": "model_change"} if changed else {})
+
+
+def _state(payload: Record, course: Course) -> Columns:
+    """What a model was given."""
+    return {"parts": tuple(course.given.parts(of_state(payload), payload))}
 
 
 def _response(payload: Record, course: Course) -> Columns:
@@ -445,6 +453,7 @@ def _error(payload: Record, course: Course) -> Columns:
 _EVENTS: Mapping[str, Callable[[Record, Course], Columns]] = {
     "compacted": _compacted,
     "turn_context": _turn,
+    "world_state": _state,
     "token_usage_record": _response,
     "token_count": _total,
     "task_complete": _ended,

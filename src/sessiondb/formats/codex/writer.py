@@ -196,7 +196,7 @@ class Writer(Conversion):
         del index
         make = _KINDS.get(message.kind)
         # The summary of a compaction may be in its data; others are their text.
-        has_content = message.text or message.kind == "compaction"
+        has_content = _shown_text(message) or message.kind == "compaction"
         if make is not None and has_content:
             yield from make(self, message)
         elif message.kind not in SILENT:
@@ -229,7 +229,7 @@ class Writer(Conversion):
 
     def _shown(self, message: Message) -> Payloads:
         """Yield an event that the model is shown as if the user had said it."""
-        yield "response_item", _said("user", [_input(message.text)])
+        yield "response_item", _said("user", [_input(_shown_text(message))])
 
     def _renamed(self, message: Message) -> Payloads:
         yield "event_msg", _named(self.names.session, message.text)
@@ -258,6 +258,12 @@ _KINDS: Mapping[str | None, Callable[[Writer, Message], Payloads]] = {
     "branch_summary": Writer._shown,  # noqa: SLF001
     "context": Writer._shown,  # noqa: SLF001
 }
+
+
+def _shown_text(message: Message) -> str:
+    """Return the text of an event; that of a context may be in its sources alone."""
+    sources = (part.text for part in message.parts if part.type == "source")
+    return message.text or "\n\n".join(filter(None, sources))
 
 
 def _marked(records: Iterable[Record], message: Message) -> Iterator[Record]:
