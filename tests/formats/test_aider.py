@@ -79,12 +79,12 @@ def said(messages: list[MessageDraft]) -> list[tuple[str, str]]:
 def again(folder: Path) -> bytes:
     """Return the file that the messages of its sessions were read from."""
     sessions, _ = everything(folder)
-    pieces: list[str] = []
+    pieces: list[str | bytes] = []
     for item in sessions:
         pieces.append(head_of(item.data))
         pieces += map(raw_of, messages_of(item))
         pieces.append(item.data.get("torn", ""))
-    return "".join(pieces).encode()
+    return b"".join(x.encode() if isinstance(x, str) else x for x in pieces)
 
 
 # -- runs --------------------------------------------------------------------------
@@ -521,7 +521,7 @@ def test_bytes_that_are_not_utf_8_are_kept_and_a_problem(tmp_path: Path) -> None
     assert len(problems_of(session)) == 1
     _, answer, _ = messages_of(session)
     assert answer.parts[0].text == "Caf\ufffd"
-    assert answer.data["bytes"] == b"\nCaf\xe9\n\n"
+    assert answer.data["raw"] == b"\nCaf\xe9\n\n"
 
 
 def test_an_odd_input_history_costs_only_its_entries(tmp_path: Path) -> None:

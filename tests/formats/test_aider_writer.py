@@ -42,7 +42,7 @@ def exported(
     files, losses = {}, []
     for item in TO.write(exports, detail="full", together=together):
         if isinstance(item, Document):
-            files[item.name] = "".join(item.chunks).encode()
+            files[item.name] = b"".join(item.encoded())
         else:
             assert isinstance(item, Loss)
             losses.append(item.why)
@@ -113,6 +113,35 @@ def test_odd_histories_are_written_again_to_the_byte(tmp_path: Path) -> None:
         assert len(results) == 5  # four runs, and the torn header
         sessions = store.sessions(project=ALL, empty=True, limit=1000)
         assert exported(store, *sessions)[0][CHAT] == path.read_bytes()
+
+
+@pytest.mark.parametrize("end", [b"", b"\n# aider chat star"])
+def test_bytes_that_are_not_utf_8_are_written_again_as_they_were(
+    tmp_path: Path, end: bytes
+) -> None:
+    path = write(
+        tmp_path, "caf? before\n", run(1, "> caf?  \n", asked("caf?"), answered("caf?")),
+        run(2, asked("B"), usage()), run(3, told("caf?", "Applied edit to caf?")),
+    )  # fmt: skip
+    path.write_bytes(path.read_bytes().replace(b"?", b"\xe9") + end)
+    with Store.open(":memory:") as store:
+        list(store.ingest(x for found in find(tmp_path) for x in found.read()))
+        sessions = store.sessions(project=ALL, empty=True, limit=1000)
+        files, losses = exported(store, *sessions)
+        assert (files[CHAT], losses) == (path.read_bytes(), [])
+
+        # Also by way of a log, which is text.
+        write_log = exporter("jsonl").write
+        exports = [store.export(session.id, branches=True) for session in sessions]
+        log = tmp_path / "logs.jsonl"
+        with log.open("wb") as file:
+            for item in write_log(exports, detail="full", together=True):
+                if isinstance(item, Document):
+                    file.writelines(item.encoded())
+        with Store.open(":memory:") as other:
+            list(other.ingest(x for found in find(log) for x in found.read()))
+            again = other.sessions(project=ALL, empty=True, limit=1000)
+            assert exported(other, *again)[0][CHAT] == path.read_bytes()
 
 
 def test_answers_to_questions_stay_in_the_input_history(tmp_path: Path) -> None:

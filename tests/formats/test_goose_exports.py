@@ -304,6 +304,27 @@ def test_what_a_compaction_dropped_is_out_of_the_agents_sight(
         assert [m.text for m in context.messages] == ["A reminder", "3"]
 
 
+def test_a_summary_comes_before_what_it_keeps_as_a_model_is_sent_them(
+    store: Store, tmp_path: Path
+) -> None:
+    """Goose sends nothing that precedes the first prompt."""
+    session = made(store, user("1"))
+    kept = store.append(session, assistant("2"))
+    store.append(session, event("compaction", "Summary", first_kept_id=kept.id))
+    store.append(session, user("3"))
+    record, _ = written(store, store.session(session.id))
+    said_there = [m["content"][0]["text"] for m in record["conversation"]]
+    assert said_there == ["1", "Summary", "2", "3"]
+
+    with Store.open(":memory:") as other:
+        (tmp_path / "a.json").write_text(json.dumps(record))
+        (found,) = read_into(other, tmp_path)
+        assert isinstance(found, Imported)
+        context = other.context(found.id)
+        assert context.summary == "Summary"
+        assert [m.text for m in context.messages] == ["2", "3"]
+
+
 def test_times_never_go_back_because_goose_orders_by_them(store: Store) -> None:
     session = made(
         store, MessageDraft("user", (text("late"),), time_created=T0 * 1000 + 9000),

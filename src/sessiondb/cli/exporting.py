@@ -298,5 +298,4 @@ def may_replace(taken: list[Path], force: bool) -> bool:
 
 
 def _copy(document: Document, out: IO[bytes]) -> None:
-    for chunk in document.chunks:
-        out.write(chunk.encode("utf-8", "surrogatepass"))
+    out.writelines(document.encoded())

@@ -214,7 +214,7 @@ def _transferred(store: Store, session: Session, form: str) -> Plan:
     detail = to.taken or to.details[0]
     exports = [store.export(session, **to.read)]
     for document in losses.documents(to.write(exports, detail=detail)):
-        text = "".join(document.chunks)
+        text = b"".join(document.encoded()).decode("utf-8", "surrogatepass")
         written = replace(written, name=document.name, text=text)
 
     taken = to.take_in(written, os.environ)

@@ -94,8 +94,7 @@ def write_bundle(
     exports = (store.export(session, **jsonl.READ) for session in found)
     with outputs.writing(path) as file, outputs.packed(file, path) as out:
         for item in jsonl.write(exports, together=True):
-            for chunk in item.chunks:  # type: ignore[union-attr]
-                out.write(chunk.encode("utf-8", "surrogatepass"))
+            out.writelines(item.encoded())  # type: ignore[union-attr]
 
     return _read_back(store, {session.id: session for session in found}, path)
 

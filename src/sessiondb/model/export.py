@@ -6,7 +6,7 @@ and a `Loss` for each thing that its format cannot hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sessiondb.model.records import (
@@ -45,10 +45,20 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file that a writer makes: its relative ``name``, and its text, made lazily."""
+    """A file that a writer makes: its relative ``name``, and its text, made lazily.
+
+    A chunk is bytes if it is not UTF-8, as it was in a file that is written again.
+    """
 
     name: str
-    chunks: Iterable[str]
+    chunks: Iterable[str | bytes]
+
+    def encoded(self) -> Iterator[bytes]:
+        """Yield the contents of the file."""
+        for chunk in self.chunks:
+            if isinstance(chunk, str):
+                chunk = chunk.encode("utf-8", "surrogatepass")  # noqa: PLW2901
+            yield chunk
 
 
 @dataclass(frozen=True, slots=True)

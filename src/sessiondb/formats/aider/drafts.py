@@ -61,11 +61,17 @@ def text_of(block: Block) -> str:
     return block.raw.decode("utf-8", "replace")
 
 
+def as_text(raw: bytes) -> str | bytes:
+    """Return the text that some bytes are, or the bytes if they are not UTF-8."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
+
+
 def finished(block: Block, found: Columns, data: Columns) -> MessageDraft:
     """Return the draft of a block, with its text if the parts do not give it."""
-    raw = text_of(block)
-    if raw.encode() != block.raw:
-        data["bytes"] = block.raw
+    raw = as_text(block.raw)
     if block.doubts:
         data["ambiguous"] = list(block.doubts)
 

@@ -80,7 +80,7 @@ def _order(export: Export) -> tuple[bool, str, int]:
 
 def _blocks(
     exports: Iterable[Export], losses: list[Loss], entries: Entries | None
-) -> Iterator[str]:
+) -> Iterator[str | bytes]:
     for export in exports:
         writer = Writer(export, losses, entries)
         if is_from(export.session, "aider"):
@@ -96,7 +96,9 @@ def _blocks(
             yield from writer.blocks(message)
 
 
-def _run(export: Export, writer: Writer, entries: Entries | None) -> Iterator[str]:
+def _run(
+    export: Export, writer: Writer, entries: Entries | None
+) -> Iterator[str | bytes]:
     """Yield a run of aider's as it was, and the messages that were added to it here."""
     data = export.session.data
     # The entries of its prompts are added as these are written.
@@ -110,21 +112,19 @@ def _run(export: Export, writer: Writer, entries: Entries | None) -> Iterator[st
             yield from writer.blocks(message)
         else:
             yield _own(message, writer)
-    yield str(data.get("torn", ""))
+    torn = data.get("torn")
+    yield torn if isinstance(torn, str | bytes) else ""
 
 
 def _is_pair(items: list[Any]) -> bool:
     return len(items) == 2
 
 
-def _own(message: Message, writer: Writer) -> str:
+def _own(message: Message, writer: Writer) -> str | bytes:
     """Return the block of a message that aider wrote, and record its input."""
     stamp = message.data.get("typed")
     if isinstance(stamp, str) and message.parts:
         writer.typed(message, stamp, message.text)
-
-    if "bytes" in message.data:
-        writer.lose("bytes that are not UTF-8", message)
     return raw_of(message)
 
 

@@ -50,14 +50,14 @@ class Run:
 
     line: Line
     folder: Path
-    head: str = ""
+    head: bytes = b""
     started: str | None = None
     opening: str | None = None
     ordinal: int = 0
     end: int = 0
     version: str | None = None
     model: str | None = None
-    torn: str = ""
+    torn: bytes = b""
     first: str = ""
     digest: Any = field(default_factory=hashlib.sha256)
 
@@ -90,7 +90,7 @@ class Run:
         self.end = block.end
         self.digest.update(block.raw)
         if block.kind == "head":
-            self.head += drafts.text_of(block)
+            self.head += block.raw
             return
 
         if self.opening is None:
@@ -118,7 +118,7 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
         scanner = Scanner(lines)
         runs = list(_runs_of(scanner, folder))
     if scanner.torn and runs:
-        runs[-1].torn = scanner.torn.decode("utf-8", "replace")
+        runs[-1].torn = scanner.torn
 
     # The input of a run ends where the next one begins.
     for run, after in pairwise([*runs, Run(TOP, folder)]):
@@ -147,16 +147,17 @@ def _runs_of(blocks: Iterable[Block], folder: Path) -> Iterator[Run]:
 
 
 def _session(path: Path, run: Run, typed: Typed) -> SourceSession:
-    data = {"ordinal": run.ordinal, "started": run.started, "torn": run.torn}
-    if run.started is None or run.head != header(run.started):
-        data["head"] = run.head
+    torn, head = map(drafts.as_text, (run.torn, run.head))
+    data = {"ordinal": run.ordinal, "started": run.started, "torn": torn}
+    if run.started is None or head != header(run.started):
+        data["head"] = head
 
     messages = Messages(path, run, typed)
     session = SourceSession(
         "aider",
         run.name,
         str(path),
-        f"{run.digest.hexdigest()[:32]} {typed.digest} {run.torn}",
+        f"{run.digest.hexdigest()[:32]} {typed.digest} {torn!s}",
         messages,
         directory=str(run.folder),
         namespace=run.namespace,
@@ -220,7 +221,7 @@ class Messages:
 
             # Its report is at the beginning of the output that follows an answer.
             is_counted = block.kind == "answer" and report is not None
-            if "bytes" in draft.data:
+            if isinstance(draft.data.get("raw"), bytes):
                 why = "text that is not UTF-8 is replaced"
                 yield Problem(str(self._path), why, block.line.number)
             yield SourceMessage(draft)

@@ -35,18 +35,18 @@ class _Message(Protocol):
     def data(self) -> Mapping[str, Any]: ...
 
 
-def head_of(data: Mapping[str, Any]) -> str:
+def head_of(data: Mapping[str, Any]) -> str | bytes:
     """Return the text before the first message of a run, by the session's data."""
     head, start = data.get("head"), data.get("started")
-    if isinstance(head, str):
+    if isinstance(head, str | bytes):
         return head
     return header(start) if isinstance(start, str) else ""
 
 
-def raw_of(message: _Message) -> str:
-    """Return the block of a message, or of a draft."""
+def raw_of(message: _Message) -> str | bytes:
+    """Return the block of a message, or of a draft; bytes if it is not UTF-8."""
     raw = message.data.get("raw")
-    if isinstance(raw, str):
+    if isinstance(raw, str | bytes):
         return raw
 
     form = _FORMS.get(message.kind or message.role, _shown)

@@ -14,7 +14,7 @@ from sessiondb.formats.goose import fields
 from sessiondb.formats.goose.reader import SOURCE
 from sessiondb.formats.goose.records import record_of
 from sessiondb.formats.goose.visibility import is_shown
-from sessiondb.formats.goose.writer import RESULTS, Writer, flat_tokens
+from sessiondb.formats.goose.writer import RESULTS, Writer, as_sent, flat_tokens
 from sessiondb.formats.kit.conversion import as_json, is_from, is_json, is_native
 from sessiondb.formats.kit.conversion import json_text as text_of
 from sessiondb.formats.kit.fields import (
@@ -158,7 +158,7 @@ def _records(
     export: Export, path: list[Message], losses: list[Loss]
 ) -> Iterator[Record]:
     writer = Writer(export, losses, path)
-    for message in path:
+    for message in as_sent(path):
         yield from writer.records(message)
 
     writer.lose_lists()

@@ -41,7 +41,8 @@ class Writer(Losing):
     ) -> None:
         super().__init__(export, losses)
         self._time = 0
-        self._unsent = _dropped(messages)
+        _, first = _last_cut(messages)
+        self._unsent = {m.seq for m in messages if m.seq < first}
         parts = (part for message in messages for part in message.parts)
         self._answered = {p.call_id for p in parts if p.type == "tool-result"}
 
@@ -127,16 +128,28 @@ class Writer(Losing):
         return part.status in ("completed", "error")
 
 
-def _dropped(messages: Sequence[Message]) -> set[int]:
-    """Return the seqs of the messages that the last compaction replaced."""
+def as_sent(messages: Sequence[Message]) -> list[Message]:
+    """Return messages with the last summary before those that it keeps.
+
+    Goose sends them in this order, and drops answers before the first prompt.
+    """
+    cut, first = _last_cut(messages)
+    if cut is None:
+        return list(messages)
+
+    rest = [message for message in messages if message is not cut]
+    before = sum(message.seq < first for message in rest)
+    return [*rest[:before], cut, *rest[before:]]
+
+
+def _last_cut(messages: Sequence[Message]) -> tuple[Message | None, int]:
+    """Return the last event that drops messages, and the seq of the first one kept."""
     cut = next(filter(_is_cut, reversed(messages)), None)
     if cut is None:
-        return set()
+        return None, 0
 
     kept = cut.data.get("first_kept_id")
-    first = next((m.seq for m in messages if m.id == kept), cut.seq)
-
-    return {m.seq for m in messages if m.seq < first}
+    return cut, next((m.seq for m in messages if m.id == kept), cut.seq)
 
 
 def _is_cut(message: Message) -> bool:
