@@ -21,13 +21,14 @@ from sessiondb.formats.kit.fields import (
     filled,
     fitting,
     is_object,
+    listed,
     objects_in,
     text,
     within,
     without,
     without_none,
 )
-from sessiondb.formats.kit.genai import texts_of, values_of
+from sessiondb.formats.kit.genai import texts_of
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.lines import Line
 
@@ -70,7 +71,7 @@ class Entry:
 def facts_of(record: Record) -> Facts:
     """Return what a version of a message says."""
     content, calls = record.get("content"), record.get("toolCalls")
-    objects = objects_in(values_of(content))
+    objects = objects_in(listed(content))
     # What is empty says nothing: a later version may leave it out.
     facts = chain(
         zip(repeat("text"), texts_of(content)),

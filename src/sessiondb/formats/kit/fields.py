@@ -100,6 +100,11 @@ def as_list(value: Any) -> list[Any]:
     return value if type(value) is list else []
 
 
+def listed(value: Any) -> list[Any]:
+    """Return *value* if it is a list, else a list of it alone."""
+    return value if type(value) is list else [value]
+
+
 def objects_in(value: Any) -> list[dict[str, Any]]:
     """Return the objects of a list; anything else in it, or instead, is left out."""
     return [item for item in as_list(value) if type(item) is dict]

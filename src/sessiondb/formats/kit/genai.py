@@ -24,6 +24,7 @@ from sessiondb.formats.kit.fields import (
     clean_name,
     clean_text,
     is_object,
+    listed,
     objects_in,
     take,
     text,
@@ -60,26 +61,21 @@ FILE: Fields = {"fileUri": ("url", clean_text), "mimeType": ("mime", clean_text)
 
 def parts_of(content: Any) -> Iterator[PartDraft]:
     """Yield the parts of a content; their objects are taken apart."""
-    for value in values_of(content):
+    for value in listed(content):
         if value not in (None, ""):
             yield from _parts(value)
 
 
-def values_of(content: Any) -> list[Any]:
-    """Return the parts of a content as they are; one that is not a list is a part."""
-    return content if type(content) is list else [content]
-
-
 def texts_of(content: Any) -> list[str]:
     """Return the texts of a content that are not thoughts."""
-    values = values_of(content)
+    values = listed(content)
     spoken = [part for part in objects_in(values) if not part.get("thought")]
     return [*filter(text, values), *filter(text, (part.get("text") for part in spoken))]
 
 
 def responses_of(content: Any) -> list[Record]:
     """Return the responses to calls in a content."""
-    return objects_in([within(v, "functionResponse") for v in values_of(content)])
+    return objects_in([within(v, "functionResponse") for v in listed(content)])
 
 
 def _parts(value: Any) -> Iterator[PartDraft]:

@@ -9,10 +9,10 @@ file, and content may be a text, a list of parts, or a map.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.sqlite import SUFFIXES, Error, ForeignDatabase
 from sessiondb.formats.openoxide.reader import SOURCE, read
 from sessiondb.formats.openoxide.tables import is_openoxide
@@ -22,16 +22,15 @@ __all__ = ["FORMAT"]
 
 
 def _at(path: Path) -> Iterator[ForeignStore]:
-    if path.suffix in SUFFIXES and is_file(path) and _is_store(path):
+    if path.suffix in SUFFIXES and _is_store(path):
         yield ForeignStore(SOURCE, path, read)
 
 
 def _is_store(path: Path) -> bool:
-    try:
-        with ForeignDatabase(path, glance=True).reading() as connection:
-            return is_openoxide(connection)
-    except (SourceError, Error):
-        return False
+    file = ForeignDatabase(path, glance=True)
+    with suppress(SourceError, Error), file.reading() as connection:
+        return is_openoxide(connection)
+    return False
 
 
 FORMAT = Format(SUFFIXES, _at)

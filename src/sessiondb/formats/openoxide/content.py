@@ -10,6 +10,7 @@ The encoding: https://github.com/msgpack/msgpack/blob/master/spec.md
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgpack
@@ -48,11 +49,12 @@ def decode(raw: bytes) -> Any:
             raw,
             strict_map_key=False,
             object_pairs_hook=_map,
+            list_hook=_list,
             ext_hook=_extension,
         )
     except (ValueError, TypeError, msgpack.UnpackException) as error:
         raise _odd(str(error)) from None
-    return _plain(value)
+    return _item(value)
 
 
 def _odd(why: str) -> OddRecordError:
@@ -100,23 +102,22 @@ def _next(raw: bytes, place: int) -> tuple[int, int]:
 
 
 def _map(pairs: list[tuple[Any, Any]]) -> dict[str, Any]:
+    items = list(map(_list, pairs))
     # A key may be a list, which a dict cannot have.
-    found = dict(pairs) if {type(key) for key, _ in pairs} <= {str} else {}
-    if len(found) == len(pairs):
-        return found
-    return {"$map": list(map(list, pairs))}
+    found = dict(items) if {type(key) for key, _ in items} <= {str} else {}
+    return found if len(found) == len(items) else {"$map": items}
+
+
+def _list(items: Iterable[Any]) -> list[Any]:
+    return list(map(_item, items))
 
 
 def _extension(code: int, data: bytes) -> dict[str, Any]:
     return {"$ext": code, "data": data}
 
 
-def _plain(value: Any) -> Any:
-    """Return *value* with its times as extensions, too."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return list(map(_plain, value))
+def _item(value: Any) -> Any:
+    """Return *value*, as an extension if it is a time."""
     if isinstance(value, msgpack.Timestamp):
         return _extension(_TIME, value.to_bytes())
     return value

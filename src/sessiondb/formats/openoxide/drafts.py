@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from operator import attrgetter
 from typing import Any
 
 from sessiondb.formats.kit.conversion import is_json
 from sessiondb.formats.kit.fields import (
-    as_list,
     as_object,
     as_text,
     check_storable,
@@ -21,6 +22,7 @@ from sessiondb.formats.kit.fields import (
     cost,
     filled,
     is_object,
+    listed,
     text,
     without_none,
 )
@@ -127,13 +129,10 @@ def _value_of(raw: Any) -> Any:
 def _decoded(value: Any) -> Any:
     """Return what a text holds as JSON; *value* itself if it is not one."""
     # A text that is "7" or "null" is meant as a text.
-    if not text(value) or value.lstrip()[:1] not in ("[", "{"):
-        return value
-
-    try:
-        return load_text(value)
-    except OddRecordError:
-        return value
+    if text(value) and value.lstrip()[:1] in ("[", "{"):
+        with suppress(OddRecordError):
+            return load_text(value)
+    return value
 
 
 def _with_role(role: str, parts: Parts, known: Record) -> dict[str, Any]:
@@ -152,16 +151,19 @@ def _plain(parts: Parts, known: Record) -> Record:
 
 def _asked(parts: Parts, known: Record) -> Record:
     # Anthropic has results in messages of the user.
-    if {part.type for part in parts} != {"tool-result"}:
+    if _types(parts) != {"tool-result"}:
         return {}
 
     known["role"] = "user"
     return {"role": "tool"}
 
 
+def _types(parts: Parts) -> set[str]:
+    return {part.type for part in parts}
+
+
 def _returned(parts: Parts, known: Record) -> Record:
-    types = [part.type for part in parts]
-    if "tool-result" in types:
+    if "tool-result" in _types(parts):
         return {}
 
     others = [part for part in parts if part.type != "text"]
@@ -190,7 +192,7 @@ _ROLES: Mapping[str, Callable[[Parts, Record], Record]] = {
 def _result_of(parts: Parts, known: Record) -> PartDraft:
     """Return the result that a message of a tool is by itself."""
     said = [part for part in parts if part.type == "text"]
-    rest = [part.data for part in said if part.data]
+    rest = list(filter(None, map(attrgetter("data"), said)))
     content = "\n".join(str(part.text) for part in said)
     ended, known_here = _ended(known), _taken(known, _RESULT)
     return PartDraft(
@@ -216,10 +218,8 @@ def _taken(record: Record, table: Table) -> dict[str, Any]:
 
 def _body(value: Any) -> tuple[Parts, Record]:
     """Return the parts of a content, and what else a map has."""
-    if text(value):
-        return [PartDraft("text", value)], {}
-    if isinstance(value, list):
-        return list(map(_part, value)), {}
+    if text(value) or isinstance(value, list):
+        return list(map(_part, listed(value))), {}
     if not is_object(value):
         return [], without_none({"value": value})
 
@@ -236,12 +236,9 @@ def _envelope(value: Record) -> Parts:
     parts = [PartDraft("reasoning", content) for content in reasons]
 
     for key in keys_in(value, _BODY):
-        if text(value[key]):
-            parts.append(PartDraft("text", value.pop(key)))
-        parts += map(_part, _list_at(value, key))
-
-    for key in _CALLS:
-        parts += map(_tool, _list_at(value, key))
+        parts += map(_part, _items_at(value, key))
+    for key in keys_in(value, _CALLS):
+        parts += map(_tool, _items_at(value, key))
     return parts
 
 
@@ -253,13 +250,13 @@ def _is_reason(value: Any) -> bool:
 _REASONS: Table = {key: spelled(_is_reason, key) for key in _REASONING}
 
 
-def _list_at(record: Record, key: str) -> list[Any]:
-    """Take a list; anything else stays, and is an empty one."""
-    return as_list(take(record, {key: spelled(_is_list, key)}).get(key))
+def _items_at(record: Record, key: str) -> list[Any]:
+    """Take a list, or a text as one; anything else stays, and is an empty one."""
+    return listed(take(record, {key: spelled(_are_items, key)}).get(key, []))
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)
+def _are_items(value: Any) -> bool:
+    return isinstance(value, str | list)
 
 
 def _kind(value: Record) -> str:
@@ -267,9 +264,9 @@ def _kind(value: Record) -> str:
     if text(value.get("type")):
         return str(value["type"])
 
-    variant, *more = value or [""]
+    variant = next(iter(value), "")
     # Keys in lower case are of a message, as ``text`` is.
-    is_variant = not more and variant[:1].isupper()
+    is_variant = len(value) == 1 and variant[:1].isupper()
     return variant if is_variant and _type_of(variant) else ""
 
 
@@ -369,8 +366,7 @@ def _result_text(block: Record) -> str:
         return value
 
     # Anything but a text stays in the record, too.
-    items = value if isinstance(value, list) else [value]
-    texts = [as_object(item).get("text", item) for item in items]
+    texts = [as_object(item).get("text", item) for item in listed(value)]
     if all(map(text, texts)):
         return "\n".join(map(str, texts))
     return compact(value) if key and is_json(value) else ""
