@@ -348,16 +348,10 @@ def _plain(record: Record) -> Parts:
 def _context(record: Record) -> Parts:
     """Take the text of a context, and its sources; what is not an object stays."""
     parts = said(record, fields.TEXT[:2])
-    given = as_list(record.get("sources"))
-    for place, source in enumerate(given):
+    for place, source in enumerate(as_list(record.get("sources"))):
         if is_object(source):
             parts.append(_source(source, place))
-
-    left = [item for item in given if not is_object(item)]
-    if left:
-        record["sources"] = left
-    elif given:
-        del record["sources"]
+            record["sources"][place] = None
     return parts
 
 
@@ -365,11 +359,10 @@ def _source(source: Record, place: int) -> PartDraft:
     """Return the part of a source, whose content may also be a list of blocks."""
     check_storable(source)
     keys = list(source)
-    known = {of: source.pop(of) for of in keys if of in fields.CONTEXT}
-    for of, spellings in fields.CONTEXT.items():
-        _, value = found(source, spellings, clean_name)
-        if value:
-            known.setdefault(of, value)
+    spelled = take(dict(source), fields.CONTEXT)
+    stated = {key: source.pop(key) for key in keys if key in fields.CONTEXT}
+    # Whatever stands under a key itself comes first, and wins.
+    known = {**stated, **spelled, **stated}
 
     # Its sources may be blocks with a text, too: there ``content`` is the full one.
     key, content = found(source, fields.TEXT[1::-1], text)

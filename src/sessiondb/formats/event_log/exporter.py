@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import repeat
 from math import inf
 from typing import Any
 
@@ -17,7 +18,7 @@ from sessiondb.formats.event_log.records import (
     record_of,
 )
 from sessiondb.formats.event_log.writer import Writer, name_of
-from sessiondb.formats.kit.conversion import is_from, is_native
+from sessiondb.formats.kit.conversion import is_from
 from sessiondb.formats.kit.fields import as_object
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.kit.turns import with_usage
@@ -86,14 +87,14 @@ def _due(late: deque[tuple[int, Record]], between: float = inf) -> Iterator[Reco
         yield late.popleft()[1]
 
 
-def _answer(message: Message, writer: Writer) -> list[tuple[int, Record]] | None:
+def _answer(message: Message, writer: Writer) -> Iterable[tuple[int, Record]] | None:
     """Return several records of one message; None if it was a single one."""
     if is_answer(message):
         found = answer_records(message)
         return [(between, writer.follow(record)) for between, record in found]
-    if is_native(message.id) or not is_record(message):
-        return [(0, writer.numbered(record)) for record in writer.records(message)]
-    return None
+    if is_record(message):
+        return None
+    return zip(repeat(0), map(writer.numbered, writer.records(message)))
 
 
 def _line(record: Record) -> str:

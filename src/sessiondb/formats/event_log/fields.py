@@ -16,7 +16,16 @@ from sessiondb.formats.kit.fields import (
     is_object,
     text,
 )
-from sessiondb.formats.kit.spelled import Table, found, in_ms, keys_in, spelled, take
+from sessiondb.formats.kit.json import usable_id
+from sessiondb.formats.kit.spelled import (
+    Table,
+    found,
+    in_ms,
+    keys_in,
+    spelled,
+    stated,
+    take,
+)
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Message
 
@@ -26,7 +35,7 @@ TIME = ("time", "timestamp", "ts")
 _IN_MS: Table = {"ms": spelled(in_ms, *TIME)}
 #: Says whether a record has no time, and the value that the record itself has there.
 TIMELESS = "no_time"
-_SESSION_ID = spelled(clean_name, "session_id", "id")
+_SESSION_ID = spelled(usable_id, "session_id", "id")
 HEADER: Table = {
     "source_id": _SESSION_ID,
     "directory": spelled(clean_text, "cwd", "directory", "working_directory"),
@@ -36,7 +45,7 @@ HEADER: Table = {
     "model_id": spelled(clean_name, "model", "model_id"),
     "version": spelled(clean_name, "version", "agent_version"),
     "parent_source_id": spelled(
-        clean_name, "parent_session_id", "parent_id", "forked_from"
+        usable_id, "parent_session_id", "parent_id", "forked_from"
     ),
 }
 RELATIONS = ("fork", "subagent")
@@ -59,15 +68,14 @@ RESULT: Table = {"call_id": CALL["call_id"]}
 TEXT = ("text", "content", "message", "prompt")
 REASONING = ("reasoning", "thinking")
 INPUT = ("arguments", "input", "args")
-#: Sources of a context: the values of these keys whatever they are, and other
-#: spellings, of which only texts are understood.
-CONTEXT: Mapping[str, tuple[str, ...]] = {
-    "kind": ("kind", "type"),
-    "path": ("path", "file", "file_path"),
-    "scope": ("scope",),
-    "hash": ("hash", "sha256", "digest"),
-    "truncated": ("truncated",),
-    "error": ("error",),
+#: What is known of a source of a context; these keys are kept whatever their values.
+CONTEXT: Table = {
+    "kind": spelled(clean_name, "kind", "type"),
+    "path": spelled(clean_name, "path", "file", "file_path"),
+    "scope": spelled(clean_name, "scope"),
+    "hash": spelled(clean_name, "hash", "sha256", "digest"),
+    "truncated": spelled(stated, "truncated"),
+    "error": spelled(stated, "error"),
 }
 OUTPUT = ("output", "result", "content")
 #: Why an answer ended, here, by how programs say it.

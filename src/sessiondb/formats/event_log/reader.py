@@ -60,17 +60,15 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
 def _is_meta(record: Record) -> bool:
     if record.get("type") != META:
         return False
-    return usable_id(take(dict(record), fields.HEADER).get("source_id"))
+    return "source_id" in take(dict(record), fields.HEADER)
 
 
 def _header(meta: Record) -> Record:
     copy = dict(meta)
     known = {"time_created": fields.take_time(copy), **take(copy, fields.HEADER)}
-    if usable_id(known.get("parent_source_id")):
+    if "parent_source_id" in known:
         relation = meta.get("relation")
         known["relation"] = relation if relation in fields.RELATIONS else "fork"
-    else:
-        known.pop("parent_source_id", None)
     return known
 
 

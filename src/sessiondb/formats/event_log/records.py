@@ -12,6 +12,7 @@ from typing import Any
 from sessiondb.formats.content import file_of
 from sessiondb.formats.event_log import fields
 from sessiondb.formats.event_log.drafts import TEXTS
+from sessiondb.formats.kit.conversion import is_native
 from sessiondb.formats.kit.fields import as_list, as_object
 from sessiondb.formats.kit.spelled import keys_in, put
 from sessiondb.formats.kit.usage import put_usage
@@ -26,6 +27,10 @@ _OF_ANSWER = {
 }
 
 
+#: The keys of a part that was read, one of which says where it was in its record.
+_MARKS = frozenset({"field", "record", "source"})
+
+
 def is_answer(message: Message) -> bool:
     """Return whether a message was made of the records of an answer."""
     return message.role == "assistant" and bool(as_list(message.data.get("order")))
@@ -33,9 +38,13 @@ def is_answer(message: Message) -> bool:
 
 def is_record(message: Message) -> bool:
     """Return whether a message was a record, unlike one that was added here."""
-    texts = (part.data for part in message.parts if part.type == "text")
-    is_read = all("field" in data for data in texts)
-    return is_read and message.role != "assistant"
+    marks = (_MARKS & part.data.keys() for part in message.parts if _is_marked(part))
+    return not is_native(message.id) and all(marks)
+
+
+def _is_marked(part: Part) -> bool:
+    # A result may be in its record as it is, without a text of its own.
+    return part.type != "tool-result"
 
 
 def record_of(message: Message) -> Record:
@@ -108,15 +117,10 @@ def _put_results(record: Record, parts: Iterable[Part]) -> None:
 
 
 def _put_context(record: Record, parts: Iterable[Part]) -> None:
-    given = {part.data["source"]: part for part in parts if "source" in part.data}
-    if given:
-        # What is not an object was left in the record, without the places of others.
-        left = iter(as_list(record.get("sources")))
-        count = len(given) + len(as_list(record.get("sources")))
-        record["sources"] = [
-            _source(given[place]) if place in given else next(left)
-            for place in range(count)
-        ]
+    for part in parts:
+        # What is not an object was left in its place.
+        if "source" in part.data:
+            record["sources"][part.data["source"]] = _source(part)
     _put_said(record, parts)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import filterfalse
 from typing import Any
 
@@ -17,6 +18,7 @@ from sessiondb.model import Export, Loss, Message, Part, Session
 
 Record = dict[str, Any]
 SCHEMA_VERSION = 1
+_ENDED = frozenset({"completed", "error"})
 
 
 def name_of(session: Session) -> str:
@@ -84,12 +86,11 @@ class Writer(Losing):
             self.lose(f"an event {message.kind}", message)
             return
 
-        sources: list[Record] = []
-        if message.kind == "context":
-            sources += map(_source, filter(_is_source, message.parts))
-            message = replace(message, parts=(*filterfalse(_is_source, message.parts),))
-
-        for record in self._single(message):
+        # In a log the sources are beside the text of a context.
+        apart = _APART.get(message.kind, _no_source)
+        sources = list(map(_source, filter(apart, message.parts)))
+        said = replace(message, parts=tuple(filterfalse(apart, message.parts)))
+        for record in self._single(said):
             yield {**as_json(message.data), **record, **filled({"sources": sources})}
 
     def _answer(self, message: Message) -> Iterator[Record]:
@@ -110,15 +111,14 @@ class Writer(Losing):
 
         calls = [part for part in message.parts if part.type == "tool"]
         yield from ({**_call(part), **named} for part in calls)
-        ended_calls = (part for part in calls if part.status in ("completed", "error"))
-        yield from (_result(part, message) for part in ended_calls)
+        yield from map(partial(_result, message), filter(_has_ended, calls))
 
     def _results(self, message: Message) -> Iterator[Record]:
         for part in message.parts:
             if part.type == "tool-result":
                 # The same text may be with the call: then it was written there.
                 if part.text is not None:
-                    yield _result(part, message)
+                    yield _result(message, part)
             else:
                 self.lose(f"part {part.type}", message)
 
@@ -166,6 +166,14 @@ def _is_source(part: Part) -> bool:
     return part.type == "source"
 
 
+def _no_source(_: Part) -> bool:
+    return False
+
+
+#: The parts of an event that its record has as sources, by the kind of the event.
+_APART: Mapping[str | None, Callable[[Part], bool]] = {"context": _is_source}
+
+
 def _source(part: Part) -> Record:
     said = as_object(part.input)
     # A name is known as a path, too, where no path is.
@@ -184,7 +192,11 @@ def _call(part: Part) -> Record:
     }
 
 
-def _result(part: Part, message: Message) -> Record:
+def _has_ended(call: Part) -> bool:
+    return call.status in _ENDED
+
+
+def _result(message: Message, part: Part) -> Record:
     call = call_of(part)
     record: Record = {
         "time": call.end or part.time_updated or call.start,
