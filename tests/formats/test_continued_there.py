@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from samples import read_into
 
-from sessiondb import ALL, Store, Tokens
+from sessiondb import ALL, Store, Tokens, context_source, event, user
 from sessiondb.formats import exporter
 from sessiondb.model import (
     Document,
@@ -246,3 +246,16 @@ def test_what_was_not_continued_is_unchanged(
     assert isinstance(done, Imported), done
     assert (done.id, done.outcome) == (session.id, "unchanged")
     assert texts(store, session.id) == before
+
+
+@pytest.mark.parametrize("form", ["codex", "opencode2", "event-log"])
+def test_the_content_of_sources_is_written_where_a_context_has_no_other_text(
+    form: str, store: Store, tmp_path: Path
+) -> None:
+    session = store.create_session().id
+    given = [context_source("file", f"{name}.md", text=f"Rule {name}") for name in "ab"]
+    store.append(session, event("context", *given))
+    store.append(session, user("Hi"))
+    path = written(store, store.session(session), tmp_path, form)
+    assert "Rule a" in path.read_text()
+    assert "Rule b" in path.read_text()

@@ -46,6 +46,10 @@ class Tokens:
         )
 
 
+#: The type of a part that is a source of the context; see `ContextSource`.
+SOURCE = "source"
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A typed piece of a message. Times in Unix ms, None while unknown.
@@ -134,6 +138,17 @@ class Message:
     def text(self) -> str:
         """The text parts, joined by newlines; ``""`` when there are none."""
         return "\n".join(p.text for p in self.parts if p.type == "text" and p.text)
+
+    @property
+    def context_texts(self) -> tuple[str, ...]:
+        """The texts that an event gives a model.
+
+        Sources may be recorded with their content beside a text that is made of them:
+        theirs count if there is no other.
+        """
+        given = [part for part in self.parts if part.text]
+        own = [part.text or "" for part in given if part.type != SOURCE]
+        return tuple(own or (part.text or "" for part in given))
 
 
 @dataclass(frozen=True, slots=True)

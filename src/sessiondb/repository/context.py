@@ -14,26 +14,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, filterfalse
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
 from sessiondb.arguments import one_of
 from sessiondb.errors import abridged
 from sessiondb.model import Context, ContextSource, Message, ModelName, Part
-from sessiondb.model.records import SOURCE_KEYS
+from sessiondb.model.records import SOURCE, SOURCE_KEYS
 
 #: The role of the model that the conversation is held with.
 DEFAULT_ROLE = "default"
 _NO_RESULT = "[no result: the call was interrupted]"
 _UNSETTLED, _SETTLED = ("pending", "running"), ("completed", "error")
-#: The type of a part that is a source of the context, and of the keys of its input.
-SOURCE = "source"
+#: The types of the values of a source.
 _SOURCE: dict[str, type] = dict.fromkeys(SOURCE_KEYS, str) | {
     "truncated": bool,
     "error": object,
 }
-_TYPE, _PARTS, _TEXT = attrgetter("type"), attrgetter("parts"), attrgetter("text")
+_TYPE, _PARTS = attrgetter("type"), attrgetter("parts")
 
 
 @dataclass(slots=True)
@@ -121,10 +120,7 @@ def _branch_summary(state: _Gathered, message: Message) -> None:
 
 def _context(state: _Gathered, message: Message) -> None:
     state.sources = []
-    given = list(filter(_TEXT, message.parts))
-    # Sources may be recorded with their content, beside a text that is made of them.
-    own = filterfalse(_is_source, given)
-    state.system = list(map(_TEXT, own)) or list(map(_TEXT, given))
+    state.system = list(message.context_texts)
 
 
 def _is_source(item: Part) -> bool:

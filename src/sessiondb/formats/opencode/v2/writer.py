@@ -283,7 +283,8 @@ def _is_unfinished(message: Message) -> bool:
 
 
 def _system(message: Message) -> Record:
-    return {"kind": "system", "text": _any_text(message)}
+    text = _any_text(message) or "\n".join(message.context_texts)
+    return {"kind": "system", "text": text}
 
 
 def _synthetic(message: Message) -> Record:
