@@ -38,7 +38,7 @@ from opencode_store import (
     user,
 )
 
-from sessiondb import Store
+from sessiondb import ContextSource, Store
 from sessiondb.formats import find
 from sessiondb.formats.opencode.v2.drafts import message_draft, session_fields
 from sessiondb.formats.opencode.v2.records import (
@@ -68,6 +68,8 @@ def test_records_of_version_2_come_back_from_the_database_as_they_were(
         (done,) = store.ingest(found.read())
         export = store.export(done.id)
         assert export_json(export.session, export.messages) == item
+        (source,) = store.context(done.id).sources
+        assert source == ContextSource("skill", title="tidy")
 
 
 def test_a_session_of_version_2_has_its_own_fields(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
     check_storable,
+    clean_name,
     clean_text,
     fitting,
     is_object,
@@ -130,6 +131,13 @@ def _decoded(encoded: Any) -> bytes | None:
 
 def _said(record: dict[str, Any], found: Found) -> list[Found]:  # noqa: ARG001
     return _text(record, "text")
+
+
+def _skill(record: dict[str, Any], found: Found) -> list[Found]:
+    """Return the text of a skill as it is sent, and the skill as its source."""
+    name = next(filter(clean_name, (record.get("name"), record.get("skill"))), None)
+    source = {"type": "source", "title": name, "input": {"kind": "skill"}, "data": {}}
+    return [*_said(record, found), source]
 
 
 def _nothing(record: dict[str, Any], found: Found) -> list[Found]:  # noqa: ARG001
@@ -270,7 +278,7 @@ _MAKERS: dict[str, Maker] = {
     "assistant": _assistant,
     "system": _said,
     "synthetic": _said,
-    "skill": _said,
+    "skill": _skill,
     "shell": _shell,
     "compaction": _compaction,
     "idle": _idle,
