@@ -11,7 +11,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from benchmarks import append, cold, forking, growing, importing, processes, reading
+from benchmarks import (
+    append,
+    cold,
+    forking,
+    formats,
+    growing,
+    importing,
+    processes,
+    reading,
+)
 from benchmarks.measure import Bench, Row, Skipped
 from sessiondb.engine import outputs
 
@@ -27,6 +36,7 @@ GROUPS: dict[str, Callable[[Bench], Iterator[Row | Skipped] | Iterator[Row]]] = 
     "search": reading.search_rows,
     "rank": reading.rank_rows,
     "import": importing.rows,
+    "formats": formats.rows,
     "cold": cold.rows,
 }
 
@@ -81,7 +91,7 @@ def line(row: Row | Skipped) -> str:
 
 
 def _digits(row: Row) -> int:
-    return 3 if row.unit == "ms" else 0
+    return {"ms": 3, "MB": 1}.get(row.unit, 0)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
+
+Figures = TypeVar("Figures", bound=tuple[float, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +116,14 @@ def _pair(
     return floor(), ours()
 
 
-def medians(
-    pair: Callable[[int], tuple[float, float]], times: int, warm_up: int = 2
-) -> tuple[float, float]:
-    """Return the medians of *times* pairs, after *warm_up* pairs that do not count."""
+def medians(measure: Callable[[int], Figures], times: int, warm_up: int = 2) -> Figures:
+    """Return the median of each of the figures that *measure* returns *times* times.
+
+    What it returns for *warm_up* turns before them does not count.
+    """
     _settle_memory()
-    pairs = [pair(turn) for turn in range(warm_up + times)][warm_up:]
-    return median(a for a, _ in pairs), median(b for _, b in pairs)
+    found = [measure(turn) for turn in range(warm_up + times)][warm_up:]
+    return tuple(map(median, zip(*found, strict=True)))  # type: ignore[return-value]
 
 
 async def alternate_async(
