@@ -19,7 +19,12 @@ from sessiondb.errors import InvalidInputError
 from sessiondb.formats.claude.places import is_inside, merged, placed
 from sessiondb.formats.claude.records import last_uuid, lines_of
 from sessiondb.formats.claude.writer import Writer
-from sessiondb.formats.kit.conversion import as_json, is_from, is_native
+from sessiondb.formats.kit.conversion import (
+    as_json,
+    is_from,
+    is_native,
+    live_path,
+)
 from sessiondb.formats.kit.fields import is_object
 from sessiondb.formats.kit.naming import file_name, further, uuid_of
 from sessiondb.formats.kit.turns import with_usage
@@ -106,7 +111,7 @@ def records(export: Export, losses: list[Loss]) -> Iterator[Record]:
         yield from _own(export, losses)
         return
 
-    path = with_usage(_path(export))
+    path = with_usage(live_path(export.session, export.messages))
     writer = Writer(export, _keys(export.session), losses, path)
     yield from writer.title()
     for message in _in_order(path):
@@ -152,19 +157,6 @@ def _own(export: Export, losses: list[Loss]) -> Iterator[Record]:
 
 
 # -- sessions of other programs ----------------------------------------------------
-
-
-def _path(export: Export) -> list[Message]:
-    """Return the messages of the live path."""
-    by_seq = {message.seq: message for message in export.messages}
-    at = export.session.leaf_seq
-    found = []
-    while at is not None and at in by_seq:
-        message = by_seq.pop(at)
-        found.append(message)
-        at = message.parent_seq
-
-    return found[::-1]
 
 
 def _in_order(path: list[Message]) -> list[Message]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.codex.logs import FOLDERS, is_home, is_rollout, look_at
+from sessiondb.formats.codex.logs import home_at, is_home, is_rollout, look_at
 from sessiondb.formats.codex.reader import read_home, read_rollout
 from sessiondb.formats.kit.files import is_file, is_folder
 from sessiondb.formats.kit.logs import unpacked_name
@@ -23,11 +23,9 @@ __all__ = ["FORMAT"]
 
 
 def _at(path: Path) -> Iterator[ForeignStore]:
-    if is_folder(path):
-        # A folder inside a home is read with the files beside it.
-        homes = {path.parent, path} if path.name in FOLDERS else {path}
-        if any(map(is_home, homes)):
-            yield ForeignStore("codex", path, read_home)
+    # A folder inside a home is read with the files beside it.
+    if is_folder(path) and is_home(home_at(path)):
+        yield ForeignStore("codex", path, read_home)
     elif is_file(path) and _is_readable(path):
         yield ForeignStore("codex", path, read_rollout)
 
@@ -35,10 +33,8 @@ def _at(path: Path) -> Iterator[ForeignStore]:
 def _is_readable(path: Path) -> bool:
     plain = unpacked_name(path)
     is_plain = plain == path
-    # Packed logs of other programs have no name to know them by, so that of a rollout
-    # is required; one that is there unpacked, too, is read under that name.
-    is_named = plain.suffix == ".jsonl" if is_plain else is_rollout(plain)
-    if not is_named or (not is_plain and is_file(plain)):
+    is_named = plain.suffix == ".jsonl" if is_plain else _is_alone(plain)
+    if not is_named:
         return False
 
     try:
@@ -46,6 +42,13 @@ def _is_readable(path: Path) -> bool:
     except SourceError:
         # Its reader reports why: the package that unpacks it may not be installed.
         return not is_plain
+
+
+def _is_alone(plain: Path) -> bool:
+    """Return whether a packed log is to be read, by its unpacked name."""
+    # Packed logs of other programs have no name to know them by, so that of a rollout
+    # is required; one that is there unpacked, too, is read under that name.
+    return is_rollout(plain) and not is_file(plain)
 
 
 def _default_locations(env: Mapping[str, str]) -> list[Path]:

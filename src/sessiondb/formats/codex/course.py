@@ -24,6 +24,7 @@ from sessiondb.formats.kit.fields import (
     is_object,
     text,
     within,
+    without_none,
 )
 from sessiondb.formats.kit.json import known_time, load_object, load_text, usable_id
 from sessiondb.model import Tokens
@@ -171,7 +172,8 @@ def counts_of(value: Any) -> Counts | None:
     if not is_object(value):
         return None
 
-    found = tuple(value.get(key) or 0 for key in COUNTS)
+    stated = dict.fromkeys(COUNTS, 0) | without_none(value)
+    found = tuple(map(stated.__getitem__, COUNTS))
     return found if all(map(count, found)) else None
 
 
@@ -223,7 +225,7 @@ class Turns:
 
         ``...`` is the last one: nothing is taken back.
         """
-        if not (count(number) and number and self._before):
+        if not (count(number) and min(number, len(self._before))):
             return ...
 
         kept = max(0, len(self._before) - number)
@@ -321,5 +323,5 @@ def _outcome_of(said: str) -> str | None:
             found = load_object(said.encode("utf-8", "surrogatepass"))
             return _failed(within(found, "metadata", "exit_code"))
 
-    match = _EXIT.search(start.partition("\nOutput:\n")[0])
-    return None if match is None else _failed(int(match[1]))
+    codes = map(int, _EXIT.findall(start.partition("\nOutput:\n")[0]))
+    return _failed(next(codes, None))

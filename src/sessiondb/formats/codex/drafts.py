@@ -71,11 +71,11 @@ def message_draft(record: Record, message_id: str, course: Course) -> MessageDra
 
 def item_of(record: Record) -> Record | None:
     """Return the item that a record holds, or is; None for an event."""
-    kind, payload = record.get("type"), record.get("payload")
-    if kind == "response_item" and is_object(payload):
-        return payload
+    kind = as_text(record.get("type"))
+    if kind == "response_item":
+        return fitting(record.get("payload"), is_object)  # type: ignore[no-any-return]
 
-    is_bare = "payload" not in record and as_text(kind) in fields.ITEMS
+    is_bare = "payload" not in record and kind in fields.ITEMS
     return record if is_bare else None
 
 
@@ -124,7 +124,7 @@ def _prompt(item: Record, course: Course) -> Columns:
         return {"role": "user", "parts": parts}
 
     # Codex added all of it, so it is not a turn of the user.
-    sources = course.given.parts(of_texts(parts), item)
+    sources = course.given.parts(of_texts(parts))
     return {"role": "event", "kind": "custom_message", "parts": (*parts, *sources)}
 
 
@@ -401,8 +401,7 @@ def _is_said(item: Any) -> bool:
 
 def _turn(payload: Record, course: Course) -> Columns:
     """The settings of a turn, with its model: an event of what they change."""
-    sources = course.given.parts(of_turn(payload), payload)
-    found = {**_model(course), "parts": tuple(sources)}
+    found = {**_model(course), "parts": course.given.parts(of_turn(payload))}
     effort, before = payload.get("effort"), course.turn_model
     course.turn_model = course.model
 
@@ -416,7 +415,7 @@ def _turn(payload: Record, course: Course) -> Columns:
 
 def _state(payload: Record, course: Course) -> Columns:
     """What a model was given."""
-    return {"parts": tuple(course.given.parts(of_state(payload), payload))}
+    return {"parts": course.given.parts(of_state(payload))}
 
 
 def _response(payload: Record, course: Course) -> Columns:

@@ -19,7 +19,7 @@ from typing import Any
 from sessiondb.formats.codex.logs import FOLDERS
 from sessiondb.formats.codex.records import record_of
 from sessiondb.formats.codex.writer import Writer, title_of
-from sessiondb.formats.kit.conversion import Names, is_from, is_native
+from sessiondb.formats.kit.conversion import Names, is_from, is_native, live_path
 from sessiondb.formats.kit.fields import (
     as_object,
     as_text,
@@ -189,19 +189,16 @@ def _ours(export: Export, losses: list[Loss]) -> Iterator[Document]:
     yield Document(file, map(_text, _records(session, thread, writer)))
 
 
-def _live(export: Export, losses: list[Loss]) -> Iterator[Message]:
-    """Yield the messages of the live path; the others are lost."""
-    found = {message.seq: message for message in export.messages}
-    seq, path = export.session.leaf_seq, []
-
-    while seq is not None and seq in found:
-        path.append(found.pop(seq))
-        seq = path[-1].parent_seq
-    if found:
-        why = f"{len(found)} messages that are not on the live path"
+def _live(export: Export, losses: list[Loss]) -> list[Message]:
+    """Return the messages of the live path; the others are lost."""
+    messages = list(export.messages)
+    path = live_path(export.session, messages)
+    beside = len(messages) - len(path)
+    if beside:
+        why = f"{beside} messages that are not on the live path"
         losses.append(Loss(export.session.id, why))
 
-    yield from reversed(path)
+    return path
 
 
 def _records(session: Session, thread: str, writer: Writer) -> Iterator[Record]:

@@ -2,47 +2,43 @@
 
 A ``world_state`` says what a model was given since 0.150, in sections; a
 ``turn_context`` had the instructions in 2025. Both repeat what the items say that the
-model sees. So a source is a part where it is first stated, and where it changed.
+model sees. So a source is a part where it is first stated, and where it changed; the
+record keeps it, too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
 from typing import Any, NamedTuple
 
 from sessiondb.formats.kit.fields import (
+    Fields,
     as_object,
     clean_name,
-    filled,
     fitting,
-    text,
-    within,
+    take,
+    without_none,
 )
 from sessiondb.model import PartDraft
 
 Record = dict[str, Any]
-#: Where a record has the text of a source, as the keys that lead to it.
-Place = tuple[str, ...]
 
-#: The keys of a section for its text; long instructions are a hash of it.
-_TEXTS = ("text", "body", "instructions")
 _HASH = re.compile(r"[0-9a-f]{32,128}")
-_OF_TURN = ("user_instructions", "developer_instructions")
 _TITLES = {"agents_md": "AGENTS.md"}
-_AGENTS = "# AGENTS.md instructions"
-_SKILL = re.compile(r"\s*<name>([^\n]*)</name>\s*(?:<path>([^\n]*)</path>\n?)?")
+_AGENTS = re.compile(r"# AGENTS\.md instructions(?: for ([^\n]*))?\n\n<INSTRUCTIONS>\n")
+_SKILL = re.compile(r"<skill>\s*<name>([^\n]+)</name>\s*(?:<path>([^\n]*)</path>)?")
 
 
 class Source(NamedTuple):
-    """A source of the context; ``place`` is where its record has the text."""
+    """A source of the context; None is not stated."""
 
     kind: str
     title: str
     path: str | None = None
     hash: str | None = None
     text: str | None = None
-    place: Place = ()
 
 
 class Given:
@@ -51,9 +47,9 @@ class Given:
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], int] = {}
 
-    def parts(self, sources: Iterator[Source], record: Record) -> list[PartDraft]:
-        """Return a part for each new source; its text leaves the *record*."""
-        return [_part(of, record) for of in sources if self._is_new(of)]
+    def parts(self, sources: Iterable[Source]) -> tuple[PartDraft, ...]:
+        """Return a part for each source that is new, or that changed."""
+        return tuple(map(_part, filter(self._is_new, sources)))
 
     def _is_new(self, source: Source) -> bool:
         # A hash, because instructions are long and may be stated in each turn.
@@ -63,66 +59,66 @@ class Given:
         return is_new
 
 
-def _part(source: Source, record: Record) -> PartDraft:
-    if source.place:
-        *above, key = source.place
-        del within(record, *above)[key]
-
-    stated = {"kind": source.kind, "path": source.path, "hash": source.hash}
-    data = {"at": list(source.place)}
-    return PartDraft(
-        "source", source.text, title=source.title, input=filled(stated), data=data
-    )
+def _part(of: Source) -> PartDraft:
+    stated = without_none({"kind": of.kind, "path": of.path, "hash": of.hash})
+    return PartDraft("source", of.text, title=of.title, input=stated)
 
 
 def of_state(payload: Record) -> Iterator[Source]:
     """Yield the sources in the sections of a state."""
-    for kind, section in list(as_object(payload.get("state")).items()):
-        stated = filled({key: within(section, key) for key in _TEXTS})
-        key = next((key for key in stated if text(stated[key])), None)
-        if key is None or not clean_name(kind):
-            continue
-
-        path = fitting(within(section, "directory"), clean_name)
-        title = _TITLES.get(kind, kind)
-        if _HASH.fullmatch(stated[key]):
-            yield Source(kind, title, path, hash=stated[key])
-        else:
-            place = ("state", kind, key)
-            yield Source(kind, title, path, text=stated[key], place=place)
+    for kind, section in as_object(payload.get("state")).items():
+        known = take(dict(as_object(section)), _SECTION)
+        if known.keys() & {"text", "hash"} and clean_name(kind):
+            yield Source(kind, _TITLES.get(kind, kind), **known)
 
 
 def of_turn(payload: Record) -> Iterator[Source]:
     """Yield the instructions of a turn."""
-    for kind in _OF_TURN:
-        said = fitting(payload.get(kind), text, "")
-        if said.strip():
-            yield Source(kind, kind, text=said, place=(kind,))
+    stated = take(dict(payload), _TURN)
+    return (Source(kind, kind, text=said) for kind, said in stated.items())
 
 
-def of_texts(parts: tuple[PartDraft, ...]) -> Iterator[Source]:
-    """Yield the sources in the texts of an item, which stay there."""
-    for part in parts:
-        said = (part.text or "").strip()
-        if said.startswith(_AGENTS):
-            yield from _instructions(said)
-        elif said.startswith("<skill>"):
-            yield from _skill(said)
+def of_texts(parts: Iterable[PartDraft]) -> Iterator[Source]:
+    """Yield the sources in the texts of an item."""
+    texts = [part.text.strip() for part in parts if part.text]
+    for said, (begins, make) in product(texts, _ITEMS.items()):
+        head = begins.match(said)
+        if head is not None:
+            yield make(head, said[head.end() :])
 
 
-def _instructions(said: str) -> Iterator[Source]:
-    head, _, rest = said.partition("\n\n<INSTRUCTIONS>\n")
-    body, end, _ = rest.rpartition("\n</INSTRUCTIONS>")
-    if end:
-        path = head.removeprefix(_AGENTS).removeprefix(" for ")
-        named = fitting(path, clean_name)
-        yield Source("agents_md", _TITLES["agents_md"], named, text=body)
+def _instructions(head: re.Match[str], rest: str) -> Source:
+    said = rest.removesuffix("</INSTRUCTIONS>").removesuffix("\n")
+    path = fitting(head[1], clean_name)
+    return Source("agents_md", _TITLES["agents_md"], path, text=said)
 
 
-def _skill(said: str) -> Iterator[Source]:
-    inside = said.removeprefix("<skill>").removesuffix("</skill>")
-    named = _SKILL.match(inside)
-    if named is not None and clean_name(named[1]):
-        body = inside[named.end() :].strip()
-        path = fitting(named[2], clean_name)
-        yield Source("skill", named[1], path, text=body)
+def _skill(head: re.Match[str], rest: str) -> Source:
+    said = rest.removesuffix("</skill>").strip()
+    return Source("skill", head[1], fitting(head[2], clean_name), text=said)
+
+
+def _is_hash(value: Any) -> bool:
+    return clean_name(value) and _HASH.fullmatch(value) is not None
+
+
+def _is_said(value: Any) -> bool:
+    return clean_name(value) and not value.isspace()
+
+
+#: The keys of a section; long instructions are a hash of them.
+_SECTION: Fields = {
+    "directory": ("path", clean_name),
+    "instructions": ("hash", _is_hash),
+    "text": ("text", _is_said),
+    "body": ("text", _is_said),
+}
+_TURN: Fields = {
+    "user_instructions": ("user_instructions", _is_said),
+    "developer_instructions": ("developer_instructions", _is_said),
+}
+#: How texts of items begin that are a source, and what makes one of the rest.
+_ITEMS: Mapping[re.Pattern[str], Callable[[re.Match[str], str], Source]] = {
+    _AGENTS: _instructions,
+    _SKILL: _skill,
+}

@@ -61,6 +61,11 @@ class Log(NamedTuple):
         return _facts_in(self.header)
 
     @property
+    def origin(self) -> str | None:
+        """The session that it is a fork of."""
+        return self.parent if self.relation == "fork" else None
+
+    @property
     def is_continuing(self) -> bool:
         """Whether it says which rollout it continues, and from where."""
         return None not in (self.base, self.cut)
@@ -91,6 +96,11 @@ def home_of(path: Path) -> Path | None:
     """Return the home that a rollout lies in; None for one that lies elsewhere."""
     above = path.absolute().parents
     return next((folder.parent for folder in above if folder.name in FOLDERS), None)
+
+
+def home_at(folder: Path) -> Path:
+    """Return the home that a folder is, or is one of `FOLDERS` of."""
+    return folder.parent if folder.name in FOLDERS else folder
 
 
 def rollouts_of(home: Path) -> Iterator[Path | Problem]:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from math import inf
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,10 +22,10 @@ from sessiondb.formats.codex import fields
 from sessiondb.formats.codex.course import Course, started_by
 from sessiondb.formats.codex.drafts import item_of, message_draft
 from sessiondb.formats.codex.logs import (
-    FOLDERS,
     Log,
     Piece,
     Rollouts,
+    home_at,
     home_of,
     is_header,
     is_rollout,
@@ -107,7 +108,7 @@ def read_home(folder: Path) -> Iterator[SourceItem]:
     A home has a prompt history, too.
     """
     # A rollout may continue one in the other folder.
-    home = folder.parent if folder.name in FOLDERS else folder
+    home = home_at(folder)
     rollouts = Rollouts(())
     threads: dict[str, Log] = {}
 
@@ -177,13 +178,13 @@ def _archived(head: Log, names: Names) -> int | None:
 def _root_of(log: Log, rollouts: Rollouts) -> str:
     """Return the session that a chain of forks began with."""
     seen = {log.thread}
-    name = log.thread
-    logs = [log]
+    name, origin = log.thread, log.origin
 
-    while logs and logs[0].relation == "fork" and logs[0].parent not in seen:
-        name = logs[0].parent or name
+    while origin is not None and origin not in seen:
+        name = origin
         seen.add(name)
         logs, _ = rollouts.of_thread(name)
+        origin = next(map(attrgetter("origin"), logs), None)
 
     return name
 

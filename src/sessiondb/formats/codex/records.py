@@ -7,14 +7,13 @@ value that no column could hold is written as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 from sessiondb.formats.codex import fields
 from sessiondb.formats.codex.drafts import item_of
 from sessiondb.formats.content import file_of
 from sessiondb.formats.kit.fields import (
-    as_list,
     as_object,
     as_text,
     overlay,
@@ -43,21 +42,12 @@ def record_of(message: Message) -> Record:
 
 
 def _event(message: Message) -> Record:
-    """Return what left an event: the summary of a compaction, and texts of sources."""
-    record: Record = {}
-    for part in message.parts:
-        if message.data.get("type") == "compacted" and "added" not in part.data:
-            record["message"] = part.text
-        place = as_list(part.data.get("at"))
-        if place:
-            said: Any = part.text
-            overlay(record, reduce(_inside, reversed(place), said))
+    """Return what a column took out of an event: the summary of a compaction."""
+    if message.data.get("type") != "compacted":
+        return {}
 
-    return record
-
-
-def _inside(value: Any, key: str) -> Record:
-    return {key: value}
+    said = [part.text for part in message.parts if "added" not in part.data]
+    return {"message": said[0]} if said else {}
 
 
 def _item(message: Message, item: Record) -> Record:
@@ -66,14 +56,18 @@ def _item(message: Message, item: Record) -> Record:
 
 
 def _content(message: Message) -> Record:
-    # The texts of sources are in other parts, too.
-    parts = [part for part in message.parts if part.type != "source"]
+    # A source is in the texts, too.
+    parts = list(filter(_is_content, message.parts))
     if not parts:
         return {}
     if parts[0].data.get("plain"):
         return {"content": _text(parts[0])}
 
     return {"content": list(map(_block, parts))}
+
+
+def _is_content(part: Part) -> bool:
+    return part.type != "source"
 
 
 def _reasoning(message: Message) -> Record:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any
 
 from sessiondb.formats.codex.fields import COUNTS
@@ -218,7 +219,7 @@ class Writer(Conversion):
 
     def _kept(self, compaction: Message) -> list[Record]:
         """Return the items of the messages that a compaction kept."""
-        names = [message.id for message in self.messages]
+        names = list(map(attrgetter("id"), self.messages))
         first = compaction.data["first_kept_id"]
         if first not in names:
             return []

@@ -15,7 +15,13 @@ from sessiondb.formats.goose.reader import SOURCE
 from sessiondb.formats.goose.records import record_of
 from sessiondb.formats.goose.visibility import is_shown
 from sessiondb.formats.goose.writer import RESULTS, Writer, as_sent, flat_tokens
-from sessiondb.formats.kit.conversion import as_json, is_from, is_json, is_native
+from sessiondb.formats.kit.conversion import (
+    as_json,
+    is_from,
+    is_json,
+    is_native,
+    live_path,
+)
 from sessiondb.formats.kit.conversion import json_text as text_of
 from sessiondb.formats.kit.fields import (
     as_object,
@@ -58,7 +64,7 @@ def document(export: Export, losses: list[Loss]) -> Record:
         conversation = list(_own_records(export, messages, losses))
     else:
         record = _foreign(export)
-        path = _path(session, messages)
+        path = live_path(session, messages)
         conversation = list(_records(export, path, losses))
         _lose_branches(export, messages, path, losses)
 
@@ -163,19 +169,6 @@ def _records(
 
     writer.lose_lists()
     writer.lose_labels()
-
-
-def _path(session: Session, messages: list[Message]) -> list[Message]:
-    """Return the messages that lead to the one that is continued, oldest first."""
-    by_seq = {message.seq: message for message in messages}
-    found = []
-    seq = session.leaf_seq
-    # A parent is older than its child, so this ends.
-    while seq is not None and (message := by_seq.pop(seq, None)) is not None:
-        found.append(message)
-        seq = message.parent_seq
-
-    return found[::-1]
 
 
 def _lose_branches(

@@ -181,6 +181,19 @@ def is_from(session: Session, source: str) -> bool:
     return session.source == source and session.time_imported is not None
 
 
+def live_path(session: Session, messages: Iterable[Message]) -> list[Message]:
+    """Return the messages that lead to the one that is continued, oldest first."""
+    by_seq = {message.seq: message for message in messages}
+    found = []
+    seq = session.leaf_seq
+    # A parent is older than its child, so this ends.
+    while seq is not None and (message := by_seq.pop(seq, None)) is not None:
+        found.append(message)
+        seq = message.parent_seq
+
+    return found[::-1]
+
+
 def text_of(message: Message, *, synthetic: bool = False) -> str:
     """Return the texts by the author of *message*, joined by newlines.
 
