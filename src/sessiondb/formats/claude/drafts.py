@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -32,7 +33,6 @@ from sessiondb.formats.kit.fields import (
     time,
     within,
 )
-from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import MessageDraft, PartDraft, Tokens
 
@@ -97,20 +97,20 @@ def _user(record: Record, _: Sequence[Further]) -> Columns:
         return {"role": "user", "parts": parts}
 
     stopped = within(record, "toolUseResult", "interrupted") is True
-    return {"role": "tool", "parts": tuple(_settled(part, stopped) for part in parts)}
+    return {"role": "tool", "parts": tuple(map(partial(_settled, stopped), parts))}
 
 
-def _settled(part: PartDraft, stopped: bool) -> PartDraft:
+def _settled(stopped: bool, part: PartDraft) -> PartDraft:
     """Return a part of a line with results; a result with how its call ended."""
-    if part.type != "tool-result":
-        return part
-
     failed = part.data.get("is_error") is True
-    denied = failed and (part.text or "").startswith(fields.DENIED)
+    denied = failed and str(part.text).startswith(fields.DENIED)
     # The first one counts: a call that was denied has failed, too.
     outcomes = {"denied": denied, "interrupted": stopped, "failed": failed}
     outcome = next(filter(outcomes.get, outcomes), None)
-    return replace(part, outcome=outcome, status="error" if outcome else None)
+
+    if part.type != "tool-result" or outcome is None:
+        return part
+    return replace(part, outcome=outcome, status="error")
 
 
 def _assistant(record: Record, further: Sequence[Further]) -> Columns:
@@ -190,12 +190,9 @@ def _event(record: Record, _: Sequence[Further]) -> Columns:
 
 
 def _system(record: Record, _: Sequence[Further]) -> Columns:
-    named = record.get("subtype")
-    is_known = usable_id(named) and named not in fields.MEANINGS
-    found = {"role": "event", "kind": named if is_known else "system"}
-    if text(record.get("content")):
-        found["parts"] = (PartDraft("text", record.pop("content")),)
-    return found
+    parts = [PartDraft("text", said) for said in take(record, fields.SHOWN).values()]
+    kind = fitting(record.get("subtype"), fields.is_subtype, "system")
+    return {"role": "event", "kind": kind, "parts": tuple(parts)}
 
 
 def _attachment(record: Record, _: Sequence[Further]) -> Columns:
@@ -281,7 +278,7 @@ def _thinking(block: Record) -> Parts:
 
 def _marked(part: PartDraft) -> PartDraft:
     """Return a text part, marked if the program added it to a prompt."""
-    is_added = (part.text or "").lstrip().startswith(fields.INJECTED)
+    is_added = str(part.text).lstrip().startswith(fields.INJECTED)
     return synthetic(part) if is_added else part
 
 
@@ -307,13 +304,9 @@ def _call(block: Record) -> Parts:
 def _file(block: Record) -> Parts:
     """Return an image or a document; content that is repeated is stored once."""
     source = as_object(block.get("source"))
-    known: Record = {}
-    if source.get("type") == "base64" and text(source.get("data")):
-        known = embedded(source.get("media_type"), source.pop("data"))
-    elif source.get("type") == "url" and text(source.get("url")):
-        known = {"url": source["url"]}
-    if clean_name(block.get("title")):
-        known["filename"] = block["title"]
+    known = take(dict(block), fields.FILE) | take(dict(source), fields.FILE_SOURCE)
+    if _is_inline(source):
+        known |= embedded(source.get("media_type"), source.pop("data"))
     return [PartDraft("file", data={**known, **block})]
 
 
@@ -338,9 +331,11 @@ def _result(block: Record) -> Parts:
 
 
 def _is_embedded(item: Record) -> bool:
-    source = as_object(item.get("source"))
-    kinds = item.get("type"), source.get("type")
-    return kinds == ("image", "base64") and text(source.get("data"))
+    return item.get("type") == "image" and _is_inline(as_object(item.get("source")))
+
+
+def _is_inline(source: Record) -> bool:
+    return source.get("type") == "base64" and text(source.get("data"))
 
 
 def _image(item: Record) -> PartDraft:

@@ -91,8 +91,9 @@ def _place(session: Session) -> str:
 
 def _name(session: Session) -> str:
     """Return the id of a session there; one from elsewhere is found by it again."""
-    own = session.source_id if is_from(session, "claude") else None
-    return own or uuid_of(session.id)
+    if is_from(session, "claude"):
+        return str(session.source_id)
+    return uuid_of(session.id)
 
 
 def _keys(session: Session) -> Record:
@@ -127,33 +128,47 @@ def records(export: Export, losses: list[Loss]) -> Iterator[Record]:
 def _own(export: Export, losses: list[Loss]) -> Iterator[Record]:
     """Yield the lines as they were, and then those of messages that were added here."""
     writer = Writer(export, _keys(export.session), losses)
-    waiting: list[tuple[int, int, Record]] = []
-    numbers = itertools.count()
+    lines = _Lines()
     last: dict[int | None, str | None] = {}
-    count = 0
 
     for message in export.messages:
         if is_native(message.id):
-            while waiting:
-                yield heappop(waiting)[2]
+            yield from lines.rest()
             writer.last = last.get(message.parent_seq)
             yield from writer.lines(message)
             last[message.seq] = writer.last
             continue
 
-        lines = list(lines_of(message))
-        own = last_uuid(record for _, record in lines)
-        last[message.seq] = own or last.get(message.parent_seq)
-        while waiting and waiting[0][0] <= count:
-            yield heappop(waiting)[2]
-            count += 1
-        for after, record in lines:
-            heappush(waiting, (count + after, next(numbers), record))
-        yield heappop(waiting)[2]
-        count += 1
+        own = list(lines_of(message))
+        above = last.get(message.parent_seq)
+        last[message.seq] = last_uuid(record for _, record in own) or above
+        yield from lines.added(own)
 
-    while waiting:
-        yield heappop(waiting)[2]
+    yield from lines.rest()
+
+
+class _Lines:
+    """The lines of a transcript in their order; further ones of an answer wait."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[int, int, Record]] = []
+        self._numbers = itertools.count()
+        self._count = 0
+
+    def added(self, lines: Iterable[tuple[int, Record]]) -> Iterator[Record]:
+        """Yield the lines that come next; those given have distances from here."""
+        for after, record in lines:
+            place = self._count + after, next(self._numbers), record
+            heappush(self._waiting, place)
+
+        while self._waiting and self._waiting[0][0] <= self._count:
+            yield heappop(self._waiting)[2]
+            self._count += 1
+
+    def rest(self) -> Iterator[Record]:
+        """Yield all lines that wait, also for others that are missing."""
+        while self._waiting:
+            yield heappop(self._waiting)[2]
 
 
 # -- sessions of other programs ----------------------------------------------------
@@ -171,14 +186,20 @@ def _in_order(path: list[Message]) -> list[Message]:
         if {part.type for part in message.parts} == {"compaction"}:
             tail = message.parts[0].data.get("tail_start_id")
             continue
-        data = message.data
-        kept = data.get("first_kept_id") or data.get("tail_start_id") or tail
-        is_cut = message.kind == "compaction" and message.error is None
-        names = [earlier.id for earlier in order] if is_cut and kept else []
-        place = names.index(str(kept)) if kept in names else len(order)
+
+        place = len(order)
+        if message.kind == "compaction" and message.error is None:
+            kept = message.data.get("first_kept_id"), message.data.get("tail_start_id")
+            place = _place_of(next(filter(None, (*kept, tail)), None), order)
         order.insert(place, message)
 
     return order
+
+
+def _place_of(name: Any, messages: list[Message]) -> int:
+    """Return the place of the message with that *name*; behind all if there is none."""
+    names = [message.id for message in messages]
+    return names.index(name) if name in names else len(names)
 
 
 def _line(record: Mapping[str, Any]) -> str:

@@ -19,9 +19,11 @@ from sessiondb.formats.kit.fields import (
     clean_text,
     count,
     fitting,
+    take,
     text,
     within,
 )
+from sessiondb.formats.kit.json import usable_id
 from sessiondb.model import Tokens
 
 #: The model of answers that the program itself made.
@@ -58,6 +60,11 @@ def is_model(value: Any) -> bool:
     return clean_name(value) and value != SYNTHETIC
 
 
+def is_subtype(value: Any) -> bool:
+    """Return whether an event is known by its subtype, as kind of an event here."""
+    return usable_id(value) and value not in MEANINGS
+
+
 #: Properties of a session, from its first line.
 HEAD: Fields = {"cwd": ("directory", clean_text), "version": ("version", clean_text)}
 #: Properties of a sub-agent that its parent keeps in a sidecar.
@@ -78,6 +85,11 @@ CALL: Fields = {
     "name": ("tool", clean_name),
     "input": ("input", lambda _: True),
 }
+#: The text of an event that a person sees.
+SHOWN: Fields = {"content": ("text", text)}
+#: Properties of a file; its content may be embedded instead.
+FILE: Fields = {"title": ("filename", clean_name)}
+FILE_SOURCE: Fields = {"url": ("url", text)}
 RESULT: Fields = {"tool_use_id": ("call_id", clean_text)}
 #: Blocks that are calls; the results of the last two are blocks of the same answer.
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
@@ -134,14 +146,13 @@ COUNTS: Mapping[str, str] = {
     "cache_read": "cache_read_input_tokens",
     "cache_write": "cache_creation_input_tokens",
 }
+COLUMNS: Fields = {key: (name, count) for name, key in COUNTS.items()}
 THOUGHT = ("output_tokens_details", "thinking_tokens")
 
 
 def tokens_of(usage: Mapping[str, Any]) -> Tokens | None:
     """Return the counts of an answer; None if none is known."""
-    given = {name: usage.get(key) for name, key in COUNTS.items()}
-    known = {name: value for name, value in given.items() if count(value)}
-
+    known = take(dict(usage), COLUMNS)
     thought = fitting(within(usage, *THOUGHT), count, 0)
     if thought and "output" in known:
         said = known.pop("output") - thought

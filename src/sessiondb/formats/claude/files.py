@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 from sessiondb.formats.kit.fields import as_text, within
@@ -26,32 +25,27 @@ _PATH = re.compile(rf"(?:\A|[/\\]){_NAME}[/\\]{_FOLDER}[/\\]{_NAME}\Z")
 
 def with_files(draft: MessageDraft, log: Path) -> MessageDraft:
     """Return a message with the complete outputs that it names."""
-    if draft.role != "tool":
-        return draft
-    added = list(_outputs(draft, log))
+    added = list(_outputs(draft, log)) if draft.role == "tool" else []
     return replace(draft, parts=(*draft.parts, *added)) if added else draft
 
 
 def _outputs(draft: MessageDraft, log: Path) -> Iterator[PartDraft]:
-    for session, name in dict.fromkeys(_named(draft)):
-        for folder in _folders(log, session):
-            content = read_small(folder / name)
-            if content is not None:
-                known = {"filename": name, "content": content, "added": name}
-                yield PartDraft("file", data=known)
-                break
+    found = filter(None, map(_PATH.search, _named(draft)))
+    for session, name in dict.fromkeys((path[1], path[2]) for path in found):
+        files = (read_small(folder / name) for folder in _folders(log, session))
+        content = next((content for content in files if content is not None), None)
+        if content is not None:
+            known = {"filename": name, "content": content, "added": name}
+            yield PartDraft("file", data=known)
 
 
-def _named(draft: MessageDraft) -> Iterator[tuple[str, str]]:
-    """Yield the outputs that a result names, each with its session."""
+def _named(draft: MessageDraft) -> Iterator[str]:
+    """Yield the paths of the outputs that a result names."""
     stated = as_text(within(draft.data, "toolUseResult", "persistedOutputPath"))
-    texts = [part.text or "" for part in draft.parts if part.type == "tool-result"]
-    saved = chain.from_iterable(_SAVED.findall(text) for text in texts if _TAG in text)
-
-    for path in (stated or "", *saved):
-        found = _PATH.search(path.strip())
-        if found is not None:
-            yield found[1], found[2]
+    yield (stated or "").strip()
+    for part in draft.parts:
+        if part.type == "tool-result" and _TAG in str(part.text):
+            yield from map(str.strip, _SAVED.findall(str(part.text)))
 
 
 def _folders(log: Path, named: str) -> Iterator[Path]:
@@ -63,5 +57,5 @@ def _folders(log: Path, named: str) -> Iterator[Path]:
 
     for session in places:
         folder = session / _FOLDER
-        if is_folder(folder) and not is_link(folder) and not is_link(session):
+        if is_folder(folder) and not any(map(is_link, (session, folder))):
             yield folder

@@ -8,6 +8,7 @@ which is never copied, tells when it began.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from math import inf
@@ -30,18 +31,13 @@ Uuids = dict[str, int]
 def recognise(logs: Iterable[Log]) -> dict[str, str]:
     """Return the originals of the forks among *logs*, by session."""
     alike: dict[str, list[Log]] = {}
-
     for log in logs:
-        first = as_text(log.first.get("uuid"))
-        if first and log.relation is None:
+        if log.relation is None:
+            first = as_text(log.first.get("uuid")) or log.session
             alike.setdefault(first, []).append(log)
 
-    found: dict[str, str] = {}
-    for family in alike.values():
-        if len(family) > 1:
-            found |= _originals(family)
-
-    return found
+    families = (family for family in alike.values() if len(family) > 1)
+    return dict(ChainMap(*map(_originals, families)))
 
 
 def uuids_of(log: Log) -> Uuids:
@@ -82,12 +78,9 @@ def _originals(family: list[Log]) -> dict[str, str]:
     order = sorted(lines, key=lambda name: (began[name], len(lines[name]), name))
 
     found: dict[str, str] = {}
-
-    for place, name in enumerate(order):
-        older = order[:place]
-        if older:
-            shared = {n: len(lines[n].keys() & lines[name].keys()) for n in older}
-            found[name] = max(older, key=shared.__getitem__)
+    for place, name in enumerate(order[1:], start=1):
+        shared = {n: len(lines[n].keys() & lines[name].keys()) for n in order[:place]}
+        found[name] = max(shared, key=shared.__getitem__)
 
     return found
 
@@ -96,10 +89,8 @@ def _began(log: Log, lines: dict[str, Uuids]) -> float:
     """Return when a transcript began, as far as its own lines tell."""
     if log.stray is not None:
         return log.stray
-    others = [found for name, found in lines.items() if name != log.session]
-    own = [
-        time
-        for uuid, time in lines[log.session].items()
-        if not any(uuid in found for found in others)
-    ]
-    return min(own, default=-inf)
+
+    own = lines[log.session]
+    others = [found for found in lines.values() if found is not own]
+    alone = own.keys() - set().union(*others)
+    return min(map(own.__getitem__, alone), default=-inf)

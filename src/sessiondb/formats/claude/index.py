@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.logs import is_summary
 from sessiondb.formats.claude.tree import Leaf, Tree
 from sessiondb.formats.kit.fields import as_text, filled, fitting, time, within
@@ -60,7 +61,6 @@ class Index:
         if "forkedFrom" in record:
             copied = within(record, "forkedFrom", "messageUuid")
             self.copied = fitting(copied, usable_id, self.copied)
-        self.leaf.add(record)
         note = _NOTES.get(record["type"])
         if note is not None:
             note(self, record)
@@ -76,10 +76,15 @@ class Index:
 
     def said(self, record: Record) -> None:
         """Record version, directory and time."""
+        self.leaf.add(record)
         self.version = as_text(record.get("version")) or self.version
         self.directory = self.directory or as_text(record.get("cwd")) or ""
         times = self.last, time_of_text(record.get("timestamp"))
         self.last = max(filter(time, times), default=None)
+
+    def linked(self, record: Record) -> None:
+        """Record a link of the chain that nobody said."""
+        self.leaf.add(record)
 
     def tagged(self, record: Record) -> None:
         """Record the tag; an empty one clears it."""
@@ -113,6 +118,7 @@ class Index:
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 #: How the lines of each type change the index.
 _NOTES: Mapping[str, Callable[[Index, Record], None]] = {
+    **dict.fromkeys(fields.CHAIN, Index.linked),
     **dict.fromkeys(_TITLES, Index.named),
     "summary": Index.summed_up,
     "tag": Index.tagged,

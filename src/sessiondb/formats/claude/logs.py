@@ -172,20 +172,25 @@ def look_at(path: Path) -> Log | None:
         return None
 
     first = next(filter(_is_linked, records), {})
-    is_agent = first.get("isSidechain") is True
-    name = path.stem
-    if not is_named(path):
-        # One that was renamed is the session, or the sub-agent, that its lines name.
-        named = _name_of_agent(first) if is_agent else None
-        name = named or _stated(records) or name
+    name = _name_of(path, first, records)
+    if name is None:
+        return None
 
     log = Log(path, name, first=first, stray=_stray(records), about=_about(records))
-    if not usable_id(name):
-        return None
-    if is_agent or _AGENT.fullmatch(path.stem):
+    if first.get("isSidechain") is True or _AGENT.fullmatch(path.stem):
         return _of_agent(log)
+    return _of_fork(log)._replace(chain=_chain_of(path))
 
-    return _of_fork(log)._replace(chain="" if _has_chains(path) else None)
+
+def _name_of(path: Path, first: Record, records: list[Record]) -> str | None:
+    """Return the session of a transcript: by its name, else as its lines state."""
+    if is_named(path):
+        return path.stem
+
+    agent = first.get("agentId") if first.get("isSidechain") is True else None
+    named = [f"agent-{agent}"] if usable_id(agent) else []
+    stated = (record.get("sessionId") for record in records)
+    return next(filter(usable_id, (*named, *stated, path.stem)), None)
 
 
 def _is_linked(record: Record) -> bool:
@@ -210,17 +215,6 @@ def _of_fork(log: Log) -> Log:
     return log._replace(parent=copied, relation="fork")
 
 
-def _name_of_agent(first: Record) -> str | None:
-    named = first.get("agentId")
-    return f"agent-{named}" if usable_id(named) else None
-
-
-def _stated(records: list[Record]) -> str | None:
-    """Return the session that the lines of a transcript name."""
-    named = (record.get("sessionId") for record in records)
-    return next(filter(usable_id, named), None)
-
-
 def _stray(records: list[Record]) -> int | None:
     times = (time_of_text(r.get("timestamp")) for r in records if "uuid" not in r)
     return next(filter(time, times), None)
@@ -242,17 +236,20 @@ def _of_agent(log: Log) -> Log:
     return agent._replace(session=name, parent=above)
 
 
-def _has_chains(path: Path) -> bool:
-    """Return whether a transcript has lines of sub-agents; nothing is decoded."""
+def _chain_of(path: Path) -> str | None:
+    """Return the chain of the conversation: None without lines of sub-agents.
+
+    Nothing is decoded for it.
+    """
     tail = b""
 
     with suppress(OSError), path.open("rb") as file:
         while chunk := file.read(_CHUNK):
             if _BESIDE.search(tail + chunk):
-                return True
+                return ""
             tail = chunk[-_OVERLAP:]
 
-    return False
+    return None
 
 
 def chains_in(log: Log) -> Iterator[Log]:

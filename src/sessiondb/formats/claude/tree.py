@@ -108,8 +108,7 @@ class Tree:
 
     def end_of(self, uuid: str | None) -> str | None:
         """Return the message of a line, or the last result of its answer."""
-        known = self._ids.get(uuid or "")
-        return self._last(known) if known else None
+        return self._last(self._known(uuid)) or None
 
     def _asked(self, record: Record, name: str, parent: Any) -> Place:
         """Return the place of a line with results, a summary or a prompt."""
@@ -133,7 +132,7 @@ class Tree:
         Some gateways give all answers one id: without a request, the line must follow
         one of the answer, or be sent the same and nothing asked since.
         """
-        above = self._ids.get(as_text(record.get("parentUuid")) or "")
+        above = self._known(record.get("parentUuid"))
         if _request(record) is not None or above == answer.name:
             return True
 
@@ -167,15 +166,17 @@ class Tree:
         if record.get("uuid") not in self._summarised:
             return None
 
-        return self._message_at(record.get("logicalParentUuid"))
+        return self._message_at(record.get("logicalParentUuid")) or None
 
-    def _message_at(self, uuid: Any) -> str | None:
+    def _known(self, uuid: Any) -> str:
+        """Return the message of a line; "" for none."""
+        return self._ids.get(as_text(uuid) or "", "")
+
+    def _message_at(self, uuid: Any) -> str:
         """Return the message of a line, for results the last one of their answer."""
-        known = self._ids.get(as_text(uuid) or "")
-        answer = self._answers.get(known or "")
-        if answer is None or answer.name == known:
-            return known
-        return answer.last_result
+        known = self._known(uuid)
+        is_answer = known in self._answers and self._answers[known].name == known
+        return known if is_answer else self._last(known)
 
     def _preserved(self, record: Record) -> tuple[str, str] | None:
         """Return the ends of what a boundary keeps; the program puts it after it."""
@@ -263,15 +264,16 @@ class Leaf:
     _followed: set[str] = field(default_factory=set)
 
     def add(self, record: Record) -> None:
-        """Look at the next line."""
-        kind, own = as_text(record.get("type")), as_text(record.get("uuid"))
-        if own is None or kind not in fields.CHAIN or own in self._order:
+        """Look at the next line that is a link of the chain."""
+        own = as_text(record.get("uuid"))
+        if own is None or own in self._order:
             return
 
         above = as_text(record.get("parentUuid")) or ""
         self._order[own] = len(self._order)
         self._followed.add(above)
-        self._near[own] = own if kind in fields.SAID else self._near.get(above)
+        is_said = record["type"] in fields.SAID
+        self._near[own] = own if is_said else self._near.get(above)
         if any(map(record.get, _HIDING)):
             self._hidden.add(own)
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from itertools import chain, filterfalse
 from typing import Any
 
 from sessiondb.formats.claude import fields
@@ -22,12 +24,13 @@ from sessiondb.formats.kit.conversion import (
     as_json,
     call_of,
 )
+from sessiondb.formats.kit.fields import without_none
 from sessiondb.formats.kit.naming import further, uuid_of
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.model import Export, Loss, Message, Part, Tokens
 
 Record = dict[str, Any]
-_STOP = {
+_STOP: Mapping[str | None, str | None] = {
     "stop": "end_turn",
     "length": "max_tokens",
     "tool-calls": "tool_use",
@@ -64,8 +67,8 @@ class Writer(Losing):
             "version": fields.VERSION,
             **place,
         }
-        parts = [p for m in messages if m.role == "tool" for p in m.parts]
-        self._answered = {p.call_id for p in parts if p.type == "tool-result"}
+        parts = chain.from_iterable(m.parts for m in messages if m.role == "tool")
+        self._answered = {part.call_id for part in filter(_is_result, parts)}
         #: The answer whose calls wait for results.
         self._answering: Message
         #: The lines of the calls that have no result yet, and their times.
@@ -78,7 +81,8 @@ class Writer(Losing):
 
     def prompt(self, message: Message) -> Iterator[Record]:
         """Yield the line of a prompt."""
-        yield from self._said(message, self._blocks(message))
+        blocks = [block for _, block in self._blocks(message, _TYPED)]
+        yield from self._said(message, blocks)
 
     def _event(self, message: Message) -> Iterator[Record]:
         if message.kind in SAID_FOR_USER and message.text:
@@ -142,8 +146,8 @@ class Writer(Losing):
         boundary = uuid_of(further(message.id, 0))
         yield self._line("system", boundary, when, **known)
 
-        summary = message.text or str(message.data.get("summary") or "")
-        said = {"role": "user", "content": summary or "[no summary]"}
+        summaries = message.text, message.data.get("summary"), "[no summary]"
+        said = {"role": "user", "content": str(next(filter(None, summaries)))}
         flags = {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}
         name = uuid_of(message.id)
         yield self._line("user", name, when, message=said, **flags)
@@ -157,7 +161,9 @@ class Writer(Losing):
         if not self._open:
             self._answering = message
         base = self._base(message) | {"id": _answer_id(self._answering)}
-        blocks = list(self._said_by_model(message))
+        blocks = list(self._blocks(message, _GENERATED))
+        if message.error is not None:
+            self.lose(f"its error: {error_text(message.error)}", message)
 
         for index, (part, block) in enumerate(blocks):
             own = _uuid(message, index)
@@ -183,30 +189,14 @@ class Writer(Losing):
             "type": "message",
             "role": "assistant",
             "model": known,
-            "stop_reason": _STOP.get(message.finish or "stop", "end_turn"),
+            "stop_reason": _STOP.get(message.finish, "end_turn"),
             "stop_sequence": None,
             "usage": _usage(message.tokens or Tokens()),
         }
 
-    def _said_by_model(self, message: Message) -> Iterator[tuple[Part, Record]]:
-        for part in message.parts:
-            if part.type == "text":
-                # The provider refuses a text that is empty.
-                if (part.text or "").strip():
-                    yield part, _words(part.text or "")
-            elif part.type == "tool":
-                yield part, _call(part)
-            else:
-                self.lose(f"part {part.type}", message)
-
-        if message.error is not None:
-            self.lose(f"its error: {error_text(message.error)}", message)
-
     def results(self, message: Message) -> Iterator[Record]:
         """Yield the results of calls that wait for one; a provider refuses others."""
-        results = [part for part in message.parts if part.type == "tool-result"]
-
-        for index, part in enumerate(results):
+        for index, part in enumerate(filter(_is_result, message.parts)):
             name = _id(part.call_id or "")
             above, _ = self._open.pop(name, (None, 0))
             if above is None:
@@ -216,9 +206,8 @@ class Writer(Losing):
             block = _answered(name, part)
             yield self._result(message.time_created, own, above, block)
 
-        for part in message.parts:
-            if part.type != "tool-result":
-                self.lose(f"part {part.type}", message)
+        for part in filterfalse(_is_result, message.parts):
+            self.lose(f"part {part.type}", message)
 
     def _result_of(
         self, message: Message, index: int, part: Part, above: str
@@ -247,19 +236,17 @@ class Writer(Losing):
 
     # -- blocks ------------------------------------------------------------------
 
-    def _blocks(self, message: Message) -> list[Record]:
-        made = (self._block(part, message) for part in message.parts)
-        return [block for block in made if block is not None]
-
-    def _block(self, part: Part, message: Message) -> Record | None:
-        if part.type == "text" and not part.data.get("ignored"):
-            return _words(part.text or "") if (part.text or "").strip() else None
-        if part.type == "file":
-            block = _file(part)
-            if block is not None:
-                return block
-        self.lose(f"part {part.type}", message)
-        return None
+    def _blocks(
+        self, message: Message, makers: Mapping[str, Callable[[Part], Record | None]]
+    ) -> Iterator[tuple[Part, Record]]:
+        """Yield the parts that are written, each with its block; others are lost."""
+        for part in message.parts:
+            make = makers.get(part.type, _nothing)
+            block = make(part)
+            if block is None:
+                self.lose(f"part {part.type}", message)
+            elif block:
+                yield part, block
 
 
 _Maker = Callable[[Writer, Message], Iterator[Record]]
@@ -283,18 +270,33 @@ def _answer_id(message: Message) -> str:
 
 def _usage(tokens: Tokens) -> Record:
     """Return usage as the provider states it: what is not known is 0."""
-    thought = tokens.reasoning or 0
-    counts = {
-        there: getattr(tokens, here) or 0 for here, there in fields.COUNTS.items()
-    }
+    known = without_none(asdict(tokens))
+    counts = {there: known.get(here, 0) for here, there in fields.COUNTS.items()}
+
+    # Thoughts are counted as output, too.
+    thought = known.get("reasoning", 0)
     counts["output_tokens"] += thought
-    return counts | (
-        {"output_tokens_details": {"thinking_tokens": thought}} if thought else {}
-    )
+    return {**counts, "output_tokens_details": {"thinking_tokens": thought}}
 
 
 def _words(text: str) -> Record:
     return {"type": "text", "text": text}
+
+
+def _text(part: Part) -> Record | None:
+    """Return a text as a block; the provider refuses one that is empty."""
+    if part.data.get("ignored"):
+        return None
+    text = part.text or ""
+    return _words(text) if text.strip() else {}
+
+
+def _nothing(_: Part) -> None:
+    return None
+
+
+def _is_result(part: Part) -> bool:
+    return part.type == "tool-result"
 
 
 def _id(name: str) -> str:
@@ -309,10 +311,11 @@ def _call(part: Part) -> Record:
 
 
 def _answered(name: str, part: Part) -> Record:
-    failed = part.status == "error" or part.outcome is not None
-    text = part.text or (call_of(part).failure if failed else "")
-    block = {"type": "tool_result", "tool_use_id": name, "content": text}
-    return block | ({"is_error": True} if failed else {})
+    call = call_of(part)
+    block: Record = {"type": "tool_result", "tool_use_id": name, "content": call.result}
+    if part.status == "error" or part.outcome is not None:
+        block |= {"content": call.failure, "is_error": True}
+    return block
 
 
 def _file(part: Part) -> Record | None:
@@ -323,3 +326,11 @@ def _file(part: Part) -> Record | None:
     source = {"type": "base64", "media_type": file.mime, "data": file.data}
     kind = "image" if file.mime in _PICTURES else "document"
     return {"type": kind, "source": source}
+
+
+#: The blocks of parts in prompts and in answers, None for one that is lost.
+_TYPED: Mapping[str, Callable[[Part], Record | None]] = {"text": _text, "file": _file}
+_GENERATED: Mapping[str, Callable[[Part], Record | None]] = {
+    "text": _text,
+    "tool": _call,
+}
