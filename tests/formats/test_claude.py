@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import imported
 import pytest
 from samples import read_into
 from samples_claude import (
@@ -28,7 +29,7 @@ from samples_claude import (
 
 from sessiondb import ALL, Store
 from sessiondb.formats import default_locations, find
-from sessiondb.model import Imported, Message, Problem, Session
+from sessiondb.model import Message, Problem, Session
 
 U1 = asked(1, "1", None)
 
@@ -37,10 +38,7 @@ def taken(store: Store, folder: Path, *records: Record) -> Session:
     """Import the only session in a folder, without a problem."""
     if records:
         write(folder / PROJECT, session(1), *records)
-    found, *more = read_into(store, folder)
-    assert isinstance(found, Imported), found
-    assert more == []
-    return store.session(found.id)
+    return imported.taken(store, folder)
 
 
 def everything(store: Store, folder: Path, *records: Record) -> list[Message]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from imported import all_taken
 from opencode_store import everything, tree_store
 from samples import read_into
 from samples_codex import (
@@ -56,18 +57,10 @@ from sessiondb.model.draft import event as event_draft
 HOME = Path(".codex")
 
 
-def sessions(store: Store, folder: Path) -> dict[str, Session]:
-    """Import a folder without a problem, and return its sessions by their ids."""
-    found = read_into(store, folder)
-    assert [item for item in found if not isinstance(item, Imported)] == []
-    everything = store.sessions(project=ALL, archived=True, subagents=True, empty=True)
-    return {session.source_id or "": session for session in everything}
-
-
 def messages(store: Store, folder: Path, *records: Record) -> list[Message]:
     """Return the messages of a session with these records after its header."""
     write(folder / HOME, 1, meta(), *records)
-    return all_of(store, sessions(store, folder)[thread(1)])
+    return all_of(store, all_taken(store, folder)[thread(1)])
 
 
 def all_of(store: Store, session: Session) -> list[Message]:
@@ -240,7 +233,7 @@ def test_a_fork_has_what_it_refers_to_and_counts_it_once(
     store: Store, tmp_path: Path
 ) -> None:
     home_of_2026(tmp_path / HOME)
-    found = sessions(store, tmp_path)
+    found = all_taken(store, tmp_path)
     parent, fork = found[thread(1)], found[thread(2)]
     assert spoken(store, fork) == ["How long does tea take?", "And coffee?"]
     assert (fork.relation, fork.parent_id, fork.parent_seq) == ("fork", parent.id, 12)
@@ -259,7 +252,7 @@ def test_a_fork_of_a_fork_has_the_chain_below_each_cut(
     # Taken back beyond the fork: its beginning is in the first rollout.
     rewound = meta(4, forked_from_id=thread(2), history_base=base(1, 2))
     write(home, 4, *numbered([rewound, asked(7, "7")], 2))
-    found = sessions(store, tmp_path)
+    found = all_taken(store, tmp_path)
     assert spoken(store, found[thread(3)]) == ["1", "2", "4", "6"]
     assert spoken(store, found[thread(4)]) == ["1", "7"]
     assert found[thread(3)].parent_id == found[thread(2)].id
@@ -282,7 +275,7 @@ def test_a_copy_of_2025_is_counted_where_it_was_made(
     store: Store, tmp_path: Path
 ) -> None:
     home_of_2025(tmp_path / HOME)
-    found = sessions(store, tmp_path)
+    found = all_taken(store, tmp_path)
     fork = found[thread(2)]
     assert (fork.relation, fork.parent_id) == ("fork", found[thread(1)].id)
     assert spoken(store, fork) == ["How long?", "And?"]
@@ -295,7 +288,7 @@ def test_a_fork_is_read_with_the_rollout_that_is_named_alone(
 ) -> None:
     home_of_2026(tmp_path / HOME)
     path = tmp_path / HOME / DAY / name_of(2)
-    (session,) = sessions(store, path).values()
+    (session,) = all_taken(store, path).values()
     assert spoken(store, session) == ["How long does tea take?", "And coffee?"]
 
 
@@ -305,7 +298,7 @@ def test_a_fork_finds_its_parent_in_a_copy_of_the_folders(
     parent = numbered([meta(), asked(1, "1")])
     write(tmp_path / "copy", 1, *parent, folder=Path("2026/02/01"))
     write(tmp_path / "copy", 2, *numbered([forked(2, 1, 2), asked(2, "2")], 2), folder=Path("2026/02/02"))  # fmt: skip
-    found = sessions(store, tmp_path)
+    found = all_taken(store, tmp_path)
     assert spoken(store, found[thread(2)]) == ["1", "2"]
     assert all(m.time_completed for m in all_of(store, found[thread(2)]))
 
@@ -317,7 +310,7 @@ def test_a_sub_agent_belongs_to_the_call_that_started_it(
     done = {"type": "CollabAgentToolCall", "id": "c9", "tool": "spawn_agent", "status": "completed", "receiver_thread_ids": [thread(3)]}  # fmt: skip
     with (tmp_path / HOME / DAY / name_of(1)).open("a") as file:
         file.write(log([call(50, "c9", tool="spawn_agent"), event(50, "item_completed", item=done)]))  # fmt: skip
-    found = sessions(store, tmp_path)
+    found = all_taken(store, tmp_path)
     agent = found[thread(3)]
     assert (agent.relation, agent.parent_id, agent.call_id) == ("subagent", found[thread(1)].id, "c9")  # fmt: skip
 
@@ -330,7 +323,7 @@ def test_odd_records_that_name_a_sub_agent_are_survived(
     odd[0]["payload"] = {"type": ["x"], "output": {"agent_id": thread(3)}}
     with (tmp_path / HOME / DAY / name_of(1)).open("a") as file:
         file.write(log(odd))
-    agent = sessions(store, tmp_path)[thread(3)]
+    agent = all_taken(store, tmp_path)[thread(3)]
     assert (agent.relation, agent.call_id) == ("subagent", None)
 
 
@@ -357,7 +350,7 @@ def test_a_reverted_session_continues_in_another_rollout(
         head = meta(1, at=10 + number, history_base=base(before, cut))
         turns = [asked(10 * (number + 2) + n, f"{name}{n}") for n in (1, 2)]
         write(home, 1, *numbered([head, *turns], 3 + number), segment=name)
-    (session,) = sessions(store, tmp_path).values()
+    (session,) = all_taken(store, tmp_path).values()
     assert spoken(store, session) == ["1", "2", "a1", "a2"]
     texts = [m.text for m in all_of(store, session) if m.role == "user"]
     assert texts == ["1", "2", "3", "b1", "b2", "a1", "a2"]
@@ -365,7 +358,7 @@ def test_a_reverted_session_continues_in_another_rollout(
 
 def test_turns_that_are_rolled_back_are_a_branch(store: Store, tmp_path: Path) -> None:
     home_of_2025(tmp_path / HOME)
-    session = sessions(store, tmp_path)[thread(3)]
+    session = all_taken(store, tmp_path)[thread(3)]
     assert spoken(store, session) == ["One", "Three"]
     assert "Two" in [m.text for m in all_of(store, session)]
 
@@ -378,7 +371,7 @@ def test_a_rollback_counts_tasks_and_not_what_was_added_to_them(
         event(2, "task_started"), *typed(2, "Two", before="<environment_context>"), *typed(3, "Two, more"),
         event(4, "thread_rolled_back", num_turns=1), event(5, "task_started"), *typed(5, "Three"),
     )  # fmt: skip
-    (session,) = sessions(store, tmp_path).values()
+    (session,) = all_taken(store, tmp_path).values()
     live = list(store.messages(session))
     assert [m.text for m in live if m.role == "user"] == ["One", "Three"]
     assert [m for m in live if m.kind == "custom_message"] == []
@@ -390,7 +383,7 @@ def test_a_compaction_stands_in_place_of_what_came_before(
     write(tmp_path / HOME, 1, meta(), asked(1, "One"), line(2, "compacted", message="S"), asked(3, "Two"))  # fmt: skip
     kept = [said(4, "user", "Kept")["payload"], item(4, "compaction", encrypted_content="x")["payload"]]  # fmt: skip
     write(tmp_path / HOME, 2, meta(2), asked(1, "One"), line(4, "compacted", message="", replacement_history=kept), item(4, "compaction", encrypted_content="x"), asked(5, "Two"))  # fmt: skip
-    found = sessions(store, tmp_path)
+    found = all_taken(store, tmp_path)
     texts = [[m.text for m in store.context(found[thread(n)]).messages] for n in (1, 2)]
     assert [store.context(found[thread(n)]).summary for n in (1, 2)] == ["S", "Kept"]
     assert [said[-1] for said in texts] == ["Two", "Two"]
@@ -403,7 +396,7 @@ def test_a_compaction_stands_in_place_of_what_came_before(
 def sources(store: Store, folder: Path, *records: Record) -> list[tuple[Any, ...]]:
     """Return what the view says of the context in these records."""
     write(folder / HOME, 1, meta(), *records)
-    (session,) = sessions(store, folder).values()
+    (session,) = all_taken(store, folder).values()
     ((_, *written),) = back(store, session).values()
     assert written == list(records)
     wanted = "SELECT seq, kind, path, hash, title, text FROM context_source ORDER BY seq, idx"  # fmt: skip
@@ -474,7 +467,7 @@ def test_names_come_from_the_database_then_from_the_index(
         (thread(3), None, "A title", "Make tea, please", None),
         (thread(4), None, "Make tea", "Make tea, please", None), number=10,
     )  # fmt: skip
-    found = sessions(store, tmp_path)
+    found = all_taken(store, tmp_path)
     titles = [found[thread(n)].title for n in (1, 2, 3, 5)]
     assert titles == ["Name", "Last", "A title", "Event"]
     assert found[thread(4)].title_source == "derived"
@@ -484,11 +477,11 @@ def test_a_new_name_is_taken_over_and_nothing_else_is_read(
     store: Store, tmp_path: Path
 ) -> None:
     home_of_2026(tmp_path / HOME)
-    sessions(store, tmp_path)
+    all_taken(store, tmp_path)
     index(tmp_path / HOME, (1, "Renamed"))
     outcomes = [r.outcome for r in read_into(store, tmp_path) if isinstance(r, Imported)]  # fmt: skip
     assert sorted(outcomes) == ["unchanged", "unchanged", "updated"]
-    assert sessions(store, tmp_path)[thread(1)].title == "Renamed"
+    assert all_taken(store, tmp_path)[thread(1)].title == "Renamed"
 
 
 def test_an_archived_session_says_when(store: Store, tmp_path: Path) -> None:
@@ -497,7 +490,7 @@ def test_an_archived_session_says_when(store: Store, tmp_path: Path) -> None:
     write(home, 2, meta(2), asked(1, "Two"), folder=Path("archived_sessions"))
     write(home, 3, meta(3), asked(1, "Three"))
     state(home, (thread(1), None, "", "", 1_770_000_000))
-    found = sessions(store, tmp_path)
+    found = all_taken(store, tmp_path)
     assert found[thread(1)].time_archived == 1_770_000_000_000
     assert found[thread(2)].time_archived is not None
     assert found[thread(3)].time_archived is None
@@ -513,7 +506,7 @@ def test_a_packed_rollout_is_read_and_a_plain_one_beside_it_wins(
         packed.write_bytes(zstandard.compress(path.read_bytes()))
     path.unlink()
     write(tmp_path / HOME, 1, meta(1), asked(1, "1"), asked(2, "More"))
-    found = sessions(store, tmp_path)
+    found = all_taken(store, tmp_path)
     assert spoken(store, found[thread(1)]) == ["1", "More"]
     assert spoken(store, found[thread(2)]) == ["2"]
 
@@ -522,7 +515,7 @@ def test_the_oldest_lines_have_neither_type_nor_envelope(
     store: Store, tmp_path: Path
 ) -> None:
     oldest_home(tmp_path / HOME)
-    found = sessions(store, tmp_path)
+    found = all_taken(store, tmp_path)
     assert len(found) == 3
     kinds = [(m.role, m.kind) for m in all_of(store, found[thread(1)])]
     assert kinds == [
@@ -591,7 +584,7 @@ def test_a_rollout_that_lost_its_header_is_read_under_its_name(
     store: Store, tmp_path: Path
 ) -> None:
     write(tmp_path / HOME, 1, asked(1, "1"))
-    assert list(sessions(store, tmp_path)) == [thread(1)]
+    assert list(all_taken(store, tmp_path)) == [thread(1)]
 
 
 def test_rollouts_that_continue_each_other_in_a_circle_end(
@@ -663,7 +656,7 @@ def test_rollouts_are_written_as_they_were(
 ) -> None:
     home = tmp_path / HOME
     write_home(home)
-    for session in sessions(store, tmp_path).values():
+    for session in all_taken(store, tmp_path).values():
         for name, records in back(store, session).items():
             assert records == records_in(home / name)
 
@@ -673,7 +666,7 @@ def test_each_segment_is_a_rollout_again(store: Store, tmp_path: Path) -> None:
     write(home, 1, *numbered([meta(), asked(1, "1"), asked(2, "2")]))
     head = meta(1, at=10, history_base=base(1, 2))
     write(home, 1, *numbered([head, asked(11, "3")], 2), segment="b")
-    (session,) = sessions(store, tmp_path).values()
+    (session,) = all_taken(store, tmp_path).values()
     found = back(store, session)
     assert found == {str(DAY / name): records_in(home / DAY / name) for name in (name_of(1), name_of(1, "b"))}  # fmt: skip
 
@@ -707,7 +700,7 @@ def test_records_that_do_not_fit_are_written_as_they_were(
 
 def test_what_was_said_here_follows_with_ordinals(store: Store, tmp_path: Path) -> None:
     write(tmp_path / HOME, 1, *numbered([meta(), asked(1, "1")]))
-    (session,) = sessions(store, tmp_path).values()
+    (session,) = all_taken(store, tmp_path).values()
     with store.effects() as unit:
         unit.append(session.id, user("More"))
         unit.append(
@@ -735,7 +728,7 @@ def test_a_session_of_another_program_is_a_rollout_that_is_read_as_it_was_said(
     path.write_text(log(records))
 
     with Store.open(":memory:") as other:
-        (session,) = sessions(other, tmp_path / HOME).values()
+        (session,) = all_taken(other, tmp_path / HOME).values()
         for role in ("user", "assistant"):
             said = [t for t in spoken(store, store.session(found.id), role) if t]
             again = "\n".join(spoken(other, session, role))
@@ -812,7 +805,7 @@ def test_a_fork_is_complete_where_it_is_given_to_codex(
     write(home, 1, *numbered([meta(history_mode="paginated"), asked(1, "1"), answered(2, "a"), asked(3, "2")]))  # fmt: skip
     write(home, 2, *numbered([forked(2, 1, 3), asked(4, "3"), asked(5, "4")], 3))
     write(home, 3, *numbered([forked(3, 2, 5), asked(6, "5")], 5))
-    found = sessions(store, tmp_path)
+    found = all_taken(store, tmp_path)
     ((name, records),) = complete(store, found[thread(3)]).items()
     assert name == str(DAY / name_of(3))
     header, *rest = records
@@ -838,7 +831,7 @@ def test_the_rollouts_of_a_reverted_session_are_one_where_it_is_given_to_codex(
     write(home, 1, *numbered([meta(), asked(1, "1"), asked(2, "2")]))
     head = meta(1, at=10, history_base=base(1, 2))
     write(home, 1, *numbered([head, asked(11, "3")], 2), segment="b")
-    (session,) = sessions(store, tmp_path).values()
+    (session,) = all_taken(store, tmp_path).values()
     ((_, records),) = complete(store, session).items()
     kinds = [record["type"] for record in records]
     assert kinds == ["session_meta", "response_item", "response_item"]
@@ -849,7 +842,7 @@ def test_a_session_that_needs_no_other_rollout_is_complete_as_it_was(
     store: Store, tmp_path: Path
 ) -> None:
     write(tmp_path / HOME, 1, *numbered([meta(), asked(1, "1")]))
-    (session,) = sessions(store, tmp_path).values()
+    (session,) = all_taken(store, tmp_path).values()
     assert complete(store, session) == back(store, session)
 
 
@@ -888,7 +881,7 @@ def test_an_archived_session_is_continued_where_others_are(
     store: Store, tmp_path: Path
 ) -> None:
     write(tmp_path / HOME, 1, meta(), asked(1, "1"), folder=Path("archived_sessions"))
-    (theirs,) = sessions(store, tmp_path).values()
+    (theirs,) = all_taken(store, tmp_path).values()
     ours = store.create_session()
     store.append(ours, user("1"))
     store.archive(ours)
@@ -904,7 +897,7 @@ def test_rollouts_of_the_real_program_are_written_as_they_were(
 ) -> None:
     home = real_store("codex-0.169.0") / "data/.codex"
     count = 0
-    for session in sessions(store, home).values():
+    for session in all_taken(store, home).values():
         for name, records in back(store, session).items():
             assert records == records_in(home / name)
             count += len(records)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from imported import all_taken, by_id, check_tokens, served, taken, texts
 from samples import read_into
 from samples_gemini import (
     CONTEXT,
@@ -36,14 +37,6 @@ from sessiondb.model import Imported, Message, Problem, Session
 CHATS = Path(".gemini/tmp/tea/chats")
 
 
-def taken(store: Store, folder: Path) -> Session:
-    """Import the only session in a folder, without a problem."""
-    found, *more = read_into(store, folder)
-    assert isinstance(found, Imported), found
-    assert more == []
-    return store.session(found.id)
-
-
 def session_of(store: Store, folder: Path, *records: Record) -> Session:
     write(folder / CHATS, header(1), *records)
     return taken(store, folder)
@@ -51,15 +44,6 @@ def session_of(store: Store, folder: Path, *records: Record) -> Session:
 
 def messages(store: Store, folder: Path, *records: Record) -> list[Message]:
     return list(store.messages(session_of(store, folder, *records), branches=True))
-
-
-def by_id(store: Store) -> dict[str, Session]:
-    found = store.sessions(project=ALL, subagents=True, archived=True)
-    return {item.source_id or "": item for item in found}
-
-
-def texts(found: Any) -> list[str]:
-    return [message.text for message in found]
 
 
 def live_and_all(
@@ -623,21 +607,15 @@ def test_the_real_store_has_the_tokens_that_were_served(
     store: Store, real_store: Callable[[str], Path]
 ) -> None:
     folder = real_store("gemini-cli-0.61.0")
-    truth = json.loads((folder / "expected.json").read_text())["sessions"]
-    read_into(store, folder / "data")
-    sessions = by_id(store)
+    sessions = all_taken(store, folder / "data")
     checked = 0
-    for item in truth:
-        usage = item.get("provider_usage_sum")
-        name = (item["tool_session_id"] or "")[-14:-6]
-        (session,) = (s for key, s in sessions.items() if name and key.startswith(name)) if usage else (None,)  # fmt: skip
-        if session is None or item["label"] in ("bigout", "interrupt"):
-            # Answers that were empty or cut are not recorded by the program.
-            continue
-        checked += 1
-        assert session.directory == "/home/dev/projects/acme"
-        assert session.tokens_cache_read == usage["cached"]
-        assert session.tokens_input == usage["input"] - usage["cached"]
-        assert session.tokens_reasoning == usage["reasoning"]
-        assert session.tokens_output == usage["output"] - usage["reasoning"]
+    # Answers that were empty or cut are not recorded by the program.
+    for name, usage in served(folder, "bigout", "interrupt"):
+        if name and usage:
+            short = name.rpartition("-")[2]
+            (session,) = (s for key, s in sessions.items() if key.startswith(short))
+            checked += 1
+            assert session.directory == "/home/dev/projects/acme"
+            assert session.tokens_reasoning == usage["reasoning"]
+            check_tokens(session, usage)
     assert checked == 4

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from imported import by_id, taken, texts
 from samples import read_into
 from samples_goose import (
     GONE,
@@ -38,9 +39,9 @@ from samples_goose import (
     words,
 )
 
-from sessiondb import ALL, Store
+from sessiondb import Store
 from sessiondb.formats import default_locations, find
-from sessiondb.model import Imported, Message, Problem, Session, SourceSession, Tokens
+from sessiondb.model import Imported, Message, Problem, SourceSession, Tokens
 
 DB = Path("goose/sessions/all.db")
 
@@ -54,26 +55,9 @@ def held(*messages: Record, **row: Any) -> Record:
     return {"id": "20260202_1", "messages": [*messages], **row}
 
 
-def taken(store: Store, folder: Path) -> Session:
-    """Import the only session in a folder, without a problem."""
-    found, *more = read_into(store, folder)
-    assert isinstance(found, Imported), found
-    assert more == []
-    return store.session(found.id)
-
-
 def read(store: Store, folder: Path, *messages: Record, **row: Any) -> list[Message]:
     wrote(folder, held(*messages, **row))
     return list(store.messages(taken(store, folder), branches=True))
-
-
-def texts(messages: Any) -> list[str]:
-    return [message.text for message in messages]
-
-
-def by_id(store: Store) -> dict[str | None, Session]:
-    found = store.sessions(project=ALL, archived=True, subagents=True, empty=True)
-    return {session.source_id: session for session in found}
 
 
 # -- what the agent sees ----------------------------------------------------------------

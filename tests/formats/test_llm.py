@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from imported import all_taken, texts
 from samples import read_into
 from samples_llm import (
     OLD,
@@ -31,21 +32,10 @@ from sessiondb.model import Imported, Message, Problem, Session, Tokens
 T0 = 1_795_191_541_250
 
 
-def sessions(store: Store, folder: Path) -> dict[str, Session]:
-    """Import a folder without a problem; the sessions by their id there."""
-    found = read_into(store, folder)
-    assert all(isinstance(item, Imported) for item in found), found
-    return {item.source_id: item for item in store.sessions(project=ALL)}
-
-
-def texts(messages: Any) -> list[str]:
-    return [message.text for message in messages]
-
-
 def only(store: Store, folder: Path, write: Callable[[Log], Any]) -> Session:
     with log(folder / "logs.db") as new:
         write(new)
-    ((_, session),) = sessions(store, folder).items()
+    ((_, session),) = all_taken(store, folder).items()
     return session
 
 
@@ -86,7 +76,7 @@ def test_a_log_whose_end_is_missing_is_not_half_read(
     assert isinstance(problem, Problem)
     assert "its end is missing" in problem.why
     path.write_bytes(raw)
-    assert len(sessions(store, tmp_path)) == 3
+    assert len(all_taken(store, tmp_path)) == 3
 
 
 def test_the_log_is_where_its_environment_says() -> None:
@@ -105,7 +95,7 @@ def test_the_log_is_where_its_environment_says() -> None:
 
 def test_a_response_is_up_to_four_messages(tmp_path: Path, store: Store) -> None:
     old(tmp_path)
-    found = store.messages(sessions(store, tmp_path)["c1"].id)
+    found = store.messages(all_taken(store, tmp_path)["c1"].id)
     assert [m.role for m in found] == [
         "system", "user", "assistant", "tool", "assistant", "user", "assistant",
     ]  # fmt: skip
@@ -124,7 +114,7 @@ def test_a_response_is_up_to_four_messages(tmp_path: Path, store: Store) -> None
 
 def test_files_have_their_bytes_or_their_path(tmp_path: Path, store: Store) -> None:
     old(tmp_path)
-    asked = store.messages(sessions(store, tmp_path)["c1"].id)[1]
+    asked = store.messages(all_taken(store, tmp_path)["c1"].id)[1]
     there, named = [p.data for p in asked.parts if p.type == "file"]
     assert (there["mime"], there["content"]) == ("image/png", PNG)
     assert (named["path"], named["filename"]) == ("/home/ada/tea.png", "tea.png")
@@ -133,13 +123,13 @@ def test_files_have_their_bytes_or_their_path(tmp_path: Path, store: Store) -> N
 def test_a_file_of_a_result_is_not_a_prompt(tmp_path: Path, store: Store) -> None:
     """Releases before 0.32 log it as an attachment of an empty prompt, too."""
     old(tmp_path)
-    results = store.messages(sessions(store, tmp_path)["c1"].id)[3]
+    results = store.messages(all_taken(store, tmp_path)["c1"].id)[3]
     assert [p.type for p in results.parts] == ["tool-result", "file"]
 
 
 def test_tokens_times_and_names_of_an_answer(tmp_path: Path, store: Store) -> None:
     old(tmp_path)
-    session = sessions(store, tmp_path)["c1"]
+    session = all_taken(store, tmp_path)["c1"]
     found = answers(store.messages(session.id))[0]
     assert found.tokens == Tokens(input=40, output=17, reasoning=3, cache_read=60)
     assert found.time_created == T0
@@ -233,7 +223,7 @@ def test_columns_and_tables_of_older_releases_may_be_missing(
     with log(tmp_path / "logs.db", "CREATE TABLE conversations (id TEXT PRIMARY KEY, name TEXT, model TEXT);CREATE TABLE responses (id TEXT PRIMARY KEY, model TEXT, prompt TEXT, system TEXT, response TEXT, conversation_id TEXT, datetime_utc TEXT)") as new:  # fmt: skip
         new.conversation("c1")
         new.add("responses", id="r1", prompt="Hi", response="Yes", conversation_id="c1", datetime_utc="2023-07-15T10:00:00")  # fmt: skip
-    session = sessions(store, tmp_path)["c1"]
+    session = all_taken(store, tmp_path)["c1"]
     found = store.messages(session.id)
     assert texts(found) == ["Hi", "Yes"]
     assert found[0].time_created == 1_689_415_200_000
@@ -244,7 +234,7 @@ def test_columns_and_tables_of_older_releases_may_be_missing(
 
 def test_a_thread_is_a_path_of_messages(tmp_path: Path, store: Store) -> None:
     newer(tmp_path)
-    session = sessions(store, tmp_path)["t-one"]
+    session = all_taken(store, tmp_path)["t-one"]
     found = store.messages(session.id)
     assert [m.role for m in found] == [
         "system", "user", "assistant", "tool", "assistant", "user", "assistant",
@@ -438,7 +428,7 @@ def test_a_session_in_both_generations_is_read_once(
     tmp_path: Path, store: Store
 ) -> None:
     continued(tmp_path)
-    found = sessions(store, tmp_path)
+    found = all_taken(store, tmp_path)
     assert set(found) == {"c1", "c2", "t1"}
     every = store.messages(found["c1"].id, branches=True)
     assert texts(every) == ["How long?", "Two minutes", "And coffee?", "Four"]
@@ -512,7 +502,7 @@ def test_only_what_changed_is_read_again(tmp_path: Path, store: Store) -> None:
             one = new.message(None, "user", words(f"{number}?"))
             new.turn(number, name, one, None)
             new.thread(name, one)
-    assert len(sessions(store, tmp_path)) == 5
+    assert len(all_taken(store, tmp_path)) == 5
     with log(path, "") as new:
         new.response(9, "c2", "More")
         two = new.message(one, "assistant", words("Yes"))

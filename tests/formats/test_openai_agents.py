@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from imported import taken
 from samples import read_into
 from samples_openai_agents import (
     ADVANCED,
@@ -30,17 +31,9 @@ from samples_openai_agents import (
 
 from sessiondb import ALL, Store
 from sessiondb.formats import find
-from sessiondb.model import Imported, Message, Problem, Session, Tokens
+from sessiondb.model import Imported, Message, Problem, Tokens
 
 T0 = 1_795_191_830_000
-
-
-def taken(store: Store, folder: Path) -> Session:
-    """Import the only session in a folder, without a problem."""
-    found, *more = read_into(store, folder)
-    assert isinstance(found, Imported), found
-    assert more == []
-    return store.session(found.id)
 
 
 def read(store: Store, folder: Path, *items: Any) -> list[Message]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from imported import taken, texts
 from samples import read_into
 from samples_pi import (
     PNG,
@@ -43,18 +44,6 @@ from sessiondb.model import (
 )
 
 HOME = Path("agent/sessions/--home-ada-tea--")
-
-
-def taken(store: Store, folder: Path) -> Session:
-    """Import the only session in a folder, without a problem."""
-    found, *more = read_into(store, folder)
-    assert isinstance(found, Imported), found
-    assert more == []
-    return store.session(found.id)
-
-
-def texts(messages: Any) -> list[str]:
-    return [message.text for message in messages]
 
 
 # -- the context that a program would send: the cases of its own tests ----------------

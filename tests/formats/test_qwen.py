@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from imported import all_taken, by_id, check_tokens, served, taken, texts
 from samples import read_into
 from samples_qwen import (
     Record,
@@ -30,20 +29,12 @@ from samples_qwen import (
     write,
 )
 
-from sessiondb import ALL, Store
+from sessiondb import Store
 from sessiondb.formats import default_locations
 from sessiondb.model import Imported, Message, ModelName, Problem, Session
 
 PROJECT = Path(".qwen/projects/-home-ada-tea")
 CHATS = PROJECT / "chats"
-
-
-def taken(store: Store, folder: Path) -> Session:
-    """Import the only session in a folder, without a problem."""
-    found, *more = read_into(store, folder)
-    assert isinstance(found, Imported), found
-    assert more == []
-    return store.session(found.id)
 
 
 def session_of(store: Store, folder: Path, *records: Record) -> Session:
@@ -53,15 +44,6 @@ def session_of(store: Store, folder: Path, *records: Record) -> Session:
 
 def messages(store: Store, folder: Path, *records: Record) -> list[Message]:
     return list(store.messages(session_of(store, folder, *records), branches=True))
-
-
-def by_id(store: Store) -> dict[str, Session]:
-    found = store.sessions(project=ALL, subagents=True, archived=True)
-    return {item.source_id or "": item for item in found}
-
-
-def texts(found: Any) -> list[str]:
-    return [message.text for message in found]
 
 
 U1, A2, U3, A4 = asked(1, "1", None), answered(2, words("2")), asked(3, "3"), answered(4, words("4"))  # fmt: skip
@@ -509,19 +491,13 @@ def test_the_real_store_has_the_tokens_that_were_served(
     store: Store, real_store: Callable[[str], Path]
 ) -> None:
     folder = real_store("qwen-code-0.24.4")
-    truth = json.loads((folder / "expected.json").read_text())["sessions"]
-    read_into(store, folder / "data")
-    sessions = by_id(store)
+    sessions = all_taken(store, folder / "data")
     checked = 0
-    for item in truth:
-        # Half an answer has no counts; a compression that failed was not served whole.
-        if item["label"] in ("interrupt", "compact"):
-            continue
-        usage, name = item["provider_usage_sum"], Path(item["tool_session_id"]).stem
-        (session,) = (s for key, s in sessions.items() if key.endswith(name.removeprefix("agent-")))  # fmt: skip
+    # Half an answer has no counts; a compression that failed was not served completely.
+    for name, usage in served(folder, "interrupt", "compact"):
+        short = name.removeprefix("agent-")
+        (session,) = (s for key, s in sessions.items() if key.endswith(short))
         checked += 1
         assert session.directory == "/home/dev/projects/acme"
-        assert session.tokens_cache_read == usage["cached"]
-        assert session.tokens_input == usage["input"] - usage["cached"]
-        assert session.tokens_output == usage["output"] - usage["reasoning"]
+        check_tokens(session, usage)
     assert checked == 7
