@@ -670,6 +670,7 @@ def test_records_that_do_not_fit_are_written_as_they_were(
     records = [
         header(1, version=4, later={"x": 1}), header(1), U1,
         {**A2, "parentId": "77"}, {**A2, "id": "", "parentId": "77"},
+        {**A2, "id": "", "parentId": U1["id"]}, {**U1, "parentId": None}, bare(U3) | {"parentId": None},
         {"type": "message", "id": "odd", "parentId": None, "message": "a text"},
         said(5, "toolResult", toolCallId=7, content="one text", isError="no"),
         said(6, "user", content=[7, {"no": "type"}]),
@@ -677,6 +678,13 @@ def test_records_that_do_not_fit_are_written_as_they_were(
         said(8, "assistant", content=[{"type": "toolCall", "id": 7, "name": "", "arguments": None}]),
         compaction(9, 1, summary="", extra=1), entry(10, "model_change", model="alone"),
         entry(11, "model_usage", purpose="title", provider="p", model="m", usage={"input": 1}),
+        said(13, "assistant", content=[{"type": "thinking", "thinking": "", "thinkingSignature": "s", "redacted": True}, {"type": "redactedThinking", "data": "x"}]),
+        said(14, ["user"], content=[]), said(15, "assistant"), said(16, "custom"),
+        said(17, "fileMention"), said(18, "fileMention", files=[{"filename": "a"}, {"path": "b\0", "content": 7}]),
+        said(19, "fileMention", files=[{"path": "b\0", "content": "c"}]), said(20, "bashExecution", command=7),
+        said(21, "system", content=None, sections={}), said(22, "user", content=[{"type": "text", "text": "t", "plain": True, "added": 1}]),
+        said(23, "user", content=[{"type": "image", "mimeType": None, "data": PNG}, {"type": "image", "mimeType": "image/png"}, {"type": "x", "url": "u"}]),
+        {"type": "message", "id": "bare", "parentId": None}, {**asked(24, "24", 1), "id": "~own"}, {**asked(25, "25"), "parentId": "~own"},
         said(12, "user", content=[{"type": "image", "data": "not base64!", "mimeType": "image/png"}]),
     ]  # fmt: skip
     write(tmp_path / HOME, *records)

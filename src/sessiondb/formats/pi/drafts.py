@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sessiondb.formats.content import embedded
@@ -91,12 +92,12 @@ def _system(said: Record) -> Columns:
 
     # The prompt of pi is in named sections, and its content empty.
     sections = as_object(said.get("sections"))
-    parts += [
-        PartDraft("text", sections.pop(name), data={"section": name})
-        for name in list(sections)
-        if text(sections[name])
-    ]
-    _drop_empty(said, "sections")
+    named = {
+        name: sections.pop(name) for name in list(sections) if text(sections[name])
+    }
+    parts += [PartDraft("text", named[name], data={"section": name}) for name in named]
+    if named:
+        _drop_empty(said, "sections")
 
     return {"role": "system", "parts": tuple(parts)}
 
@@ -170,22 +171,18 @@ def _execution(said: Record, how: tuple[str, str]) -> Columns:
 
 def _mentioned(said: Record) -> Columns:
     """Files that a prompt names with @: their content goes to the model."""
-    parts = []
-    for item in as_list(said.get("files")):
-        file = dict(as_object(item))
-        content = file.pop("content") if text(file.get("content")) else None
-        if clean_name(file.get("path")):
-            file["filename"] = file.pop("path")
-        parts.append(PartDraft("file", content, data=file))
+    files = as_list(said.get("files"))
+    # If one of them is no file, the list stays as it is.
+    is_known = all(is_object(file) and "filename" not in file for file in files)
+    taken = said.pop("files") if files and is_known else []
+    parts = tuple(map(_file, taken))
+    return {"role": "event", "kind": "custom_message", "parts": parts}
 
-    # What is no object has no part, so the list stays as it is.
-    if all(map(is_object, as_list(said.get("files")))):
-        said.pop("files", None)
-    return {
-        "role": "event",
-        "kind": "custom_message",
-        "parts": tuple(parts),
-    }
+
+def _file(file: Record) -> PartDraft:
+    found = take(file, fields.FILE)
+    content = found.pop("text", None)
+    return PartDraft("file", content, data={**found, **file})
 
 
 def _shown(said: Record) -> Columns:
@@ -280,30 +277,41 @@ def _content(record: Record) -> tuple[PartDraft, ...]:
     if text(content):
         del record["content"]
         return (PartDraft("text", content, data={"plain": True}),)
-    if not isinstance(content, list) or not all(map(is_block, content)):
+    blocks = as_list(content)
+    if not blocks or not all(map(is_block, blocks)):
         return ()
 
     del record["content"]
-    return tuple(map(_part, content))
+    return tuple(map(_part, blocks))
 
 
 def _part(block: Record) -> PartDraft:
+    if not fields.OWN.isdisjoint(block):
+        return _apart(block)
     return _BLOCKS.get(block["type"], _other)(block)
+
+
+def _apart(block: Record, kind: str = "custom") -> PartDraft:
+    """Return a part that has a block as it is."""
+    return PartDraft(kind, data={"block": block})
 
 
 def _call(block: Record) -> PartDraft:
     # A call here has a tool: one without a name is kept apart.
     if not clean_name(block.get("name")):
-        return PartDraft("custom", data=block)
+        return _apart(block)
 
     del block["type"]
     return PartDraft("tool", **take(block, fields.CALL), status="pending", data=block)
 
 
 def _image(block: Record) -> PartDraft:
+    is_known = "data" in block and fields.OWN_OF_IMAGE.isdisjoint(block)
+    if not is_known or not clean_name(block.get("mimeType", "image")):
+        return _apart(block)
+
     del block["type"]
-    data = as_text(block.get("data"))
-    mime = block.pop("mimeType", None)
+    data, mime = as_text(block.get("data")), block.pop("mimeType", None)
     if data is None or data.startswith(BLOB):
         return PartDraft("file", data={"mime": mime, **block})
 
@@ -311,14 +319,9 @@ def _image(block: Record) -> PartDraft:
     return PartDraft("file", data={**embedded(mime, data), **block})
 
 
-def _redacted(block: Record) -> PartDraft:
-    del block["type"]
-    return PartDraft("reasoning", data={"redacted": block})
-
-
 def _other(block: Record) -> PartDraft:
     if block["type"] in _HERE:
-        return PartDraft("custom", data=block)
+        return _apart(block)
     return PartDraft(block.pop("type"), data=block)
 
 
@@ -326,7 +329,7 @@ _BLOCKS: Mapping[str, Callable[[Record], PartDraft]] = {
     **dict.fromkeys(TEXTS, text_part),
     "toolCall": _call,
     "image": _image,
-    "redactedThinking": _redacted,
+    "redactedThinking": partial(_apart, kind="reasoning"),
 }
 
 

@@ -57,8 +57,13 @@ EXECUTIONS: Mapping[str, tuple[str, str]] = {
     "bashExecution": ("bash", "command"),
     "pythonExecution": ("python", "code"),
 }
+#: A file that a prompt mentions: its name is in the data of a part.
+FILE: Fields = {"path": ("filename", clean_name), "content": ("text", text)}
 OUTPUT: Fields = {"output": ("text", text)}
 
+#: Keys of ``data`` that parts here have; a block with one of them is kept apart.
+OWN = frozenset({"plain", "absent", "added", "section", "block"})
+OWN_OF_IMAGE = OWN | {"mime", "content", "url"}
 #: ``stopReason`` of an answer to ``finish`` here.
 FINISH: Mapping[str, str] = {
     "stop": "stop",

@@ -11,7 +11,15 @@ from typing import Any
 
 from sessiondb.formats.content import embedded_text
 from sessiondb.formats.kit.blocks import block_of, text_block
-from sessiondb.formats.kit.fields import as_object, is_object, overlay, put, without
+from sessiondb.formats.kit.fields import (
+    as_object,
+    as_text,
+    is_object,
+    overlay,
+    put,
+    without,
+    without_none,
+)
 from sessiondb.formats.pi import fields
 from sessiondb.formats.pi.tree import MADE
 from sessiondb.formats.pi.usage import put_tokens
@@ -19,8 +27,6 @@ from sessiondb.model import Message, Part
 
 Record = dict[str, Any]
 _FINISH = {here: there for there, here in fields.FINISH.items()}
-#: Keys of ``data`` that parts here have and blocks do not.
-_OWN = ("plain", "absent", "section", "mime", "content", "url")
 
 
 def record_of(message: Message, above: str | None) -> Record:
@@ -62,14 +68,18 @@ def _type_of(message: Message, rest: Record) -> str:
 
 
 def _message(message: Message) -> Record:
+    if message.kind == "message":
+        # It is not a message of pi, and stayed in the data.
+        return {}
+
     said = as_object(message.data.get("message"))
-    role = said.get("role") if message.role == "event" else message.role
+    role = as_text(said.get("role")) if message.role == "event" else message.role
     make = _MESSAGES.get(role, _shown)
     return {"message": make(message)}
 
 
 def _user(message: Message) -> Record:
-    return {"role": "user", "content": content_of(message.parts)}
+    return {"role": "user", **_content(message.parts)}
 
 
 def _system(message: Message) -> Record:
@@ -79,14 +89,12 @@ def _system(message: Message) -> Record:
         if "section" in part.data
     }
     said = [part for part in message.parts if "section" not in part.data]
-    record: Record = {"role": "system", "content": content_of(said)}
-    if sections:
-        record["sections"] = sections
-    return record
+    record: Record = {"role": "system", **_content(said)}
+    return {**record, "sections": sections} if sections else record
 
 
 def _assistant(message: Message) -> Record:
-    record: Record = {"role": "assistant", "content": content_of(message.parts)}
+    record: Record = {"role": "assistant", **_content(message.parts)}
     put(record, fields.ANSWER, message)
     put_tokens(record, message.tokens)
 
@@ -99,14 +107,14 @@ def _assistant(message: Message) -> Record:
 
 def _result(message: Message) -> Record:
     result = next(part for part in message.parts if part.type == "tool-result")
-    record: Record = {"role": "toolResult", "content": content_of(message.parts)}
+    record: Record = {"role": "toolResult", **_content(message.parts)}
     put(record, fields.RESULT, result)
     return record
 
 
 def _execution(message: Message) -> Record:
     (part,) = (item for item in message.parts if item.type == "tool")
-    return {**as_object(part.input), "output": part.text}
+    return without_none({**as_object(part.input), "output": part.text})
 
 
 def _mentioned(message: Message) -> Record:
@@ -114,20 +122,18 @@ def _mentioned(message: Message) -> Record:
     for part in message.parts:
         file = dict(part.data)
         if "filename" in file:
-            file["path"] = file.pop("filename")
+            file = {"path": file.pop("filename"), **file}
         if part.text is not None:
             file["content"] = part.text
         files.append(file)
-    return {"files": files}
+    return {"files": files} if files else {}
 
 
 def _shown(message: Message) -> Record:
     said = as_object(message.data.get("message"))
     if said.get("role") in ("branchSummary", "compactionSummary"):
-        return {"summary": message.text} if message.parts else {}
-    if "message" in message.data and not is_object(message.data["message"]):
-        return {}
-    return {"content": content_of(message.parts)}
+        return _summary(message)
+    return _content(message.parts)
 
 
 _MESSAGES: Mapping[Any, Callable[[Message], Record]] = {
@@ -148,7 +154,7 @@ def _summary(message: Message) -> Record:
 
 
 def _extension(message: Message) -> Record:
-    return {"content": content_of(message.parts)}
+    return _content(message.parts)
 
 
 def _model(message: Message) -> Record:
@@ -178,6 +184,12 @@ _EVENTS: Mapping[str, Callable[[Message], Record]] = {
 # -- content -----------------------------------------------------------------
 
 
+def _content(parts: Iterable[Part]) -> Record:
+    """Return the key with the content; what was no content is in the data."""
+    content = content_of(parts)
+    return {} if content == [] else {"content": content}
+
+
 def content_of(parts: Iterable[Part]) -> str | list[Record]:
     """Return parts as the content that they were: a text, or a list of blocks."""
     given = [part for part in parts if "added" not in part.data]
@@ -187,6 +199,9 @@ def content_of(parts: Iterable[Part]) -> str | list[Record]:
 
 
 def _block(part: Part) -> Record:
+    if is_object(part.data.get("block")):
+        return dict(part.data["block"])
+
     make = _BLOCKS.get(part.type)
     if make is not None:
         return make(part)
@@ -194,9 +209,7 @@ def _block(part: Part) -> Record:
 
 
 def _text(part: Part) -> Record:
-    if "redacted" in part.data:
-        return {"type": "redactedThinking", **part.data["redacted"]}
-    return text_block(part, _OWN)
+    return text_block(part, fields.OWN)
 
 
 def _call(part: Part) -> Record:
@@ -208,9 +221,9 @@ def _image(part: Part) -> Record:
     if "data" not in part.data:
         record["data"] = embedded_text(part)
 
-    if part.data.get("mime") is not None:
-        record["mimeType"] = part.data["mime"]
-    return overlay(record, without(_OWN, part.data))
+    mime = part.data.get("mime")
+    record |= {} if mime is None else {"mimeType": mime}
+    return overlay(record, without(fields.OWN_OF_IMAGE, part.data))
 
 
 _BLOCKS: Mapping[str, Callable[[Part], Record]] = {
@@ -219,5 +232,4 @@ _BLOCKS: Mapping[str, Callable[[Part], Record]] = {
     "reasoning": _text,
     "tool": _call,
     "file": _image,
-    "custom": lambda part: dict(part.data),
 }

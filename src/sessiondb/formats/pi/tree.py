@@ -31,7 +31,7 @@ class Tree(Links):
         own = as_text(record.get("id"))
         if self._first or own is None or not usable_id(own):
             name = self.made(record)
-        elif own in self.ids:
+        elif own in self.ids or own.startswith(MADE):
             # The last one of a name is the one that the program finds.
             name = self.ids[own] = self.made(record)
         else:
@@ -54,7 +54,12 @@ class Tree(Links):
             known = self.ids.get(as_text(target) or "", name)
             if target is None or known != name:
                 return None if target is None else known
-        return super().parent(record, name)
+
+        known = super().parent(dict(record), name)
+        # A record is written with its links again only if it has an id of its own.
+        if not str(name).startswith(MADE) and known == record.get("parentId"):
+            record.pop("parentId", None)
+        return known
 
     def kept(self, record: dict[str, Any]) -> None:
         """Find the record that a compaction keeps, if it has another id here.
