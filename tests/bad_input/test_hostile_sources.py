@@ -59,6 +59,7 @@ TAKES: dict[str, set[str]] = {
     "nothing": set(),
     "none": {"none"},
     "id": {"none"},
+    "namespace": {""},
     "text": {"none"} | TEXT,
     "filled text": TEXT - {""},
     "exact text": {"escape", "long"},
@@ -96,7 +97,7 @@ SESSION = {
     "summary_diffs": "JSON", "todos": "none", "diffs": "none", "time_created": "time",
     "time_updated": "time", "time_compacting": "time", "time_archived": "time",
     "size": "integer", "mtime_ns": "integer", "data": "data", "stored": "none", "project": "none",
-    "complete": "none", "terminals": "nothing",
+    "complete": "none", "terminals": "nothing", "alias": "id", "namespace": "namespace",
 }  # fmt: skip
 STORED = {
     "id": "nothing", "native": "flag", "slug": "id", "root_id": "id", "parent_id": "id",

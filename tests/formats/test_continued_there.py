@@ -162,6 +162,19 @@ def opencode2(path: Path) -> None:
     path.write_text(json.dumps(found))
 
 
+def goose(path: Path) -> None:
+    """Import the file, which gives it a new id, continue it, and export it again."""
+    found = json.loads(path.read_text())
+    path.unlink()
+    found.update(id="20260203_7", created_at=LATER_TEXT, updated_at=LATER_TEXT)
+    said = {"id": "msg_20260203_7_1", "role": "user", "created": LATER // 1000,
+            "content": [{"type": "text", "text": "Again?"}],
+            "metadata": {"userVisible": True, "agentVisible": True}}  # fmt: skip
+    found["conversation"].append(said)
+    found["message_count"] = len(found["conversation"])
+    path.with_name("20260203_7.json").write_text(json.dumps(found))
+
+
 def event_log(path: Path) -> None:
     last = lines_of(path)[-1]
     append(path, {"schema_version": 1, "seq": last["seq"] + 1, "time": LATER,
@@ -171,6 +184,7 @@ def event_log(path: Path) -> None:
 PROGRAMS: dict[str, Callable[[Path], None]] = {
     "pi": pi, "oh-my-pi": pi, "codex": codex, "claude": claude, "opencode": opencode1,
     "opencode2": opencode2, "event-log": event_log,
+    "goose": goose,
 }  # fmt: skip
 
 
@@ -246,6 +260,32 @@ def test_what_was_not_continued_is_unchanged(
     assert isinstance(done, Imported), done
     assert (done.id, done.outcome) == (session.id, "unchanged")
     assert texts(store, session.id) == before
+
+
+def test_a_copy_in_goose_of_a_session_that_is_not_here_is_its_own(
+    store: Store, tmp_path: Path
+) -> None:
+    path = written(store, foreign(store), tmp_path, "goose")
+    goose(path)
+    with Store.open(":memory:") as other:
+        (done,) = read_into(other, tmp_path)
+        assert isinstance(done, Imported)
+        assert (done.source_id, done.outcome) == ("20260203_7", "imported")
+
+
+@pytest.mark.parametrize("named", [7, [], {}, "", "a\0", None, "x" * 300])
+def test_a_session_of_goose_that_names_no_session_is_imported(
+    named: Any, store: Store, tmp_path: Path
+) -> None:
+    path = written(store, foreign(store), tmp_path, "goose")
+    goose(path)
+    (path,) = tmp_path.iterdir()
+    found = json.loads(path.read_text())
+    found["extension_data"] = {"sessiondb.v0": {"session": named}}
+    path.write_text(json.dumps(found))
+    (done,) = read_into(store, tmp_path)
+    assert isinstance(done, Imported)
+    assert (done.source_id, done.outcome) == ("20260203_7", "imported")
 
 
 @pytest.mark.parametrize("form", ["codex", "opencode2", "event-log"])

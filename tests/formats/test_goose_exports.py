@@ -237,7 +237,7 @@ def test_another_session_becomes_calls_and_results(store: Store) -> None:
     assert failed == result("c1", words("no"), isError=True)
     assert losses == []
     # All that `goose session import` requires.
-    assert record["extension_data"] == {}
+    assert record["extension_data"] == {"sessiondb.v0": {"session": session.id}}
     assert {"working_dir", "name", "created_at", "updated_at", "message_count"} <= set(
         record
     )

@@ -87,6 +87,7 @@ _SESSION: Mapping[str, Check] = {
     "mtime_ns": bounds.integer,
     "digest": values.exact,
     "namespace": values.namespace,
+    "alias": values.optional_id,
     "complete": values.optional(values.function),
     "terminals": values.each(values.terminal_use, "a use in"),
 }

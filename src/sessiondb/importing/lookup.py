@@ -183,8 +183,8 @@ def look_up(item: SourceSession, ledger: str) -> Read[Known]:
         rows, noted = yield from _facts(item, ledger, names)
         return _own(rows, noted, item.digest, of)
 
-    # Another program names a session that it got from here by its id.
-    own = original(SESSION, name)
+    # Another program names a session that it got from here by its id, or keeps that.
+    own = item.alias or original(SESSION, name)
     names = {"sid": own, "buried_as": name, "buried_in": item.namespace, "own": own}
     rows, noted = yield from _facts(item, ledger, names)
     return _foreign(rows, noted, item.digest)

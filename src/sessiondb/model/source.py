@@ -155,6 +155,9 @@ class SourceSession:
     With ``stored`` the session comes from one of sessiondb's databases, and so do all
     of its messages.
 
+    ``alias`` is the id here of a session that was written for the program, if that gave
+    it an id of its own: its new messages belong to the session of that id.
+
     A session in a file of its own may be yielded after a look at the beginning of that
     file. ``complete`` then reads the rest, and returns the session with everything that
     it says, under the same name, path and digest; it is called only for a session that
@@ -203,6 +206,7 @@ class SourceSession:
     project: SourceProject | None = None
     terminals: tuple[TerminalUse, ...] = ()
     namespace: str = ""
+    alias: str | None = None
     complete: Callable[[], SourceSession] | None = None
 
 

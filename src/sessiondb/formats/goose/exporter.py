@@ -144,7 +144,9 @@ def _foreign(export: Export) -> Record:
         "archived_at": None,
         "project_id": None,
     }
-    return _required(session, session.id) | known | flat_tokens(export)
+    beside, extension, name = fields.OURS
+    ours = {beside: {extension: {name: session.id}}}
+    return _required(session, session.id) | known | ours | flat_tokens(export)
 
 
 def _required(session: Session, name: str) -> Record:

@@ -57,6 +57,10 @@ NESTED: Mapping[str, str] = {
     "cache_write_tokens": "cache_write_input_tokens",
 }
 
+#: Where a session that was written for Goose says which one it was: in the data of an
+#: extension, which an import keeps, unlike the id.
+OURS = ("extension_data", "sessiondb.v0", "session")
+
 #: Roles that Goose gives to messages; any other is an event of that kind.
 ROLES = frozenset({"user", "assistant", "system"})
 #: The keys of a message; logs had neither ids nor flags.

@@ -28,6 +28,7 @@ from sessiondb.formats.kit.fields import (
     fitting,
     is_object,
     take,
+    within,
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.order import in_order
@@ -174,6 +175,7 @@ def beginning(head: Head, layout: Layout, *, is_cut: bool = False) -> SourceSess
         time_archived=time_of_text(record.get("archived_at")),
         data=data,
         namespace=head.namespace,
+        alias=fitting(within(head.record, *fields.OURS), usable_id),
         complete=partial(complete, head, layout, is_cut=is_cut),
         **known,
     )
