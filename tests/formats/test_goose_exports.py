@@ -215,6 +215,17 @@ def made(store: Store, *drafts: MessageDraft) -> Session:
     return store.session(session.id)
 
 
+def test_the_name_of_an_export_may_be_its_description(
+    store: Store, tmp_path: Path
+) -> None:
+    record = exported(sessions()[0])
+    record["description"] = record.pop("name")
+    (again,) = back(store, tmp_path / "in", record)
+    assert again == record
+    (session,) = everyone(store)
+    assert (session.title, session.title_source) == ("Tea", "agent")
+
+
 def test_another_session_becomes_calls_and_results(store: Store) -> None:
     session = made(
         store, user("Go"),

@@ -87,6 +87,17 @@ def test_each_pair_of_tables_has_names_of_its_own(tmp_path: Path, store: Store) 
     assert texts == {"s": "Usual", "my items/s": "Other"}
 
 
+def test_a_session_is_named_after_its_table_only_if_its_name_is_taken(
+    tmp_path: Path, store: Store
+) -> None:
+    path = write(tmp_path / "a.db", {"s": [prompt("A")]}, ("chats", "b items"))
+    write(path, {"s": [prompt("B")], "t": [prompt("C")]}, ("other", "z items"))
+    read_into(store, tmp_path)
+    found = {s.source_id: store.messages(s.id) for s in store.sessions(project=ALL)}
+    texts = {name: messages[0].text for name, messages in found.items()}
+    assert texts == {"s": "A", "z items/s": "B", "t": "C"}
+
+
 def test_messages_without_a_row_of_their_session_are_kept(
     tmp_path: Path, store: Store
 ) -> None:

@@ -99,7 +99,10 @@ def _own(session: Session) -> Record:
     if session.title_source == "derived":
         record["name"] = ""
 
-    return overlay(record, dict(as_object(session.data["session"])))
+    kept = as_object(session.data["session"])
+    if "description" in kept:
+        record.pop("name", None)
+    return overlay(record, dict(kept))
 
 
 def _of_log(session: Session) -> Record:

@@ -155,11 +155,14 @@ def beginning(head: Head, layout: Layout, *, is_cut: bool = False) -> SourceSess
     if is_object(record.get("model_config")):
         record["model_config"] = dict(record["model_config"])
 
+    # An export may have the name as an import takes it, too: as the description.
+    named = take(dict(record), fields.METADATA)
     known = take(record, fields.METADATA if head.is_log else fields.SESSION)
+    known = named | known
 
     # Of a cycle of parents, the one that is cut has none.
-    named = fitting(record.get("parent_session_id"), usable_id)
-    parent = None if is_cut else named
+    above = fitting(record.get("parent_session_id"), usable_id)
+    parent = None if is_cut else above
     data = {"metadata" if head.is_log else "session": record, **head.beside}
     check_storable(data)
 

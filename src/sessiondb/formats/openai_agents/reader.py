@@ -38,31 +38,40 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a file; raises `SourceError` if it cannot be opened."""
     file = ForeignDatabase(path)
     with file.reading():
+        taken: set[str] = set()
         try:
             for pair in pairs(file.connection):
-                yield from _Pair(file, pair).sessions()
+                yield from _Pair(file, pair, taken).sessions()
         except Error as error:
             yield Problem(str(path), f"the rest cannot be read: {error}")
 
 
 class _Pair:
-    """The sessions of a pair of tables."""
+    """The sessions of a pair of tables; *taken* are the names in pairs before it."""
 
-    def __init__(self, file: ForeignDatabase, pair: Pair) -> None:
+    def __init__(self, file: ForeignDatabase, pair: Pair, taken: set[str]) -> None:
         self._file = file
         self._pair = pair
+        self._taken = taken
         self._stamp = stamp(file.path) or (None, None)
 
     def sessions(self) -> Iterator[SourceSession | Problem]:
         """Yield the sessions, also those that have messages and no row of their own."""
         stamps = self._stamps()
         for name, row in self._rows(stamps):
-            full = f"{self._pair.prefix}{name}"
-            if type(name) is str and usable_id(full):
-                yield self._session(name, full, row, stamps.get(name, []))
-            else:
+            full = self._full(name)
+            if full is None:
                 why = f"session {abridged(name)} has no usable id"
                 yield Problem(str(self._file.path), why)
+            else:
+                self._taken.add(full)
+                yield self._session(name, full, row, stamps.get(name, []))
+
+    def _full(self, name: Any) -> str | None:
+        """Return the id of a session; None if it has none that can be used."""
+        is_taken = type(name) is str and name in self._taken
+        full = f"{self._pair.messages_name}/{name}" if is_taken else name
+        return full if usable_id(full) else None
 
     def _rows(self, stamps: Stamps) -> Iterator[tuple[Any, Row]]:
         statement = f"SELECT * FROM {self._pair.sessions}"

@@ -27,8 +27,8 @@ from sessiondb.formats.kit.sqlite import (
 
 _SESSIONS = {"session_id", "created_at", "updated_at"}
 _MESSAGES = {"id", "session_id", "message_data", "created_at"}
-#: The names that the SDK gives unless it is told others.
-_USUAL = ("agent_sessions", "agent_messages")
+#: The name that the SDK gives to the table of messages unless a program has another.
+_USUAL = "agent_messages"
 
 
 class Pair(NamedTuple):
@@ -36,8 +36,8 @@ class Pair(NamedTuple):
 
     sessions: str
     messages: str
-    #: What a session of this pair is called before its own name.
-    prefix: str = ""
+    #: The name of the table of messages as it is.
+    messages_name: str
 
 
 def is_store(path: Path) -> bool:
@@ -57,20 +57,14 @@ def is_store(path: Path) -> bool:
 
 
 def pairs(connection: Connection) -> list[Pair]:
-    """Return the pairs of tables, the usual one first.
-
-    The sessions of the others are named after their table: two pairs of one file are
-    two sets of names.
-    """
-    names = sorted(_tables(connection), key=lambda name: (name != _USUAL[1], name))
-    found = []
-    for name in names:
-        sessions = _sessions_of(connection, name)
-        if sessions is not None:
-            prefix = "" if (sessions, name) == _USUAL else f"{name}/"
-            found.append(Pair(quoted(sessions), quoted(name), prefix))
-
-    return found
+    """Return the pairs of tables, the usual one first."""
+    names = sorted(_tables(connection), key=lambda name: (name != _USUAL, name))
+    found = ((_sessions_of(connection, name), name) for name in names)
+    return [
+        Pair(quoted(sessions), quoted(name), name)
+        for sessions, name in found
+        if sessions is not None
+    ]
 
 
 def _tables(connection: Connection) -> Iterator[str]:
