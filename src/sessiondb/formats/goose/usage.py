@@ -8,7 +8,6 @@ schema 15 a ledger of them, of which the larger number counts (as in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from sessiondb.formats.goose.fields import ACCUMULATED, NESTED, TOKEN_COLUMNS
@@ -20,9 +19,11 @@ from sessiondb.formats.kit.fields import (
     fitting,
     without_none,
 )
+from sessiondb.formats.kit.usage import CACHES, disjoint
 from sessiondb.model import MessageDraft, Tokens
 
 Record = dict[str, Any]
+_COLUMNS = ("input", "output", "cache_read", "cache_write")
 
 
 def accumulated(info: Mapping[str, Any]) -> Record:
@@ -75,17 +76,7 @@ def _tokens(sums: Record) -> Tokens | None:
     do, and where a provider counts it apart it is added (``get_usage`` in
     ``formats/anthropic.rs``, ``Usage::from_cache_exclusive_input`` for Bedrock).
     """
-    read, written = sums["cache_read_tokens"], sums["cache_write_tokens"]
-    fresh = sums["input_tokens"]
-    if fresh is not None:
-        fresh -= sum(filter(None, (read, written)))
-
-    # Counts that contradict each other are left to the event's data.
-    found = Tokens(
-        input=fresh,
-        output=sums["output_tokens"],
-        cache_read=read,
-        cache_write=written,
-    )
-    known = list(without_none(asdict(found)).values())
-    return found if known and all(map(count, known)) else None
+    found = {column: sums[f"{column}_tokens"] for column in _COLUMNS}
+    known = without_none(found)
+    # Sums of a ledger may be anything that a row has.
+    return disjoint(known, CACHES) if all(map(count, known.values())) else None

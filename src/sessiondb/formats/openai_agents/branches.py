@@ -12,9 +12,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from sessiondb.formats.kit.fields import count, take, within, without_none
+from sessiondb.formats.kit.fields import (
+    count,
+    fitting,
+    take,
+    within,
+    without,
+    without_none,
+)
 from sessiondb.formats.kit.json import OddRecordError, load_text
 from sessiondb.formats.kit.sqlite import Connection, columns, records
+from sessiondb.formats.kit.usage import disjoint
 from sessiondb.formats.openai_agents import fields
 from sessiondb.model import Tokens
 
@@ -90,8 +98,7 @@ def _place(found: Branches, turns: dict[Turn, int], row: Row) -> None:
 
     if message not in found.above:
         found.above[message] = found.ends.get(branch)
-        kept = {k: v for k, v in row.items() if k not in _IMPLIED}
-        found.structure[message] = without_none(kept)
+        found.structure[message] = without_none(without(_IMPLIED, row))
 
     found.ends[branch] = message
     # The tokens of a turn are those of its answers.
@@ -117,15 +124,9 @@ _IMPLIED = frozenset({"id", "session_id", "message_id", "created_at"})
 def tokens_of(row: Row) -> Tokens | None:
     """Return the tokens of a turn, disjoint: the SDK counts parts within a whole."""
     known = take(dict(row), fields.USAGE)
-    cached = _detail(row, "input_tokens_details", "cached_tokens")
-    reasoning = _detail(row, "output_tokens_details", "reasoning_tokens")
-    found = Tokens(
-        input=_less(known.get("input"), cached),
-        output=_less(known.get("output"), reasoning),
-        reasoning=reasoning,
-        cache_read=cached,
-    )
-    return found if found.known else None
+    known["cache_read"] = _detail(row, "input_tokens_details", "cached_tokens")
+    known["reasoning"] = _detail(row, "output_tokens_details", "reasoning_tokens")
+    return disjoint(without_none(known))
 
 
 def _detail(row: Row, column: str, key: str) -> int | None:
@@ -135,12 +136,5 @@ def _detail(row: Row, column: str, key: str) -> int | None:
     except OddRecordError:
         return None
 
-    value = within(details, key)
-    return value if count(value) else None
-
-
-def _less(whole: int | None, part: int | None) -> int | None:
-    """Return *whole* without *part*; None if it cannot be within it."""
-    if whole is None or part is None:
-        return whole
-    return whole - part if whole >= part else None
+    found: int | None = fitting(within(details, key), count)
+    return found

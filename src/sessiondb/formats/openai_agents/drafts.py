@@ -42,13 +42,13 @@ def message_draft(item: Record, message_id: str, time: int | None) -> MessageDra
 def _kind(item: Record) -> str:
     """Return the type of an item; a message may leave it out."""
     kind = item.get("type")
-    if kind is None and "role" in item:
-        return "message"
-    # What `EncryptedSession` stores in place of an item; its key is not in the file.
-    if kind is None and item.get("__enc__") == 1:
-        return "encrypted"
+    if kind is None:
+        kind = next(
+            (fields.UNTYPED[key] for key in fields.UNTYPED if key in item), None
+        )
     if not usable_id(kind):
         raise OddRecordError("has no type")
+
     return str(kind)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import abridged
+from sessiondb.formats.kit.fields import fitting
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.sqlite import Connection, Error, ForeignDatabase, records
@@ -69,9 +70,9 @@ class _Pair:
 
     def _full(self, name: Any) -> str | None:
         """Return the id of a session; None if it has none that can be used."""
-        is_taken = type(name) is str and name in self._taken
-        full = f"{self._pair.messages_name}/{name}" if is_taken else name
-        return full if usable_id(full) else None
+        full = f"{self._pair.messages_name}/{name}" if name in self._taken else name
+        found: str | None = fitting(full, usable_id)
+        return found
 
     def _rows(self, stamps: Stamps) -> Iterator[tuple[Any, Row]]:
         statement = f"SELECT * FROM {self._pair.sessions}"
