@@ -498,6 +498,41 @@ def test_usage_of_a_later_import_replaces_the_one_before(
     assert texts(store.messages(session)) == ["Go"]
 
 
+def test_counts_of_answers_are_theirs_and_the_rest_of_the_sums_an_event(
+    store: Store, tmp_path: Path
+) -> None:
+    """Since 1.50: the counts of each answer, as 1.52 writes them."""
+    stated = {"inputTokens": 1000, "outputTokens": 50, "totalTokens": 1050, "cacheReadTokens": 800, "elapsedMs": 7}  # fmt: skip
+    found = read(
+        store, tmp_path, asked("m1", "Go"), answered("1", "Yes", usage=stated),
+        answered("2", "No", at=1, usage={"inputTokens": 1, "cacheReadTokens": 2}),
+        accumulated_input_tokens=2500, accumulated_output_tokens=60,
+        accumulated_cache_read_tokens=1600, accumulated_cost=0.5,
+    )  # fmt: skip
+    event, _, answer, odd = found
+    assert answer.tokens == Tokens(input=200, output=50, cache_read=800)
+    assert odd.tokens is None
+    assert event.tokens == Tokens(input=700, output=10, cache_read=800)
+    (session,) = by_id(store).values()
+    assert session.tokens == Tokens(input=900, output=60, cache_read=1600)
+    assert session.cost == 0.5
+
+
+def test_a_copy_counts_no_more_than_its_own_requests(
+    store: Store, tmp_path: Path
+) -> None:
+    """Goose copies answers with their ids and counts, but not the sums."""
+    one = answered("1", "Yes", usage={"inputTokens": 100, "outputTokens": 50})
+    two = answered("2", "No", at=5, usage={"inputTokens": 10, "outputTokens": 5})
+    original = held(asked("m1", "Go"), one, accumulated_input_tokens=100, accumulated_output_tokens=50)  # fmt: skip
+    copy = held(asked("m1", "Go"), one, two, accumulated_input_tokens=10, accumulated_output_tokens=5)  # fmt: skip
+    later = {"id": "20260202_2", "created_at": "2026-02-02 02:41:00"}
+    wrote(tmp_path, original, {**copy, **later})
+    read_into(store, tmp_path)
+    counted = {name: item.tokens_input for name, item in by_id(store).items()}
+    assert counted == {"20260202_1": 100, "20260202_2": 10}
+
+
 # -- logs and exports ---------------------------------------------------------------------
 
 

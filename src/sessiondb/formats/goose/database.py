@@ -26,6 +26,7 @@ from sessiondb.formats.kit.fields import (
     filled,
     fitting,
     is_object,
+    within,
     without,
     without_none,
 )
@@ -240,8 +241,9 @@ class Database:
             named = name if is_own else _MADE[table].format(session=session, row=row)
             names.add(named)
             time = (time_of(created) or 0) // 1000
-            flags = visible_in(_metadata(metadata))
-            yield Entry(named, (table, row), role, time, *flags)
+            known = _metadata(metadata)
+            used = within(known, "usage")
+            yield Entry(named, (table, row), role, time, *visible_in(known), used)
 
     def _whose(self, table: str, session: str) -> tuple[str, tuple[str, ...]]:
         """Return which messages of a table are those of a session."""

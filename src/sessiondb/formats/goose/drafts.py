@@ -17,6 +17,7 @@ from typing import Any
 
 from sessiondb.formats.content import embedded
 from sessiondb.formats.goose import fields
+from sessiondb.formats.goose.usage import stated_in
 from sessiondb.formats.goose.visibility import visible_in
 from sessiondb.formats.kit.fields import (
     as_list,
@@ -142,11 +143,15 @@ def _role(record: Record, said: str, kinds: list[Any]) -> tuple[str, str | None]
 
 
 def _model(record: Record) -> Record:
-    """Return the model that answered; what was requested may be another one."""
+    """Return the model that answered, and its counts.
+
+    The model that was requested may be another one.
+    """
     inference = as_object(within(record, "metadata", "inference"))
     model = inference.get("resolvedModel") or inference.get("requestedModel")
     known = {"provider_id": inference.get("provider"), "model_id": model}
-    return {key: value for key, value in known.items() if clean_text(value)}
+    found: Record = {key: value for key, value in known.items() if clean_text(value)}
+    return found | {"tokens": stated_in(within(record, "metadata", "usage"))}
 
 
 # -- content -----------------------------------------------------------------

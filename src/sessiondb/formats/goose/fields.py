@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, text
+from sessiondb.formats.kit.usage import counts
 
 #: A session as ``goose session export`` writes it.
 SESSION: Fields = {
@@ -56,6 +57,13 @@ NESTED: Mapping[str, str] = {
     "cache_read_tokens": "cache_read_input_tokens",
     "cache_write_tokens": "cache_write_input_tokens",
 }
+#: The counts of an answer, in its metadata.
+ANSWER = counts(
+    input="inputTokens",
+    output="outputTokens",
+    cache_read="cacheReadTokens",
+    cache_write="cacheWriteTokens",
+)
 
 #: Where a session that was written for Goose says which one it was: in the data of an
 #: extension, which an import keeps, unlike the id.

@@ -15,6 +15,7 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.goose.drafts import time_of
 from sessiondb.formats.goose.layouts import Contents, Fetch, Head
 from sessiondb.formats.goose.visibility import Entry, visible_in
+from sessiondb.formats.kit.fields import within
 from sessiondb.formats.kit.json import check_id, load_object, usable_id
 from sessiondb.formats.kit.lines import opened
 from sessiondb.formats.kit.logs import first_records, log_digest
@@ -103,7 +104,10 @@ def entry_of(record: Record, name: str, key: Any, names: set[str]) -> Entry:
 
     names.add(name)
 
-    shown, sent = visible_in(record.get("metadata"))
+    metadata = record.get("metadata")
     time = time_of(record.get("created")) or 0
+    used = within(metadata, "usage")
 
-    return Entry(name, key, record.get("role"), time // 1000, shown, sent)
+    return Entry(
+        name, key, record.get("role"), time // 1000, *visible_in(metadata), used
+    )

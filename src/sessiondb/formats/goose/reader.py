@@ -247,9 +247,11 @@ class Messages:
         session = self._session
         record = session.data.get("session") or session.data.get("metadata") or {}
         name = f"usage_{session.source_id}"
-        used = usage_event(name, record, self._contents.ledger, session.time_updated)
+        contents = self._contents
+        answers = [x.used for x in contents.entries if x.role == "assistant"]
+        used = usage_event(name, record, contents.ledger, answers, session.time_updated)
         if used is not None and usable_id(name):
-            models = {row.get("model") for row in self._contents.ledger} - {None}
+            models = {row.get("model") for row in contents.ledger} - {None}
             model = as_text(models.pop()) if len(models) == 1 else session.model_id
             used = replace(used, provider_id=session.provider_id, model_id=model)
             yield SourceMessage(used, parent=None)

@@ -20,7 +20,8 @@ class Entry(NamedTuple):
     """A message by what is known without its content.
 
     ``key`` is where its store keeps it, ``time`` in seconds. The user sees it if it is
-    ``shown``, the agent if it is ``sent``.
+    ``shown``, the agent if it is ``sent``. ``used`` is what an answer states of its
+    request.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Entry(NamedTuple):
     time: int
     shown: bool
     sent: bool
+    used: Any = None
 
 
 class Place(NamedTuple):
