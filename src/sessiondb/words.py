@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
+from functools import cache
 from itertools import dropwhile
 from operator import not_
 from typing import TypeVar
@@ -44,7 +45,13 @@ def visible(text: str) -> str:
     # Half of all texts are one line without any of these, which is faster to find out.
     if text.isprintable():
         return text
-    return re.sub(_CONTROL, escape, text.replace("\r\n", "\n"))
+    return _control().sub(escape, text.replace("\r\n", "\n"))
+
+
+@cache
+def _control() -> re.Pattern[str]:
+    # `re.sub` looks its pattern up each time: a third of what it costs here.
+    return re.compile(_CONTROL)
 
 
 def escape(match: re.Match[str]) -> str:

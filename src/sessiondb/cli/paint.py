@@ -89,8 +89,9 @@ def _slice(line: Line, start: int, row: str) -> list[Span]:
     return pieces
 
 
-def _plain(spans: Iterable[Span]) -> str:
-    return "".join([span.text for span in spans])
+def _plain(spans: Sequence[Span]) -> str:
+    # Most lines are one span.
+    return spans[0].text if len(spans) == 1 else "".join([s.text for s in spans])
 
 
 def _coloured(spans: Iterable[Span], screen: Screen) -> str:
@@ -99,5 +100,5 @@ def _coloured(spans: Iterable[Span], screen: Screen) -> str:
     # Neighbours of one style share its escape sequences.
     pieces = []
     for style, group in groupby(filled, key=attrgetter("style")):
-        pieces.append(screen.style(_plain(group), **_STYLES[style]))
+        pieces.append(screen.style(_plain(list(group)), **_STYLES[style]))
     return "".join(pieces)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product, starmap
 from typing import Any
 
 from sessiondb.errors import CorruptionError
@@ -17,6 +17,7 @@ from sessiondb.formats.transcript.blocks import (
     Todos,
 )
 from sessiondb.formats.transcript.changes import (
+    NO_CHANGES,
     PATHS,
     Changes,
     changes,
@@ -98,10 +99,9 @@ def call(
     given = Given.to(part)
     records = Records(part.data)
     exits = exit_codes(records)
-    changed = Changes()
     # The changes of a failed call were not made.
-    if part.status != "error":
-        changed = changes(given.named(), records)
+    failed = part.status == "error"
+    changed = NO_CHANGES if failed else changes(given.named(), records)
 
     subject = given.subject(part.title)
     body: list[Block] = []
@@ -139,13 +139,10 @@ def _details(part: Part, changed: Changes, exits: list[int]) -> tuple[str, ...]:
 
 def exit_codes(records: Records) -> list[int]:
     """Return the codes with which a command ended, if its program kept them."""
-    return [
-        code
-        for record in chain.from_iterable(records.having(_EXITS, _EXIT_DEPTH))
-        for code in map(record.get, _EXITS)
-        # Not True, which is an int too.
-        if type(code) is int
-    ]
+    found = chain.from_iterable(records.having(_EXITS, _EXIT_DEPTH))
+    values = starmap(dict.get, product(found, _EXITS))
+    # Not True, which is an int too.
+    return [code for code in values if type(code) is int]
 
 
 def _time(part: Part) -> str:
@@ -233,14 +230,11 @@ def _is_short(line: str) -> bool:
     return "\n" not in line and len(line) <= _SHORT
 
 
-def _result(part: Part) -> Iterator[Output]:
+def _result(part: Part) -> list[Output]:
     text = (part.text or "").rstrip("\n")
-    if text:
-        yield Output(
-            text=text,
-            language=language_of(text),
-            label=_RESULTS.get(part.status, "Result"),
-        )
+    if not text:
+        return []
+    return [Output(text, language_of(text), _RESULTS.get(part.status, "Result"))]
 
 
 def language_of(text: str) -> str | None:
@@ -250,10 +244,9 @@ def language_of(text: str) -> str | None:
     return "diff" if is_diff(text) else None
 
 
-def cut_all(blocks: Iterable[Block], detail: Detail) -> Iterator[Block]:
-    """Yield *blocks*, long texts cut to the limits of *detail*."""
-    for block in blocks:
-        yield cut(block, detail) if isinstance(block, Code) else block
+def cut_all(blocks: Iterable[Block], detail: Detail) -> list[Block]:
+    """Return *blocks*, long texts cut to the limits of *detail*."""
+    return [cut(it, detail) if isinstance(it, Code) else it for it in blocks]
 
 
 def cut(code: Code, detail: Detail) -> Code:

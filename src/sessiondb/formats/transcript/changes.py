@@ -9,10 +9,9 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from itertools import starmap
 from pathlib import PurePosixPath
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sessiondb.formats.transcript.blocks import Code
 from sessiondb.formats.transcript.shapes import Records, first_text, is_object, texts
@@ -56,8 +55,7 @@ _Requested: TypeAlias = tuple[AbstractSet[str], Iterable[Code]]
 _NOT_REQUESTED: _Requested = (frozenset(), ())
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(NamedTuple):
     """Changes made by a call; ``used`` names the arguments that ``codes`` show."""
 
     codes: tuple[Code, ...] = ()
@@ -72,6 +70,9 @@ class Changes:
         # A line break before the first line too, so that each line is found by one.
         text = "\n".join(["", *diffs])
         return f"+{_beginning(text, '+')} −{_beginning(text, '-')}"
+
+
+NO_CHANGES = Changes()
 
 
 def _beginning(text: str, sign: str) -> int:

@@ -40,7 +40,7 @@ _ENDS = {"cancelled": "Cancelled", "failed": "Failed"}
 _SPEAKERS = {"user": "Prompt", "system": "System", "event": ""}
 _UNNAMED = {"tool": "Tool"}
 
-Blocks = Iterator[Block]
+Blocks = Iterable[Block]
 #: It gets the message, the part, and the text of the part.
 PartBuilder = Callable[[Message, Part, str], Blocks]
 EventBuilder = Callable[[Message], Blocks]
@@ -103,7 +103,7 @@ class Composer:
 
     def blocks(self, message: Message) -> list[Block]:
         """Return what is shown of *message*; may be empty."""
-        blocks = [*self._blocks(message), *_ending(message)]
+        blocks: list[Block] = [*self._blocks(message), *_ending(message)]
         if self._detail.records:
             blocks += _kept(message)
         return blocks
@@ -145,11 +145,13 @@ class Composer:
         return self._event(message)
 
     def _said(self, message: Message, without: str | None = None) -> Blocks:
-        """Yield what is shown of the parts, but those of the type *without*."""
+        """Return what is shown of the parts, but those of the type *without*."""
+        blocks: list[Block] = []
         for part in message.parts:
-            build = self._parts.get(part.type, self._other)
             if part.type != without:
-                yield from build(message, part, part.text or "")
+                build = self._parts.get(part.type, self._other)
+                blocks += build(message, part, part.text or "")
+        return blocks
 
     def _system(self, message: Message) -> Blocks:
         yield Fold(
@@ -163,29 +165,26 @@ class Composer:
 
     def _text(self, message: Message, part: Part, text: str) -> Blocks:
         if not text.strip():
-            return
+            return ()
 
         # An answer is not hidden, whatever its program calls it.
         added = part.data.get("synthetic") or part.data.get("ignored")
         if not added or message.role != "user":
-            yield Prose(text)
-        elif self._detail.asides:
-            yield self._note("Added by the program", text, [Code(text)])
+            return (Prose(text),)
+        note = self._note("Added by the program", text, [Code(text)])
+        return (note,) if self._detail.asides else ()
 
     def _reasoning(self, _: Message, __: Part, text: str) -> Blocks:
-        if text.strip():
-            yield Fold(
-                kind="reasoning",
-                label="Reasoning",
-                subject=excerpt(text),
-                blocks=(Prose(text),),
-            )
+        if not text.strip():
+            return ()
+        prose = (Prose(text),)
+        return (Fold("reasoning", "Reasoning", excerpt(text), blocks=prose),)
 
     def _call(self, _: Message, part: Part, __: str) -> Blocks:
         if part.call_id is not None:
             # The hash alone: what a long session holds of its results stays small.
             self._results[part.call_id] = hash(part.text)
-        yield call(part, self._detail, self._album, self._children(part))
+        return (call(part, self._detail, self._album, self._children(part)),)
 
     def _result(self, _: Message, part: Part, text: str) -> Blocks:
         call_id = part.call_id or ""
@@ -214,7 +213,7 @@ class Composer:
     def _agent(self, message: Message, part: Part, text: str) -> Blocks:
         name = part.data.get("name")
         if isinstance(name, str):
-            return iter([Note(f"@{name}")])
+            return (Note(f"@{name}"),)
         return self._other(message, part, text)
 
     def _compaction(self, _: Message, part: Part, __: str) -> Blocks:
@@ -288,7 +287,7 @@ class Composer:
 
 
 def _nothing(*_: object) -> Blocks:
-    return iter(())
+    return ()
 
 
 def _named(file: File) -> tuple[str, str]:
@@ -320,11 +319,13 @@ def _tokens(message: Message) -> str:
     return f"{tokens(known.columns())} tokens" if known else ""
 
 
-def _ending(message: Message) -> Iterator[Note]:
+def _ending(message: Message) -> tuple[Note, ...]:
     if message.error is not None:
-        yield Note(f"Error: {error_text(message.error) or 'unknown'}", "error")
-    elif message.finish in CUT_SHORT:
-        yield Note(f"Ended: {message.finish}", "error")
+        why = error_text(message.error) or "unknown"
+        return (Note(f"Error: {why}", "error"),)
+    if message.finish in CUT_SHORT:
+        return (Note(f"Ended: {message.finish}", "error"),)
+    return ()
 
 
 def _kept(message: Message) -> Iterator[Fold]:

@@ -54,6 +54,8 @@ class Span(NamedTuple):
 #: The blocks that may begin with the subject of their fold.
 _REPEATING = (Prose, Code)
 _MARGIN, _SPACE = Span(""), Span(" ")
+#: Before the line that begins a message, and before its further rows.
+_HEAD, _BELOW_HEAD = Span("── "), Span("   ", "dim")
 
 
 class Line(NamedTuple):
@@ -225,7 +227,7 @@ def _by(message: Message, labels: Iterable[str]) -> Line:
 
     name = Span(f"#{message.seq} {_flat(who)}", "name")
     rest = Span(f" · {_flat(' · '.join(filter(None, facts)))}", "dim")
-    return Line((name, rest), Span("── "), Span("   ", "dim"))
+    return Line((name, rest), _HEAD, _BELOW_HEAD)
 
 
 def _prose(prose: Prose, indent: str) -> list[Line]:
