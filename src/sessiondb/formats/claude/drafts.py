@@ -214,9 +214,13 @@ def _attachment(record: Record, _: Sequence[Further]) -> Columns:
 def _rendered(record: Record) -> Parts:
     """Take the texts that a model is sent for an attachment, if all are texts."""
     shown = as_list(record.get("rendered"))
-    if not all(text(within(item, "content")) for item in shown):
+    if not all(map(_is_rendered, shown)):
         return []
     return [synthetic(PartDraft("text", item.pop("content"))) for item in shown]
+
+
+def _is_rendered(item: Any) -> bool:
+    return text(within(item, "content"))
 
 
 def _sources(held: Record) -> Iterator[PartDraft]:

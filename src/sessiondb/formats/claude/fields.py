@@ -7,14 +7,14 @@ directions: `drafts` takes by them, `records` puts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sessiondb.formats.kit.fields import (
     Fields,
     as_list,
     as_object,
-    as_text,
+    as_string,
     clean_name,
     clean_text,
     count,
@@ -167,15 +167,28 @@ def is_line(record: Mapping[str, Any]) -> bool:
 
     Qwen Code writes similar lines, with ``parts`` in their messages.
     """
-    kind = as_text(record.get("type"))
-    if kind in BESIDE:
-        return not _REFERENCES.isdisjoint(record)
+    is_theirs = _TESTS.get(as_string(record.get("type")))
+    return is_theirs is not None and is_theirs(record)
 
-    if kind in SAID:
-        said = as_object(record.get("message"))
-        return _has(record, _LINKED) and _has(said, _CONTENT)
 
-    return kind in CHAIN and _has(record, _EVENT)
+def _is_beside(record: Mapping[str, Any]) -> bool:
+    return not _REFERENCES.isdisjoint(record)
+
+
+def _is_said(record: Mapping[str, Any]) -> bool:
+    said = as_object(record.get("message"))
+    return _has(record, _LINKED) and _has(said, _CONTENT)
+
+
+def _is_event(record: Mapping[str, Any]) -> bool:
+    return _has(record, _EVENT)
+
+
+_TESTS: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
+    **dict.fromkeys(BESIDE, _is_beside),
+    **dict.fromkeys(CHAIN, _is_event),
+    **dict.fromkeys(SAID, _is_said),
+}
 
 
 def _has(record: Mapping[str, Any], keys: Keys) -> bool:
@@ -195,6 +208,6 @@ def blocks_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def sources_of(attachment: Mapping[str, Any]) -> list[Any]:
     """Return the files that a model is given with an attachment, as they are."""
-    key = SOURCES.get(as_text(attachment.get("type")) or "", "")
+    key = SOURCES.get(as_string(attachment.get("type")), "")
     found = attachment.get(key)
     return as_list(found) or [found]

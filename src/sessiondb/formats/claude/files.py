@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from sessiondb.formats.kit.fields import as_text, within
+from sessiondb.formats.kit.fields import as_string, within
 from sessiondb.formats.kit.files import is_folder, is_link, read_small
 from sessiondb.model import MessageDraft, PartDraft
 
@@ -25,8 +25,9 @@ _PATH = re.compile(rf"(?:\A|[/\\]){_NAME}[/\\]{_FOLDER}[/\\]{_NAME}\Z")
 
 def with_files(draft: MessageDraft, log: Path) -> MessageDraft:
     """Return a message with the complete outputs that it names."""
-    added = list(_outputs(draft, log)) if draft.role == "tool" else []
-    return replace(draft, parts=(*draft.parts, *added)) if added else draft
+    if draft.role != "tool":
+        return draft
+    return replace(draft, parts=(*draft.parts, *_outputs(draft, log)))
 
 
 def _outputs(draft: MessageDraft, log: Path) -> Iterator[PartDraft]:
@@ -41,8 +42,7 @@ def _outputs(draft: MessageDraft, log: Path) -> Iterator[PartDraft]:
 
 def _named(draft: MessageDraft) -> Iterator[str]:
     """Yield the paths of the outputs that a result names."""
-    stated = as_text(within(draft.data, "toolUseResult", "persistedOutputPath"))
-    yield (stated or "").strip()
+    yield as_string(within(draft.data, "toolUseResult", "persistedOutputPath")).strip()
     for part in draft.parts:
         if part.type == "tool-result" and _TAG in str(part.text):
             yield from map(str.strip, _SAVED.findall(str(part.text)))

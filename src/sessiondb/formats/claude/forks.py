@@ -55,11 +55,11 @@ def originals(log: Log, logs: Mapping[str, Log]) -> list[dict[str, Any]]:
     was copied from, which may be a copy itself. Forks that name nothing keep the uuids.
     """
     found: list[dict[str, Any]] = []
-    above = logs.get(log.parent or "")
+    above = log.above(logs)
     while above is not None and _COPY in above.first and len(found) < len(logs):
         copies = {r["uuid"]: within(r, _COPY, "messageUuid") for r in _named(above)}
         found.append(copies)
-        above = logs.get(above.parent or "")
+        above = above.above(logs)
 
     return found
 

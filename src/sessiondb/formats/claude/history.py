@@ -15,7 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sessiondb.formats.kit.fields import as_text, clean_name, fitting, text, within
+from sessiondb.formats.kit.fields import (
+    as_string,
+    as_text,
+    clean_name,
+    fitting,
+    text,
+    within,
+)
 from sessiondb.formats.kit.files import is_file, read_small
 from sessiondb.formats.kit.json import (
     OddRecordError,
@@ -75,7 +82,7 @@ class _History:
         if content is not None:
             return content
 
-        name = as_text(within(pasted, "contentHash")) or ""
+        name = as_string(within(pasted, "contentHash"))
         # Any other name may lead to another folder.
         if not _HASH.fullmatch(name):
             return found[0]

@@ -10,7 +10,14 @@ from typing import Any
 from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.logs import is_summary
 from sessiondb.formats.claude.tree import Leaf, Tree
-from sessiondb.formats.kit.fields import as_text, filled, fitting, time, within
+from sessiondb.formats.kit.fields import (
+    as_string,
+    as_text,
+    filled,
+    fitting,
+    time,
+    within,
+)
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.lines import Line
 from sessiondb.formats.kit.texts import time_of_text
@@ -78,7 +85,7 @@ class Index:
         """Record version, directory and time."""
         self.leaf.add(record)
         self.version = as_text(record.get("version")) or self.version
-        self.directory = self.directory or as_text(record.get("cwd")) or ""
+        self.directory = self.directory or as_string(record.get("cwd"))
         times = self.last, time_of_text(record.get("timestamp"))
         self.last = max(filter(time, times), default=None)
 
@@ -88,7 +95,7 @@ class Index:
 
     def tagged(self, record: Record) -> None:
         """Record the tag; an empty one clears it."""
-        self.tag = as_text(record.get("tag")) or ""
+        self.tag = as_string(record.get("tag"))
 
     def summed_up(self, record: Record) -> None:
         """Record a title, and the line that it is about."""

@@ -22,7 +22,14 @@ from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.claude import fields
-from sessiondb.formats.kit.fields import as_text, clean_name, fitting, time, within
+from sessiondb.formats.kit.fields import (
+    as_string,
+    as_text,
+    clean_name,
+    fitting,
+    time,
+    within,
+)
 from sessiondb.formats.kit.files import ancestor, entries, is_file, read_file
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import opened
@@ -65,6 +72,10 @@ class Log(NamedTuple):
         named = as_text(self.first.get("agentId"))
         return named if self.relation == "subagent" else None
 
+    def above(self, logs: Mapping[str, Log]) -> Log | None:
+        """Return the log of its parent among *logs*."""
+        return logs.get(self.parent or "")
+
     @property
     def sidecar(self) -> Path:
         """The path of the file with the parent's description of a sub-agent."""
@@ -82,8 +93,8 @@ class Chains:
         if record.get("isSidechain") is not True:
             return ""
 
-        own = as_text(record.get("uuid")) or ""
-        before = self._of.get(as_text(record.get("parentUuid")) or "", own)
+        own = as_string(record.get("uuid"))
+        before = self._of.get(as_string(record.get("parentUuid")), own)
         chain = str(fitting(record.get("agentId"), usable_id, before))
         if own:
             self._of[own] = chain
@@ -227,7 +238,7 @@ def _of_agent(log: Log) -> Log:
     """
     folder = ancestor(log.path, "subagents") or Path()
     beside = _UUID.fullmatch(folder.parent.name)
-    above = beside[0] if beside else as_text(log.first.get("sessionId")) or ""
+    above = beside[0] if beside else as_string(log.first.get("sessionId"))
 
     agent = log._replace(relation="subagent")
     name = f"{above}/{log.session}"

@@ -124,8 +124,8 @@ def _complete(
         for number, line, record in _lines(lines, log):
             index.add(number, line, record)
 
-    describe = _RELATED.get(log.relation or "")
-    known = describe(log, logs.get(log.parent or ""), index) if describe else {}
+    describe = _RELATED.get(log.relation)
+    known = describe(log, log.above(logs), index) if describe else {}
     described = known.pop("title", "")
     return replace(
         session,
@@ -161,7 +161,7 @@ def _as_fork(_: Log, parent: Log | None, index: Index) -> Record:
     return {"parent_message": index.copied or next(common, None)}
 
 
-_RELATED: Mapping[str, Callable[[Log, Log | None, Index], Record]] = {
+_RELATED: Mapping[str | None, Callable[[Log, Log | None, Index], Record]] = {
     "subagent": _as_agent,
     "fork": _as_fork,
 }

@@ -35,7 +35,8 @@ def lines_of(message: Message) -> Iterator[tuple[int, Record]]:
     rest = dict(message.data)
     if message.kind == "compaction":
         rest.pop("first_kept_id", None)
-    others = as_list(rest.pop("other_lines", None)) if _is_answer(message) else []
+    is_answer = message.role == "assistant"
+    others = as_list(rest.pop("other_lines", None)) if is_answer else []
     starts = [other["first"] for other in others]
     parts = _kept(message.parts)
 
@@ -54,10 +55,6 @@ def last_uuid(records: Iterable[Record]) -> str | None:
     return next(filter(None, reversed(named)), None)
 
 
-def _is_answer(message: Message) -> bool:
-    return message.role == "assistant"
-
-
 def _kept(parts: Iterable[Part]) -> list[Part]:
     return [part for part in parts if "added" not in part.data]
 
@@ -65,15 +62,15 @@ def _kept(parts: Iterable[Part]) -> list[Part]:
 def _first(message: Message, rest: Record, parts: Sequence[Part]) -> Record:
     kind = rest.get("type") or fields.TYPES.get(message.role) or message.kind
     record: Record = {"type": kind}
-    if "uuid" not in rest and not message.id.startswith(MADE):
+    if not message.id.startswith(MADE):
         record["uuid"] = message.id
-    if _is_answer(message):
-        put(record, fields.ANSWER, message)
+    put(record, fields.ANSWER, message)
 
-    make = _MAKERS.get(kind)
-    if make is not None and parts:
-        return make(record, rest, parts)
+    make = _MAKERS.get(kind, _event) if parts else _event
+    return make(record, rest, parts)
 
+
+def _event(record: Record, rest: Record, _: Sequence[Part]) -> Record:
     return overlay(record, rest)
 
 
@@ -140,9 +137,8 @@ _MAKERS: Mapping[Any, Callable[[Record, Record, Sequence[Part]], Record]] = {
 # -- content -----------------------------------------------------------------
 
 
-def content_of(parts: Iterable[Part]) -> str | list[Record]:
+def content_of(given: Sequence[Part]) -> str | list[Record]:
     """Return parts as the content that they were: a text, or a list of blocks."""
-    given = _kept(parts)
     if len(given) == 1 and given[0].data.get("plain"):
         return given[0].text or ""
 

@@ -18,6 +18,7 @@ from sessiondb.formats.claude import fields
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
+    as_string,
     as_text,
     clean_name,
     text,
@@ -85,7 +86,7 @@ class Tree:
         """Return the place of the next line."""
         key = _key(record)
         answer = self._open.get(key)
-        own = as_text(record.get("uuid")) or ""
+        own = as_string(record.get("uuid"))
         if answer and own not in self._ids and self._continues(answer, record):
             self._ids[own or answer.name] = answer.name
             self._called(answer, record)
@@ -170,7 +171,7 @@ class Tree:
 
     def _known(self, uuid: Any) -> str:
         """Return the message of a line; "" for none."""
-        return self._ids.get(as_text(uuid) or "", "")
+        return self._ids.get(as_string(uuid), "")
 
     def _message_at(self, uuid: Any) -> str:
         """Return the message of a line, for results the last one of their answer."""
@@ -220,7 +221,7 @@ class Tree:
 def calls_answered(record: Record) -> set[str]:
     """Return the ids of the calls whose results a line of the user has."""
     blocks = filter(_is_result, fields.blocks_of(record))
-    return {as_text(block.get("tool_use_id")) or "" for block in blocks}
+    return {as_string(block.get("tool_use_id")) for block in blocks}
 
 
 def _is_result(block: Record) -> bool:
@@ -269,7 +270,7 @@ class Leaf:
         if own is None or own in self._order:
             return
 
-        above = as_text(record.get("parentUuid")) or ""
+        above = as_string(record.get("parentUuid"))
         self._order[own] = len(self._order)
         self._followed.add(above)
         is_said = record["type"] in fields.SAID

@@ -115,6 +115,11 @@ def as_text(value: Any) -> str | None:
     return value if type(value) is str else None
 
 
+def as_string(value: Any) -> str:
+    """Return *value* if it is a string, an empty one for anything else."""
+    return value if type(value) is str else ""
+
+
 def fitting(value: Any, fits: Fits, default: Any = None) -> Any:
     """Return *value* if it *fits*, else *default*."""
     return value if fits(value) else default
