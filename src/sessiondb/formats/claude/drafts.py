@@ -73,7 +73,7 @@ def message_draft(
     found["time_created"] = time_of_text(record.get("timestamp"))
 
     # `records` knows these from the message itself.
-    if kind == (found.get("kind") or fields.TYPES.get(found["role"])):
+    if kind == fields.TYPES.get(found["role"], found.get("kind")):
         del record["type"]
     if record.get("uuid") == message_id:
         del record["uuid"]

@@ -32,7 +32,7 @@ def with_files(draft: MessageDraft, log: Path) -> MessageDraft:
 
 def _outputs(draft: MessageDraft, log: Path) -> Iterator[PartDraft]:
     found = filter(None, map(_PATH.search, _named(draft)))
-    for session, name in dict.fromkeys((path[1], path[2]) for path in found):
+    for session, name in dict.fromkeys(map(re.Match.groups, found)):
         files = (read_small(folder / name) for folder in _folders(log, session))
         content = next((content for content in files if content is not None), None)
         if content is not None:

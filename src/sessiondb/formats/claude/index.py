@@ -13,6 +13,7 @@ from sessiondb.formats.claude.tree import Leaf, Tree
 from sessiondb.formats.kit.fields import (
     as_string,
     as_text,
+    clean_name,
     filled,
     fitting,
     time,
@@ -75,16 +76,15 @@ class Index:
     def asked(self, record: Record) -> None:
         """Record the first prompt, and the boundary above a summary."""
         self.said(record)
-        above = as_text(record.get("parentUuid"))
-        if above and record.get("isCompactSummary") is True:
-            self.summarised.add(above)
+        if record.get("isCompactSummary") is True:
+            self.summarised.add(as_string(record.get("parentUuid")))
         if self.prompt is None:
             self.prompt = as_text(within(record, "message", "content"))
 
     def said(self, record: Record) -> None:
         """Record version, directory and time."""
         self.leaf.add(record)
-        self.version = as_text(record.get("version")) or self.version
+        self.version = fitting(record.get("version"), clean_name, self.version)
         self.directory = self.directory or as_string(record.get("cwd"))
         times = self.last, time_of_text(record.get("timestamp"))
         self.last = max(filter(time, times), default=None)

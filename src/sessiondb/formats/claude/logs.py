@@ -44,6 +44,8 @@ _UUID = re.compile(r"(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _AGENT = re.compile(r"agent-.+")
 _NAMED = re.compile(rf"(?:{_UUID.pattern}|{_AGENT.pattern})\.jsonl")
 _BESIDE = re.compile(rb'"isSidechain"\s*:\s*true')
+#: The keys of a link of the chain.
+_LINK = frozenset({"parentUuid", "uuid"})
 _CHUNK, _OVERLAP = 1 << 20, 64
 
 
@@ -205,7 +207,7 @@ def _name_of(path: Path, first: Record, records: list[Record]) -> str | None:
 
 
 def _is_linked(record: Record) -> bool:
-    return "parentUuid" in record and bool(as_text(record.get("uuid")))
+    return record.keys() >= _LINK
 
 
 def is_summary(record: Record) -> bool:

@@ -60,7 +60,8 @@ def _kept(parts: Iterable[Part]) -> list[Part]:
 
 
 def _first(message: Message, rest: Record, parts: Sequence[Part]) -> Record:
-    kind = rest.get("type") or fields.TYPES.get(message.role) or message.kind
+    implied = fields.TYPES.get(message.role, message.kind)
+    kind = rest.get("type", implied)
     record: Record = {"type": kind}
     if not message.id.startswith(MADE):
         record["uuid"] = message.id
