@@ -299,3 +299,22 @@ def test_the_content_of_sources_is_written_where_a_context_has_no_other_text(
     path = written(store, store.session(session), tmp_path, form)
     assert "Rule a" in path.read_text()
     assert "Rule b" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    "form", ["opencode", "opencode2", "opencode-tree", "event-log"]
+)
+def test_branches_that_are_not_written_are_reported(form: str, store: Store) -> None:
+    session = store.create_session(title="Tea").id
+    asked = store.append(session, user("How long?"))
+    lost = "1 message(s) of branches that are not continued"
+    whys = []
+    for text in ("And coffee?", "And milk?"):
+        store.append(session, user(text), after=asked)
+        to = exporter(form)
+        for item in to.write([store.export(session, **to.read)], detail="full"):
+            if isinstance(item, Document):
+                list(item.chunks)
+            else:
+                whys.append(item.why)
+    assert whys.count(lost) == 1

@@ -490,15 +490,10 @@ def test_the_context_of_another_program_has_the_same_sources(
     assert losses == ["part source"]
 
 
-@pytest.mark.parametrize("theirs", [True, False])
 def test_branches_that_are_not_written_are_reported(
-    theirs: bool, store: Store, tmp_path: Path
+    store: Store, tmp_path: Path
 ) -> None:
-    if theirs:
-        session = taken(store, tmp_path, *first()[:3]).id
-    else:
-        session = store.create_session().id
-        store.append(session, user("How long?"))
+    session = taken(store, tmp_path, *first()[:3]).id
     first_seq = store.session(session).leaf_seq
     store.append(session, user("And coffee?"))
     to = exporter("event-log")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from sessiondb.formats.kit.conversion import as_json, is_json, json_text
+from sessiondb.formats.kit.conversion import Losing, as_json, is_json, json_text
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.opencode.generation import generation
 from sessiondb.formats.opencode.ids import names_of
@@ -40,9 +40,11 @@ def documents(sessions: Iterable[Export], make: Make) -> Iterator[Document | Los
     """Yield a file for each session, and after it what it does not hold."""
     for export in sessions:
         losses: list[Loss] = []
-        made = make(export, list(export.messages), losses)
+        losing = Losing(export, losses)
+        made = make(export, list(losing.counted(export.messages)), losses)
         found = printable(made, losses)
-        _lose_lists(export, losses)
+        losing.lose_lists()
+        losing.lose_branches()
         yield Document(f"{file_name(found['info']['id'])}.json", (json_text(found),))
         yield from losses
 
@@ -55,12 +57,6 @@ def printable(document: dict[str, Any], losses: list[Loss]) -> dict[str, Any]:
     losses.append(Loss(document["info"]["id"], why))
     found: dict[str, Any] = as_json(document)
     return found
-
-
-def _lose_lists(export: Export, losses: list[Loss]) -> None:
-    """Note the lists that lie beside a session: its JSON has no place for them."""
-    lists = {"its todo list": export.todos, "the diffs of its files": export.diffs}
-    losses += [Loss(export.session.id, why) for why, found in lists.items() if found]
 
 
 def take_in(written: Written, env: Mapping[str, str]) -> Handover:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sessiondb.formats.kit.conversion import json_text
+from sessiondb.formats.kit.conversion import Losing, json_text
 from sessiondb.formats.kit.fields import as_list, as_object
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.opencode.exporter import printable
@@ -30,7 +30,9 @@ def write(
 
     for export in sessions:
         losses: list[Loss] = []
-        messages = list(export.messages)
+        losing = Losing(export, losses)
+        messages = list(losing.counted(export.messages))
+        losing.lose_branches()
         found = printable(WriterV1(export, messages, losses).json(), losses)
         info = found["info"]
 
