@@ -27,6 +27,7 @@ from sessiondb.formats.kit.fields import (
     without_none,
 )
 from sessiondb.formats.kit.json import known_time, load_object, load_text, usable_id
+from sessiondb.formats.kit.usage import disjoint
 from sessiondb.model import Tokens
 
 Record = dict[str, Any]
@@ -47,6 +48,7 @@ _FAILURES = {"failed": "failed", "declined": "denied"}
 #: How texts of results begin, or what is in their beginning.
 _ABORTED = re.compile(r"aborted(?: by user|\Z)")
 _NOTHING: Counts = (0,) * len(COUNTS)
+_COLUMNS = ("input", "cache_read", "cache_write", "output", "reasoning")
 
 
 class Ending(NamedTuple):
@@ -179,15 +181,8 @@ def counts_of(value: Any) -> Counts | None:
 
 def tokens_of(counts: Counts | None) -> Tokens | None:
     """Return counts as disjoint ones; None if they contradict each other."""
-    if counts is None:
-        return None
-
-    all_in, cached, cache_write, all_out, reasoning = counts
-    fresh, spoken = all_in - cached - cache_write, all_out - reasoning
-    if min(fresh, spoken) < 0:
-        return None
-
-    return Tokens(fresh, spoken, reasoning, cached, cache_write)
+    known = {} if counts is None else dict(zip(_COLUMNS, counts, strict=True))
+    return disjoint(known)
 
 
 def _added(one: Counts, other: Counts, sign: int = 1) -> Counts:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, count, text
+from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, text
+from sessiondb.formats.kit.usage import counts
 
 #: A row of ``conversations`` or ``threads``.
 SESSION: Fields = {"name": ("title", clean_text), "model": ("model_id", clean_name)}
@@ -28,7 +29,7 @@ PART: Fields = {"text": ("text", text)}
 #: Types of parts here that a row must not have by chance.
 HERE = frozenset({"tool", "tool-result", "file", "custom"})
 
-TOKENS: Fields = {"input_tokens": ("input", count), "output_tokens": ("output", count)}
+TOKENS: Fields = counts(input="input_tokens", output="output_tokens")
 #: Details of tokens, as providers name them, and what they are part of: ``input`` and
 #: ``output`` contain the count, ``beside`` is not in either.
 DETAILS: Mapping[tuple[str, ...], tuple[str, str]] = {

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, count, text
+from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, text
+from sessiondb.formats.kit.usage import counts
 
 #: Roles of messages to roles here; a developer speaks for the program.
 ROLES: Mapping[str, str] = {
@@ -44,7 +45,4 @@ STATUS: Mapping[str, tuple[str, str | None]] = {
     "incomplete": ("error", "interrupted"),
 }
 #: A row of ``turn_usage``: a turn's sum over its requests.
-USAGE: Fields = {
-    "input_tokens": ("input", count),
-    "output_tokens": ("output", count),
-}
+USAGE: Fields = counts(input="input_tokens", output="output_tokens")

@@ -11,16 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 from sessiondb.formats.kit.fields import Fields, as_object, count, put, take
+from sessiondb.formats.kit.usage import counts
 from sessiondb.model import Tokens
 
 #: ``input`` is without what came from the cache.
 _COUNTS: Fields = {
-    "usage": {
-        "input": ("input", count),
-        "output": ("output", count),
-        "cacheRead": ("cache_read", count),
-        "cacheWrite": ("cache_write", count),
-    }
+    "usage": counts(
+        input="input", output="output", cache_read="cacheRead", cache_write="cacheWrite"
+    )
 }
 _REASONING = ("reasoning", "reasoningTokens")
 
@@ -29,12 +27,12 @@ def take_tokens(record: dict[str, Any]) -> Tokens | None:
     """Return the tokens of an answer; None if it states none."""
     usage = as_object(record.get("usage"))
     reasoning = next(filter(count, map(usage.get, _REASONING)), None)
-    counts = take(record, _COUNTS)
+    known = take(record, _COUNTS)
 
-    rest = counts.get("output", -1) - (reasoning or 0)
+    rest = known.get("output", -1) - (reasoning or 0)
     if reasoning is not None and rest >= 0:
-        counts |= {"output": rest, "reasoning": reasoning}
-    return Tokens(**counts) if counts else None
+        known |= {"output": rest, "reasoning": reasoning}
+    return Tokens(**known) if known else None
 
 
 def put_tokens(record: dict[str, Any], tokens: Tokens | None) -> None:

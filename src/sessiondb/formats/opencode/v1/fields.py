@@ -15,13 +15,13 @@ from sessiondb.formats.kit.fields import (
     clean_name,
     clean_text,
     cost,
-    count,
     integer,
     structure,
     text,
     time,
 )
 from sessiondb.formats.kit.json import usable_id
+from sessiondb.formats.kit.usage import counts
 
 #: Keys of a diff that say how much changed, not what.
 _COUNTS = frozenset({"file", "path", "additions", "deletions", "status"})
@@ -97,10 +97,8 @@ MESSAGE: Mapping[str, Fields] = {"user": USER, "assistant": ASSISTANT}
 #: The columns of `Tokens`.
 TOKENS: Fields = {
     "tokens": {
-        "input": ("input", count),
-        "output": ("output", count),
-        "reasoning": ("reasoning", count),
-        "cache": {"read": ("cache_read", count), "write": ("cache_write", count)},
+        **counts(input="input", output="output", reasoning="reasoning"),
+        "cache": counts(cache_read="read", cache_write="write"),
     }
 }
 
