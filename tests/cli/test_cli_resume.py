@@ -65,8 +65,11 @@ def imported(sessiondb: Run, store: Store, project: Path) -> str:
     return store.session(OPENCODE_ID).id
 
 
-def ingested(store: Store, source: str, source_id: str, directory: Path) -> str:
+def ingested(
+    store: Store, source: str, source_id: str, directory: Path, namespace: str = ""
+) -> str:
     found = SourceSession(
+        namespace=namespace,
         source=source, source_id=source_id, title="From elsewhere", directory=str(directory),
         time_created=1_700_000_000_000, messages=(), path="sessions", digest="1",
     )  # fmt: skip
@@ -105,6 +108,18 @@ def test_each_program_has_its_own_command(
             str(there),
             command.split(),
         )
+
+
+def test_of_two_stores_with_one_id_a_program_continues_only_its_own(
+    sessiondb: Run, store: Store, tmp_path: Path
+) -> None:
+    one = ingested(store, "goose", "20260101_1", tmp_path, "1/a")
+    assert sessiondb("resume", one, "--print").code == 0
+    ingested(store, "goose", "20260101_1", tmp_path, "2/b")
+    ran = sessiondb("resume", one, "--print")
+    assert (ran.code, ran.out) == (1, "")
+    assert "2 sessions are '20260101_1'" in ran.err
+    assert f"sessiondb fork {one}" in ran.err
 
 
 def test_printing_runs_nothing(sessiondb: Run, programs: Any, imported: str) -> None:

@@ -26,6 +26,7 @@ from sessiondb.cli import options as shared
 from sessiondb.cli.opening import Options, current, find, open_store, say
 from sessiondb.cli.text import short_id
 from sessiondb.errors import (
+    AmbiguousIdError,
     ConflictError,
     InvalidInputError,
     NotFoundError,
@@ -154,6 +155,8 @@ def _planned(store: Store, session: Session, into: str | None) -> Plan:
                 f"it was continued here, which {session.source} does not see; "
                 f"{copies} makes a copy that --in can take there"
             )
+        if session.namespace:
+            _check_only(store, session)
         return Plan(session, session.directory, _command(session))
 
     # A format that sessiondb writes and a program that takes it are both needed.
@@ -174,6 +177,22 @@ def _planned(store: Store, session: Session, into: str | None) -> Plan:
 
 def _elsewhere(session: Session) -> str:
     return f"{command('resume', session.id, '--in', targets()[0])} continues it there"
+
+
+def _check_only(store: Store, session: Session) -> None:
+    """Raise `ConflictError` if the program may know another session by that name.
+
+    Its ids are unique in one store alone, and only one of two stores is its own.
+    """
+    try:
+        store.session(str(session.source_id))
+    except AmbiguousIdError as error:
+        copies = command("fork", session.id)
+        raise ConflictError(
+            f"{len(error.candidates)} sessions are {abridged(session.source_id)}, "
+            f"and {session.source} continues the one in its own store",
+            hint=f"{copies} makes a copy that --in {session.source} can take there",
+        ) from None
 
 
 def _command(session: Session) -> list[str]:

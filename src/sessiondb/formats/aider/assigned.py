@@ -35,39 +35,38 @@ class Assigned:
         self._blocks = blocks
         self._typed = typed
         self._state = state
-        self._held: Assignment | None = None
         self._is_continued = self._is_interrupted = False
 
     def __iter__(self) -> Iterator[Assignment]:
+        # The block that the next one may belong to.
+        held: list[Assignment] = []
         for block in self._blocks:
             found = Assignment(block, self._entry(block))
-            if self._held is not None:
-                if self._held.block.kind == "answer" and self._continues(found):
-                    self._held.block.lines += block.lines
-                    continue
-                yield self._held
+            answer = next((x.block for x in held if x.block.kind == "answer"), None)
+            if answer is not None and self._continues(answer, found):
+                answer.lines += block.lines
+                continue
 
-            self._held, self._is_continued = found, False
+            yield from held
+            held, self._is_continued = [found], False
             # The answer that an interruption cut off is recorded after its notice.
             if block.kind != "answer":
                 self._is_interrupted = _INTERRUPTED in text_of(block)
 
-        if self._held is not None:
-            yield self._held
+        yield from held
 
     def _entry(self, block: Block) -> Entry | None:
         return self._typed.take(text_of(block)) if block.kind == "prompt" else None
 
-    def _continues(self, found: Assignment) -> bool:
-        """Return whether a block continues the answer that is held."""
+    def _continues(self, answer: Block, found: Assignment) -> bool:
+        """Return whether a block continues the *answer* before it."""
         block = found.block
         # After a heading, the text that follows belongs to the same answer.
         if block.kind != "prompt" or found.entry is not None:
             return self._is_continued and block.kind == "answer"
 
         if self._typed.is_known:
-            assert self._held is not None
-            self._held.block.doubts.append(_HEADING)
+            answer.doubts.append(_HEADING)
             self._is_continued = True
             return True
 
