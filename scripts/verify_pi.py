@@ -23,6 +23,24 @@ PACKAGES = ("@earendil-works/pi-coding-agent@0.87.1", "node@24")
 FIXTURES = ("pi-*", "oh-my-pi-*", "opencode-2.0.15", "opencode-1.18.33")
 
 
+def provide(settings: Path, provider: Provider) -> None:
+    """Write the settings that name a provider with one model."""
+    model = {
+        "id": "echo",
+        "name": "Echo",
+        "input": ["text"],
+        "contextWindow": 2_000_000,
+    }
+    local = {
+        "baseUrl": provider.address,
+        "api": "openai-completions",
+        "apiKey": "none",
+        "models": [model],
+    }
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"providers": {"local": local}}), encoding="utf-8")
+
+
 class Pi:
     """The program in a home of its own, with one model."""
 
@@ -32,23 +50,7 @@ class Pi:
             install(tools, *PACKAGES)
 
         self._home = home
-        model = {
-            "id": "echo",
-            "name": "Echo",
-            "input": ["text"],
-            "contextWindow": 2_000_000,
-        }
-        local = {
-            "baseUrl": provider.address,
-            "api": "openai-completions",
-            "apiKey": "none",
-            "models": [model],
-        }
-        settings = home / ".pi" / "agent" / "models.json"
-        settings.parent.mkdir(parents=True)
-        settings.write_text(
-            json.dumps({"providers": {"local": local}}), encoding="utf-8"
-        )
+        provide(home / ".pi" / "agent" / "models.json", provider)
 
     def resume(self, store: Store, session: Session) -> Continued | str:
         """Write a log and continue it by its path."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import sqlite3
@@ -29,7 +30,7 @@ from samples_pi import (
     write,
 )
 
-from sessiondb import ALL, Store, assistant, event, text, tool, user
+from sessiondb import ALL, Store, assistant, event, text, tool, tool_result, user
 from sessiondb.formats import exporter, find
 from sessiondb.model import (
     Context,
@@ -37,6 +38,7 @@ from sessiondb.model import (
     Imported,
     Loss,
     Message,
+    MessageDraft,
     ModelName,
     Problem,
     Session,
@@ -432,6 +434,14 @@ def test_a_damaged_line_costs_itself_alone(store: Store, tmp_path: Path) -> None
     assert texts(store.messages(session.id)) == ["1", "3", "4"]
 
 
+def test_a_mark_of_utf_8_costs_no_header(store: Store, tmp_path: Path) -> None:
+    log = write(tmp_path / HOME, header(1), U1, A2)
+    log.write_bytes(codecs.BOM_UTF8 + log.read_bytes())
+    session = taken(store, tmp_path)
+    assert session.directory == header(1)["cwd"]
+    assert back(store, session) == [header(1), U1, A2]
+
+
 def test_of_two_records_with_one_id_the_last_one_is_continued(
     store: Store, tmp_path: Path
 ) -> None:
@@ -752,6 +762,27 @@ def test_labels_are_records_after_the_leaf(store: Store, tmp_path: Path) -> None
     (known,) = read_into(store, tmp_path)
     assert isinstance(known, Imported)
     assert (known.outcome, known.id) == ("unchanged", session.id)
+
+
+def test_each_result_of_a_message_is_a_record(store: Store) -> None:
+    session = store.create_session(directory="/home/ada/tea")
+    calls = [tool("ls", {}, call_id=name) for name in "ab"]
+    store.append(session, assistant(*calls))
+    results = [tool_result(name, f"of {name}") for name in "ab"]
+    said_too = text("and a text")
+    store.append(session, MessageDraft("tool", (*results, said_too)))
+    store.append(session, user("Thanks"))
+    (_, _, *found, last, _), losses = given(store, store.session(session.id), "pi")
+    shown = [
+        (
+            of["message"]["toolCallId"],
+            [block["text"] for block in of["message"]["content"]],
+        )
+        for of in found
+    ]
+    assert shown == [("a", ["of a", "and a text"]), ("b", ["of b"])]
+    assert (found[1]["parentId"], last["parentId"]) == (found[0]["id"], found[1]["id"])
+    assert losses == []
 
 
 def test_a_label_that_was_given_here_follows_the_records_of_the_log(

@@ -7,6 +7,7 @@ rest is read only if it changed, by `SourceSession.complete`.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
@@ -189,7 +190,8 @@ def first_records(
     while head.count(b"\n") < most and len(head) == size < longest:
         size *= 4
         head = glance(path, size)
-    return list(objects_of(islice(head.split(b"\n"), most)))
+    lines = head.removeprefix(codecs.BOM_UTF8).split(b"\n")
+    return list(objects_of(islice(lines, most)))
 
 
 def records_naming(path: Path, name: str) -> Iterator[dict[str, Any]]:

@@ -7,19 +7,21 @@ yet (``fresh``) is in no import.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePath
 
-from sessiondb.formats.kit.fields import clean_text
 from sessiondb.formats.kit.files import entries, is_folder, read_small, stamp
 from sessiondb.formats.kit.json import OddRecordError, known_time, usable_id
 from sessiondb.formats.pi.logs import path_there
 from sessiondb.model import TerminalUse
 
 _FOLDER = "terminal-sessions"
-#: Bytes of a breadcrumb: two paths.
-_LONGEST = 16 << 10
+#: An absolute directory, and a log.
+_CRUMB = re.compile(
+    r"\s*(?P<directory>(?:/|\\|[A-Za-z]:)[^\n\0]{,4096})\n(?P<log>[^\n]+)"
+)
 #: The uses of each log, by the names of its folder and file: a store may be a copy.
 Uses = dict[tuple[str, ...], tuple[TerminalUse, ...]]
 
@@ -47,13 +49,10 @@ def key_of(log: PurePath) -> tuple[str, ...]:
 
 
 def _uses(crumb: Path) -> Iterator[tuple[tuple[str, ...], TerminalUse]]:
-    content, at = read_small(crumb), stamp(crumb)
-    if content is None or at is None or len(content) > _LONGEST:
-        return
-
-    with suppress(UnicodeDecodeError):
-        directory, log, *_ = (*content.decode().strip().split("\n"), "", "")
-        known = usable_id(crumb.name) and clean_text(directory) and log
-        when = known_time(at[1] // 1_000_000)
-        if known and path_there(directory).is_absolute() and when is not None:
-            yield key_of(path_there(log)), TerminalUse(crumb.name, directory, when)
+    said = (read_small(crumb) or b"").decode("utf-8", "replace")
+    found = _CRUMB.match(said)
+    if found is not None and usable_id(crumb.name):
+        _, changed = stamp(crumb) or (0, 0)
+        when = known_time(changed // 1_000_000) or 0
+        use = TerminalUse(crumb.name, found["directory"], when)
+        yield key_of(path_there(found["log"])), use

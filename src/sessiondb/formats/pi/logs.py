@@ -82,11 +82,12 @@ def look_at(path: Path) -> Log | None:
 
 def _header(records: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the header among the first records; an empty one if there is none."""
-    for record in records:
-        is_header = record.get("type") == "session" and usable_id(record.get("id"))
-        if is_header and not record.keys().isdisjoint(("cwd", "timestamp")):
-            return record
-    return {}
+    return next(filter(_is_header, records), {})
+
+
+def _is_header(record: dict[str, Any]) -> bool:
+    is_known = not record.keys().isdisjoint(("cwd", "timestamp"))
+    return record.get("type") == "session" and is_known and usable_id(record.get("id"))
 
 
 def _without_header(path: Path, records: list[dict[str, Any]]) -> Log | None:
@@ -119,9 +120,10 @@ def _program(path: Path, header: dict[str, Any], is_descendant: bool) -> str:
     named = program_of(path, "")
     if named:
         return named
+
     is_snowflake = _SNOWFLAKE.fullmatch(header.get("id", "")) is not None
-    theirs = is_descendant or is_snowflake or "title" in header
-    return "oh-my-pi" if theirs else "pi"
+    is_theirs = any((is_descendant, is_snowflake, "title" in header))
+    return "oh-my-pi" if is_theirs else "pi"
 
 
 def _parent(path: Path, header: dict[str, Any]) -> tuple[str | None, str | None]:

@@ -6,6 +6,7 @@ later lines, so that `complete` reads all of them once, and the messages once mo
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -29,7 +30,6 @@ from sessiondb.formats.pi.tree import Tree
 from sessiondb.model import Problem, SourceItem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
-_BOM = b"\xef\xbb\xbf"
 
 
 def read_log(path: Path) -> Iterator[SourceSession | Problem]:
@@ -186,4 +186,4 @@ class Messages:
 
 def _records(lines: Lines) -> Iterator[tuple[Line, bytes, Record]]:
     """Yield the objects of a log; a mark of UTF-8 before the first one is no damage."""
-    return lines.records(lambda raw: load_object(raw.removeprefix(_BOM)))
+    return lines.records(lambda raw: load_object(raw.removeprefix(codecs.BOM_UTF8)))

@@ -47,19 +47,26 @@ class Tree(Links):
         # Never linked in the first version: a record continues the one before.
         if self._first:
             return ...
-        if record.get("type") == "leaf":
-            # It continues its target, whatever it was appended to; without one it is
-            # before the first record. One that is not there changes nothing.
-            target = record.get("targetId", ...)
-            known = self.ids.get(as_text(target) or "", name)
-            if target is None or known != name:
-                return None if target is None else known
+        moved = self._moved(record, name) if record.get("type") == "leaf" else ...
+        if moved is not ...:
+            return moved
 
         known = super().parent(dict(record), name)
         # A record is written with its links again only if it has an id of its own.
         if not str(name).startswith(MADE) and known == record.get("parentId"):
             record.pop("parentId", None)
         return known
+
+    def _moved(self, record: dict[str, Any], name: str | None) -> Any:
+        """Return what a ``leaf`` continues, whatever it was appended to.
+
+        None is before the first record; ``...`` is a target that is not there.
+        """
+        target = record.get("targetId", ...)
+        if target is None:
+            return None
+        known = self.ids.get(as_text(target) or "", name)
+        return ... if known == name else known
 
     def kept(self, record: dict[str, Any]) -> None:
         """Find the record that a compaction keeps, if it has another id here.

@@ -45,6 +45,7 @@ _CODES: Mapping[tuple[str | None, str | None], int] = {
     ("completed", None): 0,
     ("error", "failed"): 1,
 }
+_RESULT = "tool-result"
 _PRICES = ("input", "output", "cacheRead", "cacheWrite")
 
 #: The places of the title, and of labels, among the parts of a message.
@@ -59,7 +60,7 @@ class Writer(Losing):
     ) -> None:
         super().__init__(export, losses)
         parts = (part for message in messages for part in message.parts)
-        self._answered = {p.call_id for p in parts if p.type == "tool-result"}
+        self._answered = {part.call_id for part in parts if part.type == _RESULT}
         #: The record that a message is continued from, by its seq.
         self._last: dict[int, str] = {}
         self._newest: str | None = None
@@ -134,14 +135,23 @@ class Writer(Losing):
         yield {**first, "timestamp": text_of_time(message.time_completed or when)}
 
         last = message.id
-        for index, part in enumerate(message.parts):
-            if message.role == "assistant" and self._has_result(part):
-                name = further(message.id, index)
-                yield {**_result(part, part), "id": name, "parentId": last} | {
-                    "timestamp": text_of_time(part.time_ended or when)
-                }
-                last = name
+        for index, part in self._further_results(message):
+            name = further(message.id, index)
+            yield {**_result(part, part), "id": name, "parentId": last} | {
+                "timestamp": text_of_time(part.time_ended or when)
+            }
+            last = name
         self.wrote(message, last)
+
+    def _further_results(self, message: Message) -> list[tuple[int, Part]]:
+        """Return the results that need records of their own, with their places."""
+        if message.role == "assistant":
+            return [of for of in enumerate(message.parts) if self._has_result(of[1])]
+        if message.role != "tool":
+            return []
+
+        # The record of the message has the first one.
+        return [of for of in enumerate(message.parts) if of[1].type == _RESULT][1:]
 
     def _has_result(self, part: Part) -> bool:
         if part.type != "tool" or part.call_id in self._answered:
@@ -164,7 +174,7 @@ class Writer(Losing):
         if message.role == "tool":
             return self._result(message)
 
-        content: Any = [*self._blocks(message)]
+        content: Any = [*self._blocks(message, message.parts)]
         if message.role != "assistant":
             return {"role": message.role, "content": content, "timestamp": when}
         return {
@@ -179,8 +189,8 @@ class Writer(Losing):
             **({"errorMessage": error_text(message.error)} if message.error else {}),
         }
 
-    def _blocks(self, message: Message) -> Iterator[Record]:
-        for part in message.parts:
+    def _blocks(self, message: Message, parts: Iterable[Part]) -> Iterator[Record]:
+        for part in parts:
             if part.type in _BLOCKS:
                 found = content_of([part])
                 text = {"type": "text", "text": found}
@@ -191,11 +201,15 @@ class Writer(Losing):
                 self.lose(f"part {part.type}", message)
 
     def _result(self, message: Message) -> Record:
-        result = next((p for p in message.parts if p.type == "tool-result"), None)
+        rest = [part for part in message.parts if part.type != _RESULT]
+        blocks = [*self._blocks(message, rest)]
+        results = (part for part in message.parts if part.type == _RESULT)
+        result = next(results, None)
         if result is None:
-            return {"role": "user", "content": [*self._blocks(message)]}
+            return {"role": "user", "content": blocks}
+
         said: Record = _result(result, result)["message"]
-        return said
+        return {**said, "content": said["content"] + blocks}
 
 
 # -- parts ---------------------------------------------------------------------

@@ -1,0 +1,72 @@
+"""Our logs for oh-my-pi, continued by the real program. Called by `verify-oh-my-pi`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from verify_pi import FIXTURES, provide
+from verifying.continuing import (
+    PROMPT,
+    Continued,
+    continue_all,
+    document,
+    install,
+    run,
+)
+from verifying.provider import MODEL, Provider
+
+from sessiondb import Session, Store
+
+PACKAGES = ("@oh-my-pi/pi-coding-agent@18.2.3", "bun")
+OPTIONS = f"-p --model {MODEL} --no-title --no-tools --no-lsp --thinking off"
+
+
+class OhMyPi:
+    """The program in a home of its own, with one model."""
+
+    def __init__(self, tools: Path, home: Path, provider: Provider) -> None:
+        self._bin = tools / "node_modules" / ".bin"
+        if not (self._bin / "omp").exists():
+            install(tools, *PACKAGES)
+
+        provide(home / ".omp" / "agent" / "models.yml", provider)
+        self._home, self._project = home, home / "project"
+        self._project.mkdir()
+
+    def resume(self, store: Store, session: Session) -> Continued | str:
+        """Write a log and continue it by its path."""
+        name, text = document(store, session, "oh-my-pi")
+        log = self._project / name
+        there, here = map(json.dumps, (session.directory, str(self._project)))
+        text = text.replace(f'"cwd":{there}', f'"cwd":{here}', 1)
+        log.write_text(text, encoding="utf-8")
+
+        program = [str(self._bin / name) for name in ("bun", "omp")]
+        path = f"{self._bin}{os.pathsep}{os.environ['PATH']}"
+        failed = run(
+            [*program, *OPTIONS.split(), "--resume", str(log), PROMPT],
+            self._project,
+            {"PATH": path, "HOME": str(self._home)},
+        )
+        if failed:
+            return failed
+
+        # The title before the header is rewritten in place.
+        before, after = records(text), records(log.read_text(encoding="utf-8"))
+        if after[: len(before)] != before:
+            return "the log was changed"
+        return Continued(log, "")
+
+
+def records(text: str) -> list[Any]:
+    """Return the records of a log without its title."""
+    found = [json.loads(line) for line in text.split("\n") if line]
+    return [record for record in found if record["type"] != "title"]
+
+
+if __name__ == "__main__":
+    sys.exit(continue_all(OhMyPi, *FIXTURES))
