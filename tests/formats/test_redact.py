@@ -17,7 +17,7 @@ NAMES = {
     "slug", "title_source", "directory", "version", "source", "source_id", "agent",
     "provider_id", "model_id", "model_source", "worktree", "vcs", "root_commit",
     "session_id", "turn_id", "role", "kind", "response_id", "usage_key", "finish", "type",
-    "tool", "status", "priority", "path",
+    "tool", "status", "priority", "path", "namespace",
 }  # fmt: skip
 #: Fields with a function of their own.
 APART = {"share_url", "metadata", "parts", "input_json", "before", "after"}

@@ -88,5 +88,5 @@ def error_text(error: Any) -> str:
 
     # Programs that name the class of an error keep its message one level deeper.
     messages = (error.get("message"), within(error, "data", "message"))
-    name = error.get("name") or error.get("type") or ""
-    return str(next(filter(text, messages), name))
+    names = filter(None, map(error.get, ("name", "type")))
+    return str(next(filter(text, messages), next(names, "")))

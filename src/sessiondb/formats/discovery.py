@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
@@ -50,7 +52,8 @@ def find(
 
 def _below(top: Path, known: list[Format]) -> Iterator[ForeignStore]:
     suffixes = _suffixes(known)
-    seen: set[tuple[int, int]] = set()
+    # One that cannot be looked at any more has no identity.
+    seen: set[tuple[int, int] | None] = {None}
     for folder in Walk(top):
         if folder.odd:
             yield unreadable(folder.path, f"the folder {folder.odd}")
@@ -63,8 +66,10 @@ def _below(top: Path, known: list[Format]) -> Iterator[ForeignStore]:
             folder.folders.clear()
             continue
 
-        for file in _files(folder, suffixes):
-            if _is_new_file(file, seen):
+        for file in filter(is_file, _files(folder, suffixes)):
+            # The same file under a second name, a hard link, is not another store.
+            if (of := identity(file)) not in seen:
+                seen.add(of)
                 named = [form for form in known if file.suffix in form.suffixes]
                 yield from _at(file, named)
 
@@ -105,7 +110,8 @@ def default_locations(
     env: Mapping[str, str], *, formats: Iterable[str] | None = None
 ) -> list[Path]:
     """Return where programs keep their stores in *env*, whether or not they exist."""
-    return [path for form in _formats(formats) for path in form.default_locations(env)]
+    places = (form.default_locations(env) for form in _formats(formats))
+    return list(chain.from_iterable(places))
 
 
 def in_projects(
@@ -117,25 +123,26 @@ def in_projects(
     be read are passed over. The search ends after `MAX_ENTRIES` entries or
     `MAX_PROJECT_DEPTH` folders.
     """
-    names = frozenset[str]().union(*(of.in_projects for of in _formats(formats)))
+    named = map(attrgetter("in_projects"), _formats(formats))
+    names = frozenset[str]().union(*named)
     if not names:
         return [], True
 
     found: list[Path] = []
     walk = Walk(top, depth=MAX_PROJECT_DEPTH, most=MAX_ENTRIES)
     for folder in walk:
-        found += (folder.path / of.name for of in folder.files if of.name in names)
+        found += (Path(of) for of in folder.files if of.name in names)
         folder.folders = [of for of in folder.folders if not of.startswith(".")]
     return found, walk.is_complete
 
 
 def _formats(names: Iterable[str] | None) -> list[Format]:
     chosen = registry.readable() if names is None else names
-    return [registry.reader(name) for name in chosen]
+    return list(map(registry.reader, chosen))
 
 
 def _suffixes(formats: list[Format]) -> frozenset[str]:
-    return frozenset[str]().union(*(form.suffixes for form in formats))
+    return frozenset[str]().union(*map(attrgetter("suffixes"), formats))
 
 
 def _at(path: Path, formats: list[Format]) -> Iterator[ForeignStore]:
@@ -154,17 +161,4 @@ def _at(path: Path, formats: list[Format]) -> Iterator[ForeignStore]:
 
 def _files(folder: Folder, suffixes: frozenset[str]) -> list[Path]:
     """Return the files in a folder that may be a store, by their endings."""
-    paths = [folder.path / entry.name for entry in folder.files]
-    return [path for path in paths if path.suffix in suffixes]
-
-
-def _is_new_file(path: Path, seen: set[tuple[int, int]]) -> bool:
-    """Return whether a regular file is at *path* that was not *seen*, and add it.
-
-    The same file under a second name, a hard link, is not another store.
-    """
-    known = identity(path) if is_file(path) else None
-    if known is None or known in seen:
-        return False
-    seen.add(known)
-    return True
+    return [path for path in map(Path, folder.files) if path.suffix in suffixes]

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from sessiondb.formats.kit.fields import without
 from sessiondb.model import (
     Export,
     FileDiff,
@@ -103,7 +104,7 @@ def clean_value(value: Any) -> Any:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list | tuple):
-        return [clean_value(item) for item in value]
+        return list(map(clean_value, value))
     if isinstance(value, Mapping):
         return {key: _field(key, item) for key, item in value.items()}
     return value
@@ -124,7 +125,7 @@ def _cleaned(record: R, **others: Any) -> R:
 
 def _session(session: Session) -> Session:
     # With its address a share can be read, with its secret ended.
-    public = {key: value for key, value in session.metadata.items() if key != "share"}
+    public = without(("share",), session.metadata)
     return _cleaned(session, share_url=None, metadata=clean_value(public))
 
 

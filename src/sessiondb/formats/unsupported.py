@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from itertools import filterfalse
 from pathlib import Path
 
 from sessiondb.formats.kit.files import is_folder
@@ -36,12 +37,14 @@ MAX_ENTRIES, MAX_DEPTH = 2_000, 8
 
 def agents_of(env: Mapping[str, str]) -> list[tuple[str, Path]]:
     """Return the agents of the user that cannot be read, each with a folder of it."""
+    home = env.get("HOME")
+    if not home:
+        return []
+
     found: dict[str, Path] = {}
     for name, folders in HOMES.items():
-        for folder in folders if env.get("HOME") else ():
-            path = Path(env["HOME"], folder)
-            if is_folder(path):
-                found.setdefault(REGISTRY[name].agent, path)
+        for path in filter(is_folder, map(Path(home).joinpath, folders)):
+            found.setdefault(REGISTRY[name].agent, path)
     return list(found.items())
 
 
@@ -62,5 +65,4 @@ def _files(top: Path) -> Iterator[Path]:
         return
 
     for folder in Walk(top, depth=MAX_DEPTH, most=MAX_ENTRIES):
-        files = (entry for entry in folder.files if not entry.is_symlink())
-        yield from (folder.path / entry.name for entry in files)
+        yield from map(Path, filterfalse(os.DirEntry.is_symlink, folder.files))
