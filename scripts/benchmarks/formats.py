@@ -31,8 +31,8 @@ SESSIONS, TURNS = 10, 60
 PIECE, FEW, TIMES = 64 << 10, 100, 20
 #: Goals: what each costs at most against the parsing of the records.
 READING, IMPORT, AGAIN, FLAT = 10, 30, 3, 1.25
-#: Megabytes of a transaction, which a small store does not fill.
-UNIT = 4
+#: Megabytes of a full transaction, and of the places of 20,000 messages.
+UNIT = 8
 
 
 def rows(bench: Bench) -> Iterator[Row]:

@@ -48,6 +48,9 @@ def nearest(
     """Return the first of *seqs* from *leaf* up to the root, or None."""
     if leaf is None or not seqs:
         return None
+    # Most results come right after their call.
+    if leaf in seqs:
+        return leaf
 
     least = min(seqs) if is_ordered(tx, session_id) else 0
     where = {

@@ -22,12 +22,11 @@ under ``out_of_bounds``.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import partial
 from itertools import chain
 from operator import attrgetter
-from types import NoneType
 from typing import Any, TypeVar
 
 from sessiondb import codec, ids
@@ -62,7 +61,6 @@ MAX_REASON = 300
 _PART_BYTES = 200
 
 _text_and_data, _size = attrgetter("text", "data"), attrgetter("size")
-_OPTIONAL_TEXT = (str, NoneType)
 _SOUND_MESSAGE, _SOUND_PART = MessageDraft("user", id="m"), PartDraft("text", id="p")
 _TIMES = (
     "time_created",
@@ -131,6 +129,12 @@ _STORED_MESSAGE: Mapping[str, Check] = {
     "seq": lambda value, what: values.counter(value, what, least=1),
     "inherited": values.flag,
     "usage_key": values.optional_id,
+}
+#: What a message says about its place, but its parent.
+_PLACE: Mapping[str, Check] = {
+    "usage_id": encode.string,
+    "labels": values.each(ids.valid_id, "a name in"),
+    "alias": values.optional_id,
 }
 #: In the order of the columns.
 _TODO: Mapping[str, Check] = {
@@ -311,7 +315,8 @@ def check_project(of: Any) -> ProjectFacts:
 def entries(item: SourceSession, problems: list[Problem]) -> Iterator[Entry]:
     """Yield the messages that pass the gate; add the others to *problems*."""
     seen: set[str] = set()
-    for found in _read(item):
+    rest = f"session {item.source_id}: its other messages"
+    for found in read_on(item.messages, item.path, rest):
         if isinstance(found, Problem):
             problems.append(found)
             continue
@@ -326,16 +331,15 @@ def entries(item: SourceSession, problems: list[Problem]) -> Iterator[Entry]:
         yield entry
 
 
-def _read(item: SourceSession) -> Iterator[Any]:
-    """Yield the messages and problems of a session.
+def read_on(found: Iterable[Any], path: str, rest: str) -> Iterator[Any]:
+    """Yield what a reader finds at *path*; *rest* names what follows.
 
-    If its reader fails, that is the last problem: messages before it are imported.
+    If the reader fails, that is the last problem: what came before is imported.
     """
     try:
-        yield from item.messages
+        yield from found
     except Exception as error:
-        why = f"its other messages cannot be read: {reason(error)}"
-        yield Problem(item.path, f"session {item.source_id}: {why}")
+        yield Problem(path, f"{rest} cannot be read: {reason(error)}")
 
 
 def reason(error: Exception) -> str:
@@ -457,14 +461,7 @@ def _check_times(row: MessageRow | PartRow) -> None:
 def _check_place(found: SourceMessage) -> None:
     if found.parent is not ...:
         values.optional_id(found.parent, "parent")
-    if not isinstance(found.usage_id, _OPTIONAL_TEXT):
-        raise InvalidInputError(
-            f"usage_id must be a string, not {abridged(found.usage_id)}"
-        )
-    for name in values.items(found.labels, "labels"):
-        ids.valid_id(name, "a name in labels")
-    if found.alias is not None:
-        ids.valid_id(found.alias, "alias")
+    check_fields(found, _PLACE)
 
 
 def _encoded(

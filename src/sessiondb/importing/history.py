@@ -94,7 +94,8 @@ class Histories:
     ) -> Iterator[HistoryLine]:
         """Yield the lines that are prompts, without those typed twice in a row."""
         last = None
-        for found in _read(item):
+        rest = "its other prompts"
+        for found in checks.read_on(item.prompts, item.path, rest):
             if isinstance(found, Problem):
                 problems.append(found)
                 continue
@@ -145,12 +146,3 @@ def _noted(source: str, path: str) -> Read[tuple[str | None, str | None] | None]
     """Return digest and problems of an entry in the ledger."""
     found = yield _NOTED, {"source": source, "path": path}
     return next(map(tuple, found), None)
-
-
-def _read(item: SourceHistory) -> Iterator[Any]:
-    """Yield the lines of a history; if its reader fails, that is the last problem."""
-    try:
-        yield from item.prompts
-    except Exception as error:
-        why = f"its other prompts cannot be read: {checks.reason(error)}"
-        yield Problem(item.path, why)

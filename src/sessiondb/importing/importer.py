@@ -94,6 +94,7 @@ class Importer:
         except InvalidInputError as error:
             yield checks.refused_session(item, error)
             return
+
         if self._takes(item, place):
             self._uses.add(item)
             yield from self._session(checked, place)
@@ -109,6 +110,7 @@ class Importer:
         root = self.project_root
         if root is None or place.root == root:
             return True
+
         # Outside of a repository each directory is a project; a log names the one it
         # was part of.
         below = root.rstrip(os.sep) + os.sep
@@ -120,6 +122,7 @@ class Importer:
             read = namespace_here(item, checked.ledger)
             item = replace(item, namespace=self.core.read(read))
             checked = replace(checked, item=item)
+
         known = self.core.read(look_up(item, checked.ledger))
         outcome = self._outcome(known)
         sid = known.session_id or _id_of(item)
