@@ -3,6 +3,7 @@
 The floor reads every record of a store and parses it, nothing else: `json.loads` for
 lines and for JSON in databases, MessagePack where a program writes that, lines where it
 writes text. Most of an import is writing rows and the search index (see `importing`).
+Times are those of the processor.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from typing import Any
 
 import msgpack
 
-from benchmarks.measure import Bench, Row, medians, timed
+from benchmarks.measure import Bench, Row, medians, worked
 from benchmarks.stores import STORES, Talk
 from sessiondb import Store
 from sessiondb.formats import find
 from sessiondb.model import Imported, SourceSession
 
-SESSIONS, TURNS = 10, 60
+SESSIONS, TURNS = 10, 40
 #: Characters of each tool output of a large store, and its turns.
-PIECE, FEW, TIMES = 64 << 10, 100, 20
+PIECE, FEW, TIMES = 64 << 10, 50, 20
 #: Goals: what each costs at most against the parsing of the records.
 READING, IMPORT, AGAIN, FLAT = 10, 30, 3, 1.25
 #: Megabytes of a full transaction, and of the places of 20,000 messages.
@@ -37,12 +38,12 @@ UNIT = 8
 
 def rows(bench: Bench) -> Iterator[Row]:
     """Yield reading, import, second import and memory of every format."""
-    turns = TURNS // 3 if bench.quick else TURNS
+    turns = TURNS // 2 if bench.quick else TURNS
     for name, write in STORES.items():
         folder = bench.folder / name
         write(folder, [Talk(number, turns) for number in range(1, SESSIONS + 1)])
         once = partial(_once, bench, name)
-        parsing, reading, imported, again = medians(once, bench.times(7), 1)
+        parsing, reading, imported, again = medians(once, bench.times(5), 1)
         yield Row(f"{name}: reading", parsing, reading, goal=READING)
         yield Row(f"{name}: import", parsing, imported, goal=IMPORT)
         yield Row(f"{name}: import, nothing new", parsing, again, goal=AGAIN)
@@ -54,11 +55,11 @@ def _once(bench: Bench, name: str, turn: int) -> tuple[float, float, float, floa
     folder, path = bench.folder / name, bench.folder / f"{name}.db"
     for old in bench.folder.glob(f"{path.name}*"):
         old.unlink()
-    parsing = timed(lambda: _parse(folder))()
-    reading = timed(lambda: _drain(folder))()
+    parsing = worked(lambda: _parse(folder))
+    reading = worked(lambda: _drain(folder))
     with Store.open(path) as store:
-        imported = timed(lambda: _import(store, folder, "imported"))()
-        again = timed(lambda: _import(store, folder, "unchanged"))()
+        imported = worked(lambda: _import(store, folder, "imported"))
+        again = worked(lambda: _import(store, folder, "unchanged"))
     return parsing, reading, imported, again
 
 
@@ -113,7 +114,7 @@ def _parse_cells(row: Iterable[Any]) -> None:
 
 
 def _memory(bench: Bench, name: str, write: Callable[..., None]) -> Row:
-    few = FEW // 4 if bench.quick else FEW
+    few = FEW // 2 if bench.quick else FEW
     peaks = []
     for turns in (few, few * TIMES):
         folder = bench.folder / f"{name}-{turns}"

@@ -16,6 +16,7 @@ from sqlalchemy import delete, or_, select, union_all
 
 from sessiondb import ids
 from sessiondb.effects.imports.close import write_entry
+from sessiondb.effects.imports.prompts import prompt_row
 from sessiondb.effects.project import Place, home_of
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, as_list, p, texts, upsert_text
@@ -156,16 +157,15 @@ class AddHistory:
         elif line.place is not None:
             project_id, directory = home_of(tx, line.place)
 
-        values = {
-            "id": line.id,
-            "text": line.text,
-            "directory": directory,
-            "project_id": project_id,
-            "session_id": home.id,
-            "source": self.source,
-            "time_created": line.time,
-        }
-        return tuple(map(values.__getitem__, PROMPT))
+        return prompt_row(
+            id=line.id,
+            text=line.text,
+            directory=directory,
+            project_id=project_id,
+            session_id=home.id,
+            source=self.source,
+            time_created=line.time,
+        )
 
 
 def _typed_in(tx: Transaction, homes: Iterable[_Home]) -> dict[str | None, _ByText]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, filterfalse
 from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy import select, text
@@ -101,19 +101,21 @@ def _rows(tx: Transaction, typed: Typed) -> Iterator[tuple[Any, ...]]:
 
     state = tx.peek(run.session_id)
     copies = _copies(tx, run.session_id, (of.seq for of in typed.prompts))
-    for of in typed.prompts:
-        if of.seq in copies:
-            continue
-        values = {
-            "id": of.id,
-            "text": of.text,
-            "directory": state.directory,
-            "project_id": state.project_id,
-            "session_id": state.id,
-            "source": run.given.item.source,
-            "time_created": of.time,
-        }
-        yield tuple(map(values.__getitem__, PROMPT))
+    for of in filterfalse(lambda of: of.seq in copies, typed.prompts):
+        yield prompt_row(
+            id=of.id,
+            text=of.text,
+            directory=state.directory,
+            project_id=state.project_id,
+            session_id=state.id,
+            source=run.given.item.source,
+            time_created=of.time,
+        )
+
+
+def prompt_row(**columns: Any) -> tuple[Any, ...]:
+    """Return the columns of a prompt in the order of its table."""
+    return tuple(map(columns.__getitem__, PROMPT))
 
 
 def _copies(tx: Transaction, session_id: str, places: Iterable[int]) -> set[int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import func, select, text
 
@@ -22,6 +22,7 @@ from sessiondb.effects.calls import data_of
 from sessiondb.effects.imports.family import match_cut
 from sessiondb.effects.imports.fields import Fields
 from sessiondb.effects.imports.messages import seq_by_id
+from sessiondb.effects.imports.prompts import prompt_row
 from sessiondb.effects.imports.run import Entry, Here, Placed, Run, Writing
 from sessiondb.effects.imports.session import BY_SOURCE, UNBURY, place_below
 from sessiondb.effects.project import Place, project_of
@@ -33,6 +34,8 @@ from sessiondb.model import StoredSession
 from sessiondb.places import stored
 from sessiondb.schema import message, prompt, session
 from sessiondb.schema.rows import PROMPT, MessageRow, PartRow
+
+Dated = TypeVar("Dated", MessageRow, PartRow)
 
 _IS_HERE = Statement(
     lambda: select(session.c.id).where(
@@ -372,16 +375,17 @@ class Recorded:
         project_id = state.project_id
         if given.place is not None:
             project_id = project_of(tx, given.place)
-        values = {
-            "id": given.id,
-            "text": given.text,
-            "directory": given.directory and stored(given.directory, tx.root),
-            "project_id": project_id,
-            "session_id": state.id,
-            "source": given.source,
-            "time_created": given.time,
-        }
-        tx.insert(prompt, PROMPT, tuple(map(values.__getitem__, PROMPT)))
+
+        row = prompt_row(
+            id=given.id,
+            text=given.text,
+            directory=given.directory and stored(given.directory, tx.root),
+            project_id=project_id,
+            session_id=state.id,
+            source=given.source,
+            time_created=given.time,
+        )
+        tx.insert(prompt, PROMPT, row)
 
 
 def _or_never(time: int | None) -> int:
@@ -418,16 +422,15 @@ def _dated(
 
     The time of the import would be another one each time.
     """
-    if row.time_created is None:
-        row = row._replace(time_created=began)
-    if any(part.time_created is None for part in parts):
-        made = (
-            row.time_created if part.time_created is None else part.time_created
-            for part in parts
-        )
-        pairs = zip(parts, made, strict=True)
-        parts = tuple(part._replace(time_created=time) for part, time in pairs)
-    return row, parts
+    row = _made(row, began)
+    return row, tuple(_made(part, row.time_created) for part in parts)
+
+
+def _made(row: Dated, time: int | None) -> Dated:
+    """Return a row with *time* unless it states when it was made."""
+    if row.time_created is not None:
+        return row
+    return row._replace(time_created=time)
 
 
 def _weight(
