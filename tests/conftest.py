@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 
@@ -94,6 +95,20 @@ def store(_databases: Iterator[Path], empty: Path) -> Iterator[Store]:
     shutil.copy(empty, path)
     with Store.open(path, durability="normal") as opened:
         yield opened
+
+
+@pytest.fixture
+def opened(tmp_path: Path, empty: Path) -> Iterator[Callable[[str], Store]]:
+    """Return a function that opens the database of a name in `tmp_path`."""
+    with ExitStack() as stack:
+
+        def open_(name: str) -> Store:
+            path = tmp_path / f"{name}.db"
+            if not path.exists():
+                shutil.copy(empty, path)
+            return stack.enter_context(Store.open(path, durability="normal"))
+
+        yield open_
 
 
 @pytest.fixture(scope="session")

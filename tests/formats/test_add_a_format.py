@@ -11,9 +11,9 @@ from typing import Any
 
 import conformance
 import pytest
-from samples import LARGE, PIECE, Sample, read_into
+from samples import LARGE, PIECE, Sample, new_store, read_into
 
-from sessiondb import ALL, Store
+from sessiondb import ALL
 from sessiondb.formats import default_locations
 from sessiondb.formats.registry import REGISTRY, Entry
 from sessiondb.model import Imported
@@ -70,7 +70,7 @@ def test_the_reader_is_short() -> None:
 
 def test_it_imports_all_that_a_file_says(tmp_path: Path) -> None:
     store_of_three(tmp_path / "theirs")
-    with Store.open(":memory:") as store:
+    with new_store() as store:
         results = read_into(store, tmp_path / "theirs")
         assert [r.outcome for r in results if isinstance(r, Imported)] == [
             "imported"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from samples import new_store
 from samples_aider import (
     BANNER,
     CHAT,
@@ -26,7 +27,6 @@ from samples_aider import (
     write,
 )
 
-from sessiondb import Store
 from sessiondb.formats import default_locations, find
 from sessiondb.formats.aider.records import head_of, raw_of
 from sessiondb.model import (
@@ -121,7 +121,7 @@ def test_projects_whose_runs_began_in_the_same_second_stay_apart(
     sessions, _ = everything(tmp_path)
     assert len({item.source_id for item in sessions}) == 4
     assert len({m.id for item in sessions for m in messages_of(item)}) == 4
-    with Store.open(":memory:") as store:
+    with new_store() as store:
         assert len([r for r in store.ingest(sessions) if isinstance(r, Imported)]) == 4
         assert len(store.sessions(project=ALL)) == 4
 
@@ -443,7 +443,7 @@ def test_numbers_that_no_column_holds_cost_only_themselves(
 ) -> None:
     report = usage(digits, digits, digits)
     write(tmp_path, run(1, asked("A"), answered("Yes"), report, asked("B"), report))
-    with Store.open(":memory:") as store:
+    with new_store() as store:
         results = list(store.ingest(x for s in find(tmp_path) for x in s.read()))
         assert all(isinstance(r, Imported) for r in results), results
         (session,) = store.sessions(project=ALL)
@@ -605,7 +605,7 @@ def test_a_second_import_changes_nothing(tmp_path: Path) -> None:
     write(
         tmp_path, run(1, BANNER, asked("A"), answered("1"), usage()), run(2, asked("B"))
     )
-    with Store.open(":memory:") as store:
+    with new_store() as store:
         for outcome in ("imported", "unchanged"):
             results = list(
                 store.ingest(item for found in find(tmp_path) for item in found.read())

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from samples import new_store
 from samples_aider import (
     BANNER,
     CHAT,
@@ -89,7 +90,7 @@ def test_every_history_is_written_again_to_the_byte(
     project(tmp_path)
     for folder in (tmp_path, real_store("aider-0.86.2") / "data"):
         (path,) = folder.rglob(CHAT)
-        with Store.open(":memory:") as store:
+        with new_store() as store:
             sessions = imported(store, folder)
             files, losses = exported(store, *sessions)
             assert files[CHAT] == path.read_bytes()
@@ -106,7 +107,7 @@ def test_odd_histories_are_written_again_to_the_byte(tmp_path: Path) -> None:
     path.write_bytes(
         path.read_bytes().replace(b"no spaces\n", b"no\r\n\0\x1b\r \xe2\x80\xa8\n")
     )
-    with Store.open(":memory:") as store:
+    with new_store() as store:
         results = list(
             store.ingest(x for found in find(tmp_path) for x in found.read())
         )
@@ -124,7 +125,7 @@ def test_bytes_that_are_not_utf_8_are_written_again_as_they_were(
         run(2, asked("B"), usage()), run(3, told("caf?", "Applied edit to caf?")),
     )  # fmt: skip
     path.write_bytes(path.read_bytes().replace(b"?", b"\xe9") + end)
-    with Store.open(":memory:") as store:
+    with new_store() as store:
         list(store.ingest(x for found in find(tmp_path) for x in found.read()))
         sessions = store.sessions(project=ALL, empty=True, limit=1000)
         files, losses = exported(store, *sessions)
@@ -138,7 +139,7 @@ def test_bytes_that_are_not_utf_8_are_written_again_as_they_were(
             for item in write_log(exports, detail="full", together=True):
                 if isinstance(item, Document):
                     file.writelines(item.encoded())
-        with Store.open(":memory:") as other:
+        with new_store() as other:
             list(other.ingest(x for found in find(log) for x in found.read()))
             again = other.sessions(project=ALL, empty=True, limit=1000)
             assert exported(other, *again)[0][CHAT] == path.read_bytes()
@@ -152,7 +153,7 @@ def test_answers_to_questions_stay_in_the_input_history(tmp_path: Path) -> None:
     path = write(
         tmp_path, run(1, asked("A")), run(4, asked("B")), inputs=typed(*entries)
     )
-    with Store.open(":memory:") as store:
+    with new_store() as store:
         sessions = imported(store, tmp_path)
         assert exported(store, *sessions)[0] == {
             name: path.with_name(name).read_bytes() for name in (CHAT, INPUTS)
@@ -166,7 +167,7 @@ def test_runs_of_two_folders_are_two_files(tmp_path: Path) -> None:
             run(1 if name == "a/tea" else 2, asked("A")),
             inputs=typed((moment(3), "A")),
         )
-    with Store.open(":memory:") as store:
+    with new_store() as store:
         files, _ = exported(store, *imported(store, tmp_path))
     assert sorted(files) == [
         f"{place}/{name}" for place in ("tea-2", "tea") for name in (CHAT, INPUTS)
@@ -177,7 +178,7 @@ def test_a_written_history_has_its_ids_in_a_folder_of_the_same_name(
     tmp_path: Path,
 ) -> None:
     project(tmp_path / "old")
-    with Store.open(":memory:") as store:
+    with new_store() as store:
         before = imported(store, tmp_path / "old")
         files, _ = exported(store, *before)
     for place in ("tea", "coffee"):
@@ -186,7 +187,7 @@ def test_a_written_history_has_its_ids_in_a_folder_of_the_same_name(
 
     ids = {item.source_id for item in before}
     for place, expected in (("tea", ids), ("coffee", set())):
-        with Store.open(":memory:") as store:
+        with new_store() as store:
             after = imported(store, tmp_path / "new" / place)
         assert {item.source_id for item in after} & ids == expected
 
@@ -196,7 +197,7 @@ def test_text_that_markdown_cannot_hold_is_lost_only_without_input_history(
 ) -> None:
     exact = "a\fb\n\n"
     write(tmp_path, run(1, asked(exact)), inputs=typed((moment(1), exact)))
-    with Store.open(":memory:") as store:
+    with new_store() as store:
         sessions = imported(store, tmp_path)
         assert exported(store, *sessions)[1] == []
         _, (loss,) = exported(store, *sessions, together=True)
@@ -213,7 +214,7 @@ def other(store: Store, *drafts: MessageDraft, **session: str) -> Session:
 def test_another_session_is_restored_by_aider_and_read_again(tmp_path: Path) -> None:
     said = ["Fix it\n\n    please  \f\n", "# a\n#### b\n> c", "Third"]
     replies = ["Done.\n\n```python\nx = 1\n```", "Two", "Three"]
-    with Store.open(":memory:") as store:
+    with new_store() as store:
         turns = [
             m
             for pair in zip(map(user, said), map(assistant, replies), strict=True)
@@ -229,7 +230,7 @@ def test_another_session_is_restored_by_aider_and_read_again(tmp_path: Path) -> 
 
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
-    with Store.open(":memory:") as store:
+    with new_store() as store:
         (again,) = imported(store, tmp_path)
         messages = store.messages(again.id)
     assert [m.text for m in messages if m.role == "user"] == said
@@ -238,7 +239,7 @@ def test_another_session_is_restored_by_aider_and_read_again(tmp_path: Path) -> 
 
 def test_lines_that_aider_would_take_for_its_own_are_moved_by_a_space() -> None:
     reply = "See:\n```\n# comment\n```\n#### H\n> q\u2028# z\nEnd"
-    with Store.open(":memory:") as store:
+    with new_store() as store:
         files, losses = exported(store, other(store, user("A"), assistant(reply)))
     assert len(losses) == 1
     found = restored(files[CHAT].decode())
@@ -250,7 +251,7 @@ def test_lines_that_aider_would_take_for_its_own_are_moved_by_a_space() -> None:
 
 
 def test_answers_in_a_row_stay_apart_and_calls_are_named(tmp_path: Path) -> None:
-    with Store.open(":memory:") as store:
+    with new_store() as store:
         session = other(
             store, user(text("A"), file("https://x.example/a.png")), assistant(text("One"), tool("bash", {"command": "ls\n"}, call_id="c1", output="a.py")),
             assistant(reasoning("Hm"), text("Two")), event("compaction", text("Sum")), title="Tea",
@@ -261,7 +262,7 @@ def test_answers_in_a_row_stay_apart_and_calls_are_named(tmp_path: Path) -> None
     ]  # fmt: skip
     (tmp_path / CHAT).write_bytes(files[CHAT])
     assert b'> bash {"command":"ls\\n"}  \n' in files[CHAT]
-    with Store.open(":memory:") as store:
+    with new_store() as store:
         (again,) = imported(store, tmp_path)
         answers = [m for m in store.messages(again.id) if m.role == "assistant"]
     assert [m.text for m in answers] == ["One", "Two"]
@@ -276,7 +277,7 @@ def test_model_cost_and_counts_are_read_again(tmp_path: Path) -> None:
         "cache_read": 1000,
         "cache_write": 20,
     }
-    with Store.open(":memory:") as store:
+    with new_store() as store:
         session = store.create_session()
         for cost in (0.0123, 1e-07):
             store.append(session, user("A"))
@@ -290,7 +291,7 @@ def test_model_cost_and_counts_are_read_again(tmp_path: Path) -> None:
             )
         files, _ = exported(store, store.session(session.id))
     (tmp_path / CHAT).write_bytes(files[CHAT])
-    with Store.open(":memory:") as store:
+    with new_store() as store:
         (again,) = imported(store, tmp_path)
         answers = [m for m in store.messages(again.id) if m.role == "assistant"]
     assert [m.cost for m in answers] == [0.0123, 1e-07]
@@ -306,7 +307,7 @@ def test_a_run_that_was_continued_here_is_continued_in_the_file(
     tmp_path: Path, more: bool
 ) -> None:
     path = write(tmp_path, run(1, BANNER, asked("A"), answered("1"), usage()))
-    with Store.open(":memory:") as store:
+    with new_store() as store:
         (session,) = imported(store, tmp_path)
         if more:
             store.append(session.id, user("B"))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from samples import read_into
+from samples import new_store, read_into
 from samples_claude import (
     PNG,
     PROJECT,
@@ -366,7 +366,7 @@ def test_what_is_written_is_read_as_the_same_conversation(
     found = native(store)
     records = lines(store, found)
     write(tmp_path / PROJECT, records[0]["sessionId"], *records)
-    with Store.open(":memory:") as other:
+    with new_store() as other:
         (again,) = read_into(other, tmp_path)
         assert isinstance(again, Imported)
         context = other.context(again.id)

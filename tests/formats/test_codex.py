@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from imported import all_taken
 from opencode_store import everything, tree_store
-from samples import read_into
+from samples import new_store, read_into
 from samples_codex import (
     DAY,
     PNG,
@@ -727,7 +727,7 @@ def test_a_session_of_another_program_is_a_rollout_that_is_read_as_it_was_said(
     path.parent.mkdir(parents=True)
     path.write_text(log(records))
 
-    with Store.open(":memory:") as other:
+    with new_store() as other:
         (session,) = all_taken(other, tmp_path / HOME).values()
         for role in ("user", "assistant"):
             said = [t for t in spoken(store, store.session(found.id), role) if t]

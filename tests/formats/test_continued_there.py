@@ -7,12 +7,12 @@ import appends that message, and nothing else, to the session that was written.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from samples import read_into
+from samples import new_store, read_into
 
 from sessiondb import ALL, Store, Tokens, context_source, event, user
 from sessiondb.formats import exporter
@@ -31,12 +31,6 @@ T0 = 1_770_000_000_000
 #: When the session is continued, in ms and as a text.
 LATER, LATER_TEXT = T0 + 86_400_000, "2026-02-03T02:40:00.000Z"
 USAGE = {"cost": 0.5, "tokens": Tokens(10, 4)}
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    with Store.open(":memory:") as opened:
-        yield opened
 
 
 def text(content: str, **data: Any) -> PartDraft:
@@ -267,7 +261,7 @@ def test_a_copy_in_goose_of_a_session_that_is_not_here_is_its_own(
 ) -> None:
     path = written(store, foreign(store), tmp_path, "goose")
     goose(path)
-    with Store.open(":memory:") as other:
+    with new_store() as other:
         (done,) = read_into(other, tmp_path)
         assert isinstance(done, Imported)
         assert (done.source_id, done.outcome) == ("20260203_7", "imported")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import samples
-from samples import read_into
+from samples import new_store, read_into
 from samples_event_log import (
     PNG,
     SOURCES,
@@ -438,7 +438,7 @@ def test_a_session_of_another_program_is_the_same_conversation(
         path = tmp_path / "out" / document.name
         path.parent.mkdir(exist_ok=True)
         path.write_text("".join(document.chunks))
-    with Store.open(":memory:") as other:
+    with new_store() as other:
         found = read_into(other, tmp_path / "out")
         assert all(isinstance(item, Imported) for item in found), found
         pairs = [
@@ -480,7 +480,7 @@ def test_the_context_of_another_program_has_the_same_sources(
             (tmp_path / "log.jsonl").write_text("".join(item.chunks))
         else:
             losses.append(item.why)
-    with Store.open(":memory:") as other:
+    with new_store() as other:
         (found,) = read_into(other, tmp_path)
         assert isinstance(found, Imported)
         before = store.context(session)

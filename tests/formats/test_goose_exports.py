@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from samples import read_into
+from samples import new_store, read_into
 from samples_goose import (
     PNG,
     T0,
@@ -147,7 +147,7 @@ def test_a_database_is_written_as_the_release_of_its_schema_exports_it(
     assert found["20260202_1"] == tea
     # The one that is counted by what a user sees.
     database(tmp_path / "new.db", *rows, version=17).close()
-    with Store.open(":memory:") as other:
+    with new_store() as other:
         (newer,) = find(tmp_path / "new.db")
         assert len(list(other.ingest(newer.read()))) == 3
         found = {s.source_id: written(other, s)[0] for s in everyone(other)}
@@ -307,7 +307,7 @@ def test_what_a_compaction_dropped_is_out_of_the_agents_sight(
     ]
 
     (tmp_path / "a.json").write_text(json.dumps(record))
-    with Store.open(":memory:") as other:
+    with new_store() as other:
         (found,) = read_into(other, tmp_path)
         assert isinstance(found, Imported)
         context = other.context(found.id)
@@ -327,7 +327,7 @@ def test_a_summary_comes_before_what_it_keeps_as_a_model_is_sent_them(
     said_there = [m["content"][0]["text"] for m in record["conversation"]]
     assert said_there == ["1", "Summary", "2", "3"]
 
-    with Store.open(":memory:") as other:
+    with new_store() as other:
         (tmp_path / "a.json").write_text(json.dumps(record))
         (found,) = read_into(other, tmp_path)
         assert isinstance(found, Imported)

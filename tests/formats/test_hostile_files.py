@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from opencode_store import assistant, session, sqlite_store, text, tree_store, user
-from samples import SAMPLES, content, log, read_into
+from samples import SAMPLES, content, log, new_store, read_into
 
 from sessiondb import Store
 from sessiondb import user as said
@@ -220,7 +220,7 @@ def test_a_database_in_utf_16_is_imported_with_the_same_content(
                 target.execute(statement)
     source.close()
     target.close()
-    with Store.open(":memory:") as plain:
+    with new_store() as plain:
         read_into(plain, path.parent)
         expected = content(plain)
     assert not problems_of(read_into(store, other.parent))

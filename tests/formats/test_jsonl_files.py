@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
@@ -13,19 +13,6 @@ from sessiondb.formats import find, jsonl
 from sessiondb.maintenance import check
 
 Opened = Callable[[str], Store]
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Opened]:
-    stores: list[Store] = []
-
-    def open_(name: str) -> Store:
-        stores.append(Store.open(tmp_path / f"{name}.db", durability="normal"))
-        return stores[-1]
-
-    yield open_
-    for store in stores:
-        store.close()
 
 
 def story(store: Store) -> list[str]:

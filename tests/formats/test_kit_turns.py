@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from samples import read_into
+from samples import new_store, read_into
 from samples_codex import (  # fmt: skip
     answered,
     asked,
@@ -24,12 +23,6 @@ from sessiondb import ALL, Store, Tokens, assistant, event, user
 from sessiondb.formats import exporter
 from sessiondb.formats.kit.turns import with_usage
 from sessiondb.model import Document, Session
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    with Store.open(":memory:") as opened:
-        yield opened
 
 
 def usage(store: Store, session: Any, number: int, **known: Any) -> None:
@@ -88,7 +81,7 @@ def test_the_tokens_of_codex_arrive_in_other_formats_once(
 
     folder = tmp_path / form
     written(store, session, form, folder)
-    with Store.open(":memory:") as other:
+    with new_store() as other:
         read_into(other, folder)
         (found,) = other.sessions(project=ALL)
         assert [count or 0 for count in found.tokens.columns()] == [24, 8, 3, 6, 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pytest
 import samples_aider as aider
 import samples_goose as goose
 import samples_openai_agents as agents
-from samples import read_into
+from samples import new_store, read_into
 
 from sessiondb import ALL, AmbiguousIdError, Store
 from sessiondb.formats import exporter, find
@@ -44,12 +44,6 @@ def history(folder: Path, *texts: str) -> Path:
 
 
 every = pytest.mark.parametrize("write", [database, conversation, history])
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    with Store.open(":memory:") as opened:
-        yield opened
 
 
 def outcomes(store: Store, *folders: Path) -> list[str]:
@@ -190,7 +184,7 @@ def test_logs_of_two_machines_keep_them_apart(tmp_path: Path, write: Write) -> N
                 body = "".join(item.chunks)
                 (logs / f"{text}.jsonl").write_text(body, encoding="utf-8")
 
-    with Store.open(":memory:") as third:
+    with new_store() as third:
         assert outcomes(third, logs) == ["imported"] * 2
         assert texts(third) == [["Coffee"], ["Tea"]]
         # It recognises the stores themselves.
@@ -199,7 +193,7 @@ def test_logs_of_two_machines_keep_them_apart(tmp_path: Path, write: Write) -> N
         assert found == ["updated", "unchanged"]
         assert texts(third) == [["Coffee"], ["Tea", "More"]]
 
-    with Store.open(":memory:") as fourth:
+    with new_store() as fourth:
         # Also the other way round, and from the databases.
         outcomes(fourth, tmp_path / "Tea")
         for text in ("Coffee", "Tea"):

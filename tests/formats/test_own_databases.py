@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -19,19 +19,6 @@ from sessiondb.model import FileDiff, Imported, Problem
 
 Opened = Callable[[str], Store]
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "schema-1.db"
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Opened]:
-    stores: list[Store] = []
-
-    def open_(name: str) -> Store:
-        stores.append(Store.open(tmp_path / f"{name}.db", durability="normal"))
-        return stores[-1]
-
-    yield open_
-    for store in stores:
-        store.close()
 
 
 def family(store: Store) -> list[str]:

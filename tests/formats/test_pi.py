@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from imported import taken, texts
-from samples import read_into
+from samples import new_store, read_into
 from samples_pi import (
     PNG,
     T0,
@@ -732,7 +732,7 @@ def test_a_session_of_another_program_continues_from_its_leaf_in_pi(
     written = back(store, store.session(session.id), "pi")
 
     write(tmp_path / HOME, *written)
-    with Store.open(":memory:") as other:
+    with new_store() as other:
         came = taken(other, tmp_path)
         shown = [(m.role, m.text) for m in other.messages(came) if m.role != "event"]
         (call,) = (p for m in other.messages(came) for p in m.parts if p.type == "tool")
@@ -755,7 +755,7 @@ def test_labels_are_records_after_the_leaf(store: Store, tmp_path: Path) -> None
     assert [loss.why for loss in losses] == ["label end"]
 
     write(tmp_path / HOME, *records)
-    with Store.open(":memory:") as other:
+    with new_store() as other:
         came = taken(other, tmp_path)
         assert texts(other.context(came).messages) == ["1", "2"]
         assert {of.label for of in other.labels(came)} == {"begin", "other"}

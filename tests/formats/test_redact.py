@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 
 import pytest
+from samples import new_store
 
-from sessiondb import Store, assistant, tool, user
+from sessiondb import assistant, tool, user
 from sessiondb.formats import jsonl
 from sessiondb.formats.redact import _FIELDS, PLACE, redacted
 
@@ -31,7 +32,7 @@ def test_every_field_is_redacted_or_a_name(record: type) -> None:
 
 
 def test_nothing_of_an_export_keeps_a_secret() -> None:
-    with Store.open(":memory:") as store:
+    with new_store() as store:
         top = store.create_session(title=SECRET, metadata={"note": [SECRET]}).id
         said = store.append(top, user(f"use {SECRET}"))
         call = tool("sh", {"deep": [{"cmd": SECRET}]}, output=SECRET, title=SECRET)

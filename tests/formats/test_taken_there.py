@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from samples import read_into
+from samples import new_store, read_into
 
 from sessiondb import ALL, Store, user
 from sessiondb.formats import exporter
@@ -197,7 +197,7 @@ def test_elsewhere_the_log_is_a_session_of_that_program(
     store: Store, tmp_path: Path
 ) -> None:
     log = written(store, native(store), tmp_path)
-    with Store.open(":memory:") as other:
+    with new_store() as other:
         (done,) = read_into(other, tmp_path)
         assert isinstance(done, Imported)
         assert (done.source, done.outcome) == ("pi", "imported")
