@@ -651,6 +651,7 @@ def test_values_of_other_types_are_survived(store: Store, tmp_path: Path) -> Non
         records += [
             {**asked(number, value), "parentUuid": value},
             {**answered(number + 20, words("a")), "uuid": value, "message": value},
+            {**line(number + 80, "system", None, logicalParentUuid=value), "uuid": value},
             {**result(number + 40, "c1", value), "timestamp": value},
             {**answered(number + 60, {"type": "tool_use", "id": value, "name": value}), "requestId": value},
         ]  # fmt: skip

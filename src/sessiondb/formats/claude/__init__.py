@@ -9,6 +9,7 @@ again.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from sessiondb.formats.claude.logs import is_home, is_project, is_transcript
@@ -22,10 +23,8 @@ _READERS = {is_transcript: read_log, is_home: read_home, is_project: read_projec
 
 
 def _at(path: Path) -> Iterator[ForeignStore]:
-    for is_theirs, read in _READERS.items():
-        if is_theirs(path):
-            yield ForeignStore("claude", path, read)
-            return
+    found = (read for is_theirs, read in _READERS.items() if is_theirs(path))
+    return (ForeignStore("claude", path, read) for read in islice(found, 1))
 
 
 FORMAT = Format(

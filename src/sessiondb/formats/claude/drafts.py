@@ -205,6 +205,7 @@ def _attachment(record: Record, _: Sequence[Further]) -> Columns:
 
     shown = _rendered(record)
     kind = "custom_message" if shown else "attachment"
+
     # Later ones may have only what changed, which is added to the first one.
     if held.get("type") == "instructions" and held.get("changed") is not True:
         kind = "context"
@@ -299,6 +300,7 @@ def _call(block: Record) -> Parts:
     # The database refuses a call without the name of its tool.
     if not clean_name(block.get("name")):
         return _verbatim(block)
+
     if kind == "tool_use":
         del block["type"]
     status = "pending" if kind == "tool_use" else "completed"
@@ -309,6 +311,7 @@ def _file(block: Record) -> Parts:
     """Return an image or a document; content that is repeated is stored once."""
     source = as_object(block.get("source"))
     known = take(dict(block), fields.FILE) | take(dict(source), fields.FILE_SOURCE)
+
     if _is_inline(source):
         known |= embedded(source.get("media_type"), source.pop("data"))
     return [PartDraft("file", data={**known, **block})]

@@ -167,8 +167,12 @@ def is_line(record: Mapping[str, Any]) -> bool:
 
     Qwen Code writes similar lines, with ``parts`` in their messages.
     """
-    is_theirs = _TESTS.get(as_string(record.get("type")))
-    return is_theirs is not None and is_theirs(record)
+    is_theirs = _TESTS.get(as_string(record.get("type")), _is_foreign)
+    return is_theirs(record)
+
+
+def _is_foreign(_: Mapping[str, Any]) -> bool:
+    return False
 
 
 def _is_beside(record: Mapping[str, Any]) -> bool:

@@ -31,13 +31,16 @@ Uuids = dict[str, int]
 def recognise(logs: Iterable[Log]) -> dict[str, str]:
     """Return the originals of the forks among *logs*, by session."""
     alike: dict[str, list[Log]] = {}
-    for log in logs:
-        if log.relation is None:
-            first = as_text(log.first.get("uuid")) or log.session
-            alike.setdefault(first, []).append(log)
+    for log in filter(_is_alone, logs):
+        first = as_text(log.first.get("uuid")) or log.session
+        alike.setdefault(first, []).append(log)
 
     families = (family for family in alike.values() if len(family) > 1)
     return dict(ChainMap(*map(_originals, families)))
+
+
+def _is_alone(log: Log) -> bool:
+    return log.relation is None
 
 
 def uuids_of(log: Log) -> Uuids:
@@ -55,6 +58,7 @@ def originals(log: Log, logs: Mapping[str, Log]) -> list[dict[str, Any]]:
     was copied from, which may be a copy itself. Forks that name nothing keep the uuids.
     """
     found: list[dict[str, Any]] = []
+
     above = log.above(logs)
     while above is not None and _COPY in above.first and len(found) < len(logs):
         copies = {r["uuid"]: within(r, _COPY, "messageUuid") for r in _named(above)}

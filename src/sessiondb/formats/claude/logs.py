@@ -290,7 +290,8 @@ def sidecar_of(log: Log) -> Record:
 
     Raises `OddRecordError` for one that cannot be read.
     """
-    if log.relation != "subagent" or log.chain is not None:
+    if log.relation != "subagent":
         return {}
+
     raw = read_file(log.sidecar)
     return {} if raw is None else load_object(raw)

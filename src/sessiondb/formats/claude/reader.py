@@ -102,6 +102,7 @@ def _beginning(
     if log.relation == "subagent":
         # One that may be read again has the same size and time.
         digest += f" {log_digest(log.sidecar)} {may_read(log.sidecar)}"
+
     session = SourceSession(
         "claude",
         log.session,
@@ -127,6 +128,7 @@ def _complete(
     describe = _RELATED.get(log.relation)
     known = describe(log, log.above(logs), index) if describe else {}
     described = known.pop("title", "")
+
     return replace(
         session,
         title=index.title(about) or described,
@@ -135,7 +137,7 @@ def _complete(
         leaf=index.tree.end_of(index.leaf.uuid),
         time_updated=index.last,
         metadata=filled({"tag": index.tag}),
-        messages=Messages(log, index, originals(log, logs) if index.copied else []),
+        messages=Messages(log, index, originals(log, logs)),
         **known,
     )
 
@@ -145,9 +147,11 @@ def _as_agent(log: Log, parent: Log | None, index: Index) -> Record:
     sidecar: Record = {}
     with suppress(OddRecordError):
         sidecar = sidecar_of(log)
+
     known = filled(take(dict(sidecar), fields.SIDECAR))
     places = runs(index.numbers) if log.chain else None
     known["data"] = filled({"meta": sidecar, KEY: places})
+
     if "call_id" not in known and parent is not None:
         known["call_id"] = call_of(parent.path, log.agent, index.prompt)
 
@@ -201,9 +205,11 @@ class Messages:
             for between, other in self._further.get(line.number, ())
         ]
         usage = place.response or self._original(record)
+
         # A result that only its call had, before it was written for the program.
         is_ours = record.get("entrypoint") == fields.WRITER
         alias = place.answer if is_ours else None
+
         try:
             draft = message_draft(record, place.name, further)
         except OddRecordError as error:
@@ -211,6 +217,7 @@ class Messages:
 
         if place.kept is not None and draft.kind == "compaction":
             draft = replace(draft, data={**draft.data, "first_kept_id": place.kept})
+
         draft = with_files(draft, self._log.path)
         return SourceMessage(draft, place.parent, usage, alias=alias)
 
@@ -218,8 +225,10 @@ class Messages:
         """Return the line that one is a copy of, the first one along a chain."""
         copied = within(record, "forkedFrom", "messageUuid")
         found: str = fitting(copied, usable_id, "")
+
         for copies in self._copies:
             found = fitting(copies.get(found), usable_id, found)
+
         return found or None
 
 

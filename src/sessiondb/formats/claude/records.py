@@ -37,6 +37,7 @@ def lines_of(message: Message) -> Iterator[tuple[int, Record]]:
         rest.pop("first_kept_id", None)
     is_answer = message.role == "assistant"
     others = as_list(rest.pop("other_lines", None)) if is_answer else []
+
     starts = [other["first"] for other in others]
     parts = _kept(message.parts)
 
@@ -63,6 +64,7 @@ def _first(message: Message, rest: Record, parts: Sequence[Part]) -> Record:
     implied = fields.TYPES.get(message.role, message.kind)
     kind = rest.get("type", implied)
     record: Record = {"type": kind}
+
     if not message.id.startswith(MADE):
         record["uuid"] = message.id
     put(record, fields.ANSWER, message)
@@ -180,6 +182,7 @@ def _result(part: Part, images: list[Part]) -> Record:
     record: Record = {"type": "tool_result"}
     put(record, fields.RESULT, part)
     rest = without(OWN - {"content"}, part.data)
+
     if part.data.get("listed"):
         record["content"] = [{"type": "text", "text": part.text}]
     elif isinstance(rest.get("content"), list):

@@ -103,6 +103,7 @@ class Tree:
 
         if record.get("type") == "user":
             return self._asked(record, name, parent)
+
         # A prompt that was typed while the model worked.
         self._prompts += fields.is_queued(record)
         return Place(name, parent)
@@ -119,6 +120,7 @@ class Tree:
         if answer is not None:
             parent = self._after_results(answer, name, parent, calls)
             return Place(name, parent, answer=answer.name)
+
         if not calls and record.get("isMeta") is not True:
             self._prompts += 1
         return Place(name, parent, kept=self._kept(record, name))
@@ -144,6 +146,7 @@ class Tree:
             name = self._links.made(record)
         else:
             name = own
+
         self._ids.setdefault(own or name, name)
         return name
 
@@ -164,7 +167,7 @@ class Tree:
         self._segment = segment = self._preserved(record)
         if segment is not None:
             return self._ids[segment[1]]
-        if record.get("uuid") not in self._summarised:
+        if as_string(record.get("uuid")) not in self._summarised:
             return None
 
         return self._message_at(record.get("logicalParentUuid")) or None
@@ -192,6 +195,7 @@ class Tree:
     def _kept(self, record: Record, name: str) -> str | None:
         if record.get("isCompactSummary") is not True or self._segment is None:
             return None
+
         first, last = self._segment
         found, self._segment = self._ids[first], None
         # The line after the last one that was kept follows the summary here.
@@ -232,6 +236,7 @@ def _key(record: Record) -> _Key | None:
     """Return what is the same on each line of an answer; None for any other line."""
     if record.get("type") != "assistant" or "other_lines" in record:
         return None
+
     name = within(record, "message", "id")
     return (name, _request(record)) if clean_name(name) else None
 
