@@ -225,6 +225,7 @@ def test_the_steps_that_are_printed_do_the_same_by_hand(
 @pytest.fixture
 def agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder that pi keeps its sessions in; it does not exist yet."""
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex home"))
     monkeypatch.setenv("PI_CODING_AGENT_DIR", str(tmp_path / "pi agent"))
     return tmp_path / "pi agent"
 
@@ -251,6 +252,26 @@ def test_a_session_becomes_a_new_log_of_pi_which_continues_it(
     assert (header["type"], header["cwd"]) == ("session", str(project))
     assert UUID(header["id"])
     assert calls() == [(str(project), ["--session", header["id"]])]
+
+
+def test_a_session_that_its_program_has_lost_is_written_for_it_again(
+    process: Run, programs: Any, store: Store, project: Path, agents: Path
+) -> None:
+    home = agents.with_name("codex home")
+    name = "01a1f9a8-0000-7000-8000-000000000001"
+    session = ingested(store, "codex", name, project)
+    calls = programs("codex")
+    for _ in range(2):
+        ran = process("resume", session, "--in", "codex")
+        assert (ran.code, ran.out, ran.err) == (0, "", "")
+        (log,) = home.rglob("*.jsonl")
+        # Wherever Codex has it, it is not written a second time.
+        if log.parent.name != "moved":
+            (home / "sessions" / "moved").mkdir()
+            log.rename(home / "sessions" / "moved" / log.name)
+    header = json.loads(log.read_text().splitlines()[0])
+    assert header["payload"]["id"] == name
+    assert calls() == [(str(project), ["resume", name])] * 2
 
 
 def test_a_file_of_the_program_is_never_written_again(

@@ -47,7 +47,7 @@ from samples_codex import (
     write,
 )
 
-from sessiondb import ALL, Store
+from sessiondb import ALL, Store, Tokens
 from sessiondb.formats import default_locations, exporter, find
 from sessiondb.formats.protocol import Written
 from sessiondb.model import Document, Imported, Message, Problem, Session, SourceSession
@@ -859,6 +859,26 @@ def test_what_a_compaction_kept_is_in_its_history(store: Store) -> None:
     assert history == ["S", "2", "b", "function_call", "function_call_output"]
     assert summary == {"message": "T"}
     assert of.id in {record.get("sessiondb") for record in records}
+
+
+def test_each_response_is_counted_by_itself(store: Store, tmp_path: Path) -> None:
+    session = store.create_session()
+    store.append(session, user("1"))
+    store.append(session, assistant("a"))
+    for number in (10, 20):
+        store.append(session, event_draft("usage"), tokens=Tokens(number, 1))
+    ((name, records),) = back(store, store.session(session.id)).items()
+    infos = [r["payload"]["info"] for r in records if r["payload"].get("type") == "token_count"]  # fmt: skip
+    # Codex compacts a context by the size that the last one states.
+    assert [info["last_token_usage"]["input_tokens"] for info in infos] == [10, 20]
+    assert [info["total_token_usage"]["input_tokens"] for info in infos] == [10, 30]
+
+    path = tmp_path / HOME / name
+    path.parent.mkdir(parents=True)
+    path.write_text(log(records), encoding="utf-8")
+    with Store.open(":memory:") as other:
+        (again,) = all_taken(other, tmp_path).values()
+        assert again.tokens == Tokens(30, 2, 0, 0, 0)
 
 
 @pytest.mark.parametrize("title", ["", "Tea"])

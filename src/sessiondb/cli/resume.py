@@ -148,7 +148,7 @@ def resume_command(
 
 def _planned(store: Store, session: Session, into: str | None) -> Plan:
     came_from_there = into == session.source and session.time_imported is not None
-    if into is None or came_from_there:
+    if into is None or (came_from_there and _is_held(session)):
         if session.time_detached is not None:
             copies = command("fork", session.id)
             say(
@@ -166,13 +166,24 @@ def _planned(store: Store, session: Session, into: str | None) -> Plan:
             f"{into} can continue its own only",
             hint=_elsewhere(session),
         )
-    if session.time_imported is not None and family(session.source) == into:
+    is_theirs = session.time_imported is not None and family(session.source) == into
+    if is_theirs and not came_from_there:
         copies = command("fork", session.id)
         raise InvalidInputError(
             f"the log of {session.source} would be a second session of the same name",
             hint=f"{copies} makes a copy that --in {into} can take there",
         )
     return _transferred(store, session, into)
+
+
+def _is_held(session: Session) -> bool:
+    """Return whether the program that a session came from still has it, if known."""
+    from sessiondb.formats import exporter
+
+    if session.source not in targets():
+        return True
+    holds = exporter(session.source).holds
+    return holds is None or holds(session.source_id or "", os.environ)
 
 
 def _elsewhere(session: Session) -> str:

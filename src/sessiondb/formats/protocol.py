@@ -153,6 +153,9 @@ class Exporter:
     with. A session that was continued in the program is compared by them when it comes
     back: a record with such an id is not a new message. A record that says itself which
     message it was needs none (`SourceMessage.alias`).
+
+    ``holds(name, env)`` returns whether the program still has a session of its own, by
+    its id there; None: that is not known.
     """
 
     write: Write
@@ -162,3 +165,4 @@ class Exporter:
     take_in: Callable[[Written, Mapping[str, str]], Handover] | None = None
     taken: str = ""
     names_of: NamesOf = own_name
+    holds: Callable[[str, Mapping[str, str]], bool] | None = None

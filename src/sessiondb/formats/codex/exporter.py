@@ -16,7 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from sessiondb.formats.codex.logs import FOLDERS
+from sessiondb.formats.codex.logs import FOLDERS, ids_in, rollouts_of
 from sessiondb.formats.codex.records import record_of
 from sessiondb.formats.codex.writer import Writer, title_of
 from sessiondb.formats.kit.conversion import Names, is_from, is_native, live_path
@@ -31,7 +31,6 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.naming import MARK, file_name, uuid_of
 from sessiondb.formats.kit.texts import text_of_time
-from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.protocol import Exporter, Handover, Written
 from sessiondb.model import Document, Export, Loss, Message, Session
 
@@ -139,7 +138,7 @@ def _is_own(message: Message) -> bool:
 def _complete(export: Export, losses: list[Loss]) -> Iterator[Document]:
     """Yield a session as one rollout that continues no other."""
     held = replace(export, messages=list(export.messages))
-    if _is_continuing(held):
+    if _is_part(held):
         file = _place(held.session, _file_of(held.session))
         yield Document(file, map(_text, _flat(held, losses)))
     else:
@@ -151,11 +150,12 @@ def _unarchived(export: Export) -> Export:
     return replace(export, session=replace(export.session, time_archived=None))
 
 
-def _is_continuing(export: Export) -> bool:
-    """Return whether a session continues another rollout, or has several."""
+def _is_part(export: Export) -> bool:
+    """Return whether a rollout has no header, or is one of several: Codex needs all."""
     header = export.session.data.get("header")
-    continued = within(header, "payload", "history_base") is not None
-    return continued or any("segment" in of.data for of in export.messages)
+    base = within(header, "payload", "history_base")
+    segments = (of.data.get("segment") for of in export.messages)
+    return header is None or any((base, *segments))
 
 
 def _flat(export: Export, losses: list[Loss]) -> Iterator[Record]:
@@ -183,7 +183,7 @@ def _ours(export: Export, losses: list[Loss]) -> Iterator[Document]:
     session = export.session
     # Codex finds a session by a UUID alone, and an import finds ours by it again.
     thread = uuid_of(session.id)
-    messages = with_usage(_live(export, losses))
+    messages = _live(export, losses)
     writer = Writer(export, messages, losses, Names(thread))
     file = _place(session, _name(session, thread))
     yield Document(file, map(_text, _records(session, thread, writer)))
@@ -263,8 +263,17 @@ def take_in(written: Written, env: Mapping[str, str]) -> Handover:
     """Return the place of a rollout in the home of Codex."""
     header = json.loads(written.text.partition("\n")[0])
     thread = str(within(header, "payload", "id"))
-    home = Path(env.get("CODEX_HOME") or "~/.codex").expanduser()
-    return Handover([], ["codex", "resume", thread], home / written.name)
+    return Handover([], ["codex", "resume", thread], _home(env) / written.name)
+
+
+def holds(thread: str, env: Mapping[str, str]) -> bool:
+    """Return whether the home of Codex has a rollout of a session."""
+    found = (item for item in rollouts_of(_home(env)) if isinstance(item, Path))
+    return any(thread in ids for ids in filter(None, map(ids_in, found)))
+
+
+def _home(env: Mapping[str, str]) -> Path:
+    return Path(env.get("CODEX_HOME") or "~/.codex").expanduser()
 
 
 EXPORTER = Exporter(
@@ -273,4 +282,5 @@ EXPORTER = Exporter(
     details=("full", COMPLETE),
     take_in=take_in,
     taken=COMPLETE,
+    holds=holds,
 )

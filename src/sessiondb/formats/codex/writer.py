@@ -196,8 +196,8 @@ class Writer(Conversion):
     def _noted(self, message: Message, index: int) -> Payloads:
         del index
         make = _KINDS.get(message.kind)
-        # The summary of a compaction may be in its data; others are their text.
-        has_content = _shown_text(message) or message.kind == "compaction"
+        # The summary of a compaction may be in its data; most others are their text.
+        has_content = _shown_text(message) or message.kind in _TEXTLESS
         if make is not None and has_content:
             yield from make(self, message)
         elif message.kind not in SILENT:
@@ -228,6 +228,11 @@ class Writer(Conversion):
         records = Writer(self.export, kept, [], self.names).records()
         return [of["payload"] for of in records if of["type"] == "response_item"]
 
+    def _used(self, message: Message) -> Payloads:
+        """Yield the counts of one response: the last ones are the size of a context."""
+        if message.tokens:
+            yield "event_msg", self._counted(message.tokens)
+
     def _shown(self, message: Message) -> Payloads:
         """Yield an event that the model is shown as if the user had said it."""
         yield "response_item", _said("user", [_input(_shown_text(message))])
@@ -251,9 +256,12 @@ _PARTS: Mapping[str, Callable[[Writer, Message, Part], Payloads]] = {
     "reasoning": Writer._thought,  # noqa: SLF001
     "tool": Writer._called,  # noqa: SLF001
 }
+#: Those that are not made of a text.
+_TEXTLESS = frozenset({"compaction", "usage"})
 #: The events that have one; any other is lost.
 _KINDS: Mapping[str | None, Callable[[Writer, Message], Payloads]] = {
     "compaction": Writer._compacted,  # noqa: SLF001
+    "usage": Writer._used,  # noqa: SLF001
     "title_change": Writer._renamed,  # noqa: SLF001
     "custom_message": Writer._shown,  # noqa: SLF001
     "branch_summary": Writer._shown,  # noqa: SLF001
