@@ -271,8 +271,7 @@ _KINDS: Mapping[str | None, Callable[[Writer, Message], Payloads]] = {
 
 def _shown_text(message: Message) -> str:
     """Return the text of an event; that of a context may be in its sources alone."""
-    sources = (part.text for part in message.parts if part.type == "source")
-    return message.text or "\n\n".join(filter(None, sources))
+    return message.text or "\n\n".join(message.context_texts)
 
 
 def _marked(records: Iterable[Record], message: Message) -> Iterator[Record]:

@@ -361,7 +361,7 @@ def _source(source: Record, place: int) -> PartDraft:
     keys = list(source)
     spelled = take(dict(source), fields.CONTEXT)
     stated = {key: source.pop(key) for key in keys if key in fields.CONTEXT}
-    # Whatever stands under a key itself comes first, and wins.
+    # The value of a key itself takes precedence over another spelling.
     known = {**stated, **spelled, **stated}
 
     # Its sources may be blocks with a text, too: there ``content`` is the full one.

@@ -2,8 +2,9 @@
 
 A session that comes back from another program is found by its name there. So that name
 is our id, or a UUID made of it, from which `original` returns our id. A record that is
-only a part of one of our messages gets a name by `further`; its reader gives the name
-of the message as `SourceMessage.alias`, by `whole`.
+only a part of one of our messages gets a name by `further`. The exporter reports all
+names of a message (`Exporter.names_of`), or the reader the message of a name, as
+`SourceMessage.alias`, by `whole`.
 """
 
 from __future__ import annotations
