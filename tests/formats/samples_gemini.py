@@ -86,9 +86,9 @@ def write(folder: Path, *records: Record, name: str | None = None) -> Path:
 def document(folder: Path, number: int, *messages: Record, **fields: Any) -> Path:
     path = folder / f"session-2026-02-02T02-40-{session_id(number)[-8:]}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    whole = {**header(number, **fields), "messages": list(messages)}
-    del whole["kind"]
-    path.write_text(json.dumps(whole, indent=2), encoding="utf-8")
+    content = {**header(number, **fields), "messages": list(messages)}
+    del content["kind"]
+    path.write_text(json.dumps(content, indent=2), encoding="utf-8")
     return path
 
 

@@ -235,7 +235,7 @@ def newer(folder: Path) -> None:
 
 
 def continued(folder: Path) -> None:
-    """Two conversations of 0.27, one of which 0.36 went on with, and a thread."""
+    """Two conversations of 0.27, one of which 0.36 continued, and a thread."""
     with log(folder / "logs.db") as new:
         new.conversation("c1")
         new.conversation("c2")

@@ -56,7 +56,7 @@ def live_and_all(
 # -- records in order ------------------------------------------------------------------
 
 
-def test_the_last_version_of_a_message_stands_where_its_first_one_was(
+def test_the_last_version_of_a_message_has_the_place_of_its_first_one(
     store: Store, tmp_path: Path
 ) -> None:
     first = answered(2, "Half")
@@ -253,8 +253,8 @@ def test_the_state_of_a_call_is_its_status(
 def test_a_result_is_a_text_in_whatever_form_it_comes(
     store: Store, tmp_path: Path, result: Any, text: str | None
 ) -> None:
-    asks = answered(1, "", toolCalls=[call("c1", result=result)])
-    (part,) = messages(store, tmp_path, asks)[0].parts
+    calling = answered(1, "", toolCalls=[call("c1", result=result)])
+    (part,) = messages(store, tmp_path, calling)[0].parts
     assert part.text == text
 
 
@@ -405,8 +405,8 @@ def test_a_session_has_its_complete_id(store: Store, tmp_path: Path) -> None:
 def test_a_sub_agent_belongs_to_the_session_that_names_its_folder(
     store: Store, tmp_path: Path
 ) -> None:
-    asks = answered(1, "", toolCalls=[call("c0", "x"), call("c1", "y", agentId=session_id(2))])  # fmt: skip
-    write(tmp_path / CHATS, header(1), asks)
+    calling = answered(1, "", toolCalls=[call("c0", "x"), call("c1", "y", agentId=session_id(2))])  # fmt: skip
+    write(tmp_path / CHATS, header(1), calling)
     write(
         tmp_path / CHATS / session_id(1), header(2, kind="subagent"), asked(1, "Look"),
         name=f"{session_id(2)}.jsonl",
@@ -421,8 +421,8 @@ def test_a_sub_agent_belongs_to_the_session_that_names_its_folder(
 def test_a_bad_line_does_not_hide_the_call_that_started_a_sub_agent(
     store: Store, tmp_path: Path
 ) -> None:
-    asks = answered(1, "", toolCalls=[call("c1", "y", agentId=session_id(2))])
-    parent = write(tmp_path / CHATS, header(1), asked(3, "1"), asks)
+    calling = answered(1, "", toolCalls=[call("c1", "y", agentId=session_id(2))])
+    parent = write(tmp_path / CHATS, header(1), asked(3, "1"), calling)
     first, rest = parent.read_bytes().split(b"\n", 1)
     torn = b'{"agentId": "%s", ' % session_id(2).encode()
     parent.write_bytes(b"\n".join([first, torn, rest]))
@@ -445,14 +445,14 @@ def test_a_document_of_before_is_read(store: Store, tmp_path: Path) -> None:
 def test_a_document_needs_a_session_and_messages_alone(
     store: Store, tmp_path: Path
 ) -> None:
-    told = {"messages": [asked(1, "x" * 70_000)], "sessionId": session_id(1)}
+    alone = {"messages": [asked(1, "x" * 70_000)], "sessionId": session_id(1)}
     other = {"sessionId": session_id(2), "messages": [asked(1, "1")]}
-    for number, content in enumerate((told, other, {"messages": []}), 1):
+    for number, content in enumerate((alone, other, {"messages": []}), 1):
         path = tmp_path / CHATS / f"session-{number}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content))
     # Elsewhere such a file is of any program.
-    (tmp_path / "session-4.json").write_text(json.dumps(told))
+    (tmp_path / "session-4.json").write_text(json.dumps(alone))
 
     found = read_into(store, tmp_path)
     assert [f.why for f in found if isinstance(f, Problem)] == ["the log has no header"]
@@ -584,9 +584,9 @@ def test_old_logs_of_qwen_code_are_its_own(store: Store, tmp_path: Path) -> None
     assert [m.role for m in store.messages(session)] == ["user", "assistant"]
 
 
-def test_its_folders_are_where_the_program_is_told_to_keep_them() -> None:
-    told = {"HOME": "/home/ada", "GEMINI_CLI_HOME": "/data"}
-    found = default_locations(told, formats=["gemini"])
+def test_its_folders_are_where_the_environment_says() -> None:
+    env = {"HOME": "/home/ada", "GEMINI_CLI_HOME": "/data"}
+    found = default_locations(env, formats=["gemini"])
     assert found == [Path("/data/.gemini"), Path("/data/.cache/.gemini")]
 
 

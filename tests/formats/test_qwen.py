@@ -254,6 +254,18 @@ def test_only_what_was_typed_is_a_prompt(
     assert (message.role, message.kind, message.text) == (role, kind, "1")
 
 
+def test_files_that_a_prompt_mentions_are_not_typed(
+    store: Store, tmp_path: Path
+) -> None:
+    texts = ["Read @tea.py", "\n--- Content from referenced files ---", "x = 1"]
+    mention = said(1, "user", *map(words, texts), above=None)
+    shown = {"displayText": "And milk?", "hookContext": ""}
+    other = said(2, "user", words("And milk?"), words("expanded"), systemPayload=shown)
+    found = messages(store, tmp_path, mention, other)
+    marks = [[part.data.get("synthetic") for part in m.parts] for m in found]
+    assert marks == [[None, True, True], [None, True]]
+
+
 def test_what_a_hook_adds_to_a_prompt_is_synthetic(
     store: Store, tmp_path: Path
 ) -> None:
@@ -318,8 +330,10 @@ def test_a_complete_output_comes_with_the_result_that_names_it(
     outputs.mkdir(parents=True)
     (outputs / "ls_1.output").write_text("everything")
     (tmp_path / "secret.output").write_text("secret")
-    told = "saved to: /home/ada/.qwen/tmp/0f/ls_1.output\nor /x/tmp/../../secret.output"
-    _, answer = messages(store, tmp_path, U1, result(2, "c1", told))
+    named = (
+        "saved to: /home/ada/.qwen/tmp/0f/ls_1.output\nor /x/tmp/../../secret.output"
+    )
+    _, answer = messages(store, tmp_path, U1, result(2, "c1", named))
     (file,) = [part for part in answer.parts if part.type == "file"]
     assert (file.data["content"], file.data["filename"]) == (b"everything", "ls_1.output")  # fmt: skip
 
@@ -469,9 +483,9 @@ def test_ids_and_times_are_those_of_the_program(store: Store, tmp_path: Path) ->
     assert moment(1) == found[0].data["timestamp"]
 
 
-def test_its_folders_are_where_the_program_is_told_to_keep_them() -> None:
-    told = {"HOME": "/home/ada", "QWEN_HOME": "/data/qwen", "QWEN_RUNTIME_DIR": "/run/qwen"}  # fmt: skip
-    found = default_locations(told, formats=["qwen"])
+def test_its_folders_are_where_the_environment_says() -> None:
+    env = {"HOME": "/home/ada", "QWEN_HOME": "/data/qwen", "QWEN_RUNTIME_DIR": "/run/qwen"}  # fmt: skip
+    found = default_locations(env, formats=["qwen"])
     assert found == [Path("/run/qwen"), Path("/data/qwen"), Path("/home/ada/.qwen")]
 
 

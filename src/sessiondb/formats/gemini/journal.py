@@ -33,7 +33,7 @@ from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.lines import Line
 
 Record = dict[str, Any]
-#: What a version says, as hashes: texts, results of calls, values of other keys.
+#: The content of a version, as hashes: texts, results of calls, values of other keys.
 Facts = frozenset[int]
 _PLACE = frozenset({"id", "type", "timestamp", "content", "toolCalls"})
 _CONTEXT = "<session_context>"
@@ -238,7 +238,7 @@ _RECORDS: Sequence[
 
 
 def kind_of(record: Record) -> str | None:
-    """Return the type of a record that is no message: its type, or its operator."""
+    """Return the type of a record that is not a message: that, or its operator."""
     named = (key for key in record if key.startswith("$"))
     kind: str | None = fitting(record.get("type") or next(named, None), usable_id)
     return kind

@@ -62,7 +62,7 @@ class Records:
 
 @contextmanager
 def records_of(path: Path) -> Iterator[Records]:
-    """Open a log. Raises `SourceError`, and ValueError for what is no document."""
+    """Open a log. Raises `SourceError`, and ValueError for anything but a document."""
     if not is_document(path):
         with opened(path) as lines:
             yield Records(lines, are_lines=True)

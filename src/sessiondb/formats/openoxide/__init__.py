@@ -2,8 +2,8 @@
 
 Our own tables descend from these. `tables` recognises a file by its columns, `reader`
 reads its sessions, `content` decodes MessagePack, and `drafts` makes messages. No
-public program writes the layout, so columns that are missing are no reason to refuse a
-file, and content may be a text, a list of parts, or a map.
+public program writes the layout, so a file is read with columns missing, too, and
+content may be a text, a list of parts, or a map.
 """
 
 from __future__ import annotations

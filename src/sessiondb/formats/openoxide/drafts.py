@@ -180,7 +180,7 @@ def _answer(parts: Parts, known: Record) -> Record:
     return {**found, "finish": first_of(known, _FINISH_KEYS, _FINISH)}
 
 
-#: What messages have beside their parts, by the roles that are roles here, too.
+#: The columns of messages beside their parts, by the roles that are roles here, too.
 _ROLES: Mapping[str, Callable[[Parts, Record], Record]] = {
     "user": _asked,
     "assistant": _answer,

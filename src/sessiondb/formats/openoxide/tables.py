@@ -10,7 +10,7 @@ from sessiondb.formats.kit.sqlite import ROW_NUMBER, Connection, Error, columns,
 SESSION, MESSAGE = "session", "message"
 #: Columns of messages; a file without one of them is of another program.
 _REQUIRED = frozenset({"session_id", "role", "content"})
-#: What tells a file apart whose contents are not MessagePack.
+#: The column that identifies a file whose contents are not MessagePack.
 _SIGN = "revert_oid"
 
 Row = dict[str, Any]

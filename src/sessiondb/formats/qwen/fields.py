@@ -12,13 +12,13 @@ from sessiondb.formats.kit.fields import Fields, clean_name, clean_text
 from sessiondb.formats.kit.usage import counts
 
 RECORD: Fields = {"model": ("model_id", clean_name), "agentName": ("agent", clean_name)}
-#: What the first record of a session says of it.
+#: Properties of a session, from its first record.
 HEAD: Fields = {
     "cwd": ("directory", clean_text),
     "version": ("version", clean_name),
     "agentName": ("agent", clean_name),
 }
-#: What is known of a sub-agent beside its log.
+#: Properties of a sub-agent, from the file beside its log.
 META: Fields = {
     "agentType": ("agent", clean_name),
     "description": ("title", clean_text),
@@ -52,7 +52,7 @@ KINDS: Mapping[str, str] = {
 ADDED = ("<qwen:user-prompt-submit-context>", "<system-reminder>")
 #: Subtypes of the records of a user that the user typed.
 TYPED = frozenset({None, "mid_turn_user_message", "agent_launch_prompt"})
-#: Subtypes of records that are no part of the conversation, and never its end.
+#: Subtypes of records beside the conversation, which are never its end.
 ASIDE = frozenset(
     {
         "session_artifact_event",

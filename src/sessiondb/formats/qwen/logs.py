@@ -113,7 +113,7 @@ def look_at(path: Path) -> Log | None:
 
 
 def is_record(record: dict[str, Any]) -> bool:
-    """Return whether a record is one of theirs; those of Claude Code have no parts."""
+    """Return whether Qwen Code wrote a record; those of Claude Code have no parts."""
     signs = (
         "parentUuid" in record,
         text(record.get("uuid")),
@@ -148,7 +148,7 @@ def _parent(records: list[dict[str, Any]]) -> tuple[str | None, str | None]:
     """Return the parent and the relation to it.
 
     A session that another one started names it in a record; a fork in each of those
-    that it copied. The same session is no parent.
+    that it copied. A session is not its own parent.
     """
     own = records[0]["sessionId"]
     for record in records:

@@ -25,7 +25,7 @@ def request_of(record: Record) -> Record:
 
 
 def is_aside(record: Record) -> bool:
-    """Return whether a record is no part of the conversation, and never its end."""
+    """Return whether a record is beside the conversation, and never its end."""
     return record.get("type") == "system" and as_text(record.get("subtype")) in ASIDE
 
 
@@ -34,7 +34,7 @@ class Tree(Links):
 
     def __init__(self) -> None:
         super().__init__("parentUuid")
-        #: What was said, as a hash, and the message it was said in.
+        #: Hashes of what was said, and the message of each.
         self._said: dict[int | None, str] = {}
         #: The last request: the uuid of its record, and the provider's id of it.
         self._request: tuple[Any, str | None] = ..., None
