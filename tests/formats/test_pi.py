@@ -30,7 +30,7 @@ from samples_pi import (
     write,
 )
 
-from sessiondb import ALL, Store, assistant, event, text, tool, tool_result, user
+from sessiondb import ALL, Store, assistant, event, file, text, tool, tool_result, user
 from sessiondb.formats import exporter, find
 from sessiondb.model import (
     Context,
@@ -40,6 +40,7 @@ from sessiondb.model import (
     Message,
     MessageDraft,
     ModelName,
+    PartDraft,
     Problem,
     Session,
     SourceHistory,
@@ -783,6 +784,19 @@ def test_each_result_of_a_message_is_a_record(store: Store) -> None:
     assert shown == [("a", ["of a", "and a text"]), ("b", ["of b"])]
     assert (found[1]["parentId"], last["parentId"]) == (found[0]["id"], found[1]["id"])
     assert losses == []
+
+
+def test_the_data_of_another_program_is_no_part_of_a_block(store: Store) -> None:
+    session = store.create_session(directory="/home/ada/tea", title="Tea")
+    odd = {"block": {"type": "input_text"}, "type": "x", "added": 1, "absent": True}
+    image = file(content=b"\x89PNG", mime="image/png", block={"type": "input_image"})
+    store.append(
+        session, MessageDraft("user", (PartDraft("text", "1", data=odd), image))
+    )
+    (_, record, _), losses = given(store, store.session(session.id), "pi")
+    content, picture = record["message"]["content"]
+    assert (content, losses) == ({"type": "text", "text": "1"}, [])
+    assert (picture["type"], picture["mimeType"]) == ("image", "image/png")
 
 
 def test_a_label_that_was_given_here_follows_the_records_of_the_log(

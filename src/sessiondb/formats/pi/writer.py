@@ -8,6 +8,7 @@ and model of an answer without a check.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sessiondb.formats.content import error_text
@@ -45,7 +46,7 @@ _CODES: Mapping[tuple[str | None, str | None], int] = {
     ("completed", None): 0,
     ("error", "failed"): 1,
 }
-_RESULT = "tool-result"
+_RESULT, _OF_FILES = "tool-result", ("mime", "content", "url")
 _PRICES = ("input", "output", "cacheRead", "cacheWrite")
 
 #: The places of the title, and of labels, among the parts of a message.
@@ -192,7 +193,7 @@ class Writer(Losing):
     def _blocks(self, message: Message, parts: Iterable[Part]) -> Iterator[Record]:
         for part in parts:
             if part.type in _BLOCKS:
-                found = content_of([part])
+                found = content_of([_plain(part)])
                 text = {"type": "text", "text": found}
                 yield from [text] if isinstance(found, str) else found
             elif part.type == "tool" and message.role == "assistant":
@@ -213,6 +214,12 @@ class Writer(Losing):
 
 
 # -- parts ---------------------------------------------------------------------
+
+
+def _plain(part: Part) -> Part:
+    """Return a part without what its own program keeps in its data."""
+    known = {key: part.data[key] for key in _OF_FILES if key in part.data}
+    return replace(part, data=known)
 
 
 def _call(part: Part) -> Record:
