@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import msgpack
@@ -373,7 +374,7 @@ def aider(folder: Path, talks: Talks) -> None:
 
 
 def _aider(turn: Turn) -> str:
-    block = turn.output.replace(" ", "\n")
+    block = fill(turn.output, 80)
     used = "Tokens: 5.1k sent, 214 received. Cost: $0.01 message, $0.01 session."
     return (
         f"\n#### {turn.prompt}  \n\n{turn.thought}\n\n```\n{block}\n```\n\n"
