@@ -16,7 +16,7 @@ from typing import Any
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.claude.logs import Log
-from sessiondb.formats.kit.fields import as_text, within
+from sessiondb.formats.kit.fields import as_text, clean_name, fitting, within
 from sessiondb.formats.kit.json import load_object
 from sessiondb.formats.kit.lines import opened
 from sessiondb.formats.kit.texts import time_of_text
@@ -32,7 +32,7 @@ def recognise(logs: Iterable[Log]) -> dict[str, str]:
     """Return the originals of the forks among *logs*, by session."""
     alike: dict[str, list[Log]] = {}
     for log in filter(_is_alone, logs):
-        first = as_text(log.first.get("uuid")) or log.session
+        first = fitting(log.first.get("uuid"), clean_name, log.session)
         alike.setdefault(first, []).append(log)
 
     families = (family for family in alike.values() if len(family) > 1)
