@@ -512,6 +512,34 @@ def test_a_prompt_that_was_copied_twice_is_one_prompt(
     assert [m.inherited for m in store.messages(last)] == [True, True, False]
 
 
+def test_a_resumed_transcript_whose_copies_have_new_times_is_counted_once(
+    store: Store, tmp_path: Path
+) -> None:
+    said = [U1, answered(2, words("2")), asked(3, "3"), answered(4, words("4"))]
+    write(tmp_path / PROJECT, session(1), *said[:2])
+    for number, length in ((2, 3), (3, 4)):
+        now = {"timestamp": moment(10 * number)}
+        copied = ({**line, **now} for line in said[: length - 1])
+        write(tmp_path / PROJECT, session(number), *copied, said[length - 1])
+
+    read_into(store, tmp_path)
+    first, *forks = (by_source(store)[session(number)] for number in (1, 2, 3))
+    assert [fork.parent_id for fork in forks] == [first.id, forks[0].id]
+    assert [of.tokens_input for of in (first, *forks)] == [10, None, 10]
+    assert [prompt.text for prompt in store.prompts(project=ALL)] == ["3", "1"]
+    times = {m.time_created for of in (first, *forks) for m in store.messages(of)}
+    assert len(times) == len(said)
+
+
+def test_a_transcript_without_a_line_yet_is_no_problem(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / PROJECT, session(1), U1)
+    (tmp_path / PROJECT / f"{session(2)}.jsonl").touch()
+    (only,) = read_into(store, tmp_path)
+    assert not isinstance(only, Problem)
+
+
 # -- sub-agents ----------------------------------------------------------------------------
 
 LOOK = asked(4, "Look"), answered(5, words("Found"), name="msg_2")

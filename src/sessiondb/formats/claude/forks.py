@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import takewhile
 from math import inf
 from typing import Any
 
@@ -57,15 +58,33 @@ def originals(log: Log, logs: Mapping[str, Log]) -> list[dict[str, Any]]:
     They are by their uuids, for one fork after the other: a line names the one that it
     was copied from, which may be a copy itself. Forks that name nothing keep the uuids.
     """
-    found: list[dict[str, Any]] = []
+    forks = takewhile(lambda above: _COPY in above.first, _ancestors(log, logs))
+    return [
+        {r["uuid"]: within(r, _COPY, "messageUuid") for r in _named(above)}
+        for above in forks
+    ]
 
-    above = log.above(logs)
-    while above is not None and _COPY in above.first and len(found) < len(logs):
-        copies = {r["uuid"]: within(r, _COPY, "messageUuid") for r in _named(above)}
-        found.append(copies)
-        above = above.above(logs)
 
+def times_before(log: Log, logs: Mapping[str, Log]) -> Uuids:
+    """Return when the lines of *log* that are copies were said, by their uuids.
+
+    Releases of 1.x copied a session to a transcript of its own whenever they resumed
+    it, and gave all lines that they copied the time of the copy.
+    """
+    found: Uuids = {}
+    for above in _ancestors(log, logs):
+        found |= uuids_of(above)
     return found
+
+
+def _ancestors(log: Log, logs: Mapping[str, Log]) -> Iterator[Log]:
+    """Yield the originals of a fork among *logs*, the nearest one first."""
+    seen: set[str] = set()
+    above = log.above(logs)
+    while above is not None and above.session not in seen:
+        yield above
+        seen.add(above.session)
+        above = above.above(logs)
 
 
 def _named(log: Log) -> Iterator[Record]:

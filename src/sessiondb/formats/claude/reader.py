@@ -20,7 +20,13 @@ from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.agents import call_of
 from sessiondb.formats.claude.drafts import Further, message_draft
 from sessiondb.formats.claude.files import with_files
-from sessiondb.formats.claude.forks import originals, recognise, uuids_of
+from sessiondb.formats.claude.forks import (
+    Uuids,
+    originals,
+    recognise,
+    times_before,
+    uuids_of,
+)
 from sessiondb.formats.claude.history import history_in
 from sessiondb.formats.claude.index import Index
 from sessiondb.formats.claude.logs import (
@@ -40,7 +46,13 @@ from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import add_logs, keep_longer, log_digest, read_in_order
 from sessiondb.formats.kit.texts import time_of_text
-from sessiondb.model import Problem, SourceItem, SourceMessage, SourceSession
+from sessiondb.model import (
+    MessageDraft,
+    Problem,
+    SourceItem,
+    SourceMessage,
+    SourceSession,
+)
 
 Record = dict[str, Any]
 Found = Iterator[SourceSession | Problem]
@@ -126,6 +138,7 @@ def _complete(
             index.add(number, line, record)
 
     describe = _RELATED.get(log.relation)
+    times = times_before(log, logs) if log.relation == "fork" else {}
     known = describe(log, log.above(logs), index) if describe else {}
     described = known.pop("title", "")
 
@@ -137,7 +150,7 @@ def _complete(
         leaf=index.tree.end_of(index.leaf.uuid),
         time_updated=index.last,
         metadata=filled({"tag": index.tag}),
-        messages=Messages(log, index, originals(log, logs)),
+        messages=Messages(log, index, originals(log, logs), times),
         **known,
     )
 
@@ -175,11 +188,17 @@ _RELATED: Mapping[str | None, Callable[[Log, Log | None, Index], Record]] = {
 
 
 class Messages:
-    """The messages of a transcript and their problems; read again each time."""
+    """The messages of a transcript and their problems; read again each time.
 
-    def __init__(self, log: Log, index: Index, copies: list[dict[str, Any]]) -> None:
+    *times* are those of its lines in the transcripts that they were copied from.
+    """
+
+    def __init__(
+        self, log: Log, index: Index, copies: list[dict[str, Any]], times: Uuids
+    ) -> None:
         self._log = log
         self._copies = copies
+        self._times = times
         self._further = index.further
         self._end = index.end
         self._summarised = index.summarised
@@ -204,6 +223,7 @@ class Messages:
             Further(between, load_object(lines.at(other)))
             for between, other in self._further.get(line.number, ())
         ]
+        times = self._times_of([record, *(line.record for line in further)])
         usage = place.response or self._original(record)
 
         # A result that only its call had, before it was written for the program.
@@ -218,8 +238,13 @@ class Messages:
         if place.kept is not None and draft.kind == "compaction":
             draft = replace(draft, data={**draft.data, "first_kept_id": place.kept})
 
-        draft = with_files(draft, self._log.path)
+        draft = with_files(_as_said(draft, times), self._log.path)
         return SourceMessage(draft, place.parent, usage, alias=alias)
+
+    def _times_of(self, lines: list[Record]) -> list[int]:
+        """Return when lines were said that are copies."""
+        names = (fitting(line.get("uuid"), usable_id) for line in lines)
+        return [self._times[name] for name in names if name in self._times]
 
     def _original(self, record: Record) -> str | None:
         """Return the line that one is a copy of, the first one along a chain."""
@@ -230,6 +255,16 @@ class Messages:
             found = fitting(copies.get(found), usable_id, found)
 
         return found or None
+
+
+def _as_said(draft: MessageDraft, times: list[int]) -> MessageDraft:
+    """Return a copied message with the *times* at which its lines were said."""
+    if not times or draft.time_created == times[0]:
+        return draft
+
+    first, last = times[0], draft.time_completed and max(times)
+    parts = tuple(replace(part, time_created=first) for part in draft.parts)
+    return replace(draft, time_created=first, time_completed=last, parts=parts)
 
 
 def _lines(lines: Lines, log: Log) -> Iterator[tuple[int, Line, Record]]:

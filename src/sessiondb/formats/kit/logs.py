@@ -95,7 +95,8 @@ def add_logs(
     """Add the logs that were *found* to *logs* by their sessions.
 
     Yields the problems among *found*, those of logs that *look_at* cannot read or that
-    are *without_session*, and those of logs that `keep_longer` leaves out.
+    are *without_session*, and those of logs that `keep_longer` leaves out. A file that
+    is empty is none: some programs make it before they know what to write.
     """
     for item in found:
         if isinstance(item, Problem):
@@ -108,10 +109,10 @@ def add_logs(
             yield Problem(str(item), str(error))
             continue
 
-        if log is None:
-            yield Problem(str(item), without_session)
-        else:
+        if log is not None:
             yield from keep_longer(log, logs, is_spare)
+        elif _size(item):
+            yield Problem(str(item), without_session)
 
 
 def keep_longer(
@@ -127,7 +128,9 @@ def keep_longer(
     if other is log:
         return
 
-    longer, shorter = sorted((other, log), key=_size, reverse=True)
+    longer, shorter = sorted(
+        (other, log), key=lambda log: _size(log.path), reverse=True
+    )
     logs[log.session] = longer
     if is_spare is None or not is_spare(shorter):
         why = f"session {log.session} is also in {longer.path}, which is longer"
@@ -148,9 +151,9 @@ def read_in_order(
     )
 
 
-def _size(log: SessionLog) -> int:
+def _size(path: Path) -> int:
     # A log may be removed at any time; the other one is then all there is.
-    at = stamp(log.path)
+    at = stamp(path)
     return -1 if at is None else at[0]
 
 
