@@ -140,6 +140,24 @@ def test_a_log_that_grows_while_it_is_read_gives_what_was_added(tmp_path: Path) 
 
 
 @pytest.mark.slow
+def test_lines_after_a_place_are_those_of_the_file_whatever_is_read_between(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(LOG + b"torn")
+    every = (LOG + b"torn").splitlines(keepends=True)
+
+    with opened(path) as lines:
+        places = [line for line, _ in lines]
+        found = []
+        for number, raw in enumerate(lines.after(places[3].offset)):
+            assert lines.at(places[number]) == every[number]
+            assert next(lines.after(places[-1].offset)) == b"torn"
+            found.append(raw)
+        assert found == every[3:]
+        assert list(lines.after(len(LOG) + 4)) == []
+
+
 def test_a_long_log_is_read_in_the_memory_of_one_line(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     line = json.dumps({"text": "x" * (1 << 20)}).encode() + b"\n"

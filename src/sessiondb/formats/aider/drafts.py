@@ -18,7 +18,6 @@ from sessiondb.formats.aider.conventions import (
     exact,
     model_of,
     pieces_joined,
-    prompt,
     prompt_of,
     reasoning_and_text,
     usage_of,
@@ -114,7 +113,8 @@ def _said_by(said: str, entry: Entry | None, state: State) -> tuple[str, str | N
 
 
 def _as_prompt(text: str) -> str:
-    return prompt_of(prompt(text)).strip()
+    """Return a text as a prompt with it is read again, without its ends."""
+    return "\n".join(text.splitlines()).strip()
 
 
 # -- answers -------------------------------------------------------------------

@@ -26,8 +26,8 @@ _ENDLESS = 1 << 63
 #: Bytes that are read ahead to judge an open fence, or an output of several lines.
 _AHEAD = 1 << 20
 _ENDS = b"\r\n"
-#: How a line begins that may be more than text.
-_MEANT = frozenset(b"#>`~ \t\r\n")
+#: How a line begins that may be more than text of an answer.
+_IS_MEANT = re.compile(rb"[#>\r\n]|[ \t]*[`~]").match
 #: The first line of a file.
 TOP = Line(1, 0)
 _BOM = b"\xef\xbb\xbf"
@@ -130,47 +130,52 @@ class Scanner:
         self._rest = "text"
 
     def __iter__(self) -> Iterator[Block]:
-        for line, raw in self._read(self._start, self._end):
-            if raw[0] not in _MEANT and self._block.kind == "answer":
-                # Most lines of most files: text of an answer, whatever is open.
-                self._keep_empty()
-                self._block.lines.append(raw)
-                continue
-
-            if not raw.rstrip(_ENDS):
-                self._keep_empty()
-                self._empty, self._empty_at = (raw,), line
-                continue
-
-            self._rest = "text" if raw.endswith(b"\n") else "torn"
-            if self._rest == "torn" and _is_torn_header(raw):
-                self.torn = raw
+        number, offset = self._start
+        for raw in self._lines.after(offset):
+            if offset >= self._end or self.torn:
                 break
 
-            kind = self._kind(line, _bare(raw))
-            if kind is not None:
-                yield from self._begin(kind, line)
-            self._keep_empty()
-            self._block.lines.append(raw)
+            block = self._block
+            if block.kind == "answer" and not _IS_MEANT(raw):
+                # Most lines of most files: text of an answer, whatever is open.
+                if self._empty:
+                    self._keep_empty()
+                block.lines.append(raw)
+            else:
+                yield from self._take(Line(number, offset), raw)
+            number, offset = number + 1, offset + len(raw)
 
         self._keep_empty()
         if self._block.lines:
             yield self._block
 
-    def _read(self, line: Line, end: int) -> Iterator[tuple[Line, bytes]]:
-        while line.offset < end:
-            raw = self._lines.at(line)
-            if not raw:
-                return
+    def _take(self, line: Line, raw: bytes) -> Iterator[Block]:
+        """Add a line to a block; yield the one before if it begins another one."""
+        if not raw.rstrip(_ENDS):
+            self._keep_empty()
+            self._empty, self._empty_at = (raw,), line
+            return
 
-            yield line, raw
-            line = Line(line.number + 1, line.offset + len(raw))
+        self._rest = "text" if raw.endswith(b"\n") else "torn"
+        if self._rest == "torn" and _is_torn_header(raw):
+            self.torn = raw
+            return
+
+        kind = self._kind(line, _bare(raw))
+        if kind is not None:
+            yield from self._begin(kind, line)
+        self._keep_empty()
+        self._block.lines.append(raw)
 
     def _ahead(self, line: Line) -> Iterator[bytes]:
         """Yield *line* and those after it, without their ends."""
-        most = min(self._end, line.offset + _AHEAD)
-        for _, raw in self._read(line, most):
+        offset, most = line.offset, min(self._end, line.offset + _AHEAD)
+        for raw in self._lines.after(offset):
+            if offset >= most:
+                return
+
             yield raw.rstrip(_ENDS)
+            offset += len(raw)
 
     def _keep_empty(self) -> None:
         """Add the empty line, if there is one, to the block that is open."""

@@ -32,6 +32,8 @@ T = TypeVar("T")
 #: Bytes of a line; a longer one is a problem. The largest storable value fits.
 MAX_LINE = 1 << 30
 _CHUNK = 1 << 16
+#: Bytes of lines that are read at once.
+_BATCH = 1 << 14
 _NO_WAIT: int = sum(getattr(os, f, 0) for f in ("O_NONBLOCK", "O_BINARY"))
 
 
@@ -116,6 +118,20 @@ class Lines:
         """Return a line again."""
         self._file.seek(line.offset)
         return self._file.readline(MAX_LINE)
+
+    def after(self, offset: int) -> Iterator[bytes]:
+        """Yield the lines from *offset* on; others may be read between two of them.
+
+        For text of many short lines: a batch of them is read at once.
+        """
+        while True:
+            self._file.seek(offset)
+            batch = self._file.readlines(_BATCH)
+            if not batch:
+                return
+
+            offset = self._file.tell()
+            yield from batch
 
 
 @contextlib.contextmanager
