@@ -39,7 +39,7 @@ class Continued(NamedTuple):
 
 
 class Program(Protocol):
-    """A real program in a home of its own, with a model on loopback."""
+    """A real program in a home of its own, with a provider on loopback."""
 
     def resume(self, store: Store, session: Session) -> Continued | str | None:
         """Write a session, and continue it with `PROMPT`.
