@@ -319,6 +319,7 @@ STORED = (
     CONSTRAINT fk_part_input_blob FOREIGN KEY(input_blob) REFERENCES blob (hash),
     CONSTRAINT fk_part_data_blob FOREIGN KEY(data_blob) REFERENCES blob (hash)
 ) STRICT""",
+    """CREATE INDEX ix_import_ledger_namespace ON import_ledger (source, namespace) WHERE namespace <> ''""",
     """CREATE INDEX ix_project_directory_project_id ON project_directory (project_id)""",
     """CREATE INDEX ix_session_change ON session (change)""",
     """CREATE INDEX ix_session_data_blob ON session (data_blob) WHERE data_blob IS NOT NULL""",

@@ -17,6 +17,7 @@ import samples_openai_agents as agents
 from samples import new_store, read_into
 
 from sessiondb import ALL, AmbiguousIdError, Store
+from sessiondb.effects.transaction import Transaction
 from sessiondb.formats import exporter, find
 from sessiondb.model import Document, Imported, MessageDraft, PartDraft, Session
 
@@ -274,6 +275,46 @@ def test_a_child_whose_parent_comes_later_is_linked_within_its_folder(
     of = {item.time_created: item for item in sessions(store) if not item.parent_id}
     (below,) = [item for item in sessions(store) if item.parent_id]
     assert below.parent_id == min(of.items())[1].id
+
+
+def test_a_parent_is_looked_for_without_the_entries_of_other_sessions(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a folder of 5,000 exports would be read 5,000 times."""
+    steps = [0]
+    begin = Transaction.begin_unit
+
+    def counting(tx: Transaction, *how: Any) -> None:
+        def count() -> None:
+            steps[-1] += 1
+
+        tx.connection.set_progress_handler(count, 10)
+        begin(tx, *how)
+
+    monkeypatch.setattr(Transaction, "begin_unit", counting)
+    entries = "INSERT INTO import_ledger(source, path, namespace, time_imported) VALUES ('goose', ?, ?, 0)"  # fmt: skip
+    for day in ("20260202", "20260203"):
+        for at in range(6):
+            # The parent comes last; its own one is gone.
+            name, parent = f"{day}_{at}", f"{day}_{5 + at // 5}"
+            said = goose.asked(None, name)
+            record = goose.exported({"id": name, "messages": [said]})
+            record["parent_session_id"] = parent
+            path = tmp_path / f"{day}_{at}.json"
+            path.write_text(json.dumps(record), encoding="utf-8")
+            outcomes(store, path)
+
+        if day == "20260202":
+            rows = [(f"{tmp_path}/{n}.json#{n}", f"{n}/") for n in range(2000)]
+            with closing(sqlite3.connect(store.path)) as db:
+                db.executemany(entries, rows)
+                db.commit()
+            steps.append(0)
+
+    assert sum(item.parent_id is not None for item in sessions(store)) == 10
+    before, after = steps
+    # They are read once, to have the linked ones read again.
+    assert after < before + 1500
 
 
 def test_sums_of_two_stores_of_goose_are_both_counted(

@@ -433,6 +433,8 @@ import_ledger = _table(
     UniqueConstraint("source", "path"),
     *_json("problems"),
 )
+Index("ix_import_ledger_namespace", import_ledger.c.source, import_ledger.c.namespace,
+      sqlite_where=text("namespace <> ''"))  # fmt: skip
 
 tombstone = _table(
     "tombstone",
