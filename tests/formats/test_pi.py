@@ -8,6 +8,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from sessiondb.formats import exporter, find
 from sessiondb.model import (
     Context,
     Document,
+    FileDiff,
     Imported,
     Loss,
     Message,
@@ -812,6 +814,64 @@ def test_a_label_that_was_given_here_follows_the_records_of_the_log(
     assert (added["type"], added["targetId"], added["label"], added["parentId"]) == (
         "label", "00000002", "new", "00000003",
     )  # fmt: skip
+
+
+def test_a_title_that_was_given_here_follows_the_records_of_the_log(
+    store: Store, tmp_path: Path
+) -> None:
+    slot = {"type": "title", "v": 1, "title": "Tea", "updatedAt": moment(1), "pad": ""}
+    write(tmp_path / HOME, slot, header(1), U1, A2)
+    session = taken(store, tmp_path)
+    store.set_title(session, "Coffee")
+    renamed = store.session(session.id)
+
+    for form, log in (("pi", [header(1), U1, A2]), ("oh-my-pi", [slot, header(1), U1, A2])):  # fmt: skip
+        *kept, last = back(store, renamed, form)
+        assert kept == log
+        assert (last["type"], last["name"], last["parentId"]) == ("session_info", "Coffee", "00000002")  # fmt: skip
+
+
+def test_lists_that_were_made_here_have_no_place_in_a_log(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / HOME, header(1), U1)
+    session = taken(store, tmp_path)
+    store.set_todos(session, ["Brew"])
+    store.set_diffs(session, [FileDiff("tea.py")])
+
+    records, losses = given(store, store.session(session.id), "oh-my-pi")
+    assert records == [header(1), U1]
+    assert [loss.why for loss in losses] == [
+        "its todo list",
+        "the diffs of its files",
+    ]
+
+
+def test_a_log_of_a_sub_agent_is_written_where_it_was(
+    store: Store, tmp_path: Path
+) -> None:
+    log = write(tmp_path / HOME, header(1), U1)
+    for number, name in ((2, "ConeSix.jsonl"), (3, "A task.jsonl")):
+        write(log.with_suffix(""), header(number), asked(1, "Look", None), name=name)
+    read_into(store, tmp_path)
+
+    found = store.sessions(project=ALL, subagents=True)
+    family = sorted(found, key=lambda session: session.source_id or "")
+    to = exporter("oh-my-pi")
+    exports = [store.export(session, **to.read) for session in family]
+    names = [of.name for of in to.write(exports, detail="full") if isinstance(of, Document)]  # fmt: skip
+    assert names == [
+        log.name,
+        f"{log.stem}/ConeSix.jsonl",
+        f"{log.stem}/A%20task.jsonl",
+    ]
+    # Without its parent, or beside another one of its name, a log has one of its own.
+    parent, child, _ = exports
+    twin = replace(child, session=replace(child.session, id="twin", source_id="twin"))
+    for given_ in ([child], [parent, child, twin]):
+        *_, last = (of.name for of in to.write(given_, detail="full") if isinstance(of, Document))  # fmt: skip
+        assert last.endswith(f"_{given_[-1].session.source_id}.jsonl")
+        assert "/" not in last
 
 
 @pytest.mark.parametrize(

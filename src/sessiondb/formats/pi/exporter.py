@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.formats.kit.conversion import is_from, is_native
+from sessiondb.formats.kit.fields import text
 from sessiondb.formats.kit.naming import file_name, uuid_of
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.formats.kit.turns import with_usage
@@ -42,14 +43,40 @@ def documents(sessions: Iterable[Export], *, titled: bool) -> Iterator[Document 
 
     pi opens no log that does not begin with its header.
     """
+    stems = _Stems()
     for export in sessions:
         losses: list[Loss] = []
-        session = export.session
-        began = text_of_time(session.time_created).replace(":", "-").replace(".", "-")
-        name = f"{began}_{file_name(_name(session))}.jsonl"
+        stem = stems.add(export.session)
         lines = (f"{_line(record)}\n" for record in records(export, losses, titled))
-        yield Document(name, lines)
+        yield Document(f"{stem}.jsonl", lines)
         yield from losses
+
+
+class _Stems:
+    """The paths of the logs that are written, without their endings."""
+
+    def __init__(self) -> None:
+        self._by_session: dict[str, str] = {}
+        self._written: set[str] = set()
+
+    def add(self, session: Session) -> str:
+        """Return the path of the log of *session*.
+
+        A sub-agent of theirs keeps its name, in the folder of its parent's artifacts.
+        """
+        began = text_of_time(session.time_created).replace(":", "-").replace(".", "-")
+        stem = f"{began}_{file_name(_name(session))}"
+
+        parent = self._by_session.get(session.parent_id or "")
+        own = session.data.get("log")
+        if parent and text(own) and _is_theirs(session):
+            inside = f"{parent}/{file_name(own)}"
+            # Two stores may each have a sub-agent of that name and parent.
+            stem = stem if inside in self._written else inside
+
+        self._by_session[session.id] = stem
+        self._written.add(stem)
+        return stem
 
 
 def _is_theirs(session: Session) -> bool:
@@ -79,16 +106,15 @@ def records(export: Export, losses: list[Loss], titled: bool) -> Iterator[Record
             yield record
         else:
             yield from writer.records(message, above)
-    if not theirs:
-        writer.lose_lists()
-    has_title = _has_title(session, theirs, titled)
+    writer.lose_lists()
+    has_title = theirs and _has_title(session, titled)
     yield from writer.end("" if has_title else session.title)
 
 
-def _has_title(session: Session, theirs: bool, titled: bool) -> bool:
-    """Return whether the records of a session name it: those of pi do."""
-    slot = theirs and "title_record" in session.data
-    return titled if slot else theirs
+def _has_title(session: Session, titled: bool) -> bool:
+    """Return whether the records of a session of theirs give it the title it has."""
+    is_written = titled or "title_record" not in session.data
+    return is_written and session.title_source != "user"
 
 
 def _heads(session: Session, theirs: bool, titled: bool) -> Iterator[Record]:

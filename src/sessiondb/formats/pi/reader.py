@@ -17,7 +17,12 @@ from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import as_text, take, within
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
-from sessiondb.formats.kit.logs import add_logs, log_digest, read_in_order
+from sessiondb.formats.kit.logs import (
+    add_logs,
+    log_digest,
+    read_in_order,
+    unpacked_name,
+)
 from sessiondb.formats.kit.naming import whole
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.formats.pi import fields
@@ -77,6 +82,9 @@ def complete(log: Log) -> SourceSession:
         for _, _, record in _records(lines):
             found.add(record)
 
+    if log.relation == "subagent":
+        # Its log has the name of its task, not of its session.
+        found.data["log"] = unpacked_name(log.path).stem
     session = beginning(log)
     return replace(
         session,
