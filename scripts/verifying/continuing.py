@@ -21,7 +21,7 @@ from verifying.provider import ANSWER, Provider
 from verifying.stores import fill, sessions_of, stores
 
 PROMPT = "Now continue."
-#: What became of a session; anything else is an error.
+#: The outcomes of a session; anything else is an error.
 CONTINUED, LEFT_OUT = "continued", "left out: the program continues no such session"
 #: The longest that a command may take, in seconds.
 PATIENCE = 120

@@ -1,4 +1,4 @@
-"""What oh-my-pi used last in a terminal is ``@`` in that terminal, too."""
+"""The session that oh-my-pi used last in a terminal is ``@`` there, too."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def test_an_import_that_ends_early_says_what_it_imported(
         patched.setattr(Report, "add", failing)
         ran = sessiondb("import", "--from", "pi")
     assert ran.code in (130, 5)
-    note = "1 session imported before the end; the same command imports the rest"
+    note = "1 session imported before it stopped; the same command imports the rest"
     assert note in ran.err.splitlines()
 
     again = sessiondb("import", "--json").json

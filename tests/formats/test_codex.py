@@ -214,7 +214,7 @@ def test_totals_are_never_summed(store: Store, tmp_path: Path) -> None:
         store, tmp_path, event(1, "token_count", info=None), totals(1, 10, 2, 5, 1), totals(2, 10, 2, 5, 1),
         totals(3, 30, 6, 11, 3, last=(20, 4, 6, 2)), totals(4, *last),
     )  # fmt: skip
-    # The last total begins anew: a program that was started again counts from nothing.
+    # The last total begins again: a program that was started again counts from nothing.
     assert tokens(found) == [(8, 2, 4, 1), (16, 4, 4, 2), (5, 0, 1, 0)]
 
 

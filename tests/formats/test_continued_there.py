@@ -198,7 +198,7 @@ def texts(store: Store, session: str) -> list[tuple[str, str | None, str]]:
 
 
 def added(store: Store, session: str, before: int) -> list[tuple[str, str]]:
-    """What was said after so many messages; programs also record events of their own."""
+    """The messages after so many; programs also record events of their own."""
     after = texts(store, session)[before:]
     return [(role, said) for role, kind, said in after if role != "event"]
 

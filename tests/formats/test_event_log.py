@@ -1,4 +1,4 @@
-"""Plain logs: their answers, their spellings, and how they are told from others."""
+"""Plain logs: their answers, their spellings, and their distinction from others."""
 
 from __future__ import annotations
 

@@ -350,7 +350,7 @@ def test_a_written_session_of_goose_keeps_its_id_and_is_known(
 # -- the Agents SDK --------------------------------------------------------------------
 
 
-def test_a_conversation_that_is_cleared_in_its_file_goes_on(
+def test_a_conversation_that_is_cleared_in_its_file_stays_that_session(
     store: Store, tmp_path: Path
 ) -> None:
     """A compaction clears a session and begins again with the same name."""

@@ -59,7 +59,7 @@ HELD_CHARACTERS = 16_000_000
 @click.option(
     "--detail",
     metavar="D",
-    help="Of markdown and html: brief, normal or full; of codex: full, complete.",
+    help="For markdown, html: brief, normal or full; for codex: full or complete.",
 )
 @click.option(
     "--redact", is_flag=True, help="Remove what looks like a key or a password."

@@ -120,12 +120,12 @@ def import_command(
 
 @contextmanager
 def _unfinished(report: Report, *, quiet: bool) -> Iterator[None]:
-    """Say, when the block fails or is interrupted, what was imported before."""
+    """Report what was imported if the block fails or is interrupted."""
     try:
         yield
     except (KeyboardInterrupt, SessionDBError):
         if report.written and not quiet:
-            before = f"{count(report.written, 'session')} imported before the end"
+            before = f"{count(report.written, 'session')} imported before it stopped"
             say(f"{before}; the same command imports the rest")
         raise
 

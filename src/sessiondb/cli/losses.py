@@ -1,4 +1,4 @@
-"""What a format cannot hold of a session, reported while its files are written."""
+"""Losses of an export, reported on stderr while its files are written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def documents(items: Iterable[Document | Loss]) -> Iterator[Document]:
     """Yield the documents among *items*; report the losses between them.
 
-    A long session may lose the same a thousand times: that is one line with a number.
+    A long session may lose the same thing a thousand times: that is one line, with the
+    number of times.
     """
     from sessiondb.model import Loss
 

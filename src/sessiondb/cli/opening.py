@@ -211,10 +211,10 @@ _THEIR_NAMES = {
 
 
 def terminal_names() -> dict[str, int] | None:
-    """Return all names of this terminal, and since when (Unix ms) each is its name.
+    """Return all names of this terminal, each with the Unix ms since which it is one.
 
-    The others are those of oh-my-pi, by its ``ttyid.ts``. Unlike ours they are used
-    again for other terminals, so that they count from the time this one was opened.
+    They are ours and those of oh-my-pi, by its ``ttyid.ts``. The latter are reused for
+    other terminals, so they count from the time at which this one was opened.
     """
     own = terminal()
     if own is None:

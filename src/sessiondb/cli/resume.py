@@ -131,8 +131,8 @@ def resume_command(
     """Continue session REF (default: the last one used here) where it came from.
 
     --in TOOL takes any session to another program, as a new session in that
-    program's own store; this one stays as it is, and an import brings back what is
-    added there. --in opencode keeps the generation of OpenCode that a session has,
+    program's own store; this one stays as it is, and an import adds to it what was
+    said there. --in opencode keeps the generation of OpenCode that a session has,
     else it is 1.x; --in opencode2 is OpenCode 2. --json prints the same as --print,
     as JSON.
     """
@@ -234,7 +234,7 @@ def _filled(words: Iterable[str], blank: str, value: str) -> list[str]:
 
 
 def _transferred(store: Store, session: Session, form: str) -> Plan:
-    """Return the plan that takes a session to a program in which it is not yet."""
+    """Return the plan that takes a session to a program that does not have it."""
     from sessiondb.formats import exporter
     from sessiondb.formats.protocol import FILE, Written
 
@@ -261,7 +261,7 @@ def _transferred(store: Store, session: Session, form: str) -> Plan:
 def _is_there_already(place: Path, written: Written, how: list[str]) -> bool:
     """Return whether a program has everything of a session, from an earlier time.
 
-    Raises `ConflictError` if it has another state of it.
+    Raises `ConflictError` if it has the session in another state.
     """
     if not os.path.lexists(place):
         return False

@@ -151,7 +151,7 @@ class _Move:
 class TakeUses:
     """Record the sessions that other programs used last in terminals.
 
-    *uses* are rows of the table. One that is newer here stays, whoever wrote it.
+    *uses* are rows of the table. A newer one here stays, whichever program wrote it.
     """
 
     verb = "import"

@@ -73,8 +73,6 @@ REGISTRY: dict[str, Entry] = {
         writes=f"{_HERE}.codex.exporter",
         resume="codex resume {}",
     ),
-    # Recognised, not read yet: an import names them, and sessions that another
-    # reader imported under these names can be continued.
     "pi": Entry(
         "pi",
         reads=f"{_HERE}.pi",

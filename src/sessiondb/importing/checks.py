@@ -130,7 +130,7 @@ _STORED_MESSAGE: Mapping[str, Check] = {
     "inherited": values.flag,
     "usage_key": values.optional_id,
 }
-#: What a message says about its place, but its parent.
+#: The fields of a message about its place, but its parent.
 _PLACE: Mapping[str, Check] = {
     "usage_id": encode.string,
     "labels": values.each(ids.valid_id, "a name in"),

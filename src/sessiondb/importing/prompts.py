@@ -1,4 +1,4 @@
-"""What of a foreign message is a prompt: the text that the user typed."""
+"""The prompt in a foreign message: the text that the user typed."""
 
 from __future__ import annotations
 

@@ -18,18 +18,19 @@ class Kinship(IntEnum):
     UNLIKE = 0
     #: Made at one moment, and the first message of one of them is not known.
     CREATED_ALIKE = 1
-    #: Under one name in one file: its first message was taken away since.
+    #: Under one name in one file: its first message was removed since.
     IN_PLACE = 2
     BEGINS_ALIKE = 3
 
 
 class Namespace(NamedTuple):
-    """What is known of the beginning of a session; an empty mark is not known.
+    """Two marks of the beginning of a session; an unknown mark is empty.
 
-    ``born`` never changes while the session exists, say the moment when it was made;
-    it is left empty if the program may make a session again. ``first`` is a digest of
-    its first message, which may be taken away. It is stored as text, both marks with a
-    slash between them; an empty text is the namespace of ids that are unique anywhere.
+    ``born`` never changes while the session exists, say the moment when it was made; it
+    is left empty if the program may make a session again. ``first`` is a digest of its
+    first message, which may be removed. A namespace is stored as text, both marks with
+    a slash between them; an empty text is the namespace of ids that are unique
+    everywhere.
     """
 
     born: str = ""

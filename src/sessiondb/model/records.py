@@ -144,7 +144,7 @@ class Message:
         """The texts that an event gives a model.
 
         Sources may be recorded with their content beside a text that is made of them:
-        theirs count if there is no other.
+        theirs count if there are no others.
         """
         given = [part for part in self.parts if part.text]
         own = [part.text or "" for part in given if part.type != SOURCE]
@@ -160,7 +160,7 @@ class Session:
     ``leaf_seq`` None until there is a message. ``model_source`` says who set the
     model: the ``caller`` or the imported ``source``; ``derived`` is that of
     the last answer. ``time_imported`` is None for a session made here, and
-    ``namespace`` empty if its ``source_id`` is unique in the world.
+    ``namespace`` empty if its ``source_id`` is unique everywhere.
     """
 
     id: str

@@ -95,9 +95,9 @@ class SourceMessage:
     yielded just before (the usual case) and None for a root. ``usage_id`` is what stays
     the same when the record is copied (a response id, else the original's message id),
     for counting once; None is the message's id, in the namespace of its session.
-    ``alias`` is another id under which the message may be known here: where one of our
-    messages is two in another program, the second one has an id of its own. ``labels``
-    are names given to it. With ``stored`` it is written as it was.
+    ``alias`` is the id of our message that the record itself says it was, for an import
+    of one that was written for the program and has another id there. ``labels`` are
+    names given to it. With ``stored`` it is written as it was.
     """
 
     draft: MessageDraft
@@ -143,17 +143,17 @@ class SourceSession:
     """One session of a foreign store.
 
     ``source_id`` is the agent's own id, unique in ``namespace``: empty for ids that are
-    unique in the world, else what tells the session from those of other stores (the
-    text of a `Namespace`). ``digest`` changes whenever anything of the session changed
-    (cheap to make: at most its first message is read for it). ``path`` and ``size``,
-    ``mtime_ns`` describe the file it was read from, for the ledger. ``worktree`` is the
-    project's root as the source names it, ``project`` what else it says of that
-    project. ``leaf`` is the id of the message the session continues from; None is the
-    last one. ``data`` keeps what has no column. ``parent_source_id`` with ``relation``
-    names the parent; ``parent_message`` the id of the parent's message it starts from.
-    ``terminals`` is where it was used last; they may change without the digest.
-    With ``stored`` the session comes from one of sessiondb's databases, and so do all
-    of its messages.
+    unique everywhere, else the text of a `Namespace`, which distinguishes the session
+    from those of other stores. ``digest`` changes whenever anything of the session
+    changed (cheap to make: at most its first message is read for it). ``path`` and
+    ``size``, ``mtime_ns`` describe the file it was read from, for the ledger.
+    ``worktree`` is the project's root as the source names it, ``project`` what else it
+    says of that project. ``leaf`` is the id of the message the session continues from;
+    None is the last one. ``data`` keeps what has no column. ``parent_source_id`` with
+    ``relation`` names the parent; ``parent_message`` the id of the parent's message it
+    starts from. ``terminals`` is where it was used last; they may change without the
+    digest. With ``stored`` the session comes from one of sessiondb's databases, and so
+    do all of its messages.
 
     ``alias`` is the id here of a session that was written for the program, if that gave
     it an id of its own: its new messages belong to the session of that id.
@@ -239,7 +239,7 @@ class SourceHistory:
     prompts: Iterable[SourcePrompt | Problem] = ()
 
 
-#: What a reader yields.
+#: Anything that a reader yields.
 SourceItem = SourceSession | SourceHistory | Problem
 
 

@@ -115,7 +115,7 @@ class AddHistory:
         rows = []
         for line in self.lines:
             home = homes[line.named]
-            # A line without a session is written again when that was imported.
+            # A line is written again when its session, unknown before, was imported.
             is_known = line.id in known and (known[line.id] or home.id is None)
             if is_known or home.is_gone or self._is_elsewhere(line, home):
                 continue

@@ -61,7 +61,7 @@ def text_of(block: Block) -> str:
 
 
 def as_text(raw: bytes) -> str | bytes:
-    """Return the text that some bytes are, or the bytes if they are not UTF-8."""
+    """Return bytes as text, or as they are if they are not UTF-8."""
     try:
         return raw.decode()
     except UnicodeDecodeError:

@@ -72,7 +72,7 @@ class Run:
 
     @property
     def namespace(self) -> str:
-        """What tells it from a run that began in another folder of that name."""
+        """The mark that differs for a run that began in another folder of that name."""
         return str(Namespace(self.started or "", self.first))
 
     @property

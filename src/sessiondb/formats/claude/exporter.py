@@ -197,7 +197,7 @@ def _in_order(path: list[Message]) -> list[Message]:
 
 
 def _place_of(name: Any, messages: list[Message]) -> int:
-    """Return the place of the message with that *name*; behind all if there is none."""
+    """Return the place of the message with that *name*; without one, the end."""
     names = [message.id for message in messages]
     return names.index(name) if name in names else len(names)
 
@@ -215,7 +215,7 @@ def _line(record: Mapping[str, Any]) -> str:
 def take_in(written: Written, env: Mapping[str, str]) -> Handover:
     """Return the place of a transcript in the store of Claude Code.
 
-    Raises `InvalidInputError` for one that no message is in.
+    Raises `InvalidInputError` for a session without messages.
     """
     if _MESSAGE not in written.text:
         raise InvalidInputError("Claude Code continues no session without messages")

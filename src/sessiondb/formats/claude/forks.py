@@ -3,7 +3,7 @@
 Nothing in it says where they come from. Only transcripts that begin with the same line
 are read for it, which most stores do not have. The original is the older one with the
 most lines in common; a fork is younger than its lines, so that a line without a uuid,
-which is never copied, tells when it began.
+which is never copied, dates its beginning.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _originals(family: list[Log]) -> dict[str, str]:
 
 
 def _began(log: Log, lines: dict[str, Uuids]) -> float:
-    """Return when a transcript began, as far as its own lines tell."""
+    """Return when a transcript began, as far as its own lines show it."""
     if log.stray is not None:
         return log.stray
 

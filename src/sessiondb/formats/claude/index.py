@@ -90,7 +90,7 @@ class Index:
         self.last = max(filter(time, times), default=None)
 
     def linked(self, record: Record) -> None:
-        """Record a link of the chain that nobody said."""
+        """Record a link of the chain that is neither a prompt nor an answer."""
         self.leaf.add(record)
 
     def tagged(self, record: Record) -> None:

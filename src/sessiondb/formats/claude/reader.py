@@ -242,7 +242,7 @@ class Messages:
         return SourceMessage(draft, place.parent, usage, alias=alias)
 
     def _times_of(self, lines: list[Record]) -> list[int]:
-        """Return when lines were said that are copies."""
+        """Return when the copied lines were said."""
         names = (fitting(line.get("uuid"), usable_id) for line in lines)
         return [self._times[name] for name in names if name in self._times]
 

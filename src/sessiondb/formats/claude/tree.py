@@ -28,7 +28,7 @@ from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.links import Links
 
 Record = dict[str, Any]
-#: What is the same on each line of an answer: its id, and that of the request.
+#: The keys that are the same on each line of an answer: its id, and the request's.
 _Key: TypeAlias = tuple[str, str | None]
 #: The counts that are the same on each line of an answer.
 _SENT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -73,7 +73,7 @@ class Tree:
         self._links = Links("parentUuid")
         #: The messages by the uuids of their lines.
         self._ids = self._links.ids
-        #: The answers by what is the same on their lines, and by the calls in them.
+        #: The answers by these keys of their lines, and by the calls in them.
         self._open: dict[_Key | None, _Answer] = {}
         self._calls: dict[str, _Answer] = {}
         #: The answers by their own messages, and by those with their results.

@@ -414,7 +414,7 @@ def _turn(payload: Record, course: Course) -> Columns:
 
 
 def _state(payload: Record, course: Course) -> Columns:
-    """What a model was given."""
+    """Take the context that a model was given."""
     return {"parts": course.given.parts(of_state(payload))}
 
 

@@ -132,7 +132,7 @@ def _is_own(message: Message) -> bool:
     return "copied_from" not in message.data
 
 
-# -- what they continue, too -------------------------------------------------------
+# -- rollouts that need no other one -----------------------------------------------
 
 
 def _complete(export: Export, losses: list[Loss]) -> Iterator[Document]:
@@ -169,7 +169,7 @@ def _flat(export: Export, losses: list[Loss]) -> Iterator[Record]:
     for message in _live(export, losses):
         if is_native(message.id):
             yield from ours.add(message)
-        # The headers of other rollouts say what this one does not continue any more.
+        # The headers of other rollouts name what this one no longer continues.
         elif message.kind != "session_meta":
             # Its place was its id, so an import needs another one to find it again.
             yield without(_NUMBERED, record_of(message)) | {MARK: message.id}

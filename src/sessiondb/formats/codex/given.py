@@ -117,7 +117,7 @@ _TURN: Fields = {
     "user_instructions": ("user_instructions", _is_said),
     "developer_instructions": ("developer_instructions", _is_said),
 }
-#: How texts of items begin that are a source, and what makes one of the rest.
+#: How texts of items begin that are a source, and the function that reads the rest.
 _ITEMS: Mapping[re.Pattern[str], Callable[[re.Match[str], str], Source]] = {
     _AGENTS: _instructions,
     _SKILL: _skill,

@@ -142,7 +142,7 @@ def _title_of(row: dict[str, Any]) -> str | None:
     return readable(title)
 
 
-# -- what was typed ----------------------------------------------------------------
+# -- the prompt history ------------------------------------------------------------
 
 
 def history_in(home: Path) -> Iterator[SourceHistory]:

@@ -68,7 +68,7 @@ RESULT: Table = {"call_id": CALL["call_id"]}
 TEXT = ("text", "content", "message", "prompt")
 REASONING = ("reasoning", "thinking")
 INPUT = ("arguments", "input", "args")
-#: What is known of a source of a context; these keys are kept whatever their values.
+#: The keys of a source of a context; these are kept whatever their values.
 CONTEXT: Table = {
     "kind": spelled(clean_name, "kind", "type"),
     "path": spelled(clean_name, "path", "file", "file_path"),
@@ -113,7 +113,7 @@ ENDED: Table = {
     "finish": spelled(_is_finish, FINISH_KEYS[0]),
     "error": spelled(_is_error, "error"),
 }
-#: How a call ended, by how programs say it; anything else is no outcome.
+#: How a call ended, by the words of programs for it; others are not an outcome.
 OUTCOME: Mapping[str, str] = {
     "failed": "failed",
     "failure": "failed",

@@ -1,6 +1,6 @@
 """Messages that were records of a plain log, as the same records again.
 
-What is left of a record in ``data`` wins over its columns and parts.
+The rest of a record in ``data`` takes precedence over its columns and parts.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _put_results(record: Record, parts: Iterable[Part]) -> None:
 
 def _put_context(record: Record, parts: Iterable[Part]) -> None:
     for part in parts:
-        # What is not an object was left in its place.
+        # Anything but an object was left in its place.
         if "source" in part.data:
             record["sources"][part.data["source"]] = _source(part)
     _put_said(record, parts)

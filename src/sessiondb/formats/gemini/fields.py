@@ -16,7 +16,7 @@ MESSAGE: Fields = {"model": ("model_id", clean_name)}
 TOKENS: Fields = counts(
     input="input", output="output", cache_read="cached", reasoning="thoughts"
 )
-#: A thought; its subject is said before it.
+#: A thought; its subject precedes it.
 THOUGHT: Fields = {"description": ("text", text)}
 #: The state of a call (``CoreToolCallStatus``): status and outcome here.
 STATUS: Mapping[str, tuple[str, str | None]] = {

@@ -96,7 +96,7 @@ class Journal:
         self.context = ""
         self._live: dict[str, Entry] = {}
         self._dropped: dict[str, Entry] = {}
-        #: The numbers that no other message of a name has got yet.
+        #: The next numbers for further messages of a name.
         self._numbers: dict[str, Iterator[int]] = defaultdict(lambda: count(2))
 
     def apply(self, line: Line, record: Record) -> None:
@@ -171,7 +171,7 @@ class Journal:
         return entry
 
     def _free(self, name: str) -> str:
-        """Return another name for a message, which none has."""
+        """Return another name for a message, which is unused."""
         taken = ChainMap(self._dropped, self._live)
         numbered = (f"{name}~{number}" for number in self._numbers[name])
         return next(filterfalse(taken.__contains__, numbered))

@@ -120,7 +120,7 @@ def _head_of_document(path: Path) -> dict[str, Any]:
 
 
 def _all_of(path: Path, head: dict[str, Any]) -> dict[str, Any]:
-    """Return what a document says, if its *head* does not name the session."""
+    """Return the fields of a document whose *head* does not name the session."""
     with suppress(OddRecordError):
         return head if "sessionId" in head else load_object(read_file(path))
     return {}

@@ -19,7 +19,7 @@ SESSION: Fields = {
     "provider_name": ("provider_id", clean_text),
     "model_config": {"model_name": ("model_id", clean_text)},
 }
-#: What an import requires of a model besides its name (``ModelConfig``).
+#: Keys that an import requires of a model besides its name (``ModelConfig``).
 MODEL_CONFIG: Mapping[str, Any] = {
     **dict.fromkeys(("context_limit", "temperature", "max_tokens")),
     "toolshim": False,
@@ -92,7 +92,7 @@ UNTYPED_CALL: Fields = {
     "id": ("call_id", clean_text),
     "tool_name": ("tool", clean_name),
 }
-#: What a block without a type is, by a key that it has.
+#: The type of a block without one, by a key that it has.
 UNTYPED: Mapping[str, str] = {
     "tool_result": "toolResponse",
     "tool_name": "toolRequest",
@@ -114,7 +114,7 @@ SHOWN_ONLY = frozenset(
         "conversationCompacted", "contextLengthExceeded", "summarizationRequested",
     }
 )  # fmt: skip
-#: What a message without flags has; also one whose flags cannot be read.
+#: The flags of a message without any; also of one whose flags cannot be read.
 VISIBLE = {"userVisible": True, "agentVisible": True}
 #: Times from here on are in milliseconds (``MILLISECOND_TIMESTAMP_THRESHOLD``).
 MILLISECONDS = 10_000_000_000

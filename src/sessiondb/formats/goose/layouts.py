@@ -49,9 +49,9 @@ class Head:
 
     @property
     def namespace(self) -> str:
-        """What tells it from sessions of other stores, by the records that all have.
+        """The namespace of the session, by the records that all layouts have.
 
-        Goose counts the sessions of a day, and gives the number of a removed one again.
+        Goose counts the sessions of a day, and uses the number of a removed one again.
         """
         born = time_of_text(self.record.get("created_at"))
         marks = Namespace("" if born is None else str(born // 1000))

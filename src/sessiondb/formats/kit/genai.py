@@ -38,7 +38,7 @@ from sessiondb.formats.kit.usage import CACHES, REASONING, disjoint
 from sessiondb.model import MessageDraft, PartDraft, Tokens
 
 Record = dict[str, Any]
-#: Returns what a record of a type has, by the fields of `MessageDraft`.
+#: Returns the columns of a record of a type, by the fields of `MessageDraft`.
 Make = Callable[[Record, str], dict[str, Any]]
 #: The heading of files that a prompt mentions (``REFERENCE_CONTENT_START``).
 _FILES = "--- Content from referenced files ---"

@@ -1,4 +1,4 @@
-"""The usage of answers where a program records it in events of its own.
+"""The usage of answers, if a program records it in events of its own.
 
 A response may be several messages, and its counts an event of kind ``usage`` beside
 them. Formats without such events have counts on answers alone.

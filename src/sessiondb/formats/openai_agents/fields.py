@@ -18,8 +18,8 @@ ROLES: Mapping[str, str] = {
     "system": "system",
     "developer": "system",
 }
-#: What an item without a type is, by a key that it has: a message may leave it out, and
-#: `EncryptedSession` stores the other one, whose key is not in the file.
+#: The type of an item without one, by a key that it has: a message may leave it out,
+#: and `EncryptedSession` stores the other one, whose key is not in the file.
 UNTYPED: Mapping[str, str] = {"role": "message", "__enc__": "encrypted"}
 #: Blocks of content that are one text: type here, and where it is.
 TEXTS: Mapping[str, tuple[str, Fields]] = {

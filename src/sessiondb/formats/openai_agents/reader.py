@@ -27,7 +27,7 @@ from sessiondb.model.versions import digest
 
 SOURCE = "openai-agents"
 
-#: Characters of the first item that tell a session from another one.
+#: Characters of the first item that distinguish a session from another one.
 _BEGINNING = 4096
 
 Row = dict[str, Any]
@@ -123,10 +123,10 @@ class _Pair:
         return replace(session, complete=partial(self._complete, session, name))
 
     def _namespace(self, name: str) -> str:
-        """Return what tells a session from those of other files.
+        """Return the namespace of a session: its first item distinguishes it.
 
-        Its row is no sign of it: `clear_session` removes that, too, and a compaction
-        begins with it.
+        Its row does not: `clear_session` removes that, too, and a compaction begins
+        with it.
         """
         first = self._file.connection.execute(
             f"SELECT created_at, substr(message_data, 1, {_BEGINNING})"
@@ -223,7 +223,7 @@ def message_id(number: Any, raw: Any) -> str:
     """Return the id of a row.
 
     Items may have ids, but those of other providers than OpenAI are all the same one.
-    A program that begins a file anew counts from 1 again, and may use the same names of
+    A program that begins a new file counts from 1 again, and may use the same names of
     sessions, so that the content is part of the id.
     """
     content = raw if isinstance(raw, bytes) else str(raw).encode("utf-8", "replace")

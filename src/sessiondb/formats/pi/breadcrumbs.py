@@ -34,7 +34,7 @@ def uses_near(log: Path) -> Uses:
 
 
 def uses_in(home: Path) -> Uses:
-    """Return the uses in a store; what is no breadcrumb is passed over."""
+    """Return the uses in a store; anything but a breadcrumb is passed over."""
     found: Uses = {}
     with suppress(OddRecordError):
         for entry in entries(home / _FOLDER):

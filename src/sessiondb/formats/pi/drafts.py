@@ -1,8 +1,8 @@
 """Records of pi to drafts: known fields become columns, the rest is ``data``.
 
 These functions take their record apart, so it must not be used afterwards. Every
-record of a log is one message: those that nobody said are events, and all of them are
-links of the tree, as they are for the program.
+record of a log is one message: those outside of the conversation are events, and all
+of them are links of the tree, as they are for the program.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _execution(said: Record, how: tuple[str, str]) -> Columns:
 def _mentioned(said: Record) -> Columns:
     """Files that a prompt names with @: their content goes to the model."""
     files = as_list(said.get("files"))
-    # If one of them is no file, the list stays as it is.
+    # If one of them is not a file, the list stays as it is.
     is_known = all(is_object(file) and "filename" not in file for file in files)
     taken = said.pop("files") if files and is_known else []
     parts = tuple(map(_file, taken))
@@ -186,7 +186,7 @@ def _file(file: Record) -> PartDraft:
 
 
 def _shown(said: Record) -> Columns:
-    """Anything that a model is shown and that nobody typed."""
+    """Anything that a model is shown and that was not typed."""
     found = {"role": "event", "kind": "custom_message"}
     if said.get("role") in ("branchSummary", "compactionSummary"):
         return found | {"parts": _text_under(said, "summary")}

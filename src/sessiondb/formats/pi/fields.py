@@ -27,7 +27,7 @@ HEADER: Fields = {
     "title": ("title", clean_text),
 }
 
-#: What an answer has.
+#: The columns of an answer.
 ANSWER: Fields = {
     "provider": ("provider_id", clean_text),
     "model": ("model_id", clean_text),
@@ -39,7 +39,7 @@ MODEL_CHANGE: Fields = {
     "provider": ("provider_id", clean_text),
     "modelId": ("model_id", clean_text),
 }
-#: The cost of something that is no answer.
+#: The cost of anything but an answer.
 USAGE: Fields = {
     "provider": ("provider_id", clean_text),
     "model": ("model_id", clean_text),

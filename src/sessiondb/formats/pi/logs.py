@@ -116,7 +116,7 @@ def program_of(path: Path, default: str = "pi") -> str:
 
 
 def _program(path: Path, header: dict[str, Any], is_descendant: bool) -> str:
-    """Return which program wrote a log: by its folder, else by what only some do."""
+    """Return which program wrote a log: by its folder, else by its own keys."""
     named = program_of(path, "")
     if named:
         return named

@@ -45,7 +45,7 @@ def read_log(path: Path) -> Iterator[SourceSession | Problem]:
 
 
 def read_home(home: Path) -> Iterator[SourceItem]:
-    """Yield the sessions of a program, parents first, and what was typed in them."""
+    """Yield the sessions of a program, parents first, and their prompt history."""
     logs: dict[str, Log] = {}
     uses = uses_in(home)
     yield from add_logs(logs_of(home), look_at, logs)
@@ -193,5 +193,5 @@ class Messages:
 
 
 def _records(lines: Lines) -> Iterator[tuple[Line, bytes, Record]]:
-    """Yield the objects of a log; a mark of UTF-8 before the first one is no damage."""
+    """Yield the objects of a log; a mark of UTF-8 before the first one is skipped."""
     return lines.records(lambda raw: load_object(raw.removeprefix(codecs.BOM_UTF8)))

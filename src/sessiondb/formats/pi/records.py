@@ -69,7 +69,7 @@ def _type_of(message: Message, rest: Record) -> str:
 
 def _message(message: Message) -> Record:
     if message.kind == "message":
-        # It is not a message of pi, and stayed in the data.
+        # It is not one of pi's, and was kept in the data.
         return {}
 
     said = as_object(message.data.get("message"))

@@ -296,7 +296,7 @@ def _ran(message: Message) -> Record:
         "truncated": data.get("truncated") is True,
         "timestamp": part.time_started or message.time_created,
     }
-    # What a model was not shown, it is not shown in pi.
+    # A command that the model was not shown is not shown to it in pi either.
     hidden = {"excludeFromContext": True} if message.kind == "custom" else {}
     return {"type": "message", "message": without_none(said) | hidden}
 
