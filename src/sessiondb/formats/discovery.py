@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, product
 from operator import attrgetter
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -23,7 +23,8 @@ from sessiondb.formats.protocol import ForeignStore, Format, unreadable
 
 #: Limits on a search for the files of projects.
 MAX_ENTRIES, MAX_PROJECT_DEPTH = 20_000, 6
-_SIDE_FILES = ("-wal", "-journal")
+#: How the names of a file and of those that SQLite keeps beside it end.
+_SIDES = ("", "-wal", "-journal")
 
 
 def find(
@@ -82,11 +83,11 @@ def stamps(
     The files are those that `find` would look at, and those that SQLite keeps beside
     them. Empty if nothing is at *path*.
     """
-    suffixes = _suffixes(_formats(formats))
-    suffixes |= {suffix + side for suffix in suffixes for side in _SIDE_FILES}
+    pairs = product(_suffixes(_formats(formats)), _SIDES)
+    suffixes = frozenset(map("".join, pairs))
 
     top = Path(path)
-    files = [top.with_name(top.name + side) for side in ("", *_SIDE_FILES)]
+    files = [top.with_name(top.name + side) for side in _SIDES]
     for folder in Walk(top):
         files += _files(folder, suffixes)
 

@@ -19,6 +19,7 @@ import os
 import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -128,9 +129,8 @@ class _Table:
 
     def check_keys(self, known: type) -> None:
         names = [f.name for f in fields(known)]
-        for key in self.values:
-            if key not in names:
-                raise self.wrong(key, f"is unknown here; known are {', '.join(names)}")
+        for key in filterfalse(names.__contains__, self.values):
+            raise self.wrong(key, f"is unknown here; known are {', '.join(names)}")
 
     def get(self, key: str, kind: _Kind, default: Any = None) -> Any:
         value = self.values.get(key)

@@ -57,8 +57,6 @@ _TONES = {
 }
 #: The class of a fold, if it is not its kind.
 _CLASSES = {"system": "note"}
-#: Entries without a line that names who speaks: what they contain names itself.
-_UNNAMED = ("event", "system")
 
 
 class Page(Look):
@@ -78,7 +76,7 @@ class Page(Look):
 
     def article(self, transcript: Transcript) -> Iterator[str]:
         """One session; the headings of a nested one are two levels lower."""
-        level = min(transcript.depth * 2 + 1, 5)
+        level = transcript.level
         turns = self._turns(transcript, level + 1)
 
         # The head counts what the turns contain: it is made after them.
@@ -91,21 +89,19 @@ class Page(Look):
         yield "</article>\n"
 
     def _turns(self, transcript: Transcript, level: int) -> Iterator[str]:
-        opened = False
+        # There is none to close before the first one.
+        end = ""
         for entry in transcript.entries():
-            if entry.role == "user" or not opened:
-                if opened:
-                    yield "</section>\n"
-                yield '<section class="turn">\n'
-                opened = True
+            if entry.role == "user" or not end:
+                yield f'{end}<section class="turn">\n'
+                end = "</section>\n"
             yield from self._entry(entry, level)
 
-        if opened:
-            yield "</section>\n"
+        yield end
 
     def _entry(self, entry: Entry, level: int) -> Iterator[str]:
         yield f'<div class="entry {entry.role}" id="{escaped(entry.anchor)}">\n'
-        if entry.role not in _UNNAMED:
+        if entry.is_named:
             yield _again(entry) if entry.continues else _by(entry, level)
 
         yield from self._blocks(entry.blocks)
@@ -114,13 +110,11 @@ class Page(Look):
     def _prose(self, prose: Prose) -> Iterator[str]:
         yield markdown(prose.text)
 
-    def _code(self, code: Code) -> Iterator[str]:
-        if code.label:
-            yield f'<p class="label">{escaped(code.label)}</p>\n'
-        yield code_block(code.text, code.language) + "\n"
+    def _verbatim(self, code: Code) -> str:
+        return code_block(code.text, code.language) + "\n"
 
-        if code.left_out:
-            yield f'<p class="cut">… {escaped(code.left_out)} left out</p>\n'
+    def _cut(self, left_out: str) -> str:
+        return f'<p class="cut">… {escaped(left_out)} left out</p>\n'
 
     def _label(self, label: Label) -> Iterator[str]:
         yield f'<p class="label">{escaped(label.text)}</p>\n'
@@ -163,8 +157,7 @@ class Page(Look):
         yield "</div>\n</details>\n"
 
     def _nested(self, nested: Nested) -> Iterator[str]:
-        session = nested.transcript.export.session
-        name = escaped(session.title or session.id)
+        name = escaped(nested.name)
         yield '<details class="fold nested"><summary class="line">'
         yield "<strong>Subagent</strong>"
         yield f'<span class="subject">{name}</span></summary>\n'

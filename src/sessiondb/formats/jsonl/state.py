@@ -202,9 +202,8 @@ def _unlabeled(record: Record, version: Version) -> Iterator[Field]:
 
 
 def _todos(record: Record, version: Version) -> Iterator[Field]:
-    items = []
-    for item in map(object_of, record["todos"]):
-        items.append([item.get(name) for name in records.TODO_FIELDS])  # noqa: PERF401
+    todos = map(object_of, record["todos"])
+    items = [list(map(todo.get, records.TODO_FIELDS)) for todo in todos]
     yield versions.TODOS, items or None, version
 
 

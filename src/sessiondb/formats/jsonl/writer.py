@@ -132,9 +132,8 @@ class _Blobs:
                     of = without((name,), of)
                     of[f"{name}_blob"] = self._name(record, raw)
 
-        for name in _ALWAYS:
-            if name in of:
-                of[name] = self._name(record, of[name])
+        for name in filter(of.__contains__, _ALWAYS):
+            of[name] = self._name(record, of[name])
 
         # The blobs of a part come before its message, not before the part.
         if "parts" in of:

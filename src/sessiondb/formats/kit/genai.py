@@ -69,8 +69,8 @@ def parts_of(content: Any) -> Iterator[PartDraft]:
 def texts_of(content: Any) -> list[str]:
     """Return the texts of a content that are not thoughts."""
     values = listed(content)
-    spoken = [part for part in objects_in(values) if not part.get("thought")]
-    return [*filter(text, values), *filter(text, (part.get("text") for part in spoken))]
+    said = [part.get("text") for part in objects_in(values) if not part.get("thought")]
+    return list(filter(text, [*values, *said]))
 
 
 def responses_of(content: Any) -> list[Record]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import filterfalse
 from typing import NamedTuple
 
 from sessiondb.errors import abridged
@@ -27,7 +28,8 @@ def parents_first(
     order = dict.fromkeys(names)
     done: set[str] = set()
 
-    for name in order:
+    # Those that are done as the parents of others are left out.
+    for name in filterfalse(done.__contains__, order):
         chain = [name]
         seen = {name}
         cut = None
@@ -42,9 +44,8 @@ def parents_first(
             chain.append(above)
 
         for link in reversed(chain):
-            if link not in done:
-                done.add(link)
-                yield Placed(link, link == cut)
+            done.add(link)
+            yield Placed(link, link == cut)
 
 
 def in_order(

@@ -72,7 +72,7 @@ def keys_in(record: Record, keys: tuple[str, ...]) -> tuple[str, ...]:
 
 def found(record: Record, keys: tuple[str, ...], fits: Fits) -> tuple[str, Any]:
     """Return the first of *keys* whose value fits, and the value; else "" and None."""
-    items = ((key, record.get(key)) for key in keys)
+    items = zip(keys, map(record.get, keys), strict=True)
     return next((item for item in items if fits(item[1])), ("", None))
 
 

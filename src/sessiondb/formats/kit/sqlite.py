@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.kit.files import is_file, may_write
+from sessiondb.formats.kit.files import is_file, may_write, stamp
 
 #: How long to wait for a writer, in seconds.
 BUSY_SECONDS = 10.0
@@ -337,8 +337,4 @@ def _beside(path: Path, ending: str) -> Path:
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    try:
-        found = path.stat()
-    except OSError:
-        return 0, 0
-    return found.st_size, found.st_mtime_ns
+    return stamp(path) or (0, 0)

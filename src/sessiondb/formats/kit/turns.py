@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from sessiondb.model import Message
 
-_COUNTS = (
+_NAMES = (
     "cost",
     "tokens_input",
     "tokens_output",
@@ -21,6 +22,7 @@ _COUNTS = (
     "tokens_cache_read",
     "tokens_cache_write",
 )
+_counts = attrgetter(*_NAMES)
 
 
 class _Turn(NamedTuple):
@@ -72,13 +74,12 @@ def _answers(messages: Sequence[Message]) -> dict[int, int]:
 
 def _with(message: Message, usage: Iterable[Message]) -> Message:
     for event in usage:
-        sums = {name: _sum(message, event, name) for name in _COUNTS}
-        message = replace(message, **sums)
+        sums = map(_sum, _counts(message), _counts(event))
+        message = replace(message, **dict(zip(_NAMES, sums, strict=True)))
     return message
 
 
-def _sum(message: Message, event: Message, name: str) -> Any:
-    """Return the sum of a count; None if neither knows it."""
-    counts = (getattr(of, name) for of in (message, event))
+def _sum(*counts: float | None) -> Any:
+    """Return the sum of the counts that are known; None if none is."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None

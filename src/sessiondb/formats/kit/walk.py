@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 
 from sessiondb.formats.kit.files import entries, may_search, unreadable
@@ -24,6 +25,7 @@ MAX_DEPTH = 24
 NEVER = frozenset({".git", "node_modules"})
 #: The entries of a bare git repository.
 _BARE = frozenset({"HEAD", "objects", "refs"})
+_name: Callable[[os.DirEntry[str]], str] = attrgetter("name")
 
 
 @dataclass(slots=True)
@@ -81,13 +83,13 @@ class Walk:
         except OSError as error:
             return Folder(path, odd=str(unreadable(error)))
 
-        if _BARE.issubset(entry.name for entry in found):
+        if _BARE.issubset(map(_name, found)):
             return Folder(path)
 
         found = self._counted(found)
         files = [entry for entry in found if entry.name not in folders]
         inner = folders.difference(NEVER)
-        return Folder(path, files, [e.name for e in found if e.name in inner])
+        return Folder(path, files, list(filter(inner.__contains__, map(_name, found))))
 
     def _counted(self, found: list[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
         """Return as many entries as are left to a limited walk."""

@@ -40,8 +40,6 @@ __all__ = ["EXPORTER"]
 
 _EXACT = ("Directory", "Session")
 _TONES = {"ok": "✓ ", "odd": "! ", "error": "✗ ", "open": "… "}
-#: Entries without a line that names who speaks: what they contain names itself.
-_UNNAMED = ("event", "system")
 
 
 def write(
@@ -68,8 +66,7 @@ class _Markdown(Look):
 
     def article(self, transcript: Transcript) -> Iterator[str]:
         """One session; the headings of a nested one are two levels lower."""
-        level = min(transcript.depth * 2 + 1, 5)
-
+        level = transcript.level
         pieces = (
             piece
             for entry in transcript.entries()
@@ -83,7 +80,7 @@ class _Markdown(Look):
             heading = _joined(entry.who, moment(entry.time), *entry.facts)
             yield f'<a id="{attribute(entry.anchor)}"></a>\n\n'
             yield f"{'#' * level} {heading}\n\n"
-        elif entry.role not in _UNNAMED and (entry.facts or not entry.continues):
+        elif entry.is_named and (entry.facts or not entry.continues):
             facts = [entry.model, *entry.facts, moment(entry.time, "%H:%M:%S")]
             yield f"**{inline(entry.who)}** · {_joined(*facts)}\n\n"
 
@@ -92,13 +89,11 @@ class _Markdown(Look):
     def _prose(self, prose: Prose) -> Iterator[str]:
         yield f"{markdown(prose.text)}\n\n"
 
-    def _code(self, code: Code) -> Iterator[str]:
-        if code.label:
-            yield f"**{inline(code.label)}**\n\n"
-        yield f"{fenced(code.text, code.language)}\n\n"
+    def _verbatim(self, code: Code) -> str:
+        return f"{fenced(code.text, code.language)}\n\n"
 
-        if code.left_out:
-            yield f"*… {inline(code.left_out)} left out*\n\n"
+    def _cut(self, left_out: str) -> str:
+        return f"*… {inline(left_out)} left out*\n\n"
 
     def _label(self, label: Label) -> Iterator[str]:
         yield f"**{inline(label.text)}**\n\n"
@@ -130,9 +125,7 @@ class _Markdown(Look):
         yield "</details>\n\n"
 
     def _nested(self, nested: Nested) -> Iterator[str]:
-        session = nested.transcript.export.session
-        name = summary(session.title or session.id)
-
+        name = summary(nested.name)
         yield f"<details><summary><b>Subagent</b> {name}</summary>\n\n"
         yield from self.article(nested.transcript)
         yield "</details>\n\n"

@@ -107,6 +107,12 @@ class Nested:
 
     transcript: Transcript
 
+    @property
+    def name(self) -> str:
+        """The title of the session, or its id."""
+        session = self.transcript.export.session
+        return session.title or session.id
+
 
 @dataclass(slots=True)
 class Fold:
@@ -156,6 +162,11 @@ class Entry:
     blocks: tuple[Block, ...] = ()
     continues: bool = False
     message: Message | None = None
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a line names who speaks: an event or a system text names itself."""
+        return self.role not in ("event", "system")
 
 
 @dataclass(slots=True)

@@ -143,8 +143,10 @@ def _compared(path: str, old: str, new: str) -> Code:
 def _written(arguments: Mapping[str, Any]) -> _Requested:
     """Return the content of a file that was written completely, as code."""
     text = first_text(arguments, _CONTENTS)
-    path = None if text is None else first_text(arguments, PATHS)
-    if text is None or path is None:
+    if text is None:
+        return _NOT_REQUESTED
+    path = first_text(arguments, PATHS)
+    if path is None:
         return _NOT_REQUESTED
     return arguments.keys() & frozenset(_CONTENTS), [Code(text, ending(path))]
 
@@ -158,11 +160,11 @@ _SEARCHES: tuple[tuple[AbstractSet[str], Callable[..., _Requested]], ...] = (
 
 def _kept(records: Records) -> tuple[Code, ...]:
     """Return the patches nearest to the top of *records*, each once."""
-    for level in records.having(_KEPT, _DEPTH):
-        found = dict.fromkeys(filter(None, map(_patch_in, level)))
-        if found:
-            return tuple(Code(text, "diff") for text in found)
-    return ()
+    levels = (
+        dict.fromkeys(filter(None, map(_patch_in, level)))
+        for level in records.having(_KEPT, _DEPTH)
+    )
+    return tuple(Code(text, "diff") for text in next(filter(None, levels), ()))
 
 
 def _patch_in(record: Mapping[str, Any]) -> str | None:

@@ -339,14 +339,11 @@ def _kept(message: Message) -> Iterator[Fold]:
 
 def _setting(message: Message) -> str:
     """Return the new value of what an event changed; empty if it is unknown."""
-    settings = [
-        message.data.get(key) for key in ("level", "thinkingLevel", "mode", "to")
-    ]
     values = [
         _COLUMNS.get(message.kind, _no_column)(message),
-        *filter(is_text, settings),
+        *texts(message.data, ("level", "thinkingLevel", "mode", "to")),
         message.text,
-        *(part.text for part in message.parts),
+        *map(attrgetter("text"), message.parts),
     ]
     return next(filter(None, values), "")
 

@@ -100,20 +100,19 @@ def _file(
 ) -> Iterator[str]:
     album = Album(takes=look.PICTURES)
     numbers = count(1)
-    opened = False
-    for member in members:
-        if not opened:
-            yield look.opening(title(member.export.session))
-            opened = True
+    first = next(members, None)
+    if first is None:
+        return
 
+    yield look.opening(title(first.export.session))
+    for member in chain([first], members):
         transcript = member.transcript(detail, album, numbers)
         yield from look.article(transcript)
         losses += transcript.losses()
         losses += [Loss(member.export.session.id, why) for why in album.losses]
         album.losses.clear()
 
-    if opened:
-        yield look.closing()
+    yield look.closing()
 
 
 def spooled(pieces: Iterable[str], head: Callable[[], str]) -> Iterator[str]:

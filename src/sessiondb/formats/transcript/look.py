@@ -65,8 +65,19 @@ class Look(ABC):
     @abstractmethod
     def _prose(self, prose: Prose) -> Iterator[str]: ...
 
+    def _code(self, code: Code) -> Iterator[str]:
+        if code.label:
+            yield from self._label(Label(code.label))
+        yield self._verbatim(code)
+
+        if code.left_out:
+            yield self._cut(code.left_out)
+
     @abstractmethod
-    def _code(self, code: Code) -> Iterator[str]: ...
+    def _verbatim(self, code: Code) -> str: ...
+
+    @abstractmethod
+    def _cut(self, left_out: str) -> str: ...
 
     @abstractmethod
     def _label(self, label: Label) -> Iterator[str]: ...

@@ -8,14 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from sessiondb.formats.content import File, inline
+from sessiondb.formats.kit.json import below
 from sessiondb.formats.transcript.blocks import Picture
-from sessiondb.formats.transcript.shapes import (
-    DEPTH,
-    below,
-    first_text,
-    is_object,
-    text_of,
-)
+from sessiondb.formats.transcript.shapes import DEPTH, first_text, is_object, text_of
 
 #: The kinds that run nothing, and how their content begins.
 KINDS = {

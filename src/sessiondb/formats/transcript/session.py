@@ -68,6 +68,11 @@ class Transcript:
         self._tally = Tally(export.session)
         self._prompts: list[Line] = []
 
+    @property
+    def level(self) -> int:
+        """The level of its heading; that of a nested one is two levels lower."""
+        return min(self.depth * 2 + 1, 5)
+
     def entries(self) -> Iterator[Entry]:
         """Yield what is shown, oldest first."""
         found = self._messages()
@@ -93,10 +98,11 @@ class Transcript:
 
             entry = self._composer.entry(message, labels.get(message.seq, ()))
             blocks = entry.blocks + self._started_in(message)
-            if message.role == "user" and blocks:
+            if not blocks:
+                continue
+            if message.role == "user":
                 self._note_prompt(entry)
-            if blocks:
-                yield replace(entry, blocks=blocks)
+            yield replace(entry, blocks=blocks)
 
     def _note_prompt(self, entry: Entry) -> None:
         self._tally.prompts += 1

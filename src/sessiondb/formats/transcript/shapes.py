@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, TypeGuard
 
+from sessiondb.formats.kit.json import below
 from sessiondb.words import count
 
 #: Levels of a record that are searched.
 DEPTH = 8
 #: The longest JSON that is written on one line.
 _ONE_LINE = 80
-#: What a decoded record nests. An abstract `Mapping` takes four times as long to check.
-_CONTAINERS = frozenset({dict, list, tuple})
 
 
 def is_text(value: Any) -> TypeGuard[str]:
@@ -78,15 +77,6 @@ class Records:
     ) -> list[list[dict[str, Any]]]:
         """Return the first *depth* levels; none if no object has any of *names*."""
         return [] if self._names.isdisjoint(names) else self._levels[:depth]
-
-
-def below(values: Iterable[Any]) -> list[Any]:
-    """Return the objects and lists directly inside *values*, which are such too."""
-    found: list[Any] = []
-    for value in values:
-        items = value.values() if isinstance(value, dict) else value
-        found += [item for item in items if type(item) in _CONTAINERS]
-    return found
 
 
 def as_text(value: Any) -> str:
