@@ -9,7 +9,14 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from sessiondb.formats.kit.fields import as_text, fitting, text, within, without_none
+from sessiondb.formats.kit.fields import (
+    as_string,
+    as_text,
+    fitting,
+    text,
+    within,
+    without_none,
+)
 from sessiondb.model import Part
 
 _UNKNOWN_MIME = "application/octet-stream"
@@ -58,7 +65,7 @@ def embedded_text(part: Part) -> str | None:
 
     They need not be base64, unlike those of `file_of`.
     """
-    url = as_text(part.data.get("url")) or ""
+    url = as_string(part.data.get("url"))
     head, comma, body = url.partition(",")
     if comma and head.startswith("data:") and head.endswith(";base64"):
         return body

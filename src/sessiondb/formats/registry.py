@@ -98,6 +98,7 @@ REGISTRY: dict[str, Entry] = {
     "llm": Entry("llm", reads=f"{_HERE}.llm", resume="llm chat --cid {}"),
     "openai-agents": Entry("OpenAI Agents SDK", reads=f"{_HERE}.openai_agents"),
     "openoxide": Entry("OpenOxide", reads=f"{_HERE}.openoxide"),
+    # Recognised, not read yet: an import reports it.
     "cursor": Entry("Cursor"),
 }
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from itertools import filterfalse
 from pathlib import Path
 
-from sessiondb.formats.kit.files import is_folder
+from sessiondb.formats.kit.files import is_folder, locations
 from sessiondb.formats.kit.walk import Walk
 from sessiondb.formats.registry import REGISTRY
 
@@ -37,13 +37,9 @@ MAX_ENTRIES, MAX_DEPTH = 2_000, 8
 
 def agents_of(env: Mapping[str, str]) -> list[tuple[str, Path]]:
     """Return the agents of the user that cannot be read, each with a folder of it."""
-    home = env.get("HOME")
-    if not home:
-        return []
-
     found: dict[str, Path] = {}
     for name, folders in HOMES.items():
-        for path in filter(is_folder, map(Path(home).joinpath, folders)):
+        for path in filter(is_folder, locations((), folders)(env)):
             found.setdefault(REGISTRY[name].agent, path)
     return list(found.items())
 

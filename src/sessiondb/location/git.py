@@ -110,7 +110,7 @@ def stamp_of(root: str) -> tuple[tuple[int, int], ...]:
     common = _common_of(root)
     if common is None:
         return ()
-    return tuple(_touched(common / name) for name in _FACTS)
+    return tuple(map(_touched, map(common.joinpath, _FACTS)))
 
 
 def _touched(path: Path) -> tuple[int, int]:

@@ -236,7 +236,7 @@ def messages_of(scan: Scan, found: Found) -> Iterator[SourceMessage | Problem]:
 
 def _complete(scan: Scan, lines: Iterable[Line]) -> Iterator[Record]:
     """Yield the records of a message, blobs put in, those that end something last."""
-    found = [scan.read(line) for line in lines]
+    found = map(scan.read, lines)
     for record in sorted(found, key=lambda r: r["type"] in records.ENDING_TYPES):
         _fill(scan, record)
         for part in record.get("parts", ()):

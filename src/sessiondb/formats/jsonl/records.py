@@ -61,8 +61,8 @@ _ELSEWHERE = ("role", "id", "tokens", "data", "parts", "time_created", "time_com
 def _message_fields() -> tuple[str, ...]:
     """Return what the record of a message has: all that a caller can set, in order."""
     stated = {of.name for of in fields(MessageDraft)}.difference(END_FIELDS, _ELSEWHERE)
-    names = (of.name for of in fields(Message))
-    return tuple(name for name in names if name in stated or name == "usage_key")
+    names = map(attrgetter("name"), fields(Message))
+    return tuple(filter({*stated, "usage_key"}.__contains__, names))
 
 
 MESSAGE_FIELDS = _message_fields()

@@ -42,6 +42,8 @@ Record = dict[str, Any]
 Make = Callable[[Record, str], dict[str, Any]]
 #: The heading of files that a prompt mentions (``REFERENCE_CONTENT_START``).
 _FILES = "--- Content from referenced files ---"
+#: The keys of parts that are files.
+_FILE_KEYS = frozenset({"inlineData", "fileData"})
 #: Characters of a result in which the file is named that has all of it.
 _NAMED_WITHIN = 2000
 
@@ -135,7 +137,7 @@ def result_of(response: Record) -> PartDraft:
 
 
 def _is_file(value: Any) -> bool:
-    return is_object(value) and ("inlineData" in value or "fileData" in value)
+    return is_object(value) and not _FILE_KEYS.isdisjoint(value)
 
 
 def files_of(content: Any) -> Iterator[PartDraft]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
+from itertools import filterfalse, islice, product
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
@@ -19,7 +19,7 @@ from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object
 from sessiondb.formats.kit.lines import glance, opened
 from sessiondb.formats.kit.order import in_order
-from sessiondb.formats.kit.packed import is_packed
+from sessiondb.formats.kit.packed import SUFFIXES, is_packed
 from sessiondb.formats.kit.walk import Walk
 from sessiondb.model import Problem, SourceSession
 
@@ -71,11 +71,9 @@ def logs_below(
             yield Problem(str(inside.path), f"the folder {inside.odd}")
 
         files = [e.name for e in inside.files if e.is_file(follow_symlinks=False)]
-        names = frozenset(files)
-        for path in map(inside.path.joinpath, files):
-            plain = unpacked_name(path)
-            twin = plain != path and plain.name in names
-            if not twin and is_log(plain):
+        twins = frozenset(map("".join, product(files, SUFFIXES)))
+        for path in map(inside.path.joinpath, filterfalse(twins.__contains__, files)):
+            if is_log(unpacked_name(path)):
                 yield path
 
 
@@ -84,13 +82,17 @@ def unpacked_name(path: Path) -> Path:
     return path.with_suffix("") if is_packed(path) else path
 
 
+def _is_never_spare(_: SessionLog) -> bool:
+    return False
+
+
 def add_logs(
     found: Iterable[Path | Problem],
     look_at: Callable[[Path], L | None],
     logs: dict[str, L],
     *,
     without_session: str = "the log has no header",
-    is_spare: Callable[[L], bool] | None = None,
+    is_spare: Callable[[L], bool] = _is_never_spare,
 ) -> Iterator[Problem]:
     """Add the logs that were *found* to *logs* by their sessions.
 
@@ -116,7 +118,7 @@ def add_logs(
 
 
 def keep_longer(
-    log: L, logs: dict[str, L], is_spare: Callable[[L], bool] | None = None
+    log: L, logs: dict[str, L], is_spare: Callable[[L], bool] = _is_never_spare
 ) -> Iterator[Problem]:
     """Add a log to *logs*; of two of one session the longer one is read.
 
@@ -132,7 +134,7 @@ def keep_longer(
         (other, log), key=lambda log: _size(log.path), reverse=True
     )
     logs[log.session] = longer
-    if is_spare is None or not is_spare(shorter):
+    if not is_spare(shorter):
         why = f"session {log.session} is also in {longer.path}, which is longer"
         yield Problem(str(shorter.path), why)
 

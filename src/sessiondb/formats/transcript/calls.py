@@ -8,6 +8,7 @@ from itertools import chain, product, starmap
 from typing import Any
 
 from sessiondb.errors import CorruptionError
+from sessiondb.formats.kit.fields import listed, without
 from sessiondb.formats.transcript.blocks import (
     Block,
     Code,
@@ -154,9 +155,8 @@ def _time(part: Part) -> str:
 
 def _joined(value: Any) -> str:
     """Return a string, or a list of strings with spaces between; else nothing."""
-    if isinstance(value, str):
-        return value
-    return " ".join(value) if is_list_of(value, is_text) else ""
+    words = listed(value)
+    return " ".join(words) if is_list_of(words, is_text) else ""
 
 
 def _body(part: Part, given: Given, changed: Changes, subject: str) -> list[Block]:
@@ -167,7 +167,7 @@ def _body(part: Part, given: Given, changed: Changes, subject: str) -> list[Bloc
         named = {key for key, value in given.fields.items() if value == subject}
         shown |= named & _MENTIONS
 
-    rest = {key: value for key, value in given.fields.items() if key not in shown}
+    rest = without(shown, given.fields)
     bare = [] if given.bare is None or shown else [Code(as_text(given.bare))]
     todos = list(_todos(rest))
 

@@ -140,7 +140,7 @@ class Composer:
         if message.kind in self._events:
             return self._events[message.kind](message)
         # The calls of a program itself, which no answer contains.
-        if "tool" in {part.type for part in message.parts}:
+        if "tool" in map(attrgetter("type"), message.parts):
             return self._said(message)
         return self._event(message)
 

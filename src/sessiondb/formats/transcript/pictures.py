@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Iterator
 from typing import Any
 
@@ -97,5 +96,5 @@ def _image(value: Any) -> File | None:
 def _decoded(data: str | None) -> bytes:
     try:
         return base64.b64decode(data or "", validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         return b""

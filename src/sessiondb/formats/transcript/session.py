@@ -125,7 +125,7 @@ class Transcript:
     def _take(self, belongs: Callable[[Session], bool]) -> tuple[Block, ...]:
         """Return the waiting sessions that belong here; each is shown only once."""
         found = [child for child in self._waiting if belongs(child.export.session)]
-        self._waiting = [child for child in self._waiting if child not in found]
+        self._waiting = list(filterfalse(found.__contains__, self._waiting))
         return tuple(map(Nested, found))
 
     def head(self) -> Head:
