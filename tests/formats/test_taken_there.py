@@ -8,15 +8,20 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from sample import Sample
 from samples import new_store, read_into
+from samples_claude import SAMPLES as CLAUDE
+from samples_codex import SAMPLES as CODEX
 
 from sessiondb import ALL, Store, user
 from sessiondb.formats import exporter
 from sessiondb.formats.kit.naming import further, original, uuid_of, whole
+from sessiondb.formats.registry import targets
 from sessiondb.ids import new_message_id, new_session_id
 from sessiondb.model import (
     Document,
     Imported,
+    Loss,
     MessageDraft,
     PartDraft,
     Session,
@@ -202,3 +207,32 @@ def test_elsewhere_the_log_is_a_session_of_that_program(
         assert isinstance(done, Imported)
         assert (done.source, done.outcome) == ("pi", "imported")
         assert done.source_id in log.name
+
+
+# -- one file ----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sample", [*CLAUDE.values(), *CODEX.values()])
+def test_a_program_is_given_a_session_as_one_file(
+    sample: Sample, store: Store, tmp_path: Path
+) -> None:
+    """Sub-agents of Claude Code and reverts of Codex have files of their own."""
+    sample.write(tmp_path)
+    read_into(store, tmp_path)
+    for form in targets():
+        to = exporter(form)
+        detail = to.taken or to.details[0]
+        for session in store.sessions(project=ALL):
+            # A program is not given what it has.
+            if form == session.source and to.holds is None:
+                continue
+            losses = []
+            documents = 0
+            for item in to.write([store.export(session, **to.read)], detail=detail):
+                if isinstance(item, Loss):
+                    losses.append(item)
+                else:
+                    documents += bool(list(item.chunks))
+            assert documents == 1, (form, session.source_id)
+            assert {loss.session_id for loss in losses} <= {session.id}

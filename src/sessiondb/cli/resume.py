@@ -14,7 +14,8 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from sessiondb.formats.protocol import Written
-    from sessiondb.model import Session
+    from sessiondb.model import Document, Session
     from sessiondb.store import Store
 
 
@@ -236,16 +237,15 @@ def _filled(words: Iterable[str], blank: str, value: str) -> list[str]:
 def _transferred(store: Store, session: Session, form: str) -> Plan:
     """Return the plan that takes a session to a program that does not have it."""
     from sessiondb.formats import exporter
-    from sessiondb.formats.protocol import FILE, Written
+    from sessiondb.formats.protocol import FILE
 
     to = exporter(form)
     assert to.take_in is not None, f"{form} is one of the targets"
-    written = Written("", "", session.directory)
     detail = to.taken or to.details[0]
     exports = [store.export(session, **to.read)]
-    for document in losses.documents(to.write(exports, detail=detail)):
-        text = b"".join(document.encoded()).decode("utf-8", "surrogatepass")
-        written = replace(written, name=document.name, text=text)
+    # A program is given one file. It is read before the next item: losses grow with it.
+    files = losses.documents(to.write(exports, detail=detail))
+    (written,) = map(partial(_written, session.directory), files)
 
     taken = to.take_in(written, os.environ)
     file = str(Path(tempfile.gettempdir()) / f"sessiondb-{session.id}.json")
@@ -256,6 +256,13 @@ def _transferred(store: Store, session: Session, form: str) -> Plan:
     transfer = _filled(taken.take_in, FILE, file)
     given = (transfer, file, written.text, to.taken)
     return Plan(session, session.directory, taken.resume, *given)
+
+
+def _written(directory: str, document: Document) -> Written:
+    from sessiondb.formats.protocol import Written
+
+    text = b"".join(document.encoded()).decode("utf-8", "surrogatepass")
+    return Written(document.name, text, directory)
 
 
 def _is_there_already(place: Path, written: Written, how: list[str]) -> bool:

@@ -145,9 +145,10 @@ class Exporter:
     ``read`` are the keywords of `Store.export` that they are read with, ``together``
     says whether several can be one file, and ``details`` which levels of detail
     there are, the default first; ``taken`` is that of a file for `take_in`, the default
-    if it is empty. ``take_in(written, env)`` is how the program
-    continues a session that was written for it, None: it cannot; it changes nothing,
-    and raises `InvalidInputError` for a session that the program would not take.
+    if it is empty: a session that the program does not have is one document at it.
+    ``take_in(written, env)`` is how the program continues a session that was written
+    for it, None: it cannot; it changes nothing, and raises `InvalidInputError` for a
+    session that the program would not take.
 
     ``names_of(session, message)`` are the ids that a message from elsewhere is written
     with. A session that was continued in the program is compared by them when it comes

@@ -67,20 +67,20 @@ class Names:
 class Losing:
     """The losses of one session; ``losses`` grow as it is converted.
 
-    *name* is the id of the session in them, its own unless it is written under another.
+    They name the session and its messages by our ids: those that it is written under
+    are of no use to a person who looks for it here.
     """
 
-    def __init__(self, export: Export, losses: list[Loss], name: str = "") -> None:
+    def __init__(self, export: Export, losses: list[Loss]) -> None:
         self.export = export
         self.session = export.session
         self.losses = losses
-        self._loss_name = name or export.session.id
         self._count = 0
 
     def lose(self, why: str, message: Message | None = None) -> None:
         """Record a loss of *message*, or of the session itself."""
         name = message.id if message else None
-        self.losses.append(Loss(self._loss_name, why, name))
+        self.losses.append(Loss(self.session.id, why, name))
 
     def lose_labels(self) -> None:
         """Record the labels of the session as lost, for a format without any."""
@@ -115,7 +115,7 @@ class Conversion(Losing):
     def __init__(
         self, export: Export, messages: list[Message], losses: list[Loss], names: Names
     ) -> None:
-        super().__init__(export, losses, names.session)
+        super().__init__(export, losses)
         self.messages = messages
         self.names = names
         #: The results of the calls that were written.

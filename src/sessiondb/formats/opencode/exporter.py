@@ -42,19 +42,18 @@ def documents(sessions: Iterable[Export], make: Make) -> Iterator[Document | Los
         losses: list[Loss] = []
         losing = Losing(export, losses)
         made = make(export, list(losing.counted(export.messages)), losses)
-        found = printable(made, losses)
+        found = printable(made, losing)
         losing.lose_lists()
         losing.lose_branches()
         yield Document(f"{file_name(found['info']['id'])}.json", (json_text(found),))
         yield from losses
 
 
-def printable(document: dict[str, Any], losses: list[Loss]) -> dict[str, Any]:
+def printable(document: dict[str, Any], losing: Losing) -> dict[str, Any]:
     """Return *document* with null for what JSON cannot express: that is a loss."""
     if is_json(document):
         return document
-    why = "values that JSON cannot express: they are written as null"
-    losses.append(Loss(document["info"]["id"], why))
+    losing.lose("values that JSON cannot express: they are written as null")
     found: dict[str, Any] = as_json(document)
     return found
 

@@ -33,7 +33,7 @@ def write(
         losing = Losing(export, losses)
         messages = list(losing.counted(export.messages))
         losing.lose_branches()
-        found = printable(WriterV1(export, messages, losses).json(), losses)
+        found = printable(WriterV1(export, messages, losses).json(), losing)
         info = found["info"]
 
         project = str(info["projectID"])
@@ -42,7 +42,7 @@ def write(
             yield from _project_files(export, info, project)
         yield from _session_files(found)
         yield from _beside(export, info["id"])
-        yield from _outputs(messages, info["id"])
+        yield from _outputs(messages)
         # The file of a complete output is written here.
         yield from (loss for loss in losses if loss.why != COMPLETE_OUTPUT)
 
@@ -103,7 +103,7 @@ def _beside(export: Export, session: str) -> Iterator[Document]:
         yield _file(folder, session, value=share)
 
 
-def _outputs(messages: list[Message], session: str) -> Iterator[Document | Loss]:
+def _outputs(messages: list[Message]) -> Iterator[Document | Loss]:
     """The files that cut outputs name, beside ``storage/`` as OpenCode keeps them."""
     for message in messages:
         kept = [part.data.get(OUTPUT_FILE) for part in message.parts]
@@ -113,7 +113,7 @@ def _outputs(messages: list[Message], session: str) -> Iterator[Document | Loss]
             yield Document(name, (text,))
             if text.encode() != content:
                 why = f"bytes of {name} that are not UTF-8"
-                yield Loss(session, why, message.id)
+                yield Loss(message.session_id, why, message.id)
 
 
 EXPORTER = Exporter(write, names_of=names_of)

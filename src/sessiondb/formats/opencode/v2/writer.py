@@ -78,7 +78,7 @@ class WriterV2(OpenCodeWriter):
         if exact.settled(record):
             return True
         why = "a message that never ended"
-        self.losses.append(Loss(self.names.session, why, record["id"]))
+        self.losses.append(Loss(self.session.id, why, record["id"]))
         return False
 
     # -- messages ------------------------------------------------------------
