@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from command_line import Run, Story
 
+from sessiondb.schema.views import VIEW_NAMES
+
 pytestmark = pytest.mark.slow
 
 READING = [
@@ -96,6 +98,12 @@ def test_an_invalid_query_is_exit_2(sessiondb: Run, query: str) -> None:
     ran = sessiondb("sql", query)
     assert (ran.code, ran.out) == (2, "")
     assert "session_list" in ran.err, "the hint names what can be asked"
+
+
+def test_help_names_every_view(sessiondb: Run) -> None:
+    words = sessiondb("sql", "--help").out.replace(",", " ").split()
+    named = words[words.index("views") + 1 : words.index("A")]
+    assert named == [*VIEW_NAMES[:-1], "and", f"{VIEW_NAMES[-1]}."]
 
 
 def test_a_terminal_gets_a_table(terminal: Run, story: Story) -> None:

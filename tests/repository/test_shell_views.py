@@ -23,6 +23,7 @@ from sessiondb import (
     user,
 )
 from sessiondb.model import MessageDraft
+from sessiondb.schema.views import VIEW_NAMES
 
 Ask = Callable[[str], list[dict[str, Any]]]
 
@@ -233,7 +234,7 @@ def test_session_tree_shows_families_from_the_top(store: Store, ask: Ask) -> Non
 
 def test_no_view_shows_what_was_deleted(store: Store, ask: Ask) -> None:
     store.delete(talk(store))
-    for view in "session_list transcript tool_call context_source usage_by_day usage_by_model session_tree".split():
+    for view in VIEW_NAMES:
         assert ask(f"SELECT * FROM {view}") == [], view
 
 

@@ -167,3 +167,5 @@ VIEWS = (
     USAGE_BY_MODEL,
     SESSION_TREE,
 )
+#: Their names, in the same order.
+VIEW_NAMES = tuple(view.split()[2] for view in VIEWS)

@@ -16,6 +16,7 @@ from sessiondb.errors import (
     ReadOnlyError,
     SessionDBError,
 )
+from sessiondb.schema.views import VIEW_NAMES
 
 #: The actions that a statement may take. All others (ATTACH, VACUUM INTO) can write.
 _ALLOWED = {
@@ -35,10 +36,6 @@ _PRAGMAS = frozenset(
 #: Of these, the pragmas whose argument would be a new value.
 _SETTINGS = frozenset(
     ("application_id", "encoding", "journal_mode", "page_size", "user_version")
-)
-_VIEWS = (
-    "session_list, transcript, tool_call, context_source, usage_by_day, "
-    "usage_by_model, session_tree"
 )
 
 
@@ -84,7 +81,7 @@ def _explained(error: sqlite3.Error | sqlite3.Warning) -> SessionDBError:
 
     if code == sqlite3.SQLITE_ERROR:
         return InvalidInputError(
-            f"SQL: {error}", hint=f"views made for reading: {_VIEWS}"
+            f"SQL: {error}", hint=f"views made for reading: {', '.join(VIEW_NAMES)}"
         )
     if isinstance(error, sqlite3.Warning):
         return SessionDBError(str(error))
