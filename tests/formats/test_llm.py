@@ -240,7 +240,7 @@ def test_a_thread_is_a_path_of_messages(tmp_path: Path, store: Store) -> None:
         "system", "user", "assistant", "tool", "assistant", "user", "assistant",
     ]  # fmt: skip
     asked, called, results = found[1:4]
-    assert [p.text for p in asked.parts[:2]] == ["a.py says 7", "\nHow long?"]
+    assert [p.text for p in asked.parts[:2]] == ["a.py says 7", "How long?"]
     assert asked.parts[0].data["synthetic"] is True
     assert asked.parts[2].data["content"] == PNG
     assert [p.type for p in called.parts] == ["reasoning", "text", "tool"]
@@ -361,6 +361,26 @@ def test_a_result_of_the_provider_is_in_the_answer(
     assert (asked.status, asked.text) == ("completed", "found")
     assert asked.data["server_executed"] is True
     assert asked.data["result"] == {"name": "bash", "server_executed": True}
+
+
+def test_newlines_between_fragments_and_a_prompt_are_of_neither(
+    tmp_path: Path, store: Store
+) -> None:
+    def write(new: Log) -> None:
+        new.add("fragments", id=1, content="\na.py says 1")
+        new.add("fragments", id=2, content="")
+        pieces = [
+            {"fragment": 1},
+            {"literal": "\n"},
+            {"fragment": 2},
+            {"literal": "\n\nWhy?\n"},
+        ]
+        new.thread("t", new.message(None, "user", {"type": "text", "text_ref": pieces}))
+
+    session = only(store, tmp_path, write)
+    (asked,) = store.messages(session.id)
+    assert [part.text for part in asked.parts] == ["\na.py says 1", "", "\nWhy?\n"]
+    assert [prompt.text for prompt in store.prompts().items] == ["\nWhy?\n"]
 
 
 def test_a_fragment_that_was_removed_leaves_the_reference(

@@ -5,8 +5,10 @@ These functions take their rows apart, so they must not be used afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
@@ -196,7 +198,8 @@ def payload_of(row: Row) -> Row:
 def _joined(kind: str, payload: Row, pieces: Named) -> list[PartDraft]:
     """Return the pieces of a text: literal ones, and those of fragments.
 
-    The parts joined are the text. A part without pieces has its payload alone.
+    The parts joined are the text, but for the newlines of llm between fragments and a
+    prompt. A part without pieces has its payload alone.
     """
     given = as_list(payload.get("text_ref"))
     found = [_piece(kind, as_object(item), pieces) for item in given]
@@ -205,10 +208,22 @@ def _joined(kind: str, payload: Row, pieces: Named) -> list[PartDraft]:
     # The reference is kept if a piece is missing: a fragment may have been removed.
     if 0 < len(known) == len(given):
         del payload["text_ref"]
+        known = list(_unjoined(known))
     if payload or not known:
         known.append(PartDraft(kind, data=payload))
 
     return known
+
+
+def _unjoined(pieces: list[PartDraft]) -> Iterator[PartDraft]:
+    """Yield pieces without the newlines that llm joins fragments and a prompt by."""
+    yield from pieces[:1]
+    for before, piece in pairwise(pieces):
+        is_joined = "fragment" in before.data and "fragment" not in piece.data
+        said = str(piece.text).removeprefix("\n") if is_joined else piece.text
+        # Between two fragments there is nothing else.
+        if said or not is_joined:
+            yield replace(piece, text=said)
 
 
 def _piece(kind: str, item: Row, pieces: Named) -> PartDraft | None:
