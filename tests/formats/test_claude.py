@@ -29,6 +29,7 @@ from samples_claude import (
 
 from sessiondb import ALL, Store
 from sessiondb.formats import default_locations, find
+from sessiondb.formats.claude.logs import HEAD_LINES
 from sessiondb.model import Message, Problem, Session
 
 U1 = asked(1, "1", None)
@@ -429,6 +430,25 @@ def test_an_older_program_wrote_titles_into_the_next_transcript(
     write(tmp_path / PROJECT, session(2), title, asked(8, "8", None, of=2))
     one, two = family(store, tmp_path)
     assert (one.title, two.title) == ("Tea", "8")
+
+
+@pytest.mark.parametrize("count", [1, HEAD_LINES + 1])
+def test_a_transcript_of_titles_alone_is_not_a_session(
+    store: Store, tmp_path: Path, count: int
+) -> None:
+    folder = tmp_path / PROJECT
+    title = {"type": "summary", "summary": "Tea", "leafUuid": uuid(1)}
+    alone = write(folder, session(2), *[title] * count)
+    assert read_into(store, alone) == []
+
+    write(folder, session(1), U1)
+    write(folder, session(3), *[title] * count, asked(8, "8", None, of=3))
+    found = {name: of.title for name, of in imported.all_taken(store, tmp_path).items()}
+    assert found == {session(1): "Tea", session(3): "8"}
+
+    # Nothing of a transcript that is damaged is passed over in silence.
+    alone.write_bytes(alone.read_bytes() + b"{torn\n")
+    assert any(isinstance(item, Problem) for item in read_into(store, alone))
 
 
 def test_a_tag_is_the_last_one_unless_it_was_cleared(

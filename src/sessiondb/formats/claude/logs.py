@@ -56,7 +56,8 @@ class Log(NamedTuple):
     the file. ``first`` is the first line of the chain that has a uuid, ``stray`` the
     first time of a line without one: of a copy it is later than that of its lines.
     ``about`` are the titles of sessions by their last lines: older releases wrote them
-    into the transcript that was begun next.
+    into the transcript that was begun next. One that has ``titles_alone`` is not a
+    session: nothing was said in it.
     """
 
     path: Path
@@ -67,6 +68,7 @@ class Log(NamedTuple):
     first: Mapping[str, Any] = MappingProxyType({})
     stray: int | None = None
     about: tuple[tuple[str, str], ...] = ()
+    titles_alone: bool = False
 
     @property
     def agent(self) -> str | None:
@@ -192,7 +194,10 @@ def look_at(path: Path) -> Log | None:
     log = Log(path, name, first=first, stray=_stray(records), about=_about(records))
     if first.get("isSidechain") is True or _AGENT.fullmatch(path.stem):
         return _of_agent(log)
-    return _of_fork(log)._replace(chain=_chain_of(path))
+
+    # Most have a line of their own in the head, and are not read for this.
+    alone = not first and _has_titles_alone(path)
+    return _of_fork(log)._replace(chain=_chain_of(path), titles_alone=alone)
 
 
 def _name_of(path: Path, first: Record, records: list[Record]) -> str | None:
@@ -218,6 +223,14 @@ def is_summary(record: Record) -> bool:
 def _about(records: list[Record]) -> tuple[tuple[str, str], ...]:
     found = filter(is_summary, records)
     return tuple((record["leafUuid"], record["summary"]) for record in found)
+
+
+def _has_titles_alone(path: Path) -> bool:
+    """Return whether every line of a transcript is the title of some session."""
+    with suppress(SourceError), opened(path) as lines:
+        titles = (is_summary(record) for _, _, record in lines.records(load_object))
+        return all(titles) and not lines.problems
+    return False
 
 
 def _of_fork(log: Log) -> Log:
