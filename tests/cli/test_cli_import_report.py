@@ -123,6 +123,50 @@ def test_a_store_of_another_format_is_named(sessiondb: Run, home: Path) -> None:
     assert ran.err.splitlines()[-1] == f"  {home / 'empty'}: no sessions of Codex"
 
 
+@pytest.mark.parametrize(
+    ("named", "found"),
+    [
+        (["pi"], {"p1", "a1"}),
+        (["oh-my-pi"], {"o1", "0123456789abcdef"}),
+        (["pi", "oh-my-pi"], {"p1", "a1", "o1", "0123456789abcdef"}),
+        (["xcsh"], set()),
+        (["xcsh", "codex", "jsonl"], set()),
+    ],
+)
+def test_programs_that_share_a_format_are_named_one_by_one(
+    sessiondb: Run, home: Path, named: list[str], found: set[str]
+) -> None:
+    pi_log(home, "p1")
+    pi_log(home, "o1", folder=".omp")
+    pi_log(home, "a1", folder="one")
+    pi_log(home, "0123456789abcdef", folder="two")
+    chosen = [word for name in named for word in ("--from", name)]
+    for ran in (sessiondb("import", "--json", *chosen, str(home)),
+                sessiondb("import", "--json", *chosen)):  # fmt: skip
+        sessions = [session["id"] for session in ran.json["sessions"]]
+        assert len(set(sessions)) == len(sessions)
+    ids = {of["source_id"] for of in sessiondb("list", "-a", "--json").json["sessions"]}
+    assert ids == found
+
+    ran = sessiondb("import", *chosen)
+    assert ("found pi" in ran.err, "found oh-my-pi" in ran.err) == (
+        "pi" in named,
+        "oh-my-pi" in named,
+    )
+
+
+def test_a_log_of_our_own_has_sessions_of_any_program(
+    sessiondb: Run, home: Path, tmp_path: Path
+) -> None:
+    pi_log(home, "o1", folder=".omp")
+    sessiondb("import")
+    log = str(tmp_path / "all.jsonl")
+    sessiondb("export", "-a", "--to", "jsonl", "-o", log)
+    other = ("--db", str(tmp_path / "other.db"))
+    ran = sessiondb(*other, "import", "--from", "pi", "--from", "jsonl", log, "--json")
+    assert ran.json["imported"] == 1
+
+
 def test_a_place_that_cannot_be_read_is_a_problem_of_its_agent(
     sessiondb: Run, home: Path
 ) -> None:

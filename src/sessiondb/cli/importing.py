@@ -20,7 +20,7 @@ from sessiondb.cli.sources import STDIN, Sources, refuse_itself, sources_at
 from sessiondb.cli.text import count
 from sessiondb.cli.usage import exclusive
 from sessiondb.errors import SessionDBError
-from sessiondb.formats.registry import agent, readable
+from sessiondb.formats.registry import agent, importable
 from sessiondb.formats.unsupported import agents_of
 from sessiondb.hints import command
 from sessiondb.location import project_at
@@ -45,8 +45,8 @@ _ADVICE = {
 @shared.format_option(
     "--from",
     "formats",
-    of=readable,
-    about="Only stores of this format: ",
+    of=importable,
+    about="Only sessions of this program or format: ",
     multiple=True,
 )
 @click.option(

@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from itertools import chain, product
 from operator import attrgetter
 from pathlib import Path
@@ -19,7 +21,8 @@ from sessiondb.errors import SourceError
 from sessiondb.formats import registry
 from sessiondb.formats.kit.files import identity, is_file, may_read
 from sessiondb.formats.kit.walk import Folder, Walk
-from sessiondb.formats.protocol import ForeignStore, Format, unreadable
+from sessiondb.formats.protocol import ForeignStore, Format, Reader, unreadable
+from sessiondb.model import Problem, SourceItem
 
 #: Limits on a search for the files of projects.
 MAX_ENTRIES, MAX_PROJECT_DEPTH = 20_000, 6
@@ -34,10 +37,12 @@ def find(
 
     *path* is a file, a store or any folder above stores. Hidden folders are
     searched, symlinked ones are not, nor ``.git`` and ``node_modules``.
-    *formats* are names that `registry.readable` has; None is all. Raises
-    `SourceError` if nothing is at *path*, `InvalidInputError` for an unknown format.
+    *formats* are names that `registry.importable` has; None is all. Of programs that
+    share a format, only the sessions of those named are read. Raises `SourceError` if
+    nothing is at *path*, `InvalidInputError` for an unknown format.
     """
-    known = _formats(formats)
+    names = None if formats is None else list(formats)
+    known = _formats(names)
     top = Path(path)
     try:
         is_top_folder = S_ISDIR(top.stat().st_mode)
@@ -47,8 +52,32 @@ def find(
     except OSError as error:
         raise SourceError(f"no such file or folder: {top}") from error
 
-    search = _below if is_top_folder else _at
-    yield from search(top, known)
+    found = _below(top, known) if is_top_folder else _at(top, known)
+    yield from found if names is None else _limited(found, frozenset(names))
+
+
+def _limited(
+    stores: Iterable[ForeignStore], names: frozenset[str]
+) -> Iterator[ForeignStore]:
+    """Yield *stores* without those, and the sessions, of programs that are not named.
+
+    Only programs that share a format with one of *names* are left out: a log of our
+    own has sessions of any program.
+    """
+    others = frozenset[str]().union(*map(registry.relatives, names)) - names
+    for store in stores:
+        beside = others & registry.relatives(store.source)
+        if store.source not in beside:
+            yield replace(store, reader=partial(_without, beside, store.reader))
+
+
+def _without(
+    others: frozenset[str], reader: Reader, path: Path
+) -> Iterator[SourceItem]:
+    """Yield what a store has, except sessions and prompts of *others*."""
+    for item in reader(path):
+        if isinstance(item, Problem) or item.source not in others:
+            yield item
 
 
 def _below(top: Path, known: list[Format]) -> Iterator[ForeignStore]:
@@ -139,7 +168,8 @@ def in_projects(
 
 def _formats(names: Iterable[str] | None) -> list[Format]:
     chosen = registry.readable() if names is None else names
-    return list(map(registry.reader, chosen))
+    # Programs that share a format are one: it is asked once.
+    return list(dict.fromkeys(map(registry.reader, chosen)))
 
 
 def _suffixes(formats: list[Format]) -> frozenset[str]:

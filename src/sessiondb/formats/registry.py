@@ -108,6 +108,16 @@ def readable() -> list[str]:
     return [name for name, entry in REGISTRY.items() if entry.reads]
 
 
+def importable() -> list[str]:
+    """Return the names of the programs that can be imported; some share a format."""
+    return [name for name in REGISTRY if REGISTRY[family(name)].reads]
+
+
+def relatives(name: str) -> frozenset[str]:
+    """Return the programs whose sessions have the format of *name*, with itself."""
+    return frozenset(other for other in REGISTRY if family(other) == family(name))
+
+
 def writable() -> list[str]:
     """Return the names of the formats that can be exported."""
     return [name for name, entry in REGISTRY.items() if entry.writes]
@@ -149,7 +159,7 @@ def reader(name: str) -> Format:
         format_: Format = import_module(entry.reads).FORMAT
         return format_
 
-    known = f"known are {', '.join(readable())}"
+    known = f"known are {', '.join(importable())}"
     if entry.is_planned:
         raise UnsupportedError(f"{entry.agent} is not supported yet; {known}")
     raise InvalidInputError(f"no format {abridged(name)}; {known}")

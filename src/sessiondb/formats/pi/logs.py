@@ -68,6 +68,25 @@ def logs_of(home: Path) -> Iterator[Path | Problem]:
             yield item
 
 
+def owner_of(path: Path) -> str:
+    """Return the program of a home or a log: by its folder, else by its first log."""
+    named = program_of(path, "")
+    if named:
+        return named
+
+    logs = logs_of(path) if is_folder(path) else iter([path])
+    known = (_source_at(log) for log in logs if isinstance(log, Path))
+    return next(filter(None, known), "pi")
+
+
+def _source_at(path: Path) -> str | None:
+    """Return the program of a log; None if it is none, or cannot be read."""
+    with suppress(SourceError):
+        log = look_at(path)
+        return log and log.source
+    return None
+
+
 def look_at(path: Path) -> Log | None:
     """Return the log at *path*; None if it is none. Raises `SourceError`."""
     records = first_records(path, HEAD_LINES)
