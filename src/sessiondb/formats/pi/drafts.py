@@ -15,8 +15,10 @@ from typing import Any
 from sessiondb.formats.content import embedded
 from sessiondb.formats.kit.blocks import TEXTS, is_block, text_part
 from sessiondb.formats.kit.fields import (
+    Fields,
     as_list,
     as_object,
+    as_string,
     as_text,
     check_storable,
     clean_name,
@@ -72,12 +74,13 @@ def _message(record: Record) -> Columns:
     if not is_object(said):
         return {"role": "event", "kind": "message"}
 
-    role = as_text(said.get("role")) or ""
+    role = as_string(said.get("role"))
     if role in fields.EXECUTIONS:
-        found = _execution(said, fields.EXECUTIONS[role])
+        found = _execution(said, *fields.EXECUTIONS[role])
     else:
         found = _ROLES.get(role, _shown)(said)
-    _drop_empty(record, "message")
+    if not said:
+        del record["message"]
     return found
 
 
@@ -91,14 +94,9 @@ def _system(said: Record) -> Columns:
     parts = list(_content(said))
 
     # The prompt of pi is in named sections, and its content empty.
-    sections = as_object(said.get("sections"))
-    named = {
-        name: sections.pop(name) for name in list(sections) if text(sections[name])
-    }
+    table: Fields = {name: (name, text) for name in as_object(said.get("sections"))}
+    named = take(said, {"sections": table})
     parts += [PartDraft("text", named[name], data={"section": name}) for name in named]
-    if named:
-        _drop_empty(said, "sections")
-
     return {"role": "system", "parts": tuple(parts)}
 
 
@@ -131,22 +129,15 @@ def _result(said: Record) -> Columns:
     if not parts or parts[0].type != "text":
         parts.insert(0, PartDraft("text", data={"absent": True}))
 
-    failed = said.get("isError") is True
-    parts[0] = replace(
-        parts[0],
-        type="tool-result",
-        **take(said, fields.RESULT),
-        outcome="failed" if failed else None,
-        status="error" if failed else None,
-    )
+    known = take(said, fields.RESULT)
+    if said.get("isError") is True:
+        known |= {"outcome": "failed", "status": "error"}
+    parts[0] = replace(parts[0], type="tool-result", **known)
     return {"role": "tool", "parts": tuple(parts)}
 
 
-def _execution(said: Record, how: tuple[str, str]) -> Columns:
+def _execution(said: Record, tool: str, argument: Fields) -> Columns:
     """A command that the user ran; a model is shown it unless it is excluded."""
-    tool, key = how
-    given = {key: said.pop(key)} if text(said.get(key)) else {}
-
     outcome = "interrupted" if said.get("cancelled") is True else None
     if outcome is None and said.get("exitCode") not in (None, 0):
         outcome = "failed"
@@ -154,7 +145,7 @@ def _execution(said: Record, how: tuple[str, str]) -> Columns:
     part = PartDraft(
         "tool",
         tool=tool,
-        input=given,
+        input=take(said, argument),
         status="error" if outcome else "completed",
         outcome=outcome,
         **take(said, fields.OUTPUT),
@@ -265,7 +256,7 @@ _EVENTS: Mapping[str, Callable[[Record], Columns]] = {
 
 def _text_under(record: Record, key: str) -> tuple[PartDraft, ...]:
     """Take a text that is not empty."""
-    if not text(record.get(key)) or not record[key]:
+    if not as_string(record.get(key)):
         return ()
     return (PartDraft("text", record.pop(key)),)
 
@@ -306,8 +297,8 @@ def _call(block: Record) -> PartDraft:
 
 
 def _image(block: Record) -> PartDraft:
-    is_known = "data" in block and fields.OWN_OF_IMAGE.isdisjoint(block)
-    if not is_known or not clean_name(block.get("mimeType", "image")):
+    is_named = clean_name(block.get("mimeType", "image"))
+    if not ("data" in block and is_named and fields.OWN_OF_IMAGE.isdisjoint(block)):
         return _apart(block)
 
     del block["type"]
@@ -331,8 +322,3 @@ _BLOCKS: Mapping[str, Callable[[Record], PartDraft]] = {
     "image": _image,
     "redactedThinking": partial(_apart, kind="reasoning"),
 }
-
-
-def _drop_empty(record: Record, key: str) -> None:
-    if record.get(key) == {}:
-        del record[key]

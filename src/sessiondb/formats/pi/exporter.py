@@ -120,7 +120,7 @@ def _has_title(session: Session, titled: bool) -> bool:
 def _heads(session: Session, theirs: bool, titled: bool) -> Iterator[Record]:
     if theirs:
         slot = session.data.get("title_record") if titled else None
-        yield from (dict(head) for head in (slot, session.data.get("header")) if head)
+        yield from map(dict, filter(None, (slot, session.data.get("header"))))
         return
 
     yield {

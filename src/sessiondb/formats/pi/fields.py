@@ -52,10 +52,10 @@ CALL: Fields = {
     "arguments": ("input", lambda _: True),
 }
 RESULT: Fields = {"toolCallId": ("call_id", clean_text)}
-#: A command that the user ran: tool, and where its arguments are.
-EXECUTIONS: Mapping[str, tuple[str, str]] = {
-    "bashExecution": ("bash", "command"),
-    "pythonExecution": ("python", "code"),
+#: A command that the user ran: its tool, and the argument of that.
+EXECUTIONS: Mapping[str, tuple[str, Fields]] = {
+    "bashExecution": ("bash", {"command": ("command", text)}),
+    "pythonExecution": ("python", {"code": ("code", text)}),
 }
 #: A file that a prompt mentions: its name is in the data of a part.
 FILE: Fields = {"path": ("filename", clean_name), "content": ("text", text)}

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sessiondb.formats.kit.fields import as_list, as_object, as_text, within
+from sessiondb.formats.kit.fields import as_list, as_object, as_string, within
 from sessiondb.formats.kit.files import entries, is_folder, read_small
 from sessiondb.formats.kit.json import OddRecordError
 from sessiondb.formats.pi.drafts import BLOB
@@ -33,8 +33,8 @@ def with_files(draft: MessageDraft, log: Path) -> MessageDraft:
 
 
 def _with_image(part: PartDraft, log: Path) -> PartDraft:
-    reference = as_text(part.data.get("data")) if part.type == "file" else None
-    content = None if reference is None else _blob(reference, log)
+    is_file = part.type == "file"
+    content = _blob(as_string(part.data.get("data")), log) if is_file else None
     if content is None:
         return part
     return replace(part, data={**part.data, "content": content})
@@ -51,7 +51,7 @@ def _sent_images(data: Mapping[str, Any], log: Path) -> Iterator[PartDraft]:
 
 def _image_urls(value: Any) -> Iterator[str]:
     """Yield the references under ``image_url``, at any depth."""
-    url = as_text(as_object(value).get("image_url")) or ""
+    url = as_string(as_object(value).get("image_url"))
     if url.startswith(BLOB):
         yield url
 
@@ -62,7 +62,7 @@ def _image_urls(value: Any) -> Iterator[str]:
 def _outputs(data: Mapping[str, Any], log: Path) -> Iterator[PartDraft]:
     """Yield the complete output of a tool, which oh-my-pi keeps beside the log."""
     path = ("message", "details", "meta", "truncation", "artifactId")
-    number = as_text(within(data, *path)) or ""
+    number = as_string(within(data, *path))
     if _NUMBER.fullmatch(number) is None:
         return
 

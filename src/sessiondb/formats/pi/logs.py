@@ -14,7 +14,7 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.kit.fields import as_text
+from sessiondb.formats.kit.fields import as_string, fitting
 from sessiondb.formats.kit.files import is_folder, stamp
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.logs import first_records, logs_below
@@ -120,7 +120,8 @@ def _without_header(path: Path, records: list[dict[str, Any]]) -> Log | None:
 def _named(path: Path) -> str | None:
     """Return the session that the name of a log names."""
     found = _NAME.fullmatch(path.name)
-    return found[1] if found and usable_id(found[1]) else None
+    named: str | None = fitting(found and found[1], usable_id)
+    return named
 
 
 def _is_entry(record: dict[str, Any]) -> bool:
@@ -146,7 +147,7 @@ def _program(path: Path, header: dict[str, Any], is_descendant: bool) -> str:
 
 
 def _parent(path: Path, header: dict[str, Any]) -> tuple[str | None, str | None]:
-    """Return the parent and the relation to it.
+    """Return the parent, None if there is none, and the relation to it.
 
     A sub-agent of oh-my-pi has its log in the folder of its parent's artifacts.
     """
@@ -154,11 +155,10 @@ def _parent(path: Path, header: dict[str, Any]) -> tuple[str | None, str | None]
     if _NAME.fullmatch(beside.name) and stamp(beside) is not None:
         return _session_at(beside), "subagent"
 
-    named = as_text(header.get("parentSession")) or as_text(header.get("branchedFrom"))
-    if not named:
-        return None, None
+    origins = map(as_string, map(header.get, ("parentSession", "branchedFrom")))
+    named = next(filter(None, origins), "")
     if not named.endswith(".jsonl"):
-        return (named, "fork") if usable_id(named) else (None, None)
+        return fitting(named, usable_id), "fork"
 
     # An absolute path on the machine that wrote it: only its name is of use here.
     return _session_at(path.with_name(path_there(named).name)), "fork"

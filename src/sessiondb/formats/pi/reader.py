@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import as_text, take, within
+from sessiondb.formats.kit.fields import as_string, as_text, take, within
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import (
@@ -35,6 +35,8 @@ from sessiondb.formats.pi.tree import Tree
 from sessiondb.model import Problem, SourceItem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
+#: The label of each record that has one, by its id.
+Labels = dict[str, tuple[str]]
 
 
 def read_log(path: Path) -> Iterator[SourceSession | Problem]:
@@ -100,13 +102,13 @@ class _Found:
     """What the records of a log say of its session; later ones win."""
 
     title: str | None = None
-    labels: dict[str, str] = field(default_factory=dict)
+    labels: Labels = field(default_factory=dict)
     last: int | None = None
     data: Record = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
         """Take what a record says of the session; most say nothing."""
-        take_it = _TAKEN.get(as_text(record.get("type")) or "")
+        take_it = _TAKEN.get(as_string(record.get("type")))
         if take_it is not None:
             take_it(self, record)
 
@@ -126,11 +128,10 @@ class _Found:
 
     def label(self, record: Record) -> None:
         """Take a label, or clear it."""
-        target, name = as_text(record.get("targetId")), record.get("label")
-        if target is not None:
-            self.labels.pop(target, None)
-        if target is not None and usable_id(name):
-            self.labels[target] = str(name)
+        target, name = as_string(record.get("targetId")), record.get("label")
+        self.labels.pop(target, None)
+        if usable_id(name):
+            self.labels[target] = (str(name),)
 
     def said(self, record: Record) -> None:
         """Take the time of a prompt or an answer."""
@@ -151,7 +152,7 @@ _TAKEN: Mapping[str, Callable[[_Found, Record], None]] = {
 class Messages:
     """The messages of a log and their problems; read again each time."""
 
-    def __init__(self, log: Log, labels: dict[str, str]) -> None:
+    def __init__(self, log: Log, labels: Labels) -> None:
         self._log = log
         self._labels = labels
 
@@ -181,14 +182,13 @@ class Messages:
         name = tree.name(record)
         parent = tree.parent(record, name)
         tree.kept(record)
-        label = self._labels.get(name)
         try:
             draft = message_draft(record, name)
         except OddRecordError as error:
             return lines.problem(f"record {abridged(name)} {error}", line)
 
         draft = with_files(draft, self._log.path)
-        labels = () if label is None else (label,)
+        labels = self._labels.get(name, ())
         return SourceMessage(draft, parent=parent, labels=labels, alias=whole(name))
 
 

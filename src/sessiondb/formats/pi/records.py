@@ -13,10 +13,13 @@ from sessiondb.formats.content import embedded_text
 from sessiondb.formats.kit.blocks import block_of, text_block
 from sessiondb.formats.kit.fields import (
     as_object,
+    as_string,
     as_text,
+    filled,
     is_object,
     overlay,
     put,
+    within,
     without,
     without_none,
 )
@@ -27,6 +30,11 @@ from sessiondb.model import Message, Part
 
 Record = dict[str, Any]
 _FINISH = {here: there for there, here in fields.FINISH.items()}
+#: Events of these kinds were messages, unless they have a type in their data.
+_UNNAMED: Mapping[str | None, str] = {
+    "custom": "message",
+    "custom_message": "message",
+}
 
 
 def record_of(message: Message, above: str | None) -> Record:
@@ -57,11 +65,8 @@ def _nothing(_: Message) -> Record:
 def _type_of(message: Message, rest: Record) -> str:
     if message.role != "event":
         return "message"
-    named = rest.pop("type", None)
-    if isinstance(named, str):
-        return named
-    is_shown = message.kind in ("custom", "custom_message")
-    return "message" if is_shown else message.kind or "custom"
+    named = as_string(rest.pop("type", None))
+    return named or _UNNAMED.get(message.kind, message.kind or "custom")
 
 
 # -- messages ----------------------------------------------------------------
@@ -89,8 +94,7 @@ def _system(message: Message) -> Record:
         if "section" in part.data
     }
     said = [part for part in message.parts if "section" not in part.data]
-    record: Record = {"role": "system", **_content(said)}
-    return {**record, "sections": sections} if sections else record
+    return {"role": "system", **_content(said), **filled({"sections": sections})}
 
 
 def _assistant(message: Message) -> Record:
@@ -98,11 +102,9 @@ def _assistant(message: Message) -> Record:
     put(record, fields.ANSWER, message)
     put_tokens(record, message.tokens)
 
-    if message.finish in _FINISH:
-        record["stopReason"] = _FINISH[message.finish]
-    if is_object(message.error) and "message" in message.error:
-        record["errorMessage"] = message.error["message"]
-    return record
+    finish, error = message.finish or "", within(message.error, "message")
+    ending = {"stopReason": _FINISH.get(finish), "errorMessage": error}
+    return record | without_none(ending)
 
 
 def _result(message: Message) -> Record:
@@ -118,15 +120,12 @@ def _execution(message: Message) -> Record:
 
 
 def _mentioned(message: Message) -> Record:
-    files = []
-    for part in message.parts:
-        file = dict(part.data)
-        if "filename" in file:
-            file = {"path": file.pop("filename"), **file}
-        if part.text is not None:
-            file["content"] = part.text
-        files.append(file)
-    return {"files": files} if files else {}
+    return filled({"files": [*map(_file, message.parts)]})
+
+
+def _file(part: Part) -> Record:
+    known = {"path": part.data.get("filename"), "content": part.text}
+    return without_none(known) | without(("filename",), part.data)
 
 
 def _shown(message: Message) -> Record:
@@ -150,7 +149,7 @@ _MESSAGES: Mapping[Any, Callable[[Message], Record]] = {
 
 
 def _summary(message: Message) -> Record:
-    return {"summary": message.parts[0].text} if message.parts else {}
+    return filled({"summary": message.text})
 
 
 def _extension(message: Message) -> Record:
@@ -186,25 +185,27 @@ _EVENTS: Mapping[str, Callable[[Message], Record]] = {
 
 def _content(parts: Iterable[Part]) -> Record:
     """Return the key with the content; what was no content is in the data."""
-    content = content_of(parts)
+    content = _content_of(parts)
     return {} if content == [] else {"content": content}
 
 
-def content_of(parts: Iterable[Part]) -> str | list[Record]:
+def _content_of(parts: Iterable[Part]) -> str | list[Record]:
     """Return parts as the content that they were: a text, or a list of blocks."""
     given = [part for part in parts if "added" not in part.data]
     if len(given) == 1 and given[0].data.get("plain"):
         return given[0].text or ""
-    return [_block(part) for part in given if not part.data.get("absent")]
+    return [block(part) for part in given if not part.data.get("absent")]
 
 
-def _block(part: Part) -> Record:
+def block(part: Part) -> Record:
+    """Return a part as a block of a content."""
     if is_object(part.data.get("block")):
         return dict(part.data["block"])
 
-    make = _BLOCKS.get(part.type)
-    if make is not None:
-        return make(part)
+    return _BLOCKS.get(part.type, _other)(part)
+
+
+def _other(part: Part) -> Record:
     return {"type": part.type, **part.data}
 
 
@@ -221,8 +222,7 @@ def _image(part: Part) -> Record:
     if "data" not in part.data:
         record["data"] = embedded_text(part)
 
-    mime = part.data.get("mime")
-    record |= {} if mime is None else {"mimeType": mime}
+    record |= without_none({"mimeType": part.data.get("mime")})
     return overlay(record, without(fields.OWN_OF_IMAGE, part.data))
 
 

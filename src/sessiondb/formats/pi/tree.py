@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sessiondb.formats.kit.fields import as_text
+from sessiondb.formats.kit.fields import as_string, fitting, integer
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.links import MADE, Links
 
@@ -24,12 +24,12 @@ class Tree(Links):
         super().__init__("parentId", is_damaged=is_fork)
         self._first = is_first_version
         #: The ids by place in the file; the header is at 0.
-        self._places: list[str | None] = [None]
+        self._places: dict[Any, str] = {}
 
     def name(self, record: dict[str, Any]) -> str:
         """Return the id of a record here; take its own out of one that is linked."""
-        own = as_text(record.get("id"))
-        if self._first or own is None or not usable_id(own):
+        own = fitting(record.get("id"), usable_id)
+        if self._first or own is None:
             name = self.made(record)
         elif own in self.ids or own.startswith(MADE):
             # The last one of a name is the one that the program finds.
@@ -39,7 +39,7 @@ class Tree(Links):
             if "parentId" in record:
                 del record["id"]
 
-        self._places.append(name)
+        self._places[len(self._places) + 1] = name
         return name
 
     def parent(self, record: dict[str, Any], name: str | None = None) -> Any:
@@ -65,7 +65,7 @@ class Tree(Links):
         target = record.get("targetId", ...)
         if target is None:
             return None
-        known = self.ids.get(as_text(target) or "", name)
+        known = self.ids.get(as_string(target), name)
         return ... if known == name else known
 
     def kept(self, record: dict[str, Any]) -> None:
@@ -73,9 +73,8 @@ class Tree(Links):
 
         In version 1 a compaction names it by its place.
         """
-        place = record.get("firstKeptEntryIndex")
-        own = as_text(record.get("firstKeptEntryId")) or ""
-        if type(place) is int and 0 < place < len(self._places):
-            record["first_kept_id"] = self._places[place]
-        elif self.ids.get(own, own) != own:
-            record["first_kept_id"] = self.ids[own]
+        place = self._places.get(fitting(record.get("firstKeptEntryIndex"), integer))
+        own = as_string(record.get("firstKeptEntryId"))
+        kept = place or self.ids.get(own, own)
+        if place or kept != own:
+            record["first_kept_id"] = kept

@@ -21,6 +21,7 @@ from sessiondb.formats.kit.conversion import (
 )
 from sessiondb.formats.kit.fields import (
     as_object,
+    as_text,
     filled,
     integer,
     text,
@@ -28,7 +29,7 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.naming import further
 from sessiondb.formats.kit.texts import text_of_time
-from sessiondb.formats.pi.records import content_of
+from sessiondb.formats.pi.records import block
 from sessiondb.model import Export, Loss, Message, Part, Tokens
 
 Record = dict[str, Any]
@@ -138,7 +139,7 @@ class Writer(Losing):
         last = message.id
         for index, part in self._further_results(message):
             name = further(message.id, index)
-            yield {**_result(part, part), "id": name, "parentId": last} | {
+            yield {**_result(part), "id": name, "parentId": last} | {
                 "timestamp": text_of_time(part.time_ended or when)
             }
             last = name
@@ -182,8 +183,7 @@ class Writer(Losing):
             "role": "assistant",
             "content": content,
             "api": UNKNOWN,
-            "provider": message.provider_id or UNKNOWN,
-            "model": message.model_id or UNKNOWN,
+            **_named(message, "provider", "model"),
             "usage": _usage(message),
             "stopReason": _FINISH.get(message.finish or "", "stop"),
             "timestamp": when,
@@ -193,9 +193,7 @@ class Writer(Losing):
     def _blocks(self, message: Message, parts: Iterable[Part]) -> Iterator[Record]:
         for part in parts:
             if part.type in _BLOCKS:
-                found = content_of([_plain(part)])
-                text = {"type": "text", "text": found}
-                yield from [text] if isinstance(found, str) else found
+                yield block(_plain(part))
             elif part.type == "tool" and message.role == "assistant":
                 yield _call(part)
             else:
@@ -209,7 +207,7 @@ class Writer(Losing):
         if result is None:
             return {"role": "user", "content": blocks}
 
-        said: Record = _result(result, result)["message"]
+        said: Record = _result(result)["message"]
         return {**said, "content": said["content"] + blocks}
 
 
@@ -228,10 +226,11 @@ def _call(part: Part) -> Record:
     return {"type": "toolCall", "id": call.id, "name": call.tool, "arguments": given}
 
 
-def _result(call: Part, part: Part) -> Record:
-    of = call_of(call)
+def _result(part: Part) -> Record:
+    """Return the record of the result that a call, or a part of its own, has."""
+    of = call_of(part)
     failed = part.status == "error" or part.outcome is not None
-    text = of.failure if failed and not part.text else part.text or ""
+    text = of.failure if failed else of.result
     said = {
         "role": "toolResult",
         "toolCallId": of.id,
@@ -241,6 +240,12 @@ def _result(call: Part, part: Part) -> Record:
         "timestamp": part.time_ended or part.time_created,
     }
     return {"type": "message", "message": said}
+
+
+def _named(message: Message, *keys: str) -> Record:
+    """Return the provider and the model of *message* under these *keys*."""
+    names = message.provider_id or UNKNOWN, message.model_id or UNKNOWN
+    return dict(zip(keys, names, strict=True))
 
 
 def _usage(message: Message) -> Record:
@@ -302,8 +307,7 @@ def _ran(message: Message) -> Record:
 
 
 def _compaction(message: Message) -> Record:
-    kept = message.data.get("first_kept_id")
-    known = {"firstKeptEntryId": kept} if isinstance(kept, str) else {}
+    known = filled({"firstKeptEntryId": as_text(message.data.get("first_kept_id"))})
     summary = message.text or message.data.get("summary") or ""
     return {"type": "compaction", "summary": summary, **known, "tokensBefore": 0}
 
@@ -313,12 +317,7 @@ def _branch_summary(message: Message) -> Record:
 
 
 def _model(message: Message) -> Record:
-    provider, model = message.provider_id, message.model_id
-    return {
-        "type": "model_change",
-        "provider": provider or UNKNOWN,
-        "modelId": model or UNKNOWN,
-    }
+    return {"type": "model_change", **_named(message, "provider", "modelId")}
 
 
 def _thinking(message: Message) -> Record:
