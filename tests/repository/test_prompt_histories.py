@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -71,6 +72,26 @@ def test_a_prompt_of_an_unknown_session_gets_it_when_that_is_imported(
     assert sorted(found) == [("/status", done.id), ("a", done.id), ("b", done.id)]
 
 
+def test_a_history_gets_the_sessions_of_an_import_that_did_not_reach_it(
+    store: Store,
+) -> None:
+    """A log was imported alone, or the import was killed before the history."""
+    lines = history(line("a"), line("/status", 1))
+    read(store, lines)
+    session = session_of("s", message("a", at=2))
+    (done,) = take_in(store, session)
+    read(store, session, lines)
+    found = [(p.text, p.session_id) for p in prompts(store)]
+    assert sorted(found) == [("/status", done.id), ("a", done.id)]
+
+
+def test_a_history_is_read_again_for_other_projects(store: Store) -> None:
+    lines = history(line("a", directory="/mine"), line("b", 1, directory="/b"))
+    for how in ({"project_root": "/mine"}, {}, {"project_root": "/b"}):
+        read(store, lines, **how)
+        assert typed(store) == (["a"] if "/mine" in how.values() else ["a", "b"])
+
+
 def test_a_history_that_did_not_change_is_not_read(store: Store) -> None:
     def lines() -> Iterator[SourcePrompt]:
         yield line("a")
@@ -86,6 +107,17 @@ def test_a_history_that_did_not_change_is_not_read(store: Store) -> None:
     read(store, given)
     assert len(count) == before
     assert typed(store) == ["a"]
+
+    # Nor after the history of another home, or an import that changed no session.
+    session = session_of("s", message("c"))
+    read(store, session, history(line("c"), digest="1"))
+    time.sleep(0.002)
+    for path in ("/elsewhere/history.jsonl", "/b/history.jsonl") * 2:
+        read(store, session, SourceHistory(SOURCE, path, "2", [*lines()]))
+    before = len(count)
+    read(store, session, SourceHistory(SOURCE, "/b/history.jsonl", "2", lines()))
+    read(store, session, SourceHistory(SOURCE, given.path, "2", lines()))
+    assert len(count) == before
 
 
 def test_prompts_of_a_deleted_session_do_not_come_back(store: Store) -> None:

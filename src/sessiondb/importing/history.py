@@ -1,7 +1,7 @@
 """The import of a prompt history: its lines pass the gate, and are written in batches.
 
 A history is read only if its digest is not that of the ledger's entry, or if sessions
-of its program were written: these may be those of its lines.
+of its program were written since: these may be those of its lines.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import exists, select
 
 from sessiondb import ids
 from sessiondb.database.core import Core
@@ -31,11 +31,23 @@ from sessiondb.schema import import_ledger
 
 #: Lines of a transaction.
 MAX_LINES = 500
-_NOTED = Statement(
-    lambda: select(import_ledger.c.digest, import_ledger.c.problems).where(
-        import_ledger.c.source == p("source"), import_ledger.c.path == p("path")
+
+
+def _noted() -> Any:
+    other = import_ledger.alias("other")
+    # Histories have no "#" before the name of a session.
+    is_newer = exists().where(
+        other.c.source == import_ledger.c.source,
+        other.c.time_imported >= import_ledger.c.time_imported,
+        other.c.path.contains("#"),
     )
-)
+    return select(
+        import_ledger.c.digest,
+        import_ledger.c.problems.is_(None) & ~is_newer,
+    ).where(import_ledger.c.source == p("source"), import_ledger.c.path == p("path"))
+
+
+_NOTED = Statement(_noted)
 _HISTORY: Mapping[str, Check] = {
     "source": ids.valid_id,
     "path": values.path,
@@ -61,8 +73,8 @@ class Histories:
     locate: Callable[[str], Place]
     _places: dict[str, Place] = field(default_factory=dict)
 
-    def run(self, item: SourceHistory, *, again: bool) -> Iterator[Problem]:
-        """Import a history, *again* also one that did not change; yield problems."""
+    def run(self, item: SourceHistory) -> Iterator[Problem]:
+        """Import a history unless nothing of it can be new; yield problems."""
         try:
             facts = check_fields(item, _HISTORY)
         except InvalidInputError as error:
@@ -70,8 +82,10 @@ class Histories:
             yield Problem(path, str(error))
             return
 
-        known = self.core.read(_noted(facts["source"], facts["path"]))
-        if known == (item.digest, None) and not again:
+        # Without those of other projects it was not read to its end.
+        if self.root is not None:
+            facts["digest"] += f" {self.root}"
+        if self.core.read(_is_known(facts)):
             return
 
         problems: list[Problem] = []
@@ -142,7 +156,7 @@ class Histories:
         return place if self.root in (None, place.root) else None
 
 
-def _noted(source: str, path: str) -> Read[tuple[str | None, str | None] | None]:
-    """Return digest and problems of an entry in the ledger."""
-    found = yield _NOTED, {"source": source, "path": path}
-    return next(map(tuple, found), None)
+def _is_known(facts: Mapping[str, Any]) -> Read[bool]:
+    """Return whether all of a history was read, after the sessions that it may name."""
+    found = yield _NOTED, {name: facts[name] for name in ("source", "path")}
+    return any(digest == facts["digest"] and known for digest, known in found)

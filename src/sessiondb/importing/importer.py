@@ -56,8 +56,6 @@ class Importer:
     project_root: str | None = None
     _units: Units = field(init=False)
     _uses: Uses = field(init=False)
-    #: The sources whose sessions were written.
-    _written: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         self._units = Units(self.core)
@@ -104,7 +102,7 @@ class Importer:
         yield from self._units.commit()
         if not self.dry_run:
             histories = Histories(self.core, self.project_root, self._locate)
-            yield from histories.run(item, again=item.source in self._written)
+            yield from histories.run(item)
 
     def _takes(self, item: SourceSession, place: Place) -> bool:
         root = self.project_root
@@ -131,7 +129,6 @@ class Importer:
             yield done
             return
 
-        self._written.add(item.source)
         if item.complete is not None:
             yield from self._completed(item)
         elif known.returned:
