@@ -177,12 +177,11 @@ def _config(top: _Table) -> Config:
     top.check_keys(Config)
     folder = top.path.parent
     prices = top.table("prices")
+    paths = map(expanded, top.get("import_paths", _TEXTS, ()))
     return Config(
         database=top.get("database", _TEXT),
         durability=top.get("durability", _DURABILITY, "full"),
-        import_paths=tuple(
-            folder / expanded(path) for path in top.get("import_paths", _TEXTS, ())
-        ),
+        import_paths=tuple(map(folder.joinpath, paths)),
         prices={model: _price(prices.table(model)) for model in prices.values},
     )
 

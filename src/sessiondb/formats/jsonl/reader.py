@@ -221,8 +221,7 @@ def _absolute(directory: Any, base: str | None) -> Any:
 
     # A log that another person wrote must not lead out of the project.
     path = os.path.normpath(Path(base, directory))
-    inside = path.startswith(base.rstrip(os.sep) + os.sep)
-    return path if inside or path == base else base
+    return path if Path(path).is_relative_to(base) else base
 
 
 def messages_of(scan: Scan, found: Found) -> Iterator[SourceMessage | Problem]:

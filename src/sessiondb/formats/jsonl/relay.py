@@ -32,7 +32,7 @@ def relayed(
     iterated; *ids* are those of all of them by seq. *digest* changes with anything of
     the session.
     """
-    about = (line.encode() for line in writer.about_lines(export, ids))
+    about = map(str.encode, writer.about_lines(export, ids))
     with spooled(path, about) as lines:
         scan = Scan(lines)
         (found,) = scan.sessions.values()
@@ -55,7 +55,7 @@ def _relayed(
 ) -> Iterator[SourceMessage | Problem]:
     problems: list[Problem] = []
     export = replace(export, messages=_readable(messages, problems))
-    given = (line.encode() for line in writer.message_lines(export, ids))
+    given = map(str.encode, writer.message_lines(export, ids))
     with spooled(path, given) as lines:
         scan = Scan(lines)
         yield from (*problems, *scan.problems)

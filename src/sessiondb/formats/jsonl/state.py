@@ -40,9 +40,9 @@ class State:
         self.meta, self.problems = meta, list[Problem]()
         self._scan = scan
         self.seen = digest(sorted(found.messages))
-        deletions = (_deletion(record) for _, record in found.state)
-        self.deleted = max(filter(None, deletions), default=None)
-        self._summarise([record for _, record in found.state])
+        given = [record for _, record in found.state]
+        self.deleted = max(filter(None, map(_deletion, given)), default=None)
+        self._summarise(given)
 
         self.values: dict[str, Any] = {}
         self.versions: dict[str, Version] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import product
+from itertools import product, starmap
 from pathlib import Path
 
 from sessiondb.formats.kit.json import OddRecordError
@@ -48,7 +48,7 @@ def locations(
         named = filter(None, map(env.get, configured))
         home = filter(None, [env.get("HOME")])
         places = [Path(name).expanduser() for name in named]
-        return places + [Path(*pair) for pair in product(home, below_home)]
+        return [*places, *starmap(Path, product(home, below_home))]
 
     return found
 

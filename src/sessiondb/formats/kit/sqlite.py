@@ -237,7 +237,7 @@ class ForeignDatabase:
         folder = Path(self._after.enter_context(private))
         pairs = [str(name) for file in files for name in (file, folder / file.name)]
         for _ in range(_COPY_ATTEMPTS):
-            before = [_stamp(file) for file in files]
+            before = list(map(_stamp, files))
 
             try:
                 subprocess.run(  # noqa: S603  our own interpreter and code
@@ -250,7 +250,7 @@ class ForeignDatabase:
                 raise SourceError(why) from None
 
             # A program that wrote in between may have left two halves.
-            if [_stamp(file) for file in files] == before:
+            if list(map(_stamp, files)) == before:
                 return folder / self._file.name
         raise SourceError(f"cannot read {self.path}: it changes too often to be copied")
 

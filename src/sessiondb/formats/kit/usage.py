@@ -10,14 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sessiondb.formats.kit.fields import (
-    Fields,
-    as_object,
-    count,
-    filled,
-    is_object,
-    within,
-)
+from sessiondb.formats.kit.fields import Fields, as_object, count, is_object, within
 from sessiondb.formats.kit.spelled import Record, Table, put, spelled, take
 from sessiondb.model import Tokens
 
@@ -33,17 +26,14 @@ COUNTS: Table = {
         count, "cache_write", "cache_write_tokens", "cache_creation_input_tokens"
     ),
 }
-#: Counts that are within another one: where answers of OpenAI have them.
-_WITHIN: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    "cache_read": (
-        ("cached_input_tokens",),
-        ("input_tokens_details", "cached_tokens"),
-        ("prompt_tokens_details", "cached_tokens"),
-    ),
-    "reasoning": (
-        ("output_tokens_details", "reasoning_tokens"),
-        ("completion_tokens_details", "reasoning_tokens"),
-    ),
+#: Where answers of OpenAI have counts that are within another one. If a count is at
+#: several places, the last of them here is taken.
+_WITHIN: Mapping[tuple[str, ...], str] = {
+    ("prompt_tokens_details", "cached_tokens"): "cache_read",
+    ("input_tokens_details", "cached_tokens"): "cache_read",
+    ("cached_input_tokens",): "cache_read",
+    ("completion_tokens_details", "reasoning_tokens"): "reasoning",
+    ("output_tokens_details", "reasoning_tokens"): "reasoning",
 }
 _TOTALS = ("total", "total_tokens")
 #: The counts that programs have within another one, and which that is.
@@ -107,11 +97,11 @@ def put_usage(record: Record, tokens: Tokens | None) -> None:
 
 def _inside(usage: Record) -> dict[str, int]:
     """Return the counts that are within others, by column."""
-    stated = {
-        column: next(filter(count, (within(usage, *path) for path in paths)), None)
-        for column, paths in _WITHIN.items()
+    return {
+        column: value
+        for path, column in _WITHIN.items()
+        if count(value := within(usage, *path))
     }
-    return filled(stated)
 
 
 def _is_sum_of_two(usage: Record, known: Mapping[str, int]) -> bool:

@@ -81,12 +81,12 @@ class _Member:
 
 def _family(exports: Iterable[Export]) -> list[_Member]:
     """Return those that are not nested; parents come first."""
-    members: dict[str, _Member] = {}
+    members: dict[str | None, _Member] = {}
     alone = []
     for export in exports:
         session = export.session
         member = members[session.id] = _Member(export)
-        above = members.get(session.parent_id or "")
+        above = members.get(session.parent_id)
         if session.relation != "subagent" or above is None or above.depth >= DEEPEST:
             alone.append(member)
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import filterfalse
+from operator import attrgetter
 
 from sessiondb.formats.transcript.blocks import (
     Block,
@@ -36,6 +37,7 @@ from sessiondb.words import changed, count, excerpt
 MANY, MOST = 4, 1000
 #: Milliseconds after which the time is shown again.
 PAUSE = 60_000
+_todo = attrgetter("status", "content")
 _CONTINUING = frozenset({"assistant", "tool"})
 _OWN = Note(
     "The messages above were copied when the session was forked; its own begin here."
@@ -143,10 +145,10 @@ class Transcript:
 
     def tail(self) -> Iterator[Block]:
         """Yield what follows the messages: the todo list and the changed files."""
-        todos = [(todo.status, todo.content) for todo in self.export.todos]
+        todos = tuple(map(_todo, self.export.todos))
         if todos:
             yield Label("Todo list")
-            yield Todos(tuple(todos))
+            yield Todos(todos)
 
         diffs = _diffs(self.export)
         if diffs and self.detail.bodies:
