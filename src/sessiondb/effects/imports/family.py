@@ -276,7 +276,7 @@ class LinkFamilies:
 def namespace_beside(tx: Transaction, run: Run, name: str) -> str | None:
     """Return the namespace of the session *name* that the source of a run has, or None.
 
-    If ids are not unique in the world, it was read from the same file, or else from
+    If ids are not unique everywhere, it was read from the same file, or else from
     one in the same folder: some programs have a file for each session.
     """
     item = run.given.item

@@ -213,7 +213,7 @@ class Writer(Conversion):
                 summary = _said("user", [_input(said)])
                 compacted["replacement_history"] = [summary, *kept]
             else:
-                self.lose("what a compaction kept", message)
+                self.lose("the messages that a compaction kept", message)
 
         yield "compacted", compacted
 

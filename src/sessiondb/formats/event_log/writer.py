@@ -83,7 +83,7 @@ class Writer(Losing):
 
     def _event(self, message: Message) -> Iterator[Record]:
         if message.kind in SILENT:
-            self.lose(f"an event {message.kind}", message)
+            self.lose(f"event {message.kind}", message)
             return
 
         # In a log the sources are beside the text of a context.

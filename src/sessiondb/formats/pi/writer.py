@@ -168,7 +168,7 @@ class Writer(Losing):
         if _is_command(message):
             make = _ran
         elif message.kind in SILENT or make is _custom:
-            self.lose(f"what {message.kind} means", message)
+            self.lose(f"the meaning of {message.kind}", message)
         return make(message)
 
     def _said(self, message: Message) -> Record:

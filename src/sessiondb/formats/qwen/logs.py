@@ -1,7 +1,7 @@
 """The logs of Qwen Code: which session each has, and where it comes from.
 
 ``projects/DIRECTORY/chats/SESSION.jsonl`` is the log of a session, below ``archive``
-that of an archived one. A sub-agent has its log in ``subagents/SESSION``, with what is
+that of an archived one. A subagent has its log in ``subagents/SESSION``, with what is
 known of it in a file beside; its records have the id of the session that started it.
 """
 
@@ -31,7 +31,7 @@ _OUTPUT = re.compile(r"[/\\]tmp[/\\]([\w-]+[/\\]\w[\w.-]*\.(?:output|txt))\b")
 class Log(NamedTuple):
     """A log, the session it has, and the one that this was forked or started from.
 
-    ``head`` is its first record, ``meta`` what is known of a sub-agent beside its log,
+    ``head`` is its first record, ``meta`` what is known of a subagent beside its log,
     ``odd`` the problem of that file.
     """
 
@@ -50,12 +50,12 @@ def is_log(path: Path) -> bool:
 
 
 def meta_of(path: Path) -> Path:
-    """Return the file beside the log of a sub-agent."""
+    """Return the file beside the log of a subagent."""
     return path.with_suffix(".meta.json")
 
 
 def agent_log_of(log: Log, agent: str) -> Path:
-    """Return where a sub-agent that a session started has its log."""
+    """Return where a subagent that a session started has its log."""
     chats = log.path.parent.parent if is_archived(log.path) else log.path.parent
     folder, name = (_OTHER.sub("_", item) for item in (log.session, agent))
     return chats.parent / "subagents" / folder / f"agent-{name}.jsonl"
@@ -70,7 +70,7 @@ def is_archived(path: Path) -> bool:
 
 
 def is_folder_of_logs(folder: Path) -> bool:
-    """Return whether a folder has the logs of a project, or those of its sub-agents.
+    """Return whether a folder has the logs of a project, or those of its subagents.
 
     Gemini CLI and Claude Code have folders of these names, too; their records differ.
     """
@@ -124,7 +124,7 @@ def is_record(record: dict[str, Any]) -> bool:
 
 
 def _agent_log(path: Path, head: dict[str, Any], agent: str) -> Log | None:
-    """Return the log of a sub-agent, whose name is unique within its session alone."""
+    """Return the log of a subagent, whose name is unique within its session alone."""
     meta, odd = _meta(meta_of(path))
     session = head["sessionId"]
     above = as_text(meta.get("parentAgentId"))
@@ -141,7 +141,7 @@ def _meta(path: Path) -> tuple[dict[str, Any], Problem | None]:
         raw = read_file(path)
         return ({} if raw is None else load_object(raw)), None
     except OddRecordError as error:
-        return {}, Problem(str(path), f"the description of a sub-agent {error}")
+        return {}, Problem(str(path), f"the description of a subagent {error}")
 
 
 def _parent(records: list[dict[str, Any]]) -> tuple[str | None, str | None]:
