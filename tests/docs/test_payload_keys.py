@@ -102,6 +102,19 @@ def reads(tree: ast.AST) -> Iterator[str]:
                 and is_data(node.func.value, aliases)
             ):
                 yield from keys_of(node.args[0], function)
+            elif (
+                isinstance(node, ast.Call)
+                and node.args
+                and is_data(node.args[0], aliases)
+            ):
+                # A helper that is given the data and the keys to look for.
+                yield from (
+                    key.value
+                    for keys in node.args[1:]
+                    if isinstance(keys, ast.Tuple)
+                    for key in keys.elts
+                    if isinstance(key, ast.Constant)
+                )
             elif isinstance(node, ast.Subscript) and is_data(node.value, aliases):
                 yield from keys_of(node.slice, function)
             elif (
