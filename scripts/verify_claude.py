@@ -55,7 +55,7 @@ class Claude:
     def resume(self, store: Store, session: Session) -> Continued | str | None:
         """Take a session to the program, and continue it.
 
-        Claude Code continues neither its own sub-agents nor a session without messages.
+        Claude Code continues neither its own subagents nor a session without messages.
         """
         is_theirs = session.source == "claude" and session.time_imported is not None
         if is_theirs and session.relation == "subagent":

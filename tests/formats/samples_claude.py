@@ -85,7 +85,7 @@ def beside(type: str, of: int = 1, **fields: Any) -> Record:
 
 
 def aside(number: int, agent: str | None, *records: Record) -> list[Record]:
-    """Lines of a sub-agent: *number* is that of the first one, which has no parent."""
+    """Lines of a subagent: *number* is that of the first one, which has no parent."""
     marked = [
         {**r, "isSidechain": True, **({"agentId": agent} if agent else {})}
         for r in records
@@ -135,7 +135,7 @@ def first() -> list[Record]:
 
 
 def home(folder: Path) -> None:
-    """A session, a fork of it with its lines and uuids, and a sub-agent."""
+    """A session, a fork of it with its lines and uuids, and a subagent."""
     here = folder / ".claude" / PROJECT
     task = [
         answered(20, call("c9", "Agent", prompt="Look"), 16, name="msg_4", stop="tool_use"),
@@ -156,7 +156,7 @@ def home(folder: Path) -> None:
 
 
 def second(folder: Path) -> None:
-    """Sub-agents beside their sessions, as in 2.0."""
+    """Subagents beside their sessions, as in 2.0."""
     here = folder / ".claude" / PROJECT
     write(
         here, session(1), {"type": "summary", "summary": "Tea", "leafUuid": uuid(3)},
@@ -173,7 +173,7 @@ def second(folder: Path) -> None:
 
 
 def beginning(folder: Path) -> None:
-    """Sub-agents in the transcript itself, and one copied under another name."""
+    """Subagents in the transcript itself, and one copied under another name."""
     here = folder / ".claude" / PROJECT
     aside_ = aside(3, None, asked(3, "Look"), answered(4, words("Found"), name="msg_2"))
     snapshot = {"type": "file-history-snapshot", "messageId": uuid(1), "snapshot": {}}

@@ -1,4 +1,4 @@
-"""Small stores of Qwen Code: linked records, a fork, and a sub-agent."""
+"""Small stores of Qwen Code: linked records, a fork, and a subagent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transcripts of Claude Code: answers in pieces, the live path, forks, sub-agents."""
+"""The transcripts of Claude Code: answers in pieces, the live path, forks, subagents."""
 
 from __future__ import annotations
 
@@ -560,7 +560,7 @@ def test_a_transcript_without_a_line_yet_is_no_problem(
     assert not isinstance(only, Problem)
 
 
-# -- sub-agents ----------------------------------------------------------------------------
+# -- subagents ----------------------------------------------------------------------------
 
 LOOK = asked(4, "Look"), answered(5, words("Found"), name="msg_2")
 STARTS = answered(2, call("c1", "Task", prompt="Look"), stop="tool_use")

@@ -184,7 +184,7 @@ def test_transcripts_of_the_real_program_are_written_as_they_were(
 
 
 def with_agents() -> list[Record]:
-    """A transcript of version 1, in which two sub-agents worked at the same time."""
+    """A transcript of version 1, in which two subagents worked at the same time."""
     one = aside(4, "a1", asked(4, "One"), answered(6, words("1"), 4, name="msg_2"))
     two = aside(5, None, asked(5, "Two"), answered(8, words("2"), 5, name="msg_3"))
     return [

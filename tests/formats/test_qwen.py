@@ -1,4 +1,4 @@
-"""The logs of Qwen Code: their tree, their forks and sub-agents, and how they break."""
+"""The logs of Qwen Code: their tree, their forks and subagents, and how they break."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ def test_elsewhere_the_log_is_a_session_of_that_program(
 def test_a_program_is_given_a_session_as_one_file(
     sample: Sample, store: Store, tmp_path: Path
 ) -> None:
-    """Sub-agents of Claude Code and reverts of Codex have files of their own."""
+    """Subagents of Claude Code and reverts of Codex have files of their own."""
     sample.write(tmp_path)
     read_into(store, tmp_path)
     for form in targets():

@@ -1,4 +1,4 @@
-"""The calls that started sub-agents without a sidecar."""
+"""The calls that started subagents without a sidecar."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from sessiondb.formats.kit.json import load_object
 from sessiondb.formats.kit.lines import opened
 
 Record = dict[str, Any]
-#: Tools that start sub-agents; the second name is the newer one.
+#: Tools that start subagents; the second name is the newer one.
 _STARTS = ("Task", "Agent")
 
 
 def call_of(parent: Path, agent: str | None, prompt: str | None) -> str | None:
-    """Return the id of the call that started a sub-agent; None if it is not known.
+    """Return the id of the call that started a subagent; None if it is not known.
 
     The result of the call names the agent; in older transcripts only the prompt of the
     two is the same, of which the first call counts.
@@ -40,7 +40,7 @@ def call_of(parent: Path, agent: str | None, prompt: str | None) -> str | None:
 def _candidate(named: bytes, raw: bytes) -> Record:
     """Return a line with calls, or with results that name an agent.
 
-    Others are not decoded: a parent may be large, and is read for each sub-agent.
+    Others are not decoded: a parent may be large, and is read for each subagent.
     """
     is_result = named in raw and b"tool_result" in raw
     return load_object(raw) if is_result or b'"tool_use"' in raw else {}

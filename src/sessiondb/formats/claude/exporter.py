@@ -60,9 +60,9 @@ def write(
 
 
 def _transcripts(sessions: Iterable[Export]) -> Iterator[list[Export]]:
-    """Yield each session, with the sub-agents after it that were in its transcript.
+    """Yield each session, with the subagents after it that were in its transcript.
 
-    A session is held until those of its family have come. A sub-agent whose parent is
+    A session is held until those of its family have come. A subagent whose parent is
     not among them has a transcript of its own.
     """
     for _, family in groupby(sessions, lambda export: export.session.root_id):
@@ -97,7 +97,7 @@ def _name(session: Session) -> str:
 
 
 def _keys(session: Session) -> Record:
-    """Return the keys of each line that name the session, or the sub-agent in it."""
+    """Return the keys of each line that name the session, or the subagent in it."""
     name = _name(session)
     parent, slash, agent = name.rpartition("/")
     if not slash:

@@ -67,7 +67,7 @@ def is_subtype(value: Any) -> bool:
 
 #: Properties of a session, from its first line.
 HEAD: Fields = {"cwd": ("directory", clean_text), "version": ("version", clean_text)}
-#: Properties of a sub-agent that its parent keeps in a sidecar.
+#: Properties of a subagent that its parent keeps in a sidecar.
 SIDECAR: Fields = {
     "description": ("title", clean_text),
     "agentType": ("agent", clean_text),

@@ -51,7 +51,7 @@ def _named(draft: MessageDraft) -> Iterator[str]:
 def _folders(log: Path, named: str) -> Iterator[Path]:
     """Yield where the outputs of a session may be.
 
-    Those of a sub-agent are its parent's, and a fork names those of its original.
+    Those of a subagent are its parent's, and a fork names those of its original.
     """
     places = (log.with_suffix(""), *log.parents[:4], log.parent / named)
 

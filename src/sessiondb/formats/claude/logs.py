@@ -4,7 +4,7 @@
     <home>/projects/<directory>/<session>/subagents/**/agent-<id>.jsonl, .meta.json
     <home>/projects/<directory>/agent-<id>.jsonl           (2.0)
 
-Before that the lines of sub-agents were in the transcript itself: each such chain is a
+Before that the lines of subagents were in the transcript itself: each such chain is a
 session here. The name of a directory is encoded with loss and never decoded.
 """
 
@@ -50,14 +50,14 @@ _CHUNK, _OVERLAP = 1 << 20, 64
 
 
 class Log(NamedTuple):
-    """A transcript, or one chain of a sub-agent in it, with what its head says.
+    """A transcript, or one chain of a subagent in it, with what its head says.
 
     ``chain`` names that chain, ``""`` is the conversation itself and None all lines of
     the file. ``first`` is the first line of the chain that has a uuid, ``stray`` the
     first time of a line without one: of a copy it is later than that of its lines.
     ``about`` are the titles of sessions by their last lines: older releases wrote them
     into the transcript that was begun next. One that has ``titles_alone`` is not a
-    session: nothing was said in it.
+    session: no message is in it.
     """
 
     path: Path
@@ -72,7 +72,7 @@ class Log(NamedTuple):
 
     @property
     def agent(self) -> str | None:
-        """The id of the sub-agent; None for any other session."""
+        """The id of the subagent; None for any other session."""
         named = as_text(self.first.get("agentId"))
         return named if self.relation == "subagent" else None
 
@@ -82,12 +82,12 @@ class Log(NamedTuple):
 
     @property
     def sidecar(self) -> Path:
-        """The path of the file with the parent's description of a sub-agent."""
+        """The path of the file with the parent's description of a subagent."""
         return self.path.with_name(f"{self.path.stem}.meta.json")
 
 
 class Chains:
-    """Separates the chains of sub-agents in a transcript from its conversation."""
+    """Separates the chains of subagents in a transcript from its conversation."""
 
     def __init__(self) -> None:
         self._of: dict[str, str] = {}
@@ -166,12 +166,12 @@ def logs_of_home(home: Path) -> Iterator[Path | Problem]:
 
 
 def logs_of_project(folder: Path) -> Iterator[Path | Problem]:
-    """Yield the transcripts in a folder, and those of the sub-agents below it."""
+    """Yield the transcripts in a folder, and those of the subagents below it."""
     return filter(partial(_is_placed, folder), logs_below(folder, is_log))
 
 
 def _is_placed(project: Path, item: Path | Problem) -> bool:
-    """Return whether a log in a project is that of a session or a sub-agent."""
+    """Return whether a log in a project is that of a session or a subagent."""
     if isinstance(item, Problem) or item.parent == project:
         return True
     return "subagents" in item.relative_to(project).parts and is_named(item)
@@ -247,7 +247,7 @@ def _stray(records: list[Record]) -> int | None:
 
 
 def _of_agent(log: Log) -> Log:
-    """Return the log of a sub-agent, which is named after its parent, too.
+    """Return the log of a subagent, which is named after its parent, too.
 
     The parent is known by the folder, else by the first line.
     """
@@ -263,7 +263,7 @@ def _of_agent(log: Log) -> Log:
 
 
 def _chain_of(path: Path) -> str | None:
-    """Return the chain of the conversation: None without lines of sub-agents.
+    """Return the chain of the conversation: None without lines of subagents.
 
     Nothing is decoded for it.
     """
@@ -279,7 +279,7 @@ def _chain_of(path: Path) -> str | None:
 
 
 def chains_in(log: Log) -> Iterator[Log]:
-    """Yield the chains of sub-agents in a transcript, in the order they begin."""
+    """Yield the chains of subagents in a transcript, in the order they begin."""
     if log.chain is None:
         return
 
@@ -294,12 +294,12 @@ def chains_in(log: Log) -> Iterator[Log]:
 
 
 def _beside(raw: bytes) -> Record:
-    """Return a line of a sub-agent; no other one is decoded."""
+    """Return a line of a subagent; no other one is decoded."""
     return load_object(raw) if _BESIDE.search(raw) else {}
 
 
 def sidecar_of(log: Log) -> Record:
-    """Return the sidecar of a sub-agent; {} if there is no such file.
+    """Return the sidecar of a subagent; {} if there is no such file.
 
     Raises `OddRecordError` for one that cannot be read.
     """

@@ -1,6 +1,6 @@
 """The places of lines in a transcript with several sessions.
 
-Before 2.0 the lines of sub-agents were in the transcript itself. Each sub-agent is a
+Before 2.0 the lines of subagents were in the transcript itself. Each subagent is a
 session here, which keeps the numbers of its records among all of the transcript, so
 that all of them can be written in their order again.
 """
@@ -41,7 +41,7 @@ def is_inside(data: Mapping[str, Any]) -> bool:
 def placed(
     data: Mapping[str, Any], records: Iterable[Record]
 ) -> Iterator[tuple[int, Record]]:
-    """Yield the records of a sub-agent with their places; new ones come last."""
+    """Yield the records of a subagent with their places; new ones come last."""
     known = (range(first, first + length) for first, length in as_list(data[KEY]))
     places = chain(chain.from_iterable(known), repeat(maxsize))
     return zip(places, records, strict=False)

@@ -59,7 +59,7 @@ Found = Iterator[SourceSession | Problem]
 
 
 def read_log(path: Path) -> Found:
-    """Yield the session of a transcript, and those of sub-agents in it."""
+    """Yield the session of a transcript, and those of subagents in it."""
     yield from _read(iter([path]))
 
 
@@ -91,7 +91,7 @@ def _read(paths: Iterator[Path | Problem]) -> Found:
 
 
 def _add_agents(log: Log, logs: dict[str, Log]) -> Iterator[Problem]:
-    """Add the sub-agents in a transcript; report a sidecar that cannot be read."""
+    """Add the subagents in a transcript; report a sidecar that cannot be read."""
     try:
         sidecar_of(log)
     except OddRecordError as error:
@@ -158,7 +158,7 @@ def _complete(
 
 
 def _as_agent(log: Log, parent: Log | None, index: Index) -> Record:
-    """Return the properties of a sub-agent by its sidecar, else by its parent's log."""
+    """Return the properties of a subagent by its sidecar, else by its parent's log."""
     sidecar: Record = {}
     with suppress(OddRecordError):
         sidecar = sidecar_of(log)

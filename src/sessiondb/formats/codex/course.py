@@ -41,7 +41,7 @@ _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULT
 #: Characters of a result that say how it ended; the rest is output, which may say
 #: anything.
 _BEGINNING = 400
-#: Tools that start a sub-agent.
+#: Tools that start a subagent.
 _STARTS = ("spawn_agent", "spawnAgent")
 #: How statuses of events are known here; any other one is not a failure.
 _FAILURES = {"failed": "failed", "declined": "denied"}
@@ -273,7 +273,7 @@ _ENDINGS: Mapping[str | None, Callable[[Record], tuple[str | None, Ending]]] = {
 
 
 def started_by(payload: Record, thread: str) -> str | None:
-    """Return the call that started a sub-agent, if that is what a record says."""
+    """Return the call that started a subagent, if that is what a record says."""
     item = as_object(payload.get("item"))
     agents = as_list(item.get("receiver_thread_ids"))
     # Later calls of other tools name the agents that they wait for, too.

@@ -172,7 +172,7 @@ def _parent(
     """
     spawned = within(facts, "source", "subagent", "thread_spawn", "parent_thread_id")
     copied = (within(record, "payload", "id") for record in filter(is_header, records))
-    # A sub-agent may continue a copy of its parent, and is a sub-agent still.
+    # A subagent may continue a copy of its parent, and is a subagent still.
     known = [
         (facts.get("parent_thread_id"), "subagent"),
         (spawned, "subagent"),

@@ -61,7 +61,7 @@ _NAMING = (b'"user_message"', b'"UserMessage"', b'"thread_name_updated"')
 class Thread(NamedTuple):
     """A session: what it continues, its own rollouts, and where its forks began.
 
-    ``above`` has the rollouts of the session that it is a sub-agent of.
+    ``above`` has the rollouts of the session that it is a subagent of.
     """
 
     id: str
@@ -236,7 +236,7 @@ def complete(thread: Thread) -> SourceSession:
 
 
 def _call_of(thread: Thread) -> str | None:
-    """Return the call of its parent that a sub-agent was started by."""
+    """Return the call of its parent that a subagent was started by."""
     name = thread.id.encode()
     for log in thread.above:
         with suppress(SourceError), opened(log.path) as lines:

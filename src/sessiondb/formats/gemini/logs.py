@@ -1,6 +1,6 @@
 """The logs of Gemini CLI: where they are, which session each has, and its project.
 
-``~/.gemini/tmp/PROJECT/chats`` has the logs; those of sub-agents are in a folder that
+``~/.gemini/tmp/PROJECT/chats`` has the logs; those of subagents are in a folder that
 is named by their parent. Until 2026 a log was one JSON document, which is migrated
 to a log with the same name when its session is resumed: both are there then.
 """
@@ -37,7 +37,7 @@ _OUTPUT = re.compile(r"[/\\]tool-outputs[/\\]((?:session-[\w-]+[/\\])?[\w-]+\.tx
 
 
 class Log(NamedTuple):
-    """A log: its session, and the parent of a sub-agent."""
+    """A log: its session, and the parent of a subagent."""
 
     path: Path
     session: str
@@ -91,7 +91,7 @@ def look_at(path: Path) -> Log | None:
     if not usable_id(head.get("sessionId")):
         return None
 
-    # A sub-agent has its log in a folder below, with the name of its parent.
+    # A subagent has its log in a folder below, with the name of its parent.
     session, above = head["sessionId"], path.parent
     is_below = above.parent == ancestor(path, CHATS)
     is_started = is_below and above.name != session

@@ -133,7 +133,7 @@ def _applied(journal: Journal, records: Records) -> Iterator[Problem]:
 
 
 def _call_of(session: str, above: Log) -> str | None:
-    """Return the call that started a sub-agent: the one with its id."""
+    """Return the call that started a subagent: the one with its id."""
     named = records_naming(above.path, session)
     calls = chain.from_iterable(objects_in(item.get("toolCalls")) for item in named)
     ids = (call.get("id") for call in calls if call.get("agentId") == session)

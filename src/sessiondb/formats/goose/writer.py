@@ -222,6 +222,6 @@ def flat_tokens(export: Export) -> Record:
 
 
 def _sum(*counts: int | None) -> int | None:
-    """Return the sum of the counts that are known; None if none is."""
+    """Return the sum of the counts that are known; None if none is known."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None

@@ -80,6 +80,6 @@ def _with(message: Message, usage: Iterable[Message]) -> Message:
 
 
 def _sum(*counts: float | None) -> Any:
-    """Return the sum of the counts that are known; None if none is."""
+    """Return the sum of the counts that are known; None if none is known."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None

@@ -149,7 +149,7 @@ def _program(path: Path, header: dict[str, Any], is_descendant: bool) -> str:
 def _parent(path: Path, header: dict[str, Any]) -> tuple[str | None, str | None]:
     """Return the parent, None if there is none, and the relation to it.
 
-    A sub-agent of oh-my-pi has its log in the folder of its parent's artifacts.
+    A subagent of oh-my-pi has its log in the folder of its parent's artifacts.
     """
     beside = path.parent.with_name(f"{path.parent.name}.jsonl")
     if _NAME.fullmatch(beside.name) and stamp(beside) is not None:

@@ -1,4 +1,4 @@
-"""Qwen Code: a log of linked records for each session and each of its sub-agents.
+"""Qwen Code: a log of linked records for each session and each of its subagents.
 
 `logs` finds the logs and their sessions, `reader` reads them, `tree` decides what each
 record is linked to, and `drafts` makes messages of records by the tables of `fields`.

@@ -18,7 +18,7 @@ HEAD: Fields = {
     "version": ("version", clean_name),
     "agentName": ("agent", clean_name),
 }
-#: Properties of a sub-agent, from the file beside its log.
+#: Properties of a subagent, from the file beside its log.
 META: Fields = {
     "agentType": ("agent", clean_name),
     "description": ("title", clean_text),

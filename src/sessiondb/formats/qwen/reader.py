@@ -71,7 +71,7 @@ def _session(log: Log) -> Iterator[SourceSession | Problem]:
 
 
 def read_folder(folder: Path) -> Iterator[SourceSession | Problem]:
-    """Yield the sessions of a project, or its sub-agents, parents first."""
+    """Yield the sessions of a project, or its subagents, parents first."""
     logs: dict[str, Log] = {}
     found = logs_below(folder, is_log)
     yield from add_logs(found, look_at, logs, without_session=_NO_SESSION)
@@ -81,7 +81,7 @@ def read_folder(folder: Path) -> Iterator[SourceSession | Problem]:
 def beginning(log: Log) -> SourceSession:
     """Return what the head of a log says of its session."""
     rest = dict(log.meta)
-    # The description of a sub-agent is more exact than its first record.
+    # The description of a subagent is more exact than its first record.
     known = take(dict(log.head), fields.HEAD) | take(rest, fields.META)
     return SourceSession(
         "qwen",
@@ -180,7 +180,7 @@ class Messages:
     def _is_usage(self, record: Record) -> bool:
         """Return whether a record alone says what a request used.
 
-        Titles, memories and empty answers are not recorded. A sub-agent has its
+        Titles, memories and empty answers are not recorded. A subagent has its
         answers in its own log.
         """
         event = request_of(record)
