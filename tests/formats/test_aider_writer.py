@@ -313,3 +313,14 @@ def test_a_run_that_was_continued_here_is_continued_in_the_file(
             store.append(session.id, user("B"))
         files, _ = exported(store, session)
     assert files[CHAT] == path.read_bytes() + (asked("B").encode() if more else b"")
+
+
+def test_what_a_run_was_given_here_besides_messages_is_lost(tmp_path: Path) -> None:
+    write(tmp_path, run(1, asked("A"), answered("B"), usage()))
+    with new_store() as store:
+        (session,) = imported(store, tmp_path)
+        store.set_title(session, "Tea")
+        store.label(session, 1, "begin")
+        store.set_todos(session, ["Brew"])
+        _, losses = exported(store, store.session(session.id))
+    assert losses == ["its title", "its todo list", "label begin"]

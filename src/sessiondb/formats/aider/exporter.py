@@ -20,7 +20,7 @@ from sessiondb.formats.aider.conventions import (
     started,
     typed_entry,
 )
-from sessiondb.formats.aider.records import head_of, raw_of
+from sessiondb.formats.aider.records import head_of, kept, raw_of
 from sessiondb.formats.aider.writer import Entries, Writer
 from sessiondb.formats.kit.conversion import is_from, is_native
 from sessiondb.formats.kit.fields import as_list, fitting, integer
@@ -83,17 +83,13 @@ def _blocks(
 ) -> Iterator[str | bytes]:
     for export in exports:
         writer = Writer(export, losses, entries)
+        writer.lose_the_rest()
         if is_from(export.session, "aider"):
             yield from _run(export, writer, entries)
-            continue
-
-        if export.session.title and export.session.title_source != "derived":
-            writer.lose("its title")
-        writer.lose_lists()
-        writer.lose_labels()
-        yield header(started(export.session.time_created))
-        for message in with_usage(export.messages):
-            yield from writer.blocks(message)
+        else:
+            yield header(started(export.session.time_created))
+            for message in with_usage(export.messages):
+                yield from writer.blocks(message)
 
 
 def _run(
@@ -112,8 +108,7 @@ def _run(
             yield from writer.blocks(message)
         else:
             yield _own(message, writer)
-    torn = data.get("torn")
-    yield torn if isinstance(torn, str | bytes) else ""
+    yield kept(data, "torn")
 
 
 def _is_pair(items: list[Any]) -> bool:

@@ -12,6 +12,7 @@ from sessiondb.formats.aider.conventions import (
     pieces_joined,
     prompt,
 )
+from sessiondb.formats.kit.fields import as_string
 
 #: Events that are recorded like prompts.
 ASKED = frozenset({"command", "confirmation", "blank", "custom_message"})
@@ -37,20 +38,20 @@ class _Message(Protocol):
 
 def head_of(data: Mapping[str, Any]) -> str | bytes:
     """Return the text before the first message of a run, by the session's data."""
-    head, start = data.get("head"), data.get("started")
-    if isinstance(head, str | bytes):
-        return head
-    return header(start) if isinstance(start, str) else ""
+    start = as_string(data.get("started"))
+    return kept(data, "head") or (start and header(start))
+
+
+def kept(data: Mapping[str, Any], key: str) -> str | bytes:
+    """Return what *data* has of a file: bytes if it is not UTF-8, "" without any."""
+    value = data.get(key)
+    return value if isinstance(value, str | bytes) else ""
 
 
 def raw_of(message: _Message) -> str | bytes:
     """Return the block of a message, or of a draft; bytes if it is not UTF-8."""
-    raw = message.data.get("raw")
-    if isinstance(raw, str | bytes):
-        return raw
-
     form = _FORMS.get(message.kind or message.role, _shown)
-    return form(message.parts)
+    return kept(message.data, "raw") or form(message.parts)
 
 
 def _answered(parts: Iterable[_Part]) -> str:

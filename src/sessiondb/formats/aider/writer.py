@@ -59,6 +59,13 @@ class Writer(Losing):
         elif prompt_of(prompt(text)) != text:
             self.lose("line separators, and spaces at the end of its text", message)
 
+    def lose_the_rest(self) -> None:
+        """Record what a session has beside its messages, and a history has not."""
+        if self.session.title and self.session.title_source != "derived":
+            self.lose("its title")
+        self.lose_lists()
+        self.lose_labels()
+
     def _nothing(self, message: Message) -> Iterator[str]:
         if message.kind not in SILENT:
             self.lose(f"a message of {message.kind or message.role}", message)
@@ -130,9 +137,9 @@ class Writer(Losing):
     def _usage(self, message: Message) -> str:
         """Return the report of an answer, with all digits; empty without one."""
         report = _counts(message.tokens or Tokens())
-        if not report and (message.tokens or message.cost is not None):
+        if not report and (message.tokens, message.cost) != (None, None):
             self.lose("its usage", message)
-        if message.cost is None or not report:
+        if not report or message.cost is None:
             return report
 
         cost = Decimal(repr(message.cost))

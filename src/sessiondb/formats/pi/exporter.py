@@ -91,24 +91,28 @@ def _name(session: Session) -> str:
 
 def records(export: Export, losses: list[Loss], titled: bool) -> Iterator[Record]:
     """Yield the records of a session; *losses* grow while they are read."""
-    session = export.session
-    theirs = _is_theirs(session)
-    yield from _heads(session, theirs, titled)
+    if _is_theirs(export.session):
+        return _own(export, losses, titled)
+    return _converted(export, losses)
 
-    # Whether a call has a result of its own is known once all messages are.
-    messages = export.messages if theirs else with_usage(export.messages)
-    writer = Writer(export, losses, () if theirs else messages)
-    for message in messages:
+
+def _own(export: Export, losses: list[Loss], titled: bool) -> Iterator[Record]:
+    """Yield the records of a log as they were, and then those that were added here."""
+    session = export.session
+    slot = session.data.get("title_record") if titled else None
+    yield from map(dict, filter(None, (slot, session.data.get("header"))))
+
+    writer = Writer(export, losses)
+    for message in export.messages:
         above = writer.above(message)
-        if theirs and not is_native(message.id):
+        if is_native(message.id):
+            yield from writer.records(message, above)
+        else:
             record = record_of(message, above)
             writer.copied(message, record)
             yield record
-        else:
-            yield from writer.records(message, above)
-    writer.lose_lists()
-    has_title = theirs and _has_title(session, titled)
-    yield from writer.end("" if has_title else session.title)
+
+    yield from writer.end("" if _has_title(session, titled) else session.title)
 
 
 def _has_title(session: Session, titled: bool) -> bool:
@@ -117,12 +121,9 @@ def _has_title(session: Session, titled: bool) -> bool:
     return is_written and session.title_source != "user"
 
 
-def _heads(session: Session, theirs: bool, titled: bool) -> Iterator[Record]:
-    if theirs:
-        slot = session.data.get("title_record") if titled else None
-        yield from map(dict, filter(None, (slot, session.data.get("header"))))
-        return
-
+def _converted(export: Export, losses: list[Loss]) -> Iterator[Record]:
+    """Yield a session of another program as the records of a new log."""
+    session = export.session
     yield {
         "type": "session",
         "version": 3,
@@ -130,6 +131,13 @@ def _heads(session: Session, theirs: bool, titled: bool) -> Iterator[Record]:
         "timestamp": text_of_time(session.time_created),
         "cwd": session.directory,
     }
+
+    # Whether a call has a result of its own is known once all messages are.
+    messages = with_usage(export.messages)
+    writer = Writer(export, losses, messages)
+    for message in messages:
+        yield from writer.records(message, writer.above(message))
+    yield from writer.end(session.title)
 
 
 def _line(record: Record) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import as_string, as_text, take, within
+from sessiondb.formats.kit.fields import as_string, as_text, fitting, take, text, within
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import (
@@ -79,7 +79,8 @@ def beginning(log: Log) -> SourceSession:
 
 def complete(log: Log) -> SourceSession:
     """Return a session with everything that its log says of it."""
-    found = _Found()
+    session = beginning(log)
+    found = _Found(session.title)
     with opened(log.path) as lines:
         for _, _, record in _records(lines):
             found.add(record)
@@ -87,10 +88,9 @@ def complete(log: Log) -> SourceSession:
     if log.relation == "subagent":
         # Its log has the name of its task, not of its session.
         found.data["log"] = unpacked_name(log.path).stem
-    session = beginning(log)
     return replace(
         session,
-        title=found.title if found.title is not None else session.title,
+        title=found.title,
         time_updated=found.last,
         data=found.data,
         messages=Messages(log, found.labels),
@@ -101,7 +101,7 @@ def complete(log: Log) -> SourceSession:
 class _Found:
     """What the records of a log say of its session; later ones win."""
 
-    title: str | None = None
+    title: str = ""
     labels: Labels = field(default_factory=dict)
     last: int | None = None
     data: Record = field(default_factory=dict)
@@ -116,12 +116,12 @@ class _Found:
         """Take a name."""
         # A name cannot be cleared: the last one that is not empty counts.
         names = (record.get("name"), record.get("title"), self.title)
-        self.title = next(filter(None, map(as_text, names)), None)
+        self.title = next(filter(None, map(as_string, names)), "")
 
     def head(self, record: Record) -> None:
         """Take the header, or the title before it; the first ones count."""
         if record.get("type") == "title":
-            self.title = as_text(record.get("title"))
+            self.title = fitting(record.get("title"), text, self.title)
             self.data.setdefault("title_record", record)
         elif "header" not in self.data:
             self.data["header"] = record

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import filterfalse
 from typing import Any
 
 from sessiondb.formats.content import error_text
@@ -58,14 +59,15 @@ class Writer(Losing):
     """The records of one session, whose *messages* are known; ``losses`` grow."""
 
     def __init__(
-        self, export: Export, losses: list[Loss], messages: Iterable[Message]
+        self, export: Export, losses: list[Loss], messages: Iterable[Message] = ()
     ) -> None:
         super().__init__(export, losses)
         parts = (part for message in messages for part in message.parts)
-        self._answered = {part.call_id for part in parts if part.type == _RESULT}
+        self._answered = {part.call_id for part in filter(_is_result, parts)}
         #: The record that a message is continued from, by its seq.
         self._last: dict[int, str] = {}
         self._newest: str | None = None
+        self._leaf = export.session.leaf_seq or 0
         self._own: dict[int, str] = {}
         #: The label that a record has in the log so far, by its id.
         self._labelled: dict[str, Any] = {}
@@ -94,7 +96,8 @@ class Writer(Losing):
         The last record of a log is its leaf; without a title one is needed only for a
         session that continues from another one.
         """
-        leaf = self._last.get(self.session.leaf_seq or 0)
+        self.lose_lists()
+        leaf = self._last.get(self._leaf)
         for record in self._labels():
             yield {**record, "parentId": leaf}
             leaf = self._newest = record["id"]
@@ -122,7 +125,7 @@ class Writer(Losing):
         return {
             "type": "session_info",
             # Its message is known if the log comes back, so that it is not a new one.
-            "id": further(self._own.get(session.leaf_seq or 0, session.id), _TITLE),
+            "id": further(self._own.get(self._leaf, session.id), _TITLE),
             "parentId": leaf,
             "timestamp": text_of_time(session.time_updated),
             "name": title,
@@ -153,7 +156,7 @@ class Writer(Losing):
             return []
 
         # The record of the message has the first one.
-        return [of for of in enumerate(message.parts) if of[1].type == _RESULT][1:]
+        return [of for of in enumerate(message.parts) if _is_result(of[1])][1:]
 
     def _has_result(self, part: Part) -> bool:
         if part.type != "tool" or part.call_id in self._answered:
@@ -200,10 +203,8 @@ class Writer(Losing):
                 self.lose(f"part {part.type}", message)
 
     def _result(self, message: Message) -> Record:
-        rest = [part for part in message.parts if part.type != _RESULT]
-        blocks = [*self._blocks(message, rest)]
-        results = (part for part in message.parts if part.type == _RESULT)
-        result = next(results, None)
+        blocks = [*self._blocks(message, filterfalse(_is_result, message.parts))]
+        result = next(filter(_is_result, message.parts), None)
         if result is None:
             return {"role": "user", "content": blocks}
 
@@ -212,6 +213,10 @@ class Writer(Losing):
 
 
 # -- parts ---------------------------------------------------------------------
+
+
+def _is_result(part: Part) -> bool:
+    return part.type == _RESULT
 
 
 def _plain(part: Part) -> Part:
