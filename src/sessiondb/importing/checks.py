@@ -135,6 +135,7 @@ _PLACE: Mapping[str, Check] = {
     "usage_id": encode.string,
     "labels": values.each(ids.valid_id, "a name in"),
     "alias": values.optional_id,
+    "open": values.flag,
 }
 #: In the order of the columns.
 _TODO: Mapping[str, Check] = {
@@ -418,6 +419,7 @@ def check_message(
         found.usage_id or row.response_id or row.id,
         tuple(found.labels),
         found.alias,
+        found.open,
         stored,
         size,
         None if stored else typed_in(draft),

@@ -97,7 +97,8 @@ class SourceMessage:
     for counting once; None is the message's id, in the namespace of its session.
     ``alias`` is the id of our message that the record itself says it was, for an import
     of one that was written for the program and has another id there. ``labels`` are
-    names given to it. With ``stored`` it is written as it was.
+    names given to it. An ``open`` message is not complete yet; any other is when it is
+    created, unless it says when. With ``stored`` it is written as it was.
     """
 
     draft: MessageDraft
@@ -105,6 +106,7 @@ class SourceMessage:
     usage_id: str | None = None
     labels: tuple[str, ...] = ()
     alias: str | None = None
+    open: bool = False
     stored: StoredMessage | None = None
 
 

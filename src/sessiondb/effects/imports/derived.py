@@ -184,6 +184,8 @@ class Derived:
         turn = row.turn_id or (row.id if row.role == "user" else turn)
         if row.time_created is None:
             row = row._replace(time_created=to.state.time_created)
+        if row.time_completed is None and not entry.open:
+            row = row._replace(time_completed=row.time_created)
 
         seq, inherited, key = to.state.last_seq + 1, 0, None
         if here is not None:

@@ -57,8 +57,9 @@ class CheckedSession:
 class Entry(NamedTuple):
     """One encoded message of a source, of ``size`` bytes.
 
-    ``alias`` is another id of the message, ``stored`` what a log says of its place,
-    ``prompt`` the text that the user typed, None for anything else.
+    ``alias`` is another id of the message, which may be ``open`` at its source,
+    ``stored`` what a log says of its place, ``prompt`` the text that the user typed,
+    None for anything else.
     """
 
     row: MessageRow
@@ -68,6 +69,7 @@ class Entry(NamedTuple):
     usage_id: str
     labels: tuple[str, ...]
     alias: str | None
+    open: bool
     stored: StoredMessage | None
     size: int
     prompt: str | None = None

@@ -152,7 +152,8 @@ class _Reading:
         if self._answer is None:
             return
 
-        yield SourceMessage(self._answer.draft())
+        answer = self._answer.draft()
+        yield SourceMessage(answer, open=answer.time_completed is None)
         # Places, not records: results of any size may be inside of one answer.
         for line, name in self._held:
             yield self._message(line, name, load_object(self._lines.at(line)))

@@ -70,7 +70,8 @@ class MessagesV1(Messages[Records]):
             return
 
         usage = first_id(self._fork, name)
-        made = [SourceMessage(draft, usage_id=usage)]
+        is_open = draft.role == "assistant" and draft.time_completed is None
+        made = [SourceMessage(draft, usage_id=usage, open=is_open)]
         # While it is written, a large message must not be held here as well.
         del draft, info, parts
         yield made.pop()

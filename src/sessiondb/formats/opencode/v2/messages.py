@@ -79,7 +79,11 @@ class MessagesV2(Messages[Rows]):
         parts = tuple(self._with_output(part, draft) for part in draft.parts)
         if parts != draft.parts:
             draft = replace(draft, parts=parts)
-        return SourceMessage(draft, usage_id=first_id(self._fork, row.id))
+        return SourceMessage(
+            draft,
+            usage_id=first_id(self._fork, row.id),
+            open=draft.time_completed is None,
+        )
 
     def _with_output(self, part: PartDraft, message: MessageDraft) -> PartDraft:
         if part.type != "tool":
