@@ -1,7 +1,7 @@
 """Stores of other programs at a path, or anywhere below it.
 
 A folder is searched once, whatever the number of formats, and no store hides the
-others: one that cannot be looked at is yielded as a store that says why. The rules of
+others: one that cannot be read is yielded as a store that has the reason. The rules of
 the search are those of `kit.walk`, and each file is a store at most once.
 """
 
@@ -65,6 +65,7 @@ def _limited(
     own has sessions of any program.
     """
     others = frozenset[str]().union(*map(registry.relatives, names)) - names
+
     for store in stores:
         beside = others & registry.relatives(store.source)
         if store.source not in beside:
@@ -82,7 +83,7 @@ def _without(
 
 def _below(top: Path, known: list[Format]) -> Iterator[ForeignStore]:
     suffixes = _suffixes(known)
-    # One that cannot be looked at any more has no identity.
+    # One that is no longer accessible has no identity.
     seen: set[tuple[int, int] | None] = {None}
     for folder in Walk(top):
         if folder.odd:
@@ -168,7 +169,7 @@ def in_projects(
 
 def _formats(names: Iterable[str] | None) -> list[Format]:
     chosen = registry.readable() if names is None else names
-    # Programs that share a format are one: it is asked once.
+    # Programs that share a format have one entry.
     return list(dict.fromkeys(map(registry.reader, chosen)))
 
 
@@ -177,7 +178,7 @@ def _suffixes(formats: list[Format]) -> frozenset[str]:
 
 
 def _at(path: Path, formats: list[Format]) -> Iterator[ForeignStore]:
-    """Yield the stores at *path*; one that cannot be looked at says why."""
+    """Yield the stores at *path*; for one that cannot be read, the reason."""
     if not may_read(path):
         yield unreadable(path, "cannot be read (Permission denied)")
         return

@@ -152,8 +152,8 @@ class Exporter:
 
     ``names_of(session, message)`` are the ids that a message from elsewhere is written
     with. A session that was continued in the program is compared by them when it comes
-    back: a record with such an id is not a new message. A record that says itself which
-    message it was needs none (`SourceMessage.alias`).
+    back: a record with such an id is not a new message. A record that names its
+    message itself needs none (`SourceMessage.alias`).
 
     ``holds(name, env)`` returns whether the program still has a session of its own, by
     its id there; None: that is not known.

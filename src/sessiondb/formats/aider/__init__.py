@@ -7,13 +7,13 @@ blocks by them, `inputs` reads the input history, `reader` makes sessions of run
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.aider.conventions import CHAT, HEADER
 from sessiondb.formats.aider.reader import read
-from sessiondb.formats.kit.files import is_file
+from sessiondb.formats.kit.files import is_file, locations
 from sessiondb.formats.kit.lines import glance
 from sessiondb.formats.protocol import ForeignStore, Format
 
@@ -39,10 +39,7 @@ def _is_history(path: Path) -> bool:
     return HEADER.fullmatch(first.strip()) is not None
 
 
-def _default_locations(env: Mapping[str, str]) -> list[Path]:
-    """Return the history that aider is configured to write; it has no other place."""
-    named = env.get("AIDER_CHAT_HISTORY_FILE")
-    return [Path(named).expanduser()] if named else []
+#: Only a history that aider is configured to write has a fixed place.
+_configured = locations(("AIDER_CHAT_HISTORY_FILE",), ())
 
-
-FORMAT = Format(frozenset({".md"}), _at, _default_locations, frozenset({CHAT}))
+FORMAT = Format(frozenset({".md"}), _at, _configured, frozenset({CHAT}))

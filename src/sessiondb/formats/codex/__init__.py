@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from sessiondb.errors import SourceError
 from sessiondb.formats.codex.logs import home_at, is_home, is_rollout, look_at
 from sessiondb.formats.codex.reader import read_home, read_rollout
-from sessiondb.formats.kit.files import is_file, is_folder
-from sessiondb.formats.kit.logs import unpacked_name
+from sessiondb.formats.kit.files import is_file, is_folder, locations
+from sessiondb.formats.kit.logs import is_readable, unpacked_name
 from sessiondb.formats.protocol import ForeignStore, Format
 
 __all__ = ["FORMAT"]
@@ -34,14 +33,8 @@ def _is_readable(path: Path) -> bool:
     plain = unpacked_name(path)
     is_plain = plain == path
     is_named = plain.suffix == ".jsonl" if is_plain else _is_alone(plain)
-    if not is_named:
-        return False
-
-    try:
-        return look_at(path) is not None
-    except SourceError:
-        # Its reader reports why: the package that unpacks it may not be installed.
-        return not is_plain
+    # The reader reports why one is not: the package that unpacks it may be missing.
+    return is_named and is_readable(look_at, path, otherwise=not is_plain)
 
 
 def _is_alone(plain: Path) -> bool:
@@ -51,12 +44,13 @@ def _is_alone(plain: Path) -> bool:
     return is_rollout(plain) and not is_file(plain)
 
 
+_configured = locations(("CODEX_HOME",), ())
+_below_home = locations((), (".codex",))
+
+
 def _default_locations(env: Mapping[str, str]) -> list[Path]:
     """Return the home of Codex: that of its setting, else that of the user."""
-    if env.get("CODEX_HOME"):
-        return [Path(env["CODEX_HOME"]).expanduser()]
-
-    return [Path(env["HOME"], ".codex")] if env.get("HOME") else []
+    return _configured(env) or _below_home(env)
 
 
 FORMAT = Format(frozenset({".jsonl", ".zst"}), _at, _default_locations)

@@ -65,7 +65,7 @@ def additions(
 
 
 def _key(raw: bytes) -> bytes:
-    """Return what two lines that say the same have in common."""
+    """Return a key that is the same for all lines with the same meaning."""
     line = raw.rstrip(b"\r\n")
     said = _SEQ.sub(b"", line, count=1)
 

@@ -42,7 +42,7 @@ from sessiondb.model import (
 
 SOURCE = "jsonl"
 SUFFIXES = packed.SUFFIXES | {".jsonl"}
-#: Lines that are looked at to see whether a file is ours.
+#: Lines, and bytes, that show whether a file is one of our logs.
 _GLANCE_LINES, _GLANCE_BYTES = 20, 1 << 20
 _PIPE_BYTES = 1 << 20
 #: Errors of records that do not fit together, whatever their values are.
@@ -63,7 +63,7 @@ def _is_ours(path: Path) -> bool:
     try:
         beginning = glance(path, _GLANCE_BYTES)
     except SourceError:
-        # Reading it says why: a file of that name is most likely a log.
+        # Reading it reports the reason: a file of that name is most likely a log.
         return unpacked_name(path).suffix == ".jsonl"
     return _are_ours(beginning.split(b"\n")[:_GLANCE_LINES])
 

@@ -1,8 +1,8 @@
 """A session of one database as a source for another, by way of its log.
 
 The log is where both sides agree on what a session is, so a session that comes from
-another database file means what it would mean in a log: one set of rules says which
-side wins. Its messages pass through a temporary file, and only if they are wanted.
+another database file means what it would mean in a log: one set of rules decides
+which side wins. Its messages pass through a temporary file, only if they are wanted.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The state of a session by all its records: of each field the greatest version.
 
 A file may hold the records of several databases, one line behind the other as
-git has merged them. Each record names the revision of what it says, so the order
-of lines means nothing. A record without one was added by a program that knows no
-revision: it counts as newer than all that do.
+git has merged them. Each record names the revision of its content, so the order
+of lines means nothing. A record without one was added by a program without revisions:
+it counts as newer than all that do.
 """
 
 from __future__ import annotations

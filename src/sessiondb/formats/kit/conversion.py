@@ -139,10 +139,10 @@ class Conversion(Losing):
                 self.lose(f"a result of call {part.call_id}", message)
 
     def _is_written(self, result: Part) -> bool:
-        # A call without a result is written with None: only "..." is no call.
+        # A call without a result is written with None: "..." means that there is none.
         return bool(self._results.get(result.call_id, ...) == result.text)
 
-    # -- what a message does not say itself -------------------------------------
+    # -- what a message does not state itself -----------------------------------
 
     def agent_of(self, index: int) -> str | None:
         """Return the agent of the message at *index*.

@@ -1,6 +1,6 @@
 """Files and folders of other programs: unreadable ones, links and fifos included.
 
-A question about a path never raises: what cannot be looked at is not there. Reading
+A check of a path never raises: anything inaccessible counts as missing. Reading
 raises `OddRecordError`, whose message ends a sentence about the file.
 """
 
@@ -74,7 +74,7 @@ def may_write(path: Path) -> bool:
 
 
 def may_search(folder: Path) -> bool:
-    """Return whether this process may look at what is in *folder*."""
+    """Return whether this process may access the entries of *folder*."""
     return os.access(folder, os.X_OK, effective_ids=_EFFECTIVE)
 
 

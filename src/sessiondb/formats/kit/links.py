@@ -57,7 +57,7 @@ class Links:
         if known in (None, name) and above is not None:
             return ... if self._is_damaged else None
 
-        # A key that says more than the column stays in ``data``.
+        # A key whose value differs from the column stays in ``data``.
         if known == above:
             del record[self._key]
         return known

@@ -124,7 +124,7 @@ def keep_longer(
 
     A program that copies or moves a log adds to one of the two only, so that the other
     is a beginning of it. Of two that are equally long the first one stays. Yields a
-    problem that names the log that is left out, unless it *is_spare*: it says nothing.
+    problem that names the log that is left out, unless it *is_spare*: without content.
     """
     other = logs.setdefault(log.session, log)
     if other is log:
@@ -160,7 +160,7 @@ def _size(path: Path) -> int:
 
 
 def is_readable(
-    look_at: Callable[[Path], SessionLog | None], path: Path, otherwise: bool = False
+    look_at: Callable[[Path], object], path: Path, otherwise: bool = False
 ) -> bool:
     """Return whether *look_at* finds the log of a session at *path*.
 

@@ -49,7 +49,7 @@ Cursor = sqlite3.Cursor
 
 
 class _Cursor(sqlite3.Cursor):
-    """A cursor whose errors are errors of SQLite, whatever a damaged file says in them.
+    """A cursor whose errors are errors of SQLite, even if a damaged file is quoted.
 
     The text of an error names what is in the file, and Python decodes it as UTF-8:
     if it is not, a UnicodeDecodeError comes instead. Values are decoded by `_text`,
@@ -103,7 +103,7 @@ class ForeignDatabase:
     """One foreign database; a single read transaction lasts while anything reads it.
 
     A *glance* takes no lock and leaves nothing behind if no process has the file
-    open: enough to see its tables. Without *schema* even those are not looked at:
+    open: enough to see its tables. Without *schema* even those are not read:
     enough to copy it, whatever it holds. Not for use by two threads at once.
     """
 

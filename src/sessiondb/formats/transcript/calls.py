@@ -160,7 +160,7 @@ def _joined(value: Any) -> str:
 
 
 def _body(part: Part, given: Given, changed: Changes, subject: str) -> list[Block]:
-    """Return what a call was given and returned, without what *subject* says."""
+    """Return the arguments and the result of a call, without those in *subject*."""
     shown = set(changed.used)
     if subject:
         # A command stays: a subject is an excerpt, and may end in the middle of it.

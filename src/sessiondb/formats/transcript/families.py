@@ -137,7 +137,7 @@ def spooled(pieces: Iterable[str], head: Callable[[], str]) -> Iterator[str]:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Raise an error of the system about the temporary file as one of ours."""
+    """Raise an error of the system about the temporary file as a `StorageError`."""
     try:
         yield
     except SessionDBError:

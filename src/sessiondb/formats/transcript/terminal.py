@@ -97,7 +97,7 @@ class Terminal:
         self._folds: dict[str, _Writer] = {
             "call": self._call,
             "reasoning": _reasoning,
-            # The line of the message says already that it is one.
+            # The line of the message names it already.
             "system": lambda fold, indent: self._blocks(fold.blocks, indent),
         }
 
