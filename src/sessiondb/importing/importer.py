@@ -190,7 +190,7 @@ class Importer:
             policy: Policy = Recorded(item.stored, prompts)
             return Run(done.id, checked, policy)
 
-        # What was continued on both sides: the source's state takes over the name.
+        # A session continued on both sides: the source's state takes over the name.
         if self.as_fork and known.is_continued:
             return Run(ids.new_session_id(), checked, Derived(known.session_id))
         return Run(done.id, checked, Derived())

@@ -345,7 +345,7 @@ def _link(tx: Transaction, waiting: Waiting, about: Run) -> set[str]:
 
     if waiting.relation == "fork":
         match_cut(tx, child)
-        # What a fork took over without a usage key is a copy of its parent's.
+        # A message that a fork took over without a usage key is a copy of its parent's.
         for seq in tx.column(_COPIED, sid=child, parent=parent):
             ownership.mark(tx, child, seq, 1)
     return moved

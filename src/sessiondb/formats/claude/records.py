@@ -1,6 +1,6 @@
 """Messages that were lines of Claude Code, as the same lines again; by `fields`, too.
 
-What is left of a line in ``data`` is laid over what its columns and parts say, so a
+The rest of a line in ``data`` is laid over what its columns and parts say, so a
 value that no column could hold is written as it was.
 """
 

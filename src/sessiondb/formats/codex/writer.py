@@ -29,7 +29,7 @@ from sessiondb.model import Message, Part, Tokens
 Record = dict[str, Any]
 #: The payloads of records, each with the type of its record.
 Payloads = Iterator[tuple[str, Record]]
-#: What the names of tools must be for the provider.
+#: The names of tools that the provider accepts.
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
 
 

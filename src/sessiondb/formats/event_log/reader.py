@@ -104,7 +104,7 @@ class _Reading:
         self._lines = lines
         self._names = Names(session)
         self._answer: Answer | None = None
-        #: What comes before the end of the answer, and after it here.
+        #: Records before the end of the answer, which come after it here.
         self._held: list[tuple[Line, str]] = []
 
     def messages(self) -> Iterator[SourceMessage | Problem]:

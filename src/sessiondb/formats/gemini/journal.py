@@ -72,7 +72,7 @@ def facts_of(record: Record) -> Facts:
     """Return what a version of a message says."""
     content, calls = record.get("content"), record.get("toolCalls")
     objects = objects_in(listed(content))
-    # What is empty says nothing: a later version may leave it out.
+    # An empty value has no meaning: a later version may leave it out.
     facts = chain(
         zip(repeat("text"), texts_of(content)),
         zip(repeat("part"), (part for part in objects if "text" not in part)),

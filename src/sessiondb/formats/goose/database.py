@@ -160,7 +160,7 @@ class Database:
 
     @cached_property
     def _changes(self) -> dict[str, dict[Any, Any]]:
-        """What changes in each table when a session does; an index answers it."""
+        """The values that change in each table with a session, found by an index."""
         tables = [*TABLES, "usage_ledger"]
         return {
             table: {

@@ -1,6 +1,6 @@
 """Messages that were records of Goose, as the same records again; by `fields`, too.
 
-What is left of a record in ``data`` is laid over what its columns and parts say, so a
+The rest of a record in ``data`` is laid over what its columns and parts say, so a
 value that no column could hold is written as it was.
 """
 

@@ -17,7 +17,8 @@ from sessiondb.model import bounds
 #: Deepest nesting of a record that is read; one that nests deeper is a problem.
 MAX_DEPTH = 300
 _LEAST, _LARGEST = -(1 << 63), (1 << 64) - 1
-#: What a decoded record nests. An abstract `Mapping` takes four times as long to check.
+#: The types that a decoded record nests. To check for an abstract `Mapping` takes four
+#: times as long.
 _CONTAINERS = frozenset({dict, list, tuple})
 _ID = re.compile("[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,256}")
 

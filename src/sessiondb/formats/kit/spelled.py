@@ -17,7 +17,7 @@ Record = dict[str, Any]
 
 
 class Spelled(NamedTuple):
-    """What fits a column, and the keys of its value, the preferred one first."""
+    """The check of a column, and the keys of its value, the preferred one first."""
 
     fits: Fits
     keys: tuple[str, ...]

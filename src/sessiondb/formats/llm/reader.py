@@ -36,7 +36,7 @@ _OF_SESSION = frozenset({"id", "tip_message_hash"})
 
 @dataclass(slots=True)
 class Head:
-    """What rows of tables of sessions say of one, and what changes with it."""
+    """The properties of a session in rows of its tables, and what changes with it."""
 
     name: str
     conversation: Row = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Head:
 
     @property
     def facts(self) -> list[Any]:
-        """What changes with the session; the tip is a hash of the complete thread."""
+        """The values that change with it; the tip is a hash of the complete thread."""
         numbers, _, last = self.written
         written = [len(numbers), *numbers[-1:], last]
         return [self.conversation, self.thread, written, self.spent]

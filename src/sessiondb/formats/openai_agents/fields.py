@@ -32,7 +32,7 @@ TEXTS: Mapping[str, tuple[str, Fields]] = {
 }
 CALL: Fields = {"call_id": ("call_id", clean_text), "name": ("tool", clean_name)}
 RESULT: Fields = {"call_id": ("call_id", clean_text)}
-#: What a tool of the provider says of itself: it has no call id but its own.
+#: The facts that a tool of the provider states: it has no call id but its own.
 SERVED: Fields = {"id": ("call_id", clean_text), "name": ("tool", clean_name)}
 #: Under which keys calls have their arguments; JSON in a text, or anything else.
 ARGUMENTS = ("arguments", "input", "action", "operation", "code", "queries")

@@ -31,7 +31,7 @@ SOURCE = "openai-agents"
 _BEGINNING = 4096
 
 Row = dict[str, Any]
-#: What changes with a session, by its name: counts of rows, and the last of them.
+#: The values that change with a session, by its name: counts of rows, the last ones.
 Stamps = dict[Any, list[Any]]
 
 

@@ -136,7 +136,7 @@ def _decoded(value: Any) -> Any:
 
 
 def _with_role(role: str, parts: Parts, known: Record) -> dict[str, Any]:
-    """Return a message with its role: results are of a tool, whoever sent them."""
+    """Return a message with its role: results are of a tool, whatever their role."""
     make = _ROLES.get(role)
     if make is None:
         return {"role": "event", "kind": role, "parts": tuple(parts)}

@@ -115,7 +115,7 @@ class _File:
             mtime_ns=changed,
             **known,
         )
-        # What was taken has left the row by now.
+        # Values that were taken have left the row by now.
         rest = without(("id", "parent_id"), without_none(row))
         return replace(session, data=rest)
 

@@ -99,7 +99,7 @@ def complete(log: Log) -> SourceSession:
 
 @dataclass(slots=True)
 class _Found:
-    """What the records of a log say of its session; later ones win."""
+    """The properties of a session in the records of its log; later ones win."""
 
     title: str = ""
     labels: Labels = field(default_factory=dict)

@@ -38,7 +38,7 @@ _NEW = (
 _REPLACED, _EDITS = frozenset({*_OLD, *_NEW}), frozenset({"edits"})
 _CONTENTS = ("content", "file_text", "contents")
 _PATCHES = ("patch", "diff", "input", "patchText", "patch_text", "command")
-#: What a program keeps of a change, and the levels in which it is looked for.
+#: The keys under which programs keep a change, and the levels that are searched.
 _KEPT, _DEPTH = ("diff", "patch"), 6
 #: How a patch begins, and what it then contains.
 _SHAPES = (
