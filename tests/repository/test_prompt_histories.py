@@ -141,6 +141,31 @@ def test_without_a_session_the_same_text_of_the_same_minute_is_one_prompt(
     assert last.project_id is not None
 
 
+@pytest.mark.parametrize("session", [None, "s"])
+def test_a_history_of_one_moment_is_read_in_time(
+    store: Store, session: str | None
+) -> None:
+    """Rows that were made by a migration all have its time."""
+    lines = [line(f"/{at % 2}", at, session) for at in range(1500)]
+    begun = time.process_time()
+    assert read(store, session_of("s", message("a")), history(*lines)) == []
+    assert time.process_time() - begun < 1.5
+    assert len(store.prompts(project=ALL, limit=2000)) == 1501
+
+
+def test_the_minute_of_a_prompt_has_no_borders(store: Store) -> None:
+    """Near is what differs by a minute at most, in either direction."""
+    start = -T0 % 60_000
+    for at in (start - 1, start, start + 59_999):
+        session = session_of(f"s{at}", message(f"a{at}", at=at))
+        near = [line(f"a{at}", at + by, None) for by in (-60_000, 60_000)]
+        far = [line(f"a{at}", at + by, None) for by in (-60_001, 60_001)]
+        read(store, session, history(*near))
+        assert typed(store).count(f"a{at}") == 1
+        read(store, session, history(far[0], line("/x", at, None), far[1]))
+        assert typed(store).count(f"a{at}") == 3
+
+
 def test_a_history_limited_to_a_project_has_no_prompts_of_others(store: Store) -> None:
     mine = session_of("s", message("a"), directory="/mine")
     lines = [line("b", 1), line("c", 2, "other"), line("d", 3, None, directory="/mine"), line("e", 4, None, directory="/b")]  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from sqlalchemy import delete, or_, select, union_all
@@ -58,9 +58,8 @@ _AT_TIME = Statement(
 )
 _REMOVE = Statement(lambda: delete(prompt).where(prompt.c.id == p("pid")))
 
-
-#: Prompts by their text; see `_by_text`.
-_ByText = dict[str, list[tuple[str, str, int]]]
+#: The times of prompts by their text.
+_Times = dict[str, list[int]]
 
 
 class HistoryLine(NamedTuple):
@@ -110,7 +109,7 @@ class AddHistory:
         known = dict(tx.run(_KNOWN, names=names).fetchall())
         named = {line.named for line in self.lines}
         homes = {of: _home(tx, self.source, of) for of in named}
-        typed = _typed_in(tx, homes.values())
+        typed = _Typed(tx, self.source)
 
         rows = []
         for line in self.lines:
@@ -119,7 +118,7 @@ class AddHistory:
             is_known = line.id in known and (known[line.id] or home.id is None)
             if is_known or home.is_gone or self._is_elsewhere(line, home):
                 continue
-            if self._is_typed(tx, line, typed.get(home.id)):
+            if typed.has(line, home):
                 tx.run(_REMOVE, pid=line.id)
             else:
                 rows.append(self._row(tx, line, home))
@@ -128,24 +127,6 @@ class AddHistory:
 
     def _is_elsewhere(self, line: HistoryLine, home: _Home) -> bool:
         return self.is_limited and home.id is None and line.place is None
-
-    def _near(self, tx: Transaction, line: HistoryLine) -> _ByText:
-        """Return the prompts about the time of a line that names no session."""
-        if line.session is not None:
-            return {}
-        since, until = line.time - _NEAR, line.time + _NEAR
-        return _by_text(tx.run(_AT_TIME, since=since, until=until, source=self.source))
-
-    def _is_typed(
-        self, tx: Transaction, line: HistoryLine, there: _ByText | None
-    ) -> bool:
-        """Return whether a message is the prompt of a line, by those of its session."""
-        there = self._near(tx, line) if there is None else there
-        # The same text may be typed often: other lines of the history are not it.
-        return any(
-            name != ids.history_prompt_id(self.source, line.session, text, time)
-            for name, text, time in there.get(_plain(line.text), ())
-        )
 
     def _row(self, tx: Transaction, line: HistoryLine, home: _Home) -> tuple[Any, ...]:
         project_id = directory = None
@@ -168,18 +149,57 @@ class AddHistory:
         )
 
 
-def _typed_in(tx: Transaction, homes: Iterable[_Home]) -> dict[str | None, _ByText]:
-    """Return the prompts of sessions; none of one that is not known."""
-    names = {home.id for home in homes} - {None}
-    return {sid: _by_text(tx.run(_IN_SESSION, sid=sid)) for sid in names}
+@dataclass(slots=True)
+class _Typed:
+    """The prompts that messages are, read once for each session, and for each minute.
 
+    Other lines of a history are none of them: the same text may be typed often.
+    """
 
-def _by_text(rows: Iterable[Any]) -> _ByText:
-    """Return prompts, each an id, a text and a time, by their text."""
-    found: _ByText = defaultdict(list)
-    for name, text, time in rows:
-        found[_plain(text)].append((name, text, time))
-    return found
+    tx: Transaction
+    source: str
+    _in_sessions: dict[tuple[str, str | None], _Times] = field(default_factory=dict)
+    _in_minutes: dict[int, _Times] = field(default_factory=dict)
+
+    def has(self, line: HistoryLine, home: _Home) -> bool:
+        """Return whether a message is the prompt of a line, by those of its session.
+
+        Of a line that names no session, by those about its time.
+        """
+        said = _plain(line.text)
+        if home.id is not None:
+            return said in self._of_session(home.id, line.session)
+        if line.session is not None:
+            return False
+
+        minute = line.time // _NEAR
+        return any(
+            abs(time - line.time) <= _NEAR
+            for near in (minute - 1, minute, minute + 1)
+            for time in self._of_minute(near).get(said, ())
+        )
+
+    def _of_session(self, session_id: str, name: str | None) -> _Times:
+        key = session_id, name
+        if key not in self._in_sessions:
+            rows = self.tx.run(_IN_SESSION, sid=session_id)
+            self._in_sessions[key] = self._messages(rows, name)
+        return self._in_sessions[key]
+
+    def _of_minute(self, minute: int) -> _Times:
+        if minute not in self._in_minutes:
+            since = minute * _NEAR
+            where = {"since": since, "until": since + _NEAR - 1, "source": self.source}
+            rows = self.tx.run(_AT_TIME, **where)
+            self._in_minutes[minute] = self._messages(rows, None)
+        return self._in_minutes[minute]
+
+    def _messages(self, rows: Iterable[Any], session: str | None) -> _Times:
+        found: _Times = defaultdict(list)
+        for name, text, time in rows:
+            if name != ids.history_prompt_id(self.source, session, text, time):
+                found[_plain(text)].append(time)
+        return found
 
 
 def _plain(text: str) -> str:
