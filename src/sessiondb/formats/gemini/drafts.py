@@ -10,7 +10,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sessiondb.formats.gemini import fields
-from sessiondb.formats.kit.fields import as_text, clean_name, objects_in, take, text
+from sessiondb.formats.kit.fields import (
+    as_string,
+    as_text,
+    clean_name,
+    objects_in,
+    take,
+    text,
+)
 from sessiondb.formats.kit.genai import (
     CALL,
     Make,
@@ -126,7 +133,7 @@ def _called(call: Record) -> Iterator[PartDraft]:
         return
 
     # A call in any other state waits for its tool, or for the user.
-    state = as_text(call.get("status")) or ""
+    state = as_string(call.get("status"))
     status, outcome = fields.STATUS.get(state, ("pending", None))
     has_ended = status in ("completed", "error")
     ended = time_of_text(call.get("timestamp")) if has_ended else None

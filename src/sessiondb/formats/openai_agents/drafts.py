@@ -11,6 +11,7 @@ from typing import Any
 from sessiondb.formats.content import embedded, inline
 from sessiondb.formats.kit.fields import (
     as_list,
+    as_string,
     as_text,
     check_storable,
     clean_name,
@@ -67,7 +68,7 @@ def _other(item: Record, kind: str) -> Columns:
 
 
 def _message(item: Record) -> Columns:
-    role = as_text(item.get("role")) or ""
+    role = as_string(item.get("role"))
     parts = _content(item, "content")
     if role not in fields.ROLES:
         return {"role": "event", "kind": "message", "parts": parts}
@@ -172,7 +173,7 @@ def _decoded(item: Record, key: str) -> Any:
 
 def _served(item: Record) -> Columns:
     status, outcome = fields.STATUS.get(
-        as_text(item.get("status")) or "", ("running", None)
+        as_string(item.get("status")), ("running", None)
     )
     found: Columns = {"status": status, "outcome": outcome}
     if text(item.get("error")):

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from sessiondb.formats.kit.fields import as_text
+from sessiondb.formats.kit.fields import as_string
 from sessiondb.formats.kit.files import MAX_FILE, is_link, read_file, read_small, stamp
 from sessiondb.formats.kit.json import OddRecordError, load, usable_id
 from sessiondb.model import Problem
@@ -67,7 +67,7 @@ def cut_output(home: Path, named: Any) -> dict[str, Any] | None:
     It is found by the tail of its path, inside the store's own outputs and without
     following a symlink; None if it does not exist or is larger than `MAX_FILE`.
     """
-    found = _OUTPUT.fullmatch(as_text(named) or "")
+    found = _OUTPUT.fullmatch(as_string(named))
     if found is None:
         return None
 

@@ -15,7 +15,7 @@ from typing import Any
 from sessiondb.formats.kit.conversion import is_json
 from sessiondb.formats.kit.fields import (
     as_object,
-    as_text,
+    as_string,
     check_storable,
     clean_name,
     clean_text,
@@ -97,7 +97,7 @@ _BETWEEN = re.compile(r"[^a-z]")
 
 def message_draft(row: Record, message_id: str) -> MessageDraft:
     """Return the message of a row; raises `OddRecordError`."""
-    role = as_text(row.get("role")) or ""
+    role = as_string(row.get("role"))
     if not usable_id(role):
         raise OddRecordError("has no role")
 
@@ -392,7 +392,7 @@ _CONTENT: Table = {"content": spelled(_is_bytes, "data")}
 
 def _rest(block: Record, kind: str) -> Record:
     """Return what is left of a part, without a type that says the same as its own."""
-    if _type_of(as_text(block.get("type")) or "") == kind:
+    if _type_of(as_string(block.get("type"))) == kind:
         del block["type"]
     return block
 

@@ -17,6 +17,7 @@ from typing import Any
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
+    as_string,
     as_text,
     fitting,
     take,
@@ -88,7 +89,7 @@ def _assistant(record: Record, _: str) -> Columns:
 
 def _result(record: Record, _: str) -> Columns:
     """A result; what became of its call is beside the message."""
-    state = as_text(within(record, "toolCallResult", "status")) or ""
+    state = as_string(within(record, "toolCallResult", "status"))
     found = fields.FAILED.get(state, {})
 
     # Files of a result are parts of their own.

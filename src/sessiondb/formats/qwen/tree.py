@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sessiondb.formats.kit.fields import as_list, as_object, as_text, within
+from sessiondb.formats.kit.fields import as_list, as_object, as_string, as_text, within
 from sessiondb.formats.kit.genai import texts_of
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.links import Links
@@ -44,7 +44,7 @@ class Tree(Links):
 
     def place(self, record: Record) -> tuple[str, Any]:
         """Return the id of a record here, and its parent for `SourceMessage`."""
-        own = as_text(record.get("uuid")) or ""
+        own = as_string(record.get("uuid"))
         if own in self.ids:
             # Another piece of a message has the uuid of the first one.
             parent, name = self.ids[own], self.made(record)
