@@ -72,8 +72,11 @@ def follow(
     # The feed begins before the first read: a change in between is seen twice, and
     # reported once, instead of being missed.
     since = store.newest_change()
-    feed = _Log(store, session) if as_jsonl else _Text(store, session)
-    yield from feed.begin(store.messages(session, last=last))
+    messages = store.messages(session, last=last)
+    first = messages[0].seq if messages else 0
+    kind = _Log if as_jsonl else _Text
+    feed = kind(store, session, first)
+    yield from feed.begin(messages)
     for change in store.changes(session, since=since, stop=ended):
         if change.deleted:
             return
@@ -93,18 +96,16 @@ def _touched(store: Store, change: Change, first: int) -> list[Message]:
 class _Text:
     """Messages as people read them, each once and complete."""
 
-    def __init__(self, store: Store, session: Session) -> None:
+    def __init__(self, store: Store, session: Session, first: int) -> None:
         from sessiondb.formats.transcript.terminal import Terminal
 
         self._store, self._id = store, session.id
-        self._first = 0
+        self._first = first
         self._shown: set[str] = set()
         self._look, self._screen = Terminal(), output.screen()
 
     def begin(self, messages: list[Message]) -> Iterator[str]:
         """Yield the lines of the first messages."""
-        if messages:
-            self._first = messages[0].seq
         yield from self._messages(messages)
 
     def follow(self, change: Change) -> Iterator[str]:
@@ -123,9 +124,9 @@ class _Text:
 class _Log:
     """Records of the log, each once."""
 
-    def __init__(self, store: Store, session: Session) -> None:
+    def __init__(self, store: Store, session: Session, first: int) -> None:
         self._store, self._id = store, session.id
-        self._first = 0
+        self._first = first
         self._written: set[tuple[str, str]] = set()
         self._blobs: set[str] = set()
         self._ids: dict[int, str] = {}
@@ -136,8 +137,6 @@ class _Log:
 
         for record in records.head(self._store.export(self._id)):
             yield from record_lines(record, self._blobs)
-        if messages:
-            self._first = messages[0].seq
         yield from self._state()
         yield from self._messages(messages)
 

@@ -60,16 +60,11 @@ class Report:
 
     def table(self) -> Iterator[str]:
         """Yield the lines of a table of agents and what became of their sessions."""
-        agents = self.agents
-        rare = {
-            name: head
-            for name, head in _RARE.items()
-            if any(counts[name] for counts in agents.values())
-        }
+        rare = {name: _RARE[name] for name in filter(self.outcomes.get, _RARE)}
         columns = {**_SHOWN, **rare, "problems": "PROBLEMS"}
         rows = [
             [agent(source), *(f"{counts[name]:,}" for name in columns)]
-            for source, counts in agents.items()
+            for source, counts in self.agents.items()
         ]
         heads = list(columns.values())
         return output.table(["AGENT", *heads], rows, right=" ".join(heads))

@@ -24,7 +24,7 @@ from sessiondb.formats.registry import agent, importable
 from sessiondb.formats.unsupported import agents_of
 from sessiondb.hints import command
 from sessiondb.location import project_at
-from sessiondb.model import Imported, Problem
+from sessiondb.model import Imported
 
 if TYPE_CHECKING:
     from sessiondb.store import Store
@@ -144,10 +144,7 @@ def _announce(sources: Sources, as_json: bool) -> dict[str, Any]:
     # An import of one format is not about other agents.
     others = [] if sources.formats else agents_of(os.environ)
     if not as_json:
-        for name, path in found[:SHOWN_STORES]:
-            say(f"found {name}: {path}")
-        if len(found) > SHOWN_STORES:
-            say(f"  … {len(found) - SHOWN_STORES} more")
+        _say_first([f"found {name}: {path}" for name, path in found], SHOWN_STORES)
         for name, path in others:
             say(f"{name}: not supported yet ({path})")
 
@@ -174,19 +171,20 @@ def _show(
     output.write_result({**report.as_json(), **announced}, text, as_json=as_json)
 
     # Advice goes to stderr: what a program reads on stdout stays a report.
-    for outcome, advice in _ADVICE.items():
-        if report.outcomes[outcome]:
-            say(f"{report.outcomes[outcome]} {advice}")
+    for outcome in filter(report.outcomes.get, _ADVICE):
+        say(f"{report.outcomes[outcome]} {_ADVICE[outcome]}")
 
     if report.problems and not as_json:
         rest = ", all else was imported" if report.written and not dry_run else ""
-        _show_problems(report.problems, rest)
+        say(f"{count(len(report.problems), 'problem')}{rest}:")
+        lines = [f"  {problem_line(problem)}" for problem in report.problems]
+        _say_first(lines, SHOWN_PROBLEMS, " (--json has them all)")
 
 
-def _show_problems(problems: list[Problem], rest: str) -> None:
-    say(f"{count(len(problems), 'problem')}{rest}:")
-    for problem in problems[:SHOWN_PROBLEMS]:
-        say(f"  {problem_line(problem)}")
-    left = len(problems) - SHOWN_PROBLEMS
+def _say_first(lines: list[str], most: int, where: str = "") -> None:
+    """Report the first of *lines*, and how many more there are, and *where*."""
+    for line in lines[:most]:
+        say(line)
+    left = len(lines) - most
     if left > 0:
-        say(f"  … {left} more (--json has them all)")
+        say(f"  … {left} more{where}")

@@ -231,9 +231,9 @@ def _fitting(
 ) -> tuple[Columns, dict[str, int]]:
     """Return the columns that fit, without *spare* ones if need be, and widths."""
     columns = dict(columns)
-    for name in [None, *spare]:
-        if name is not None:
-            columns.pop(name, None)
+    # At first none is left out.
+    for name in ["", *spare]:
+        columns.pop(name, None)
         room = width - 2 * (len(columns) - 1)
         widths = _widths(columns, fixed, room)
         if sum(widths.values()) <= room:

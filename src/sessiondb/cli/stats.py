@@ -19,6 +19,7 @@ from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.text import count, money, short_id
 from sessiondb.errors import abridged
 from sessiondb.model import Tokens, UsageRow
+from sessiondb.model.nones import without_none
 
 if TYPE_CHECKING:
     from sessiondb.repository.usage import Prices
@@ -129,7 +130,7 @@ def _prices(file: str | None) -> Prices:
     if path is not None and not os.path.exists(path):
         raise click.UsageError(f"--prices: no file {abridged(file)}")
     return {
-        model: {name: rate for name, rate in asdict(price).items() if rate is not None}
+        model: without_none(asdict(price))
         for model, price in load_config(path).prices.items()
     }
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from sessiondb.arguments import checked
 from sessiondb.errors import InvalidInputError
+from sessiondb.model.nones import without_none
 from sessiondb.model.records import SOURCE_KEYS, Tokens
 
 T = TypeVar("T")
@@ -190,8 +191,7 @@ def file(
 ) -> PartDraft:
     """A file: by *url*, or by its *content*. Keywords go to ``data``."""
     known = {"url": url, "mime": mime, "filename": filename, "content": content}
-    fields = {k: v for k, v in known.items() if v is not None}
-    return PartDraft("file", id=id, data={**fields, **data})
+    return PartDraft("file", id=id, data={**without_none(known), **data})
 
 
 @checked
@@ -213,8 +213,7 @@ def context_source(
     *title* is its name, the *path* unless given. Keywords go to ``data``.
     """
     named = (kind, path, scope, hash, truncated, error)
-    known = dict(zip(SOURCE_KEYS, named, strict=True))
-    said = {key: value for key, value in known.items() if value is not None}
+    said = without_none(dict(zip(SOURCE_KEYS, named, strict=True)))
     return PartDraft("source", text, title=title or path, input=said, data=data, id=id)
 
 

@@ -51,13 +51,13 @@ class Namespace(NamedTuple):
 
         *in_place*: both were read from one path.
         """
-        if self.born and other.born and self.born != other.born:
+        born, first = zip(self, other, strict=True)
+        if all(born) and self.born != other.born:
             return Kinship.UNLIKE
-        if self.first and self.first == other.first:
+        if all(first) and self.first == other.first:
             return Kinship.BEGINS_ALIKE
         if in_place:
             return Kinship.IN_PLACE
 
-        is_unknown = not (self.first and other.first)
-        is_alike = is_unknown and self.born and other.born
+        is_alike = all(born) and not all(first)
         return Kinship.CREATED_ALIKE if is_alike else Kinship.UNLIKE

@@ -31,7 +31,7 @@ class Tokens:
     @property
     def known(self) -> bool:
         """True when at least one count is known."""
-        return any(v is not None for v in self.columns())
+        return self.columns() != _UNKNOWN
 
     def columns(
         self,
@@ -46,6 +46,7 @@ class Tokens:
         )
 
 
+_UNKNOWN = Tokens().columns()
 #: The type of a part that is a source of the context; see `ContextSource`.
 SOURCE = "source"
 
@@ -146,9 +147,9 @@ class Message:
         Sources may be recorded with their content beside a text that is made of them:
         theirs count if there are no others.
         """
-        given = [part for part in self.parts if part.text]
-        own = [part.text or "" for part in given if part.type != SOURCE]
-        return tuple(own or (part.text or "" for part in given))
+        given = [(part.type, part.text) for part in self.parts if part.text]
+        own = tuple(text for type_, text in given if type_ != SOURCE)
+        return own or tuple(text for _, text in given)
 
 
 @dataclass(frozen=True, slots=True)

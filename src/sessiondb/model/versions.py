@@ -18,6 +18,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sessiondb.model.nones import without_none
+
 #: Fields that a session has once. Others are ``metadata/KEY`` and ``label/NAME``.
 TITLE, ARCHIVED, LEAF, TODOS, DIFFS, ABOUT, SUMMARY, DATA = (
     "title", "archived", "leaf", "todos", "diffs", "about", "summary", "data",
@@ -98,7 +100,7 @@ def values_of(
     **plain: Any,
 ) -> dict[str, Any]:
     """Return the fields with a value; *plain*: `PLAIN`, ``archived`` and ``leaf``."""
-    found = {name: value for name, value in plain.items() if value is not None}
+    found = without_none(plain)
     if title != ("", "derived"):
         found[TITLE] = list(title)
 
@@ -128,9 +130,8 @@ def versions_of(
 
     *base* is the merge base, *revision* and *time* (of its last use) the session's.
     """
-    archived = values.get(ARCHIVED)
     # `ABOUT` has no time: what a session was made with is older than any change.
-    times = {ARCHIVED: time if archived is None else archived, ABOUT: 0}
+    times = without_none({ARCHIVED: values.get(ARCHIVED), ABOUT: 0})
     first = {ABOUT: 0}
 
     found: dict[str, Version] = {}

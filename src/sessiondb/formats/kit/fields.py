@@ -16,7 +16,7 @@ from sys import float_info
 from typing import Any, TypeAlias, TypeGuard
 
 from sessiondb.formats.kit.json import OddRecordError, known_time, storable
-from sessiondb.model import bounds
+from sessiondb.model import bounds, nones
 
 #: Decides whether a column can hold a value.
 Fits: TypeAlias = Callable[[Any], bool]
@@ -135,9 +135,8 @@ def within(record: Any, *path: str) -> Any:
     return record
 
 
-def without_none(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *record* without the keys whose value is None."""
-    return {key: value for key, value in record.items() if value is not None}
+#: Returns a record without the keys whose value is None.
+without_none = nones.without_none
 
 
 def filled(record: Mapping[str, Any]) -> dict[str, Any]:
