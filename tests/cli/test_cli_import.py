@@ -268,7 +268,7 @@ def test_a_problem_is_not_followed_by_a_claim_of_success_when_nothing_came_in(
     dry = sessiondb("import", "-", "--dry-run", stdin=bundle + b"torn")
     assert "1 problem:\n" in dry.err
     ran = sessiondb("import", "-", stdin=bundle + b"torn")
-    assert "1 problem, all else was imported:\n" in ran.err
+    assert "1 problem, everything else was imported:\n" in ran.err
 
 
 def test_a_log_that_needs_a_package_says_how_to_install_it(

@@ -118,7 +118,7 @@ def test_of_two_stores_with_one_id_a_program_continues_only_its_own(
     ingested(store, "goose", "20260101_1", tmp_path, "2/b")
     ran = sessiondb("resume", one, "--print")
     assert (ran.code, ran.out) == (1, "")
-    assert "2 sessions are '20260101_1'" in ran.err
+    assert "2 sessions have the id '20260101_1'" in ran.err
     assert f"sessiondb fork {one}" in ran.err
 
 

@@ -48,7 +48,7 @@ def check_command(
     Exit 4 if something is wrong. Writers wait while the search index is compared.
 
     With --repair, rows that refer to nothing are removed or detached, and counters,
-    ownership and the search index are made to agree again. The plan is shown first,
+    ownership and the search index are made consistent again. The plan is shown first,
     a typed yes is required on a terminal, and a copy of the file is made. The
     content of existing sessions is never changed.
     """
@@ -86,7 +86,8 @@ def _write(rows: list[dict[str, Any]]) -> None:
     if any(row["command"] == RESTORE for row in rows):
         removes = command("rm", "--keep-forks", "SESSION")
         returns = command("import", "--restore", "FILE")
-        say(f"a backup may have what is lost: `{RESTORE}`, {removes}, {returns}")
+        steps = f"`{RESTORE}`, {removes}, {returns}"
+        say(f"a backup may still have the lost content: {steps}")
         say(f"`{SAVE}` saves the sessions that can be read, and names the others")
 
 

@@ -58,7 +58,7 @@ def completion_command(ctx: click.Context, *, shell: str) -> None:
     """
     found = get_completion_class(shell)
     if found is None:  # pragma: no cover  these three belong to click
-        raise click.UsageError(f"nothing completes {shell}")
+        raise click.UsageError(f"no completion for {shell}")
     script = found(ctx.find_root().command, {}, "sessiondb", COMPLETION).source()
     click.echo(script)
 

@@ -253,7 +253,7 @@ def _to_one(documents: Iterable[Document | Loss], out: IO[bytes]) -> None:
         # Logs can follow each other in one file; no other document can.
         if not is_first and not document.name.endswith(".jsonl"):
             raise InvalidInputError(
-                "this format makes several files", hint="add -o DIR/"
+                "this format writes several files", hint="add -o DIR/"
             )
         is_first = False
         _copy(document, out)

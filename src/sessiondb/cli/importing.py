@@ -50,11 +50,11 @@ _ADVICE = {
     multiple=True,
 )
 @click.option(
-    "--project", type=shared.PATH, metavar="DIR", help="Only of the project of DIR."
+    "--project", type=shared.PATH, metavar="DIR", help="Only of the project at DIR."
 )
 @click.option("--restore", is_flag=True, help="Import removed sessions again.")
 @click.option("--as-fork", is_flag=True, help="Import diverged sessions as forks.")
-@click.option("--watch", is_flag=True, help="Continue with changes, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Keep importing changes, until Ctrl-C.")
 @click.option("--dry-run", is_flag=True, help="Report, write nothing.")
 @shared.as_json
 @click.pass_obj
@@ -79,8 +79,8 @@ def import_command(
     - is a log on stdin. A database of one project takes that project's sessions only.
 
     --watch reports each session on stderr, or with --json each import that
-    found something new, a report a line. A second watcher of the same stores waits
-    for the first one to end. --restore is about the first import alone.
+    found something new, one report per line. A second watcher of the same stores
+    waits for the first one to end. --restore applies to the first import only.
     """
     exclusive({"--watch": watch, "--dry-run": dry_run})
     # The log on stdin ends: there is nothing to wait for.
@@ -108,7 +108,7 @@ def import_command(
         _show(report, sources, announced, dry_run=dry_run, as_json=as_json)
         # An empty report of a store that is not empty would look like a failure.
         if _passed_over(store, root, sources, report):
-            say("none of the sessions there belongs to this project")
+            say("no session there belongs to this project")
             say(f"  {command('--global', 'import', *paths)} imports all of them")
 
         if watch:
@@ -175,7 +175,8 @@ def _show(
         say(f"{report.outcomes[outcome]} {_ADVICE[outcome]}")
 
     if report.problems and not as_json:
-        rest = ", all else was imported" if report.written and not dry_run else ""
+        is_written = report.written and not dry_run
+        rest = ", everything else was imported" if is_written else ""
         say(f"{count(len(report.problems), 'problem')}{rest}:")
         lines = [f"  {problem_line(problem)}" for problem in report.problems]
         _say_first(lines, SHOWN_PROBLEMS, " (--json has them all)")

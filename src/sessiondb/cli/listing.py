@@ -140,10 +140,10 @@ def prompts_command(
     cursor: str | None,
     as_json: bool,
 ) -> None:
-    """Prompts typed here, newest first (-a: everywhere); QUERY: those with its words.
+    """Prompts typed here, newest first (-a: everywhere); QUERY: those with all words.
 
     Written by each import, and by agents that call add_prompt. A prompt that was typed
-    several times in a row is there once.
+    several times in a row is listed once.
 
     In a pipe each line is, tab-separated: time, source, session id, directory, text.
     """

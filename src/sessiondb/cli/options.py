@@ -229,7 +229,7 @@ _FILTERS: dict[str, Option] = {
         "-a", "--all", "everywhere", is_flag=True, help="Sessions of every project."
     ),
     "project": click.option(
-        "--project", type=PATH, metavar="DIR", help="Sessions of the project of DIR."
+        "--project", type=PATH, metavar="DIR", help="Sessions of the project at DIR."
     ),
     "source": click.option("--source", metavar="S", help="Sessions of this program."),
     "agent": click.option("--agent", metavar="A", help="Sessions of this agent."),

@@ -153,7 +153,7 @@ def _planned(store: Store, session: Session, into: str | None) -> Plan:
         if session.time_detached is not None:
             copies = command("fork", session.id)
             say(
-                f"it was continued here, which {session.source} does not see; "
+                f"messages were added here that {session.source} does not see; "
                 f"{copies} makes a copy that --in can take there"
             )
         if session.namespace:
@@ -164,7 +164,7 @@ def _planned(store: Store, session: Session, into: str | None) -> Plan:
     if into not in targets():
         raise InvalidInputError(
             f"sessiondb reads sessions of {agent(into)}, and cannot write them: "
-            f"{into} can continue its own only",
+            f"{into} continues only its own",
             hint=_elsewhere(session),
         )
     is_theirs = session.time_imported is not None and family(session.source) == into
@@ -201,8 +201,9 @@ def _check_only(store: Store, session: Session) -> None:
     except AmbiguousIdError as error:
         copies = command("fork", session.id)
         raise ConflictError(
-            f"{len(error.candidates)} sessions are {abridged(session.source_id)}, "
-            f"and {session.source} continues the one in its own store",
+            f"{len(error.candidates)} sessions have the id "
+            f"{abridged(session.source_id)}: {session.source} continues the one in "
+            "its own store",
             hint=f"{copies} makes a copy that --in {session.source} can take there",
         ) from None
 
@@ -276,14 +277,14 @@ def _is_there_already(place: Path, written: Written, how: list[str]) -> bool:
     text = written.text.encode("utf-8", "surrogatepass")
     with suppress(OSError), place.open("rb") as file:
         if file.read(len(text)) == text:
-            say(f"it was taken there before, and is continued: {place}")
+            say(f"already taken there, and continued: {place}")
             return True
 
     continues = " ".join(map(word, how))
     raise ConflictError(
-        f"it was taken there before, and is not the same any more: {place}",
+        f"already taken there, and changed since: {place}",
         hint=f"`{continues}` continues it there, in {word(written.directory)}; "
-        f"{command('import')} brings it back first",
+        f"{command('import')} imports it first",
     )
 
 

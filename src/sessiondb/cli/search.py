@@ -51,10 +51,10 @@ def search_command(
     as_json: bool,
     as_jsonl: bool,
 ) -> None:
-    """Find words in texts, reasoning, tools, titles of this project (-a: everywhere).
+    """Find words in texts, reasoning, calls, titles of this project (-a: everywhere).
 
-    All words of QUERY must occur together; a trailing * finds words that begin
-    so. In a pipe each line is, tab-separated: session id, seq, message id, time
+    All words of QUERY must occur together; word* finds words that begin with it.
+    In a pipe each line is, tab-separated: session id, seq, message id, time
     of last use, source, title, snippet with the words in ‹ ›.
     """
     from sessiondb.model import hit_json

@@ -154,8 +154,8 @@ def sources_at(paths: tuple[str, ...], formats: tuple[str, ...]) -> Sources:
     usual = _usual(formats or tuple(readable()))
     if str(STDIN) in paths and formats and "jsonl" not in formats:
         raise InvalidInputError(
-            f"- is a log on stdin, and no {' or '.join(formats)}",
-            hint="`--from jsonl` reads it, or no --from",
+            f"- is a log on stdin, not {' or '.join(formats)}",
+            hint="use `--from jsonl`, or no --from",
         )
     if not paths:
         places = [*usual, *load_config().import_paths, *_in_projects(chosen)]
@@ -217,5 +217,5 @@ def refuse_itself(sources: Sources, database: Path | None) -> None:
         if own is not None and identity(place) == own:
             raise InvalidInputError(
                 f"{place} is the database that is imported into",
-                hint="name another file, or with --db another database",
+                hint="name another file, or another database with --db",
             )
