@@ -67,8 +67,8 @@ class Names:
 class Losing:
     """The losses of one session; ``losses`` grow as it is converted.
 
-    They name the session and its messages by our ids: those that it is written under
-    are of no use to a person who looks for it here.
+    They name the session and its messages by our ids, under which a user finds them in
+    this database, not by those that they are written under.
     """
 
     def __init__(self, export: Export, losses: list[Loss]) -> None:
