@@ -243,10 +243,10 @@ def _local_root(cwd: Where | None) -> Path:
     if here is None or not here.is_dir():
         raise NotFoundError(f"no directory {here or '.'}")
 
-    place = project_at(here)
+    place, home = project_at(here), _home()
     # In a home directory under git, each directory is a project of its own.
-    root = place.directory if place.root == _home() else place.root
-    if root == _home():
+    root = place.directory if place.root == home else place.root
+    if root == home:
         raise InvalidInputError(
             "the home directory is not a project", hint="use the global database"
         )

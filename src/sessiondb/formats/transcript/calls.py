@@ -8,7 +8,7 @@ from itertools import chain, product, starmap
 from typing import Any
 
 from sessiondb.errors import CorruptionError
-from sessiondb.formats.kit.fields import listed, without
+from sessiondb.formats.kit.fields import without
 from sessiondb.formats.transcript.blocks import (
     Block,
     Code,
@@ -155,8 +155,10 @@ def _time(part: Part) -> str:
 
 def _joined(value: Any) -> str:
     """Return a string, or a list of strings with spaces between; else nothing."""
-    words = listed(value)
-    return " ".join(words) if is_list_of(words, is_text) else ""
+    # Not `listed`: each call has a few of these, and most are strings.
+    if isinstance(value, str):
+        return value
+    return " ".join(value) if is_list_of(value, is_text) else ""
 
 
 def _body(part: Part, given: Given, changed: Changes, subject: str) -> list[Block]:

@@ -63,8 +63,8 @@ def model(of: Session | Message) -> str:
 
 def parent_name(session: Session) -> str:
     """Return the id of the parent of a session, also of one that was never imported."""
-    known = session.parent_id or session.parent_source_id
-    return known or "a session that is not here"
+    missing = "a session that is not here"
+    return session.parent_id or session.parent_source_id or missing
 
 
 def origin(session: Session, name: str, place: str) -> str:
@@ -135,11 +135,12 @@ def _cost(session: Session, subagents: list[float | None]) -> str:
 
 
 def _sum(costs: list[float | None]) -> str:
-    known = [cost for cost in costs if cost is not None]
-    if not known:
+    stated = [cost for cost in costs if cost is not None]
+    if not stated:
         return money(None)
+
     least = "at least " if None in costs else ""
-    return f"{least}{money(sum(known))}"
+    return f"{least}{money(sum(stated))}"
 
 
 def _changes(session: Session) -> str:
