@@ -154,15 +154,16 @@ def _entries(lines: Lines, line: Line) -> Iterator[tuple[Line, Entry]]:
     Lines that are not of an entry with a time are passed over.
     """
     head, said = _Head(line, None, ""), list[str]()
-    while raw := lines.at(line):
+    number, offset = line
+    for raw in lines.after(offset):
         text = raw.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
         if text.startswith("+"):
             said.append(text[1:])
         else:
             yield from _complete(head, said)
             # Any line without a plus ends an entry, also one that is not a time.
-            head, said = _head(line, text), []
-        line = Line(line.number + 1, line.offset + len(raw))
+            head, said = _head(Line(number, offset), text), []
+        number, offset = number + 1, offset + len(raw)
 
     yield from _complete(head, said)
 

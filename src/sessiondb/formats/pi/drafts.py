@@ -164,10 +164,13 @@ def _mentioned(said: Record) -> Columns:
     """Files that a prompt names with @: their content goes to the model."""
     files = as_list(said.get("files"))
     # If one of them is not a file, the list stays as it is.
-    is_known = all(is_object(file) and "filename" not in file for file in files)
-    taken = said.pop("files") if files and is_known else []
+    taken = said.pop("files") if files and all(map(_is_file, files)) else []
     parts = tuple(map(_file, taken))
     return {"role": "event", "kind": "custom_message", "parts": parts}
+
+
+def _is_file(value: Any) -> bool:
+    return is_object(value) and "filename" not in value
 
 
 def _file(file: Record) -> PartDraft:

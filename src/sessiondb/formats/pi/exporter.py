@@ -28,6 +28,8 @@ Record = dict[str, Any]
 SOURCES = ("pi", "oh-my-pi", "xcsh")
 #: The characters of a directory that are a dash in the name of its folder.
 _SEPARATOR = re.compile(r"[/\\:]")
+#: The first one, which the name does not have.
+_FIRST = re.compile(r"\A[/\\]")
 
 
 def write(
@@ -56,7 +58,7 @@ class _Stems:
     """The paths of the logs that are written, without their endings."""
 
     def __init__(self) -> None:
-        self._by_session: dict[str, str] = {}
+        self._by_session: dict[str | None, str] = {}
         self._written: set[str] = set()
 
     def add(self, session: Session) -> str:
@@ -67,7 +69,7 @@ class _Stems:
         began = text_of_time(session.time_created).replace(":", "-").replace(".", "-")
         stem = f"{began}_{file_name(_name(session))}"
 
-        parent = self._by_session.get(session.parent_id or "")
+        parent = self._by_session.get(session.parent_id)
         own = session.data.get("log")
         if parent and text(own) and _is_theirs(session):
             inside = f"{parent}/{file_name(own)}"
@@ -159,7 +161,7 @@ def _folder(directory: str, env: Mapping[str, str]) -> Path:
 
     told = env.get("PI_CODING_AGENT_DIR")
     home = Path(told or "~/.pi/agent").expanduser()
-    below = _SEPARATOR.sub("-", directory[1:] if directory[:1] in "/\\" else directory)
+    below = _SEPARATOR.sub("-", _FIRST.sub("", directory))
     return home / "sessions" / f"--{below}--"
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def _outputs(data: Mapping[str, Any], log: Path) -> Iterator[PartDraft]:
 
     artifacts = log.with_suffix("")
     with suppress(OddRecordError):
-        names = [entry.name for entry in entries(artifacts)]
+        names = map(attrgetter("name"), entries(artifacts))
         for name in filter(re.compile(rf"{number}\.").match, names):
             known = {"filename": name, "added": number}
             content = read_small(artifacts / name)

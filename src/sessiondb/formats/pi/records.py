@@ -29,7 +29,9 @@ from sessiondb.formats.pi.usage import put_tokens
 from sessiondb.model import Message, Part
 
 Record = dict[str, Any]
-_FINISH = {here: there for there, here in fields.FINISH.items()}
+_FINISH: Mapping[str | None, str] = {
+    here: there for there, here in fields.FINISH.items()
+}
 #: Events of these kinds were messages, unless they have a type in their data.
 _UNNAMED: Mapping[str | None, str] = {
     "custom": "message",
@@ -102,8 +104,10 @@ def _assistant(message: Message) -> Record:
     put(record, fields.ANSWER, message)
     put_tokens(record, message.tokens)
 
-    finish, error = message.finish or "", within(message.error, "message")
-    ending = {"stopReason": _FINISH.get(finish), "errorMessage": error}
+    ending = {
+        "stopReason": _FINISH.get(message.finish),
+        "errorMessage": within(message.error, "message"),
+    }
     return record | without_none(ending)
 
 

@@ -39,5 +39,6 @@ def put_tokens(record: dict[str, Any], tokens: Tokens | None) -> None:
     """Write the tokens of an answer."""
     known = tokens or Tokens()
     if known.reasoning is not None:
-        known = replace(known, output=(known.output or 0) + known.reasoning)
+        both = filter(None, (known.output, known.reasoning))
+        known = replace(known, output=sum(both))
     put(record, _COUNTS, known)

@@ -65,17 +65,14 @@ class Writer(Losing):
         parts = (part for message in messages for part in message.parts)
         self._answered = {part.call_id for part in filter(_is_result, parts)}
         #: The record that a message is continued from, by its seq.
-        self._last: dict[int, str] = {}
+        self._last: dict[int | None, str] = {}
         self._newest: str | None = None
-        self._leaf = export.session.leaf_seq or 0
-        self._own: dict[int, str] = {}
+        self._own: dict[int | None, str] = {}
         #: The label that a record has in the log so far, by its id.
         self._labelled: dict[str, Any] = {}
 
     def above(self, message: Message) -> str | None:
         """Return the id of the record that *message* continues; None for a root."""
-        if message.parent_seq is None:
-            return None
         return self._last.get(message.parent_seq)
 
     def wrote(self, message: Message, name: str) -> None:
@@ -97,7 +94,7 @@ class Writer(Losing):
         session that continues from another one.
         """
         self.lose_lists()
-        leaf = self._last.get(self._leaf)
+        leaf = self._last.get(self.session.leaf_seq)
         for record in self._labels():
             yield {**record, "parentId": leaf}
             leaf = self._newest = record["id"]
@@ -125,7 +122,7 @@ class Writer(Losing):
         return {
             "type": "session_info",
             # Its message is known if the log comes back, so that it is not a new one.
-            "id": further(self._own.get(self._leaf, session.id), _TITLE),
+            "id": further(self._own.get(session.leaf_seq, session.id), _TITLE),
             "parentId": leaf,
             "timestamp": text_of_time(session.time_updated),
             "name": title,
@@ -150,13 +147,14 @@ class Writer(Losing):
 
     def _further_results(self, message: Message) -> list[tuple[int, Part]]:
         """Return the results that need records of their own, with their places."""
-        if message.role == "assistant":
-            return [of for of in enumerate(message.parts) if self._has_result(of[1])]
-        if message.role != "tool":
+        tests = {"assistant": self._has_result, "tool": _is_result}
+        if message.role not in tests:
             return []
 
-        # The record of the message has the first one.
-        return [of for of in enumerate(message.parts) if _is_result(of[1])][1:]
+        is_wanted = tests[message.role]
+        found = [of for of in enumerate(message.parts) if is_wanted(of[1])]
+        # The record of a tool's message has the first one.
+        return found[1:] if message.role == "tool" else found
 
     def _has_result(self, part: Part) -> bool:
         if part.type != "tool" or part.call_id in self._answered:
