@@ -7,7 +7,7 @@ import appends that message, and nothing else, to the session that was written.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -312,3 +312,22 @@ def test_branches_that_are_not_written_are_reported(form: str, store: Store) -> 
             else:
                 whys.append(item.why)
     assert whys.count(lost) == 1
+
+
+def test_a_session_that_is_deleted_while_it_comes_back_costs_itself(
+    store: Store,
+) -> None:
+    own = store.create_session(title="Mine")
+    store.append(own, user("Tea"))
+
+    def read() -> Iterator[SourceMessage]:
+        yield SourceMessage(MessageDraft("user", (text("More"),), "other"))
+        store.delete(own.id)
+
+    came = SourceSession("goose", own.id, "/a", "1", messages=read())
+    other = SourceSession("goose", "b", "/b", "1", messages=messages())
+    outcomes = [item.outcome for item in store.ingest([came, other])]  # type: ignore[union-attr]
+    assert outcomes == ["diverged", "imported"]
+    (again,) = store.ingest([came])
+    assert isinstance(again, Imported)
+    assert again.outcome == "deleted"

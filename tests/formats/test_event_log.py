@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import imported
 import pytest
 import samples
 from samples import new_store, read_into
@@ -42,10 +43,7 @@ from sessiondb.model import Document, Imported, Message, Problem, Session
 
 def taken(store: Store, folder: Path, *records: Record) -> Session:
     """Import a log of *records*, without a problem."""
-    path = write(folder / "log.jsonl", *records)
-    (found,) = read_into(store, path)
-    assert isinstance(found, Imported), found
-    return store.session(found.id)
+    return imported.taken(store, write(folder / "log.jsonl", *records))
 
 
 def said(store: Store, folder: Path, *records: Record) -> list[Message]:

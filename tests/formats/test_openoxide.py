@@ -11,6 +11,7 @@ from typing import Any
 
 import msgpack
 import pytest
+from imported import all_taken
 from samples import read_into
 from samples_openoxide import (
     SCHEMA,
@@ -29,7 +30,7 @@ from sessiondb import ALL, Store, Tokens
 from sessiondb.formats import find
 from sessiondb.formats.kit.json import OddRecordError
 from sessiondb.formats.openoxide.content import decode
-from sessiondb.model import Imported, Message, Problem, Session
+from sessiondb.model import Imported, Message, Problem
 
 
 @pytest.fixture
@@ -37,17 +38,9 @@ def path(tmp_path: Path) -> Path:
     return file_of(tmp_path / "openoxide.db")
 
 
-def taken(store: Store, path: Path) -> dict[str, Session]:
-    """Import a file without a problem; return its sessions by their ids there."""
-    found = read_into(store, path)
-    assert all(isinstance(item, Imported) for item in found), found
-    listed = store.sessions(project=ALL, empty=True, subagents=True, limit=1000)
-    return {str(item.source_id): store.session(item.id) for item in listed}
-
-
 def said(store: Store, path: Path, role: str, content: Any) -> Message:
     add(path, "s1", ("m1", role, content))
-    (message,) = store.messages(taken(store, path)["s1"])
+    (message,) = store.messages(all_taken(store, path)["s1"])
     return message
 
 
@@ -93,7 +86,7 @@ def test_messagepack_tells_a_file_without_a_revert(tmp_path: Path) -> None:
 
 def test_the_row_of_a_session_becomes_columns(store: Store, path: Path) -> None:
     add(path, "s1", ("m1", "user", "Hi"), title="Tea", revert_oid="ab12")
-    found = taken(store, path)["s1"]
+    found = all_taken(store, path)["s1"]
     assert (found.title, found.directory) == ("Tea", "/home/ada/tea")
     assert (found.model_id, found.source) == ("large", "openoxide")
     assert (found.time_created, found.time_updated) == (T0, T0 + 9000)
@@ -107,7 +100,7 @@ def test_a_fork_is_linked_and_counts_its_copies_once(store: Store, path: Path) -
     add(path, "third", *copies, ("c5", "user", "Third"), parent="second")
     add(path, "second", *conversation("b"), ("b5", "user", "Second"), parent="first")
     add(path, "first", *conversation("a"))
-    found = taken(store, path)
+    found = all_taken(store, path)
     assert found["second"].parent_id == found["first"].id
     assert (found["third"].relation, found["third"].root_id) == ("fork", found["first"].id)  # fmt: skip
     assert [s.cost for s in map(found.get, ("first", "second", "third")) if s] == [0.25, None, None]  # fmt: skip
@@ -134,7 +127,7 @@ def test_columns_may_be_missing_or_new(store: Store, tmp_path: Path) -> None:
     )
     rows = [{"session_id": 7, "role": "user", "content": packed(t), "weather": "warm"} for t in ("1", "2")]  # fmt: skip
     put(path, "message", rows)
-    found = taken(store, path)["7"]
+    found = all_taken(store, path)["7"]
     assert found.data == {"mood": "good"}
     messages = store.messages(found)
     assert [(m.id, m.text) for m in messages] == [("7:1", "1"), ("7:2", "2")]
@@ -147,7 +140,7 @@ def test_a_table_without_row_numbers_is_read_in_order(
     schema = SCHEMA.replace("content BLOB);", "content BLOB) WITHOUT ROWID;")
     path = file_of(tmp_path / "some.db", schema)
     add(path, "s1", ("b", "user", "1"), ("a", "user", "2"))
-    assert [m.text for m in store.messages(taken(store, path)["s1"])] == ["1", "2"]
+    assert [m.text for m in store.messages(all_taken(store, path)["s1"])] == ["1", "2"]
 
 
 def test_messages_of_one_time_are_in_the_order_of_their_rows(
@@ -156,13 +149,17 @@ def test_messages_of_one_time_are_in_the_order_of_their_rows(
     add(path, "s1", *((name, "user", name) for name in ("z", "k", "a")))
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE message SET time_created = ?", (T0,))
-    assert [m.id for m in store.messages(taken(store, path)["s1"])] == ["z", "k", "a"]
+    assert [m.id for m in store.messages(all_taken(store, path)["s1"])] == [
+        "z",
+        "k",
+        "a",
+    ]
 
 
 def test_only_what_changed_is_imported_again(store: Store, tmp_path: Path) -> None:
     three(tmp_path)
     path = tmp_path / "openoxide.db"
-    taken(store, tmp_path)
+    all_taken(store, tmp_path)
     put(path, "message", [{"id": "new", "session_id": "other", "role": "user", "time_created": T0 + 9999, "content": packed("And?")}])  # fmt: skip
     again = {i.source_id: i.outcome for i in read_into(store, tmp_path) if isinstance(i, Imported)}  # fmt: skip
     assert again == {"root": "unchanged", "fork": "unchanged", "other": "updated"}
@@ -318,5 +315,5 @@ def test_a_text_column_is_read_as_it_is(store: Store, path: Path) -> None:
     with closing(sqlite3.connect(path)) as db, db:
         for name, content in texts.items():
             db.execute("UPDATE message SET content = ? WHERE id = ?", (content, name))
-    messages = store.messages(taken(store, path)["s1"])
+    messages = store.messages(all_taken(store, path)["s1"])
     assert [message.text for message in messages] == ["Hi {", "Ho", "{oh"]

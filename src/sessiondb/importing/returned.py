@@ -21,6 +21,7 @@ from sessiondb.effects.imports.returned import AppendReturned, CloseReturned
 from sessiondb.effects.imports.run import CheckedSession, Entry, Run
 from sessiondb.engine.disk import translated
 from sessiondb.engine.sql import Statement, as_list, p, texts
+from sessiondb.errors import NotFoundError
 from sessiondb.formats import registry
 from sessiondb.formats.protocol import Outline, own_name
 from sessiondb.importing import checks
@@ -159,7 +160,12 @@ def _written(base: str | None, own: str, source: str) -> Read[set[str]]:
     if names_of is own_name:
         return set()
 
-    session = yield from session_by_id(base, own)
+    try:
+        session = yield from session_by_id(base, own)
+    except NotFoundError:
+        # It was deleted since it was looked up.
+        return set()
+
     rows = yield _OUTLINES, {"sid": own}
     return {
         name
