@@ -31,7 +31,7 @@ from samples_gemini import (
 )
 
 from sessiondb import ALL, Store
-from sessiondb.formats import default_locations
+from sessiondb.formats import default_locations, find
 from sessiondb.model import Imported, Message, Problem, Session
 
 CHATS = Path(".gemini/tmp/tea/chats")
@@ -584,6 +584,7 @@ def test_a_growing_session_is_updated_in_place(store: Store, tmp_path: Path) -> 
 
 def test_old_logs_of_qwen_code_are_its_own(store: Store, tmp_path: Path) -> None:
     document(tmp_path / ".qwen/tmp" / HASH / "chats", 1, asked(1, "1"), said(2, "qwen", "2"))  # fmt: skip
+    assert [found.source for found in find(tmp_path)] == ["qwen"]
     session = taken(store, tmp_path)
     assert session.source == "qwen"
     assert [m.role for m in store.messages(session)] == ["user", "assistant"]

@@ -24,9 +24,9 @@ _SUFFIXES = frozenset({".jsonl", ".json"})
 
 def _at(path: Path) -> Iterator[ForeignStore]:
     if is_chats(path):
-        yield ForeignStore("gemini", path, read_chats)
+        yield ForeignStore(source_of(path), path, read_chats)
     elif path.suffix in _SUFFIXES and _is_log(path):
-        yield ForeignStore("gemini", path, read_log)
+        yield ForeignStore(source_of(path), path, read_log)
     elif is_history(path):
         yield ForeignStore(source_of(path), path, read_history)
 
