@@ -203,6 +203,19 @@ def test_a_session_of_our_own_is_taken_to_opencode(
     assert info["title"] == "Born here"
 
 
+def test_subagents_that_are_not_taken_along_are_reported(
+    sessiondb: Run, store: Store
+) -> None:
+    session = store.create_session(title="Born here")
+    store.append(session, user("Hello"))
+    store.create_session(parent=session, relation="subagent")
+    fork = store.fork(session)
+    ran = sessiondb("resume", session.id, "--in", "pi", "--print")
+    assert ran.code == 0
+    assert ran.err == "left out: 1 subagent of this session\n"
+    assert sessiondb("resume", fork.id, "--in", "codex", "--print").err == ""
+
+
 def test_the_steps_that_are_printed_do_the_same_by_hand(
     sessiondb: Run, programs: Any, store: Store, project: Path, tmp_path: Path
 ) -> None:

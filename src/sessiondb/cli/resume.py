@@ -25,7 +25,7 @@ from sessiondb.arguments import file_of
 from sessiondb.cli import losses, output
 from sessiondb.cli import options as shared
 from sessiondb.cli.opening import Options, current, find, open_store, say
-from sessiondb.cli.text import short_id
+from sessiondb.cli.text import count, short_id
 from sessiondb.errors import (
     AmbiguousIdError,
     ConflictError,
@@ -247,6 +247,7 @@ def _transferred(store: Store, session: Session, form: str) -> Plan:
     # A program is given one file. It is read before the next item: losses grow with it.
     files = losses.documents(to.write(exports, detail=detail))
     (written,) = map(partial(_written, session.directory), files)
+    _report_subagents(store, session)
 
     taken = to.take_in(written, os.environ)
     file = str(Path(tempfile.gettempdir()) / f"sessiondb-{session.id}.json")
@@ -257,6 +258,18 @@ def _transferred(store: Store, session: Session, form: str) -> Plan:
     transfer = _filled(taken.take_in, FILE, file)
     given = (transfer, file, written.text, to.taken)
     return Plan(session, session.directory, taken.resume, *given)
+
+
+def _report_subagents(store: Store, session: Session) -> None:
+    """Report the subagents that a session started: they are sessions of their own."""
+    from sessiondb.maintenance.bundle import parents_first
+
+    found = parents_first(store, [session], with_children=True)
+    started = [
+        s for s in found if (s.relation, s.parent_id) == ("subagent", session.id)
+    ]
+    if started:
+        say(f"left out: {count(len(started), 'subagent')} of this session")
 
 
 def _written(directory: str, document: Document) -> Written:
