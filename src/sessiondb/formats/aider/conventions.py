@@ -49,6 +49,8 @@ _USAGE = re.compile(
 _EXACT = re.compile(r"[0-9]{1,18}")
 _MODEL = re.compile(r"(?:Main model|Models?): (\S+)(?: (?:with|using) .*)?")
 _VERSION = re.compile(r"Aider v(\S+)")
+#: Lines of a block that may announce a model or a version.
+ANNOUNCED = re.compile(rb"^> ?(?:Aider v|Main model: |Models?: )", re.MULTILINE)
 _EDIT = re.compile(r"Applied edit to (.+)")
 _COMMIT = re.compile(r"Commit (?P<hash>[0-9a-f]{7,40}) (?P<message>.*)")
 

@@ -21,6 +21,7 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.aider import drafts
 from sessiondb.formats.aider.assigned import Assigned, Assignment
 from sessiondb.formats.aider.conventions import (
+    ANNOUNCED,
     INPUTS,
     header,
     model_of,
@@ -87,17 +88,19 @@ class Run:
 
     def add(self, block: Block) -> None:
         """Take over the facts in a block of it."""
-        self.end = block.end
-        self.digest.update(block.raw)
+        raw = block.raw
+        self.end = block.line.offset + len(raw)
+        self.digest.update(raw)
         if block.kind == "head":
-            self.head += block.raw
+            self.head += raw
             return
 
         if self.opening is None:
             self.opening = drafts.text_of(block).strip().partition("\n")[0]
         if block.kind == "prompt" and not self.first:
             self.first = versions.digest(drafts.text_of(block))
-        if block.kind == "output":
+        # Most output announces nothing, and is not taken apart for a digest.
+        if block.kind == "output" and ANNOUNCED.search(raw):
             for text, _ in drafts.outputs(block):
                 self.version = self.version or version_of(text)
                 self.model = model_of(text) or self.model

@@ -90,11 +90,6 @@ class Block:
         return b"".join(self.lines)
 
     @property
-    def end(self) -> int:
-        """The offset after it."""
-        return self.line.offset + sum(map(len, self.lines))
-
-    @property
     def started(self) -> str | None:
         """The time of its header; None if it has none."""
         if self.kind != "head":
@@ -142,30 +137,32 @@ class Scanner:
                     self._keep_empty()
                 block.lines.append(raw)
             else:
-                yield from self._take(Line(number, offset), raw)
+                over = self._take(Line(number, offset), raw)
+                if over is not None:
+                    yield over
             number, offset = number + 1, offset + len(raw)
 
         self._keep_empty()
         if self._block.lines:
             yield self._block
 
-    def _take(self, line: Line, raw: bytes) -> Iterator[Block]:
-        """Add a line to a block; yield the one before if it begins another one."""
+    def _take(self, line: Line, raw: bytes) -> Block | None:
+        """Add a line to a block; return the one before if it begins another one."""
         if not raw.rstrip(_ENDS):
             self._keep_empty()
             self._empty, self._empty_at = (raw,), line
-            return
+            return None
 
         self._rest = "text" if raw.endswith(b"\n") else "torn"
         if self._rest == "torn" and _is_torn_header(raw):
             self.torn = raw
-            return
+            return None
 
         kind = self._kind(line, _bare(raw))
-        if kind is not None:
-            yield from self._begin(kind, line)
+        over = None if kind is None else self._begin(kind, line)
         self._keep_empty()
         self._block.lines.append(raw)
+        return over
 
     def _ahead(self, line: Line) -> Iterator[bytes]:
         """Yield *line* and those after it, without their ends."""
@@ -182,16 +179,19 @@ class Scanner:
         self._block.lines += self._empty
         self._empty = ()
 
-    def _begin(self, kind: str, line: Line) -> Iterator[Block]:
-        """Begin a block; an empty line before it is its own, but for output."""
+    def _begin(self, kind: str, line: Line) -> Block | None:
+        """Begin a block and return the one before, if it has any lines.
+
+        An empty line before it is its own, but for output.
+        """
         if kind == "output":
             self._keep_empty()
-        if self._block.lines:
-            yield self._block
 
+        over = self._block
         self._block = Block(kind, self._empty_at if self._empty else line)
         if kind != "answer":
             self._fence = None
+        return over if over.lines else None
 
     # -- one line ------------------------------------------------------------------
 
