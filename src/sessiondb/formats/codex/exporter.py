@@ -19,7 +19,7 @@ from typing import Any
 from sessiondb.formats.codex.logs import FOLDERS, ids_in, rollouts_of
 from sessiondb.formats.codex.records import record_of
 from sessiondb.formats.codex.writer import Writer, title_of
-from sessiondb.formats.kit.conversion import Names, is_from, is_native, live_path
+from sessiondb.formats.kit.conversion import Names, continued, is_from, is_native
 from sessiondb.formats.kit.fields import (
     as_object,
     as_text,
@@ -166,7 +166,7 @@ def _flat(export: Export, losses: list[Loss]) -> Iterator[Record]:
     yield without(_NUMBERED, header) | {"payload": facts}
 
     ours = Writer(export, [], losses, Names(thread))
-    for message in _live(export, losses):
+    for message in continued(export, export.messages, losses):
         if is_native(message.id):
             yield from ours.add(message)
         # The headers of other rollouts name what this one no longer continues.
@@ -183,22 +183,10 @@ def _ours(export: Export, losses: list[Loss]) -> Iterator[Document]:
     session = export.session
     # Codex finds a session by a UUID alone, and an import finds ours by it again.
     thread = uuid_of(session.id)
-    messages = _live(export, losses)
+    messages = continued(export, export.messages, losses)
     writer = Writer(export, messages, losses, Names(thread))
     file = _place(session, _name(session, thread))
     yield Document(file, map(_text, _records(session, thread, writer)))
-
-
-def _live(export: Export, losses: list[Loss]) -> list[Message]:
-    """Return the messages of the live path; the others are lost."""
-    messages = list(export.messages)
-    path = live_path(export.session, messages)
-    beside = len(messages) - len(path)
-    if beside:
-        why = f"{beside} messages that are not on the live path"
-        losses.append(Loss(export.session.id, why))
-
-    return path
 
 
 def _records(session: Session, thread: str, writer: Writer) -> Iterator[Record]:

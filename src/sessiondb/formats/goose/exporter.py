@@ -17,10 +17,10 @@ from sessiondb.formats.goose.visibility import is_shown
 from sessiondb.formats.goose.writer import RESULTS, Writer, as_sent, flat_tokens
 from sessiondb.formats.kit.conversion import (
     as_json,
+    continued,
     is_from,
     is_json,
     is_native,
-    live_path,
 )
 from sessiondb.formats.kit.conversion import json_text as text_of
 from sessiondb.formats.kit.fields import (
@@ -64,9 +64,8 @@ def document(export: Export, losses: list[Loss]) -> Record:
         conversation = list(_own_records(export, messages, losses))
     else:
         record = _foreign(export)
-        path = live_path(session, messages)
+        path = continued(export, messages, losses)
         conversation = list(_records(export, path, losses))
-        _lose_branches(export, messages, path, losses)
 
     is_export = theirs and "session" in session.data
     is_longer = any(is_native(message.id) for message in messages)
@@ -174,15 +173,6 @@ def _records(
 
     writer.lose_lists()
     writer.lose_labels()
-
-
-def _lose_branches(
-    export: Export, messages: list[Message], path: list[Message], losses: list[Loss]
-) -> None:
-    beside = len(messages) - len(path)
-    if beside:
-        why = f"{beside} message(s) of branches that are not continued"
-        losses.append(Loss(export.session.id, why))
 
 
 # -- taking it there -------------------------------------------------------------

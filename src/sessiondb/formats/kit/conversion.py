@@ -194,6 +194,16 @@ def live_path(session: Session, messages: Iterable[Message]) -> list[Message]:
     return found[::-1]
 
 
+def continued(
+    export: Export, messages: Iterable[Message], losses: list[Loss]
+) -> list[Message]:
+    """Return the messages of the live path; the others are lost."""
+    writer = Losing(export, losses)
+    path = list(writer.counted(live_path(export.session, messages)))
+    writer.lose_branches()
+    return path
+
+
 def text_of(message: Message, *, synthetic: bool = False) -> str:
     """Return the texts by the author of *message*, joined by newlines.
 
