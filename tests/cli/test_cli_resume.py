@@ -16,7 +16,7 @@ from command_line import SAMPLE, Run
 
 from sessiondb import Store, assistant, user
 from sessiondb.formats.registry import targets
-from sessiondb.model import SourceSession
+from sessiondb.model import SourceMessage, SourceSession
 
 pytestmark = pytest.mark.slow
 
@@ -66,12 +66,13 @@ def imported(sessiondb: Run, store: Store, project: Path) -> str:
 
 
 def ingested(
-    store: Store, source: str, source_id: str, directory: Path, namespace: str = ""
-) -> str:
+    store: Store, source: str, source_id: str, directory: Path, *, namespace: str = "",
+    messages: tuple[SourceMessage, ...] = (),
+) -> str:  # fmt: skip
     found = SourceSession(
         namespace=namespace,
         source=source, source_id=source_id, title="From elsewhere", directory=str(directory),
-        time_created=1_700_000_000_000, messages=(), path="sessions", digest="1",
+        time_created=1_700_000_000_000, messages=messages, path="sessions", digest="1",
     )  # fmt: skip
     (result,) = store.ingest([found])
     return result.id  # type: ignore[union-attr, return-value]
@@ -113,9 +114,9 @@ def test_each_program_has_its_own_command(
 def test_of_two_stores_with_one_id_a_program_continues_only_its_own(
     sessiondb: Run, store: Store, tmp_path: Path
 ) -> None:
-    one = ingested(store, "goose", "20260101_1", tmp_path, "1/a")
+    one = ingested(store, "goose", "20260101_1", tmp_path, namespace="1/a")
     assert sessiondb("resume", one, "--print").code == 0
-    ingested(store, "goose", "20260101_1", tmp_path, "2/b")
+    ingested(store, "goose", "20260101_1", tmp_path, namespace="2/b")
     ran = sessiondb("resume", one, "--print")
     assert (ran.code, ran.out) == (1, "")
     assert "2 sessions have the id '20260101_1'" in ran.err
@@ -239,6 +240,7 @@ def test_the_steps_that_are_printed_do_the_same_by_hand(
 def agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder that pi keeps its sessions in; it does not exist yet."""
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex home"))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude home"))
     monkeypatch.setenv("PI_CODING_AGENT_DIR", str(tmp_path / "pi agent"))
     return tmp_path / "pi agent"
 
@@ -285,6 +287,21 @@ def test_a_session_that_its_program_has_lost_is_written_for_it_again(
     header = json.loads(log.read_text().splitlines()[0])
     assert header["payload"]["id"] == name
     assert calls() == [(str(project), ["resume", name])] * 2
+
+
+def test_a_transcript_from_another_machine_is_written_for_claude_code_once(
+    process: Run, programs: Any, store: Store, project: Path, agents: Path
+) -> None:
+    name = "01a1f9a8-0000-4000-8000-000000000001"
+    said = SourceMessage(user("Hello", id="01a1f9a8-0000-4000-8000-000000000002"))
+    session = ingested(store, "claude", name, project, messages=(said,))
+    calls = programs("claude")
+    for _ in range(2):
+        ran = process("resume", session, "--in", "claude")
+        assert (ran.code, ran.out, ran.err) == (0, "", "")
+    (log,) = agents.with_name("claude home").rglob("*.jsonl")
+    assert log.name == f"{name}.jsonl"
+    assert calls() == [(str(project), ["--resume", name])] * 2
 
 
 def test_a_file_of_the_program_is_never_written_again(

@@ -10,6 +10,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from heapq import heappop, heappush
 from itertools import groupby
 from pathlib import Path
@@ -26,6 +27,7 @@ from sessiondb.formats.kit.conversion import (
     live_path,
 )
 from sessiondb.formats.kit.fields import is_object
+from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.naming import file_name, further, uuid_of
 from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.protocol import Exporter, Handover, Outline, Written
@@ -220,10 +222,22 @@ def take_in(written: Written, env: Mapping[str, str]) -> Handover:
     if _MESSAGE not in written.text:
         raise InvalidInputError("Claude Code continues no session without messages")
 
-    home = Path(env.get("CLAUDE_CONFIG_DIR") or "~/.claude").expanduser()
-    place = home / "projects" / folder_of(written.directory) / written.name
+    place = _projects(env) / folder_of(written.directory) / written.name
     name = written.name.removesuffix(".jsonl")
     return Handover([], ["claude", "--resume", name], place)
+
+
+def holds(session: str, env: Mapping[str, str]) -> bool:
+    """Return whether the store of Claude Code has a transcript of a session."""
+    with suppress(OSError):
+        folders = _projects(env).iterdir()
+        return any(is_file(folder / f"{session}.jsonl") for folder in folders)
+    return False
+
+
+def _projects(env: Mapping[str, str]) -> Path:
+    home = env.get("CLAUDE_CONFIG_DIR") or "~/.claude"
+    return Path(home).expanduser() / "projects"
 
 
 def folder_of(directory: str) -> str:
@@ -256,4 +270,6 @@ def names_of(_: Session, message: Outline) -> Iterator[str]:
         yield uuid_of(further(message.id, index))
 
 
-EXPORTER = Exporter(write, read={"branches": True}, take_in=take_in, names_of=names_of)
+EXPORTER = Exporter(
+    write, read={"branches": True}, take_in=take_in, names_of=names_of, holds=holds
+)
