@@ -52,8 +52,8 @@ HOSTILE: list[Any] = [
 ]  # fmt: skip
 KIND_NAMES = ("type", "role", "kind")
 #: Cuts, unknown types and hostile values that a check tries, always the same. A long run
-#: tries five times as many, and `scripts/fuzz` any number.
-TRIED = 40 if os.environ.get("SESSIONDB_LONG") else 8
+#: tries more, and `scripts/fuzz` any number.
+TRIED = 40 if os.environ.get("SESSIONDB_LONG") else 6
 #: Bytes of memory that the import of a store takes at most, however large it is.
 FLAT = 20 << 20
 SEED = 7
