@@ -89,4 +89,4 @@ class Claude:
 
 
 if __name__ == "__main__":
-    sys.exit(continue_all(Claude, "*"))
+    sys.exit(continue_all(Claude))

@@ -85,4 +85,4 @@ class Codex:
 
 
 if __name__ == "__main__":
-    sys.exit(continue_all(Codex, "*"))
+    sys.exit(continue_all(Codex))

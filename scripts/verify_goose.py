@@ -126,4 +126,4 @@ def _as_loaded(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(continue_all(Goose, "*"))
+    sys.exit(continue_all(Goose))

@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from verify_pi import FIXTURES, provide
+from verify_pi import provide, write_log
 from verifying.continuing import (
     PROMPT,
     Continued,
     continue_all,
-    document,
     install,
     run,
 )
@@ -39,12 +38,7 @@ class OhMyPi:
 
     def resume(self, store: Store, session: Session) -> Continued | str:
         """Write a log and continue it by its path."""
-        name, text = document(store, session, "oh-my-pi")
-        log = self._project / name
-        there, here = map(json.dumps, (session.directory, str(self._project)))
-        text = text.replace(f'"cwd":{there}', f'"cwd":{here}', 1)
-        log.write_text(text, encoding="utf-8")
-
+        log, text = write_log(store, session, "oh-my-pi", self._project)
         program = [str(self._bin / name) for name in ("bun", "omp")]
         path = f"{self._bin}{os.pathsep}{os.environ['PATH']}"
         failed = run(
@@ -69,4 +63,4 @@ def records(text: str) -> list[Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(continue_all(OhMyPi, *FIXTURES))
+    sys.exit(continue_all(OhMyPi))

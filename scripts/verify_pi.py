@@ -20,7 +20,6 @@ from verifying.provider import Provider
 from sessiondb import Session, Store
 
 PACKAGES = ("@earendil-works/pi-coding-agent@0.87.1", "node@24")
-FIXTURES = ("pi-*", "oh-my-pi-*", "opencode-2.0.15", "opencode-1.18.33")
 
 
 def provide(settings: Path, provider: Provider) -> None:
@@ -41,6 +40,19 @@ def provide(settings: Path, provider: Provider) -> None:
     settings.write_text(json.dumps({"providers": {"local": local}}), encoding="utf-8")
 
 
+def write_log(
+    store: Store, session: Session, form: str, folder: Path
+) -> tuple[Path, str]:
+    """Write a session as a log in *folder*; return its path and text."""
+    name, text = document(store, session, form)
+    # The directory of a session must exist, and that of another machine does not.
+    there, here = map(json.dumps, (session.directory, str(folder)))
+    text = text.replace(f'"cwd":{there}', f'"cwd":{here}', 1)
+    log = folder / name
+    log.write_text(text, encoding="utf-8")
+    return log, text
+
+
 class Pi:
     """The program in a home of its own, with one model."""
 
@@ -54,13 +66,7 @@ class Pi:
 
     def resume(self, store: Store, session: Session) -> Continued | str:
         """Write a log and continue it by its path."""
-        name, text = document(store, session, "pi")
-        log = self._home / name
-        # The directory of a session must exist, and that of another machine does not.
-        there, here = map(json.dumps, (session.directory, str(self._home)))
-        text = text.replace(f'"cwd":{there}', f'"cwd":{here}', 1)
-        log.write_text(text, encoding="utf-8")
-
+        log, text = write_log(store, session, "pi", self._home)
         program = [str(self._bin / "node"), str((self._bin / "pi").resolve())]
         options = ("-p", "--provider", "local", "--model", "echo")
         path = f"{self._bin}{os.pathsep}{os.environ['PATH']}"
@@ -73,4 +79,4 @@ class Pi:
 
 
 if __name__ == "__main__":
-    sys.exit(continue_all(Pi, *FIXTURES))
+    sys.exit(continue_all(Pi))

@@ -136,13 +136,11 @@ def in_json(text: str) -> str:
     return json.dumps(clean, ensure_ascii=False)[1:-1]
 
 
-def continue_all(
-    prepare: Callable[[Path, Path, Provider], Program], *fixtures: str
-) -> int:
+def continue_all(prepare: Callable[[Path, Path, Provider], Program]) -> int:
     """Continue every session; 1 if one of them cannot be.
 
     *prepare* makes the program of a folder with its installation, a home that is empty
-    and a provider; *fixtures* are patterns of the names of stores.
+    and a provider.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument(
@@ -163,7 +161,7 @@ def continue_all(
         home = temporary / "home"
         home.mkdir()
         program = prepare(asked.tools or temporary / "tools", home, provider)
-        for number, (name, path) in enumerate(stores(asked.stores, *fixtures)):
+        for number, (name, path) in enumerate(stores(asked.stores, "*")):
             store = stack.enter_context(Store.open(temporary / f"{number}.db"))
             fill(store, path)
             for session in sessions_of(store):
