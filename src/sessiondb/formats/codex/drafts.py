@@ -64,9 +64,7 @@ def message_draft(record: Record, message_id: str, course: Course) -> MessageDra
     if found["role"] == "assistant":
         found |= _model(course)
 
-    # A record is written when it is complete.
-    found |= {"time_created": when, "time_completed": when}
-    return MessageDraft(id=message_id, data=record, **found)
+    return MessageDraft(id=message_id, time_created=when, data=record, **found)
 
 
 def item_of(record: Record) -> Record | None:

@@ -77,7 +77,6 @@ def message_draft(record: Record, message_id: str) -> MessageDraft:
         message_id,
         kind=event,
         time_created=time,
-        time_completed=time,
         data=record,
     )
 

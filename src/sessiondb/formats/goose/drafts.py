@@ -81,9 +81,7 @@ def message_draft(
         record["absent"] = sorted(absent)
 
     check_storable(record)
-
-    # Goose stores a message when it is complete.
-    found |= {"time_created": time, "time_completed": time}
+    found["time_created"] = time
     return MessageDraft(role, parts, message_id, kind, data=record, **found)
 
 

@@ -77,7 +77,6 @@ def usage_event(
         tokens=_rest(_tokens(sums), answers),
         cost=fitting(sums["cost"], cost),
         time_created=time,
-        time_completed=time,
         data=data,
     )
 

@@ -108,9 +108,7 @@ def message_draft(row: Record, message_id: str) -> MessageDraft:
     found = _with_role(role, parts, known)
     check_storable(known)
     row |= filled({"content": known})
-    return MessageDraft(
-        id=message_id, data=row, time_created=time, time_completed=time, **found
-    )
+    return MessageDraft(id=message_id, data=row, time_created=time, **found)
 
 
 def time_of(row: Record, name: str) -> int | None:

@@ -61,8 +61,7 @@ def message_draft(
     found.setdefault("time_created", time_created)
 
     if role == "user":
-        # A prompt opens a turn, and is complete as soon as it is sent.
-        found.update(turn_id=message_id, time_completed=found["time_created"])
+        found["turn_id"] = message_id
     elif role == "assistant":
         _take_answer(info, found)
 
