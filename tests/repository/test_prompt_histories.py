@@ -10,7 +10,9 @@ import pytest
 from foreign_sessions import SOURCE, T0, session_of, take_in
 from test_prompts_of_imports import message, typed
 
-from sessiondb import ALL, Store
+from sessiondb import ALL, Store, ids
+from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.sql import Statement
 from sessiondb.model import Problem, Prompt, SourceHistory, SourcePrompt
 
 
@@ -211,3 +213,22 @@ def test_a_history_that_cannot_be_read_to_its_end_is_read_again(store: Store) ->
 def test_a_dry_run_writes_no_history(store: Store) -> None:
     assert read(store, history(line("a")), dry_run=True) == []
     assert typed(store) == []
+
+
+def test_the_sessions_of_all_lines_of_a_batch_are_read_together(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def counted(self: Transaction, statement: Statement, **params: Any) -> Any:
+        made.append(statement)
+        return run(self, statement, **params)
+
+    def statements(names: int, digest: str) -> int:
+        lines = [line(f"/{digest}", at, ids.new_session_id()) for at in range(names)]
+        made.clear()
+        assert read(store, history(*lines, digest=digest)) == []
+        return len(made)
+
+    run, made = Transaction.run, list[Statement]()
+    monkeypatch.setattr(Transaction, "run", counted)
+    monkeypatch.setattr(Transaction, "one", lambda *a, **k: counted(*a, **k).fetchone())
+    assert statements(300, "x") == statements(3, "y")

@@ -32,20 +32,22 @@ _KNOWN = Statement(
         prompt.c.id.in_(texts("names"))
     )
 )
-_SESSION = Statement(
-    lambda: select(session.c.id, session.c.time_deleted).where(
+_SESSIONS = Statement(
+    lambda: select(
+        session.c.id, session.c.source, session.c.source_id, session.c.time_deleted
+    ).where(
         or_(
-            session.c.id == p("own"),
-            (session.c.source == p("source")) & (session.c.source_id == p("name")),
+            session.c.id.in_(texts("own")),
+            (session.c.source == p("source")) & session.c.source_id.in_(texts("names")),
         )
     )
 )
 _BURIED = Statement(
     lambda: union_all(
         select(tombstone.c.source_id).where(
-            tombstone.c.source == p("source"), tombstone.c.source_id == p("name")
+            tombstone.c.source == p("source"), tombstone.c.source_id.in_(texts("names"))
         ),
-        select(deletion.c.session_id).where(deletion.c.session_id == p("own")),
+        select(deletion.c.session_id).where(deletion.c.session_id.in_(texts("own"))),
     )
 )
 _FACTS = (prompt.c.id, prompt.c.text, prompt.c.time_created)
@@ -77,11 +79,6 @@ class HistoryLine(NamedTuple):
     directory: str | None
     place: Place | None
 
-    @property
-    def named(self) -> tuple[str | None, str | None]:
-        """The names that its session may have."""
-        return self.session, self.own
-
 
 class _Home(NamedTuple):
     """The session of a line, None for an unknown one; ``is_gone``: it was deleted."""
@@ -107,13 +104,12 @@ class AddHistory:
         """Write those that are new, and the sessions of those that had none."""
         names = as_list(line.id for line in self.lines)
         known = dict(tx.run(_KNOWN, names=names).fetchall())
-        named = {line.named for line in self.lines}
-        homes = {of: _home(tx, self.source, of) for of in named}
+        homes = _Homes(tx, self.source, self.lines)
         typed = _Typed(tx, self.source)
 
         rows = []
         for line in self.lines:
-            home = homes[line.named]
+            home = homes.of(line)
             # A line is written again when its session, unknown before, was imported.
             is_known = line.id in known and (known[line.id] or home.id is None)
             if is_known or home.is_gone or self._is_elsewhere(line, home):
@@ -146,6 +142,39 @@ class AddHistory:
             session_id=home.id,
             source=self.source,
             time_created=line.time,
+        )
+
+
+class _Homes:
+    """The sessions that the lines of a batch name, read together.
+
+    The tombstones have no index by our ids, so one read serves all lines.
+    """
+
+    def __init__(
+        self, tx: Transaction, source: str, lines: Iterable[HistoryLine]
+    ) -> None:
+        facts = {
+            "source": source,
+            "names": as_list({line.session for line in lines if line.session}),
+            "own": as_list({line.own for line in lines if line.own}),
+        }
+        self._by_name: dict[str, _Home] = {}
+        self._by_id: dict[str | None, _Home] = {}
+        for session_id, origin, name, deleted in tx.run(_SESSIONS, **facts).fetchall():
+            home = self._by_id[session_id] = _Home(session_id, deleted is not None)
+            if origin == source:
+                self._by_name[name] = home
+
+        self._buried = set(tx.column(_BURIED, **facts))
+
+    def of(self, line: HistoryLine) -> _Home:
+        """Return the session that a line names: by the source's id, else by ours."""
+        if line.session is None:
+            return _Home()
+        home = self._by_name.get(line.session) or self._by_id.get(line.own)
+        return home or _Home(
+            is_gone=not self._buried.isdisjoint({line.session, line.own})
         )
 
 
@@ -205,18 +234,6 @@ class _Typed:
 def _plain(text: str) -> str:
     """Return a text without the spaces that only some programs strip from it."""
     return "\n".join(map(str.rstrip, text.strip().splitlines()))
-
-
-def _home(tx: Transaction, source: str, named: tuple[str | None, str | None]) -> _Home:
-    """Return the session that a line names: by the source's id, else by ours."""
-    name, own = named
-    if name is None:
-        return _Home()
-
-    facts = {"name": name, "own": own, "source": source}
-    for session_id, deleted in tx.run(_SESSION, **facts).fetchall():
-        return _Home(session_id, deleted is not None)
-    return _Home(is_gone=tx.one(_BURIED, **facts) is not None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
