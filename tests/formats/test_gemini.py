@@ -582,12 +582,40 @@ def test_a_growing_session_is_updated_in_place(store: Store, tmp_path: Path) -> 
     assert texts(store.messages(session)) == ["3"]
 
 
-def test_old_logs_of_qwen_code_are_its_own(store: Store, tmp_path: Path) -> None:
-    document(tmp_path / ".qwen/tmp" / HASH / "chats", 1, asked(1, "1"), said(2, "qwen", "2"))  # fmt: skip
-    assert [found.source for found in find(tmp_path)] == ["qwen"]
-    session = taken(store, tmp_path)
+@pytest.mark.parametrize("formats", [["qwen"], None])
+def test_old_logs_of_qwen_code_are_its_own(
+    store: Store, tmp_path: Path, formats: list[str] | None
+) -> None:
+    chats = tmp_path / ".qwen/tmp" / HASH / "chats"
+    document(chats, 1, asked(1, "1"), said(2, "qwen", "2"))
+    history(chats.parent, entry(3, "/stats"))
+    history(chats.parent.with_name("other"), entry(4, "/quit"))
+    write(tmp_path / CHATS, header(2), asked(1, "1"))
+
+    found = list(find(tmp_path / ".qwen", formats=formats))
+    assert {of.source for of in found} == {"qwen"}
+    results = [item for of in found for item in store.ingest(of.read())]
+    (session,) = (store.session(of.id) for of in results if isinstance(of, Imported))
     assert session.source == "qwen"
     assert [m.role for m in store.messages(session)] == ["user", "assistant"]
+    prompts = {(p.text, p.source) for p in store.prompts(project=ALL)}
+    assert prompts >= {("/stats", "qwen"), ("/quit", "qwen")}
+
+
+def test_logs_of_one_program_are_not_those_of_the_other(tmp_path: Path) -> None:
+    write(tmp_path / CHATS, header(1), asked(1, "1"))
+    document(tmp_path / ".qwen/tmp" / HASH / "chats", 2, asked(1, "1"))
+    for name, home in (("gemini", ".gemini"), ("qwen", ".qwen")):
+        (found,) = find(tmp_path, formats=[name])
+        assert (found.source, found.path.parents[2]) == (name, tmp_path / home)
+
+
+def test_a_log_of_qwen_code_is_one_by_a_relative_path(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    document(tmp_path / ".qwen/tmp" / HASH / "chats", 1, asked(1, "1"))
+    monkeypatch.chdir(tmp_path / ".qwen/tmp")
+    assert [of.source for of in find(HASH, formats=["qwen"])] == ["qwen"]
 
 
 def test_its_folders_are_where_the_environment_says() -> None:

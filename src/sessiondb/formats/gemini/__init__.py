@@ -8,6 +8,7 @@ tables of `fields`. `history` has the prompts that are kept beside the sessions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from sessiondb.formats.gemini.history import is_history, read_history
@@ -17,18 +18,24 @@ from sessiondb.formats.kit.files import locations
 from sessiondb.formats.kit.logs import is_readable
 from sessiondb.formats.protocol import ForeignStore, Format
 
-__all__ = ["FORMAT"]
+__all__ = ["FORMAT", "SUFFIXES", "stores_of"]
 
-_SUFFIXES = frozenset({".jsonl", ".json"})
+SUFFIXES = frozenset({".jsonl", ".json"})
 
 
-def _at(path: Path) -> Iterator[ForeignStore]:
+def stores_of(source: str, path: Path) -> Iterator[ForeignStore]:
+    """Yield the stores at *path* that *source* wrote, ``gemini`` or ``qwen``.
+
+    Qwen Code began as a copy of Gemini CLI: its releases of 2025 have the same stores.
+    """
+    if source_of(path) != source:
+        return
     if is_chats(path):
-        yield ForeignStore(source_of(path), path, read_chats)
-    elif path.suffix in _SUFFIXES and _is_log(path):
-        yield ForeignStore(source_of(path), path, read_log)
+        yield ForeignStore(source, path, read_chats)
+    elif path.suffix in SUFFIXES and _is_log(path):
+        yield ForeignStore(source, path, read_log)
     elif is_history(path):
-        yield ForeignStore(source_of(path), path, read_history)
+        yield ForeignStore(source, path, read_history)
 
 
 def _is_log(path: Path) -> bool:
@@ -46,4 +53,4 @@ def _default_locations(env: Mapping[str, str]) -> list[Path]:
 _BELOW_HOME = locations((), (".gemini", ".cache/.gemini"))
 
 
-FORMAT = Format(_SUFFIXES, _at, _default_locations)
+FORMAT = Format(SUFFIXES, partial(stores_of, "gemini"), _default_locations)

@@ -128,7 +128,7 @@ def _all_of(path: Path, head: dict[str, Any]) -> dict[str, Any]:
 
 def source_of(path: Path) -> str:
     """Return the program that wrote a log: Qwen Code had the same ones until 2025."""
-    return "qwen" if ".qwen" in path.parts else "gemini"
+    return "qwen" if ".qwen" in path.absolute().parts else "gemini"
 
 
 def outputs_of(log: Log) -> Outputs:

@@ -43,8 +43,8 @@ from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem, SourceItem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
-#: Records that a log has after its beginning, at least: a header, the context twice
-#: with the id of the session between, and a prompt.
+#: Records that decide whether a log has a prompt: the program begins it with a header,
+#: the context, the id of the session and the context again.
 _BEGINNING = 5
 
 
@@ -60,18 +60,18 @@ def read_chats(chats: Path) -> Iterator[SourceItem]:
     yield from unreadable_projects(chats)
     logs: dict[str, Log] = {}
     found = logs_of(chats)
-    yield from add_logs(found, look_at, logs, is_spare=has_nothing_said)
+    yield from add_logs(found, look_at, logs, is_spare=is_without_prompts)
     yield from read_in_order(
         logs, lambda log: [beginning(log, logs.get(log.parent or ""))]
     )
     yield from read_history(chats.with_name(NAME))
 
 
-def has_nothing_said(log: Log) -> bool:
-    """Return whether a log ends where the program begins one.
+def is_without_prompts(log: Log) -> bool:
+    """Return whether a log has only the records that the program begins one with.
 
-    To resume a session in another minute begins a log with a header and the context,
-    and then continues the log before. The program shows no such log, either
+    A session that is resumed in another minute gets such a log, and is then continued
+    in the log that it had. The program does not list them either
     (``hasResumableContent`` in ``sessionUtils.ts``).
     """
     journal = Journal()

@@ -32,7 +32,7 @@ class SessionLog(Protocol):
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """The path of the log."""
 
     @property
     def session(self) -> str:
@@ -44,7 +44,7 @@ class LinkedLog(SessionLog, Protocol):
 
     @property
     def parent(self) -> str | None:
-        """The id of the session that it belongs to or was forked from."""
+        """The id of the session that started this one or that it was forked from."""
 
     @property
     def relation(self) -> str | None:
@@ -62,9 +62,9 @@ def logs_below(
 ) -> Iterator[Path | Problem]:
     """Yield the files below *folder* whose unpacked name *is_log* accepts, sorted.
 
-    A log that is there plain and packed is yielded once, plain: a program that
-    continues a packed log unpacks it first. Symbolic links are not followed; a folder
-    that cannot be read is a problem.
+    Of a log that exists both plain and packed, the plain one is yielded: a program
+    that continues a packed log unpacks it first. Symbolic links are not followed; a
+    folder that cannot be read is a problem.
     """
     for inside in Walk(folder):
         if inside.odd:
@@ -97,8 +97,8 @@ def add_logs(
     """Add the logs that were *found* to *logs* by their sessions.
 
     Yields the problems among *found*, those of logs that *look_at* cannot read or that
-    are *without_session*, and those of logs that `keep_longer` leaves out. A file that
-    is empty is none: some programs make it before they know what to write.
+    are *without_session*, and those of logs that `keep_longer` leaves out. An empty
+    file is passed over: some programs create their log before its first record.
     """
     for item in found:
         if isinstance(item, Problem):
@@ -120,11 +120,12 @@ def add_logs(
 def keep_longer(
     log: L, logs: dict[str, L], is_spare: Callable[[L], bool] = _is_never_spare
 ) -> Iterator[Problem]:
-    """Add a log to *logs*; of two of one session the longer one is read.
+    """Add a log to *logs*, which keeps the longer one of two logs of a session.
 
-    A program that copies or moves a log adds to one of the two only, so that the other
-    is a beginning of it. Of two that are equally long the first one stays. Yields a
-    problem that names the log that is left out, unless it *is_spare*: without content.
+    A program that copied or moved a log continues one of the two, so that the other is
+    a beginning of it. Of two logs of the same length the first one is kept. Yields a
+    problem that names the log that is left out, unless that *is_spare*: no content of
+    the session is lost with it.
     """
     other = logs.setdefault(log.session, log)
     if other is log:
@@ -154,7 +155,7 @@ def read_in_order(
 
 
 def _size(path: Path) -> int:
-    # A log may be removed at any time; the other one is then all there is.
+    # A log may be removed at any time; the other one is then the longer one.
     at = stamp(path)
     return -1 if at is None else at[0]
 
@@ -174,7 +175,7 @@ def is_readable(
 def log_digest(*paths: Path) -> str:
     """Return a digest that changes with any of the files at *paths*; none is opened.
 
-    A file that is not there has a digest, too.
+    It also changes when a file is created or removed.
     """
     return " ".join(
         "-" if at is None else f"{at[0]}:{at[1]}" for at in map(stamp, paths)
@@ -202,7 +203,7 @@ def first_records(
 def records_naming(path: Path, name: str) -> Iterator[dict[str, Any]]:
     """Yield the objects on the lines of a log that contain *name*, a plain text.
 
-    Few lines do, and the others are not decoded. A log that cannot be read has none.
+    Other lines are not decoded. Nothing is yielded for a log that cannot be read.
     """
     wanted = name.encode()
     with suppress(SourceError), opened(path) as lines:

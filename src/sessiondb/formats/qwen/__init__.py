@@ -2,6 +2,7 @@
 
 `logs` finds the logs and their sessions, `reader` reads them, `tree` decides what each
 record is linked to, and `drafts` makes messages of records by the tables of `fields`.
+The stores of releases of 2025 are those of Gemini CLI, and read by `formats.gemini`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from sessiondb.formats.gemini import SUFFIXES, stores_of
 from sessiondb.formats.kit.files import locations
 from sessiondb.formats.kit.logs import is_readable
 from sessiondb.formats.protocol import ForeignStore, Format
@@ -23,10 +25,12 @@ def _at(path: Path) -> Iterator[ForeignStore]:
         yield ForeignStore("qwen", path, read_folder)
     elif is_log(path) and is_readable(look_at, path):
         yield ForeignStore("qwen", path, read_log)
+    else:
+        yield from stores_of("qwen", path)
 
 
 FORMAT = Format(
-    frozenset({".jsonl"}),
+    SUFFIXES,
     _at,
     # A session that was written before a place was configured is still at home.
     locations(("QWEN_RUNTIME_DIR", "QWEN_HOME"), (".qwen",)),
