@@ -22,7 +22,7 @@ from samples_codex import (  # fmt: skip
 from sessiondb import ALL, Store, Tokens, assistant, event, user
 from sessiondb.formats import exporter
 from sessiondb.formats.kit.turns import with_usage
-from sessiondb.model import Document, Session
+from sessiondb.model import Loss, Session
 
 
 def usage(store: Store, session: Any, number: int, **known: Any) -> None:
@@ -48,8 +48,25 @@ def test_usage_is_of_the_answer_before_it_else_of_the_next_one(store: Store) -> 
     usage(store, session, 32)
     store.append(session, user("3"))
     store.append(session, assistant("c"))
-    # What comes before turns, and in one without an answer, is of none.
-    assert counted(store, session) == [("a", 9, 0.25), ("b", 6, 1.5), ("c", None, None)]
+    store.append(session, user("4"))
+    usage(store, session, 16)
+    # Before turns, and in one without an answer, it is of the answer that is nearest.
+    assert counted(store, session) == [("a", 73, 16.25), ("b", 6, 1.5), ("c", 48, 12.0)]
+    assert [m.tokens_input for m in with_usage(store.messages(session.id)) if m.kind] == [None] * 6  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["pi", "claude", "opencode", "opencode2", "event-log"])
+def test_usage_without_any_answer_is_reported_as_lost(
+    form: str, store: Store, tmp_path: Path
+) -> None:
+    session = store.create_session()
+    store.append(session, user("1"))
+    usage(store, session, 1)
+    (loss,) = written(store, session, form, tmp_path)
+    assert "usage" in loss.why
+
+    store.append(session, assistant("a"))
+    assert written(store, session, form, tmp_path) == []
 
 
 def test_usage_of_a_turn_with_branches_is_counted_once(store: Store) -> None:
@@ -89,11 +106,16 @@ def test_the_tokens_of_codex_arrive_in_other_formats_once(
         assert answers["Green"] == 16
 
 
-def written(store: Store, session: Session, form: str, folder: Path) -> None:
+def written(store: Store, session: Session, form: str, folder: Path) -> list[Loss]:
+    """Write a session in another format; return what is lost."""
     to = exporter(form)
-    export = store.export(session, **to.read)
+    export = store.export(store.session(session.id), **to.read)
+    losses = []
     for document in to.write([export], detail=to.details[0]):
-        if isinstance(document, Document):
+        if isinstance(document, Loss):
+            losses.append(document)
+        else:
             path = folder / document.name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("".join(document.chunks), encoding="utf-8")
+    return losses

@@ -19,8 +19,9 @@ from sessiondb.formats.aider.conventions import (
     prompt_of,
     typed,
 )
-from sessiondb.formats.kit.conversion import SILENT, Losing, as_json, text_of
+from sessiondb.formats.kit.conversion import Losing, as_json, text_of
 from sessiondb.formats.kit.texts import compact
+from sessiondb.formats.kit.turns import is_moved
 from sessiondb.model import Export, Loss, Message, Part, Tokens
 
 #: The input: times and texts, in the order of time.
@@ -67,7 +68,7 @@ class Writer(Losing):
         self.lose_labels()
 
     def _nothing(self, message: Message) -> Iterator[str]:
-        if message.kind not in SILENT:
+        if not is_moved(message):
             self.lose(f"a message of {message.kind or message.role}", message)
         yield from ()
 

@@ -18,7 +18,6 @@ from sessiondb.formats.claude import fields
 from sessiondb.formats.content import error_text, file_of
 from sessiondb.formats.kit.conversion import (
     SAID_FOR_USER,
-    SILENT,
     UNKNOWN,
     Losing,
     as_json,
@@ -27,6 +26,7 @@ from sessiondb.formats.kit.conversion import (
 from sessiondb.formats.kit.fields import without_none
 from sessiondb.formats.kit.naming import further, uuid_of
 from sessiondb.formats.kit.texts import text_of_time
+from sessiondb.formats.kit.turns import is_moved
 from sessiondb.model import Export, Loss, Message, Part, Tokens
 
 Record = dict[str, Any]
@@ -87,7 +87,7 @@ class Writer(Losing):
     def _event(self, message: Message) -> Iterator[Record]:
         if message.kind in SAID_FOR_USER and message.text:
             yield from self._said(message, [_words(message.text)], isMeta=True)
-        elif message.kind not in SILENT:
+        elif not is_moved(message):
             named = message.kind or f"of role {message.role}"
             self.lose(f"event {named}", message)
 

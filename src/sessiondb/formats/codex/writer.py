@@ -15,7 +15,6 @@ from typing import Any
 from sessiondb.formats.codex.fields import COUNTS
 from sessiondb.formats.content import error_text, file_of
 from sessiondb.formats.kit.conversion import (
-    SILENT,
     UNKNOWN,
     Conversion,
     as_json,
@@ -200,7 +199,7 @@ class Writer(Conversion):
         has_content = _shown_text(message) or message.kind in _TEXTLESS
         if make is not None and has_content:
             yield from make(self, message)
-        elif message.kind not in SILENT:
+        else:
             self.lose(f"event {message.kind}", message)
 
     def _compacted(self, message: Message) -> Payloads:

@@ -11,9 +11,10 @@ from typing import Any
 from sessiondb.formats.content import file_of
 from sessiondb.formats.event_log import fields
 from sessiondb.formats.event_log.logs import SOURCE
-from sessiondb.formats.kit.conversion import SILENT, Losing, as_json, call_of, is_from
+from sessiondb.formats.kit.conversion import Losing, as_json, call_of, is_from
 from sessiondb.formats.kit.fields import as_object, filled, without_none
 from sessiondb.formats.kit.naming import MARK
+from sessiondb.formats.kit.turns import is_moved
 from sessiondb.model import Export, Loss, Message, Part, Session
 
 Record = dict[str, Any]
@@ -82,8 +83,9 @@ class Writer(Losing):
         yield {"time": message.time_created, **named, **self._said(message)}
 
     def _event(self, message: Message) -> Iterator[Record]:
-        if message.kind in SILENT:
-            self.lose(f"event {message.kind}", message)
+        if message.kind == "usage":
+            if not is_moved(message):
+                self.lose(f"event {message.kind}", message)
             return
 
         # In a log the sources are beside the text of a context.

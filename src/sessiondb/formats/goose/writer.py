@@ -15,7 +15,6 @@ from sessiondb.formats.content import file_of
 from sessiondb.formats.goose import fields
 from sessiondb.formats.kit.conversion import (
     SAID_FOR_USER,
-    SILENT,
     UNKNOWN,
     Losing,
     as_json,
@@ -104,7 +103,7 @@ class Writer(Losing):
         text = as_text(message.text or message.data.get("summary"))
         if message.kind in _SHOWN and text:
             yield _words(text)
-        elif message.kind not in SILENT:
+        elif message.kind != "usage":
             self.lose(f"event {message.kind}", message)
 
     def _block(self, message: Message, part: Part) -> Record | None:

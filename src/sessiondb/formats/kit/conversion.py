@@ -19,8 +19,6 @@ from sessiondb.model import Export, Loss, Message, Part, Session
 UNKNOWN = "unknown"
 #: Events whose text a model is shown as if the user had said it.
 SAID_FOR_USER = frozenset({"custom_message", "branch_summary"})
-#: Events that no program records: `turns` moves what they count to answers.
-SILENT = frozenset({"usage"})
 _NATIVE = re.compile(r"msg_[0-7][0-9A-HJKMNP-TV-Z]{25}")
 
 

@@ -6,11 +6,11 @@ them. Formats without such events have counts on answers alone.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import ChainMap, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from sessiondb.model import Message
 
@@ -22,22 +22,17 @@ _NAMES = (
     "tokens_cache_read",
     "tokens_cache_write",
 )
+_MOVED: dict[str, Any] = dict.fromkeys(_NAMES)
 _counts = attrgetter(*_NAMES)
 
 
-class _Turn(NamedTuple):
-    """The last answer of a turn, and the usage that comes before the first one."""
-
-    answer: int | None = None
-    waiting: tuple[Message, ...] = ()
-
-
 def with_usage(messages: Iterable[Message]) -> list[Message]:
-    """Return *messages* with the usage of each turn on its answers.
+    """Return *messages* with the usage of all events on answers.
 
     An event of kind ``usage`` belongs to the answer before it in its turn, else to the
-    first one after it. It is counted once, also where branches continue a turn. One
-    outside of turns, or in a turn without answers, is not moved.
+    first one after it, else to the last one before. It is counted once, also where
+    branches continue a turn, and has no counts itself then (see `is_moved`). Without
+    any answer it keeps them.
     """
     found = list(messages)
     answers = _answers(found)
@@ -46,30 +41,44 @@ def with_usage(messages: Iterable[Message]) -> list[Message]:
         if message.seq in answers:
             usage[answers[message.seq]].append(message)
 
-    return [_with(message, usage.get(message.seq, ())) for message in found]
+    return [
+        replace(message, **_MOVED)
+        if message.seq in answers
+        else _with(message, usage.get(message.seq, ()))
+        for message in found
+    ]
+
+
+def is_moved(message: Message) -> bool:
+    """Return whether the counts of an event, if it had any, are on an answer."""
+    return message.kind == "usage" and set(_counts(message)) == {None}
 
 
 def _answers(messages: Sequence[Message]) -> dict[int, int]:
     """Return the answer that each usage belongs to, both by their seqs."""
-    found: dict[int, int] = {}
-    turns: dict[int | None, _Turn] = {}
+    in_turn: dict[int | None, int] = {}
+    after: dict[int | None, int] = {}
+    before: dict[int | None, int] = {}
     for message in messages:
-        turn = turns.get(message.parent_seq)
-        if message.role == "user":
-            turn = _Turn()
-        elif turn is None:
+        seq, above = message.seq, message.parent_seq
+        if message.role == "assistant":
+            in_turn[seq] = before[seq] = seq
             continue
-        elif message.role == "assistant":
-            for event in turn.waiting:
-                found.setdefault(event.seq, message.seq)
-            turn = _Turn(message.seq)
-        elif message.kind == "usage" and turn.answer is not None:
-            found[message.seq] = turn.answer
-        elif message.kind == "usage":
-            turn = turn._replace(waiting=(*turn.waiting, message))
-        turns[message.seq] = turn
+        if above in before:
+            before[seq] = before[above]
+        if above in in_turn and message.role != "user":
+            in_turn[seq] = in_turn[above]
 
-    return found
+    # Of several branches the oldest one comes last here.
+    for message in reversed(messages):
+        if message.role == "assistant":
+            after[message.parent_seq] = message.seq
+        elif message.seq in after:
+            after[message.parent_seq] = after[message.seq]
+
+    nearest = ChainMap(in_turn, after, before)
+    usage = (message.seq for message in messages if message.kind == "usage")
+    return {seq: nearest[seq] for seq in usage if seq in nearest}
 
 
 def _with(message: Message, usage: Iterable[Message]) -> Message:

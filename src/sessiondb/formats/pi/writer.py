@@ -14,7 +14,6 @@ from typing import Any
 
 from sessiondb.formats.content import error_text
 from sessiondb.formats.kit.conversion import (
-    SILENT,
     UNKNOWN,
     Losing,
     as_json,
@@ -30,6 +29,7 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.naming import further
 from sessiondb.formats.kit.texts import text_of_time
+from sessiondb.formats.kit.turns import is_moved
 from sessiondb.formats.pi.records import block
 from sessiondb.model import Export, Loss, Message, Part, Tokens
 
@@ -168,7 +168,7 @@ class Writer(Losing):
         make = _EVENTS.get(message.kind, _custom)
         if _is_command(message):
             make = _ran
-        elif message.kind in SILENT or make is _custom:
+        elif make is _custom and not is_moved(message):
             self.lose(f"the meaning of {message.kind}", message)
         return make(message)
 

@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 from sessiondb.formats.content import error_text
 from sessiondb.formats.kit.conversion import (
     SAID_FOR_USER,
-    SILENT,
     is_native,
     text_of,
 )
 from sessiondb.formats.kit.fields import as_list, filled, within, without_none
+from sessiondb.formats.kit.turns import is_moved
 from sessiondb.formats.opencode.answers import counts_of, finish_of, spent
 from sessiondb.formats.opencode.ids import SUMMARY
 from sessiondb.formats.opencode.keys import ROW_REST
@@ -94,7 +94,7 @@ class WriterV1(OpenCodeWriter):
     def _event(self, message: Message, index: int) -> list[Entry]:
         if message.kind in SAID_FOR_USER:
             return self._system(message, index)
-        if message.kind not in SILENT:
+        if not is_moved(message):
             self.lose(f"event {message.kind}", message)
         return []
 

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any, ClassVar
 
 from sessiondb.formats.content import File, error_text, file_of
-from sessiondb.formats.kit.conversion import SAID_FOR_USER, SILENT, is_native, text_of
+from sessiondb.formats.kit.conversion import SAID_FOR_USER, is_native, text_of
 from sessiondb.formats.kit.fields import (
     as_object,
     as_text,
@@ -20,6 +20,7 @@ from sessiondb.formats.kit.fields import (
     within,
     without_none,
 )
+from sessiondb.formats.kit.turns import is_moved
 from sessiondb.formats.opencode.answers import counts_of, spent
 from sessiondb.formats.opencode.ids import added
 from sessiondb.formats.opencode.v2 import records as exact
@@ -109,7 +110,7 @@ class WriterV2(OpenCodeWriter):
         return []
 
     def _event(self, message: Message, _: int = 0) -> list[Record]:
-        if message.kind in SILENT:
+        if is_moved(message):
             return []
         fields = _event_fields(message)
         if fields is None:
