@@ -15,9 +15,11 @@ from typing import Any
 
 from sessiondb.formats.kit.conversion import is_from, is_native
 from sessiondb.formats.kit.fields import text
+from sessiondb.formats.kit.logs import logs_below
 from sessiondb.formats.kit.naming import file_name, uuid_of
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.formats.kit.turns import with_usage
+from sessiondb.formats.pi.logs import is_log, log_at
 from sessiondb.formats.pi.records import record_of
 from sessiondb.formats.pi.writer import Writer
 from sessiondb.formats.protocol import Exporter, Handover, Written
@@ -26,6 +28,8 @@ from sessiondb.model import Document, Export, Loss, Session
 Record = dict[str, Any]
 #: Their own logs are written with the branches that are not continued.
 SOURCES = ("pi", "oh-my-pi", "xcsh")
+#: The variable that names one folder for the logs of all directories.
+_ONE_FOLDER = "PI_CODING_AGENT_SESSION_DIR"
 #: The characters of a directory that are a dash in the name of its folder.
 _SEPARATOR = re.compile(r"[/\\:]")
 #: The first one, which the name does not have.
@@ -102,7 +106,9 @@ def _own(export: Export, losses: list[Loss], titled: bool) -> Iterator[Record]:
     """Yield the records of a log as they were, and then those that were added here."""
     session = export.session
     slot = session.data.get("title_record") if titled else None
-    yield from map(dict, filter(None, (slot, session.data.get("header"))))
+    # Of a log that lost its header, which no program of theirs opens, it is a new one.
+    header = session.data.get("header") or _header(session)
+    yield from map(dict, filter(None, (slot, header)))
 
     writer = Writer(export, losses)
     for message in export.messages:
@@ -126,13 +132,7 @@ def _has_title(session: Session, titled: bool) -> bool:
 def _converted(export: Export, losses: list[Loss]) -> Iterator[Record]:
     """Yield a session of another program as the records of a new log."""
     session = export.session
-    yield {
-        "type": "session",
-        "version": 3,
-        "id": _name(session),
-        "timestamp": text_of_time(session.time_created),
-        "cwd": session.directory,
-    }
+    yield _header(session)
 
     # Whether a call has a result of its own is known once all messages are.
     messages = with_usage(export.messages)
@@ -140,6 +140,16 @@ def _converted(export: Export, losses: list[Loss]) -> Iterator[Record]:
     for message in messages:
         yield from writer.records(message, writer.above(message))
     yield from writer.end(session.title)
+
+
+def _header(session: Session) -> Record:
+    return {
+        "type": "session",
+        "version": 3,
+        "id": _name(session),
+        "timestamp": text_of_time(session.time_created),
+        "cwd": session.directory,
+    }
 
 
 def _line(record: Record) -> str:
@@ -155,14 +165,30 @@ def take_in(written: Written, env: Mapping[str, str]) -> Handover:
 
 def _folder(directory: str, env: Mapping[str, str]) -> Path:
     """Return the folder in which pi keeps the sessions of *directory*."""
-    if env.get("PI_CODING_AGENT_SESSION_DIR"):
-        # The logs of all directories are in this one.
-        return Path(env["PI_CODING_AGENT_SESSION_DIR"]).expanduser()
+    folder = _sessions(env)
+    # The logs of all directories are in the one that the environment names.
+    if env.get(_ONE_FOLDER):
+        return folder
 
-    told = env.get("PI_CODING_AGENT_DIR")
-    home = Path(told or "~/.pi/agent").expanduser()
     below = _SEPARATOR.sub("-", _FIRST.sub("", directory))
-    return home / "sessions" / f"--{below}--"
+    return folder / f"--{below}--"
 
 
-EXPORTER = Exporter(write, read={"branches": True}, take_in=take_in)
+def _sessions(env: Mapping[str, str]) -> Path:
+    """Return the folder that all logs of pi are in, or below."""
+    home = env.get("PI_CODING_AGENT_DIR") or "~/.pi/agent"
+    return Path(env.get(_ONE_FOLDER) or f"{home}/sessions").expanduser()
+
+
+def holds(session: str, env: Mapping[str, str]) -> bool:
+    """Return whether the store of pi has a log of a session.
+
+    By the header of the log: pi neither looks at its name nor opens it without one.
+    """
+    found = logs_below(_sessions(env), is_log)
+    paths = (item for item in found if isinstance(item, Path))
+    logs = filter(None, map(log_at, paths))
+    return any(log.session == session for log in logs if log.header)
+
+
+EXPORTER = Exporter(write, read={"branches": True}, take_in=take_in, holds=holds)

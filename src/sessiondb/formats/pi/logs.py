@@ -75,15 +75,14 @@ def owner_of(path: Path) -> str:
         return named
 
     logs = logs_of(path) if is_folder(path) else iter([path])
-    known = (_source_at(log) for log in logs if isinstance(log, Path))
-    return next(filter(None, known), "pi")
+    known = map(log_at, (log for log in logs if isinstance(log, Path)))
+    return next((log.source for log in known if log), "pi")
 
 
-def _source_at(path: Path) -> str | None:
-    """Return the program of a log; None if it is none, or cannot be read."""
+def log_at(path: Path) -> Log | None:
+    """Return the log at *path*; None if it is not one, or cannot be read."""
     with suppress(SourceError):
-        log = look_at(path)
-        return log and log.source
+        return look_at(path)
     return None
 
 
