@@ -118,6 +118,11 @@ def test_a_store_of_another_format_is_named(sessiondb: Run, home: Path) -> None:
         f"  {home}: no sessions of Codex or Claude Code; without --from, those of pi "
         "are imported"
     )
+    for name in ("a2", "fedcba9876543210"):
+        pi_log(home, name, folder="both")
+    ran = sessiondb("import", str(home / "both"), "--from", "xcsh")
+    assert ran.code == 4
+    assert "those of oh-my-pi, pi are imported" in ran.err
     (home / "empty").mkdir()
     ran = sessiondb("import", str(home / "empty"), "--from", "codex")
     assert ran.err.splitlines()[-1] == f"  {home / 'empty'}: no sessions of Codex"
@@ -126,9 +131,12 @@ def test_a_store_of_another_format_is_named(sessiondb: Run, home: Path) -> None:
 @pytest.mark.parametrize(
     ("named", "found"),
     [
-        (["pi"], {"p1", "a1"}),
-        (["oh-my-pi"], {"o1", "0123456789abcdef"}),
-        (["pi", "oh-my-pi"], {"p1", "a1", "o1", "0123456789abcdef"}),
+        (["pi"], {"p1", "a1", "a2"}),
+        (["oh-my-pi"], {"o1", "0123456789abcdef", "fedcba9876543210"}),
+        (
+            ["pi", "oh-my-pi"],
+            {"p1", "a1", "a2", "o1", "0123456789abcdef", "fedcba9876543210"},
+        ),
         (["xcsh"], set()),
         (["xcsh", "codex", "jsonl"], set()),
     ],
@@ -140,6 +148,8 @@ def test_programs_that_share_a_format_are_named_one_by_one(
     pi_log(home, "o1", folder=".omp")
     pi_log(home, "a1", folder="one")
     pi_log(home, "0123456789abcdef", folder="two")
+    for name in ("a2", "fedcba9876543210"):
+        pi_log(home, name, folder="both")
     chosen = [word for name in named for word in ("--from", name)]
     for ran in (sessiondb("import", "--json", *chosen, str(home)),
                 sessiondb("import", "--json", *chosen)):  # fmt: skip

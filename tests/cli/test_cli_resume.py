@@ -269,29 +269,30 @@ def test_a_session_becomes_a_new_log_of_pi_which_continues_it(
     assert calls() == [(str(project), ["--session", header["id"]])]
 
 
-@pytest.mark.parametrize(
-    ("source", "home", "option"),
-    [("codex", "codex home", "resume"), ("pi", None, "--session")],
-)
+#: The words before the id of a session with which a program continues it.
+OPTIONS = {"codex": "resume", "pi": "--session"}
+
+
+@pytest.mark.parametrize("source", OPTIONS)
 def test_a_session_that_its_program_has_lost_is_written_for_it_again(
-    process: Run, programs: Any, store: Store, project: Path, agents: Path,
-    source: str, home: str | None, option: str,
-) -> None:  # fmt: skip
-    folder = agents.with_name(home) if home else agents
+    process: Run, programs: Any, store: Store, agents: Path, source: str
+) -> None:
+    home = {"codex": agents.with_name("codex home"), "pi": agents}[source]
+    project = Path.cwd()
     name = "01a1f9a8-0000-7000-8000-000000000001"
     session = ingested(store, source, name, project)
     calls = programs(source)
     for _ in range(2):
         ran = process("resume", session, "--in", source)
         assert (ran.code, ran.out, ran.err) == (0, "", "")
-        (log,) = folder.rglob("*.jsonl")
+        (log,) = home.rglob("*.jsonl")
         # Wherever the program has it, it is not written a second time.
         if log.parent.name != "moved":
-            (folder / "sessions" / "moved").mkdir()
-            log = log.rename(folder / "sessions" / "moved" / log.name)
+            (home / "sessions" / "moved").mkdir()
+            log = log.rename(home / "sessions" / "moved" / log.name)
     header = json.loads(log.read_text().splitlines()[0])
     assert header.get("payload", header)["id"] == name
-    assert calls() == [(str(project), [option, name])] * 2
+    assert calls() == [(str(project), [OPTIONS[source], name])] * 2
 
 
 def test_a_log_of_pi_without_a_header_is_not_a_session_of_it(
@@ -300,7 +301,9 @@ def test_a_log_of_pi_without_a_header_is_not_a_session_of_it(
     name = "01a1f9a8-0000-7000-8000-000000000001"
     session = ingested(store, "pi", name, project)
     programs("pi")
-    broken = agents / "sessions" / "--other--" / f"2026-02-02T02-40-00-000Z_{name}.jsonl"
+    broken = (
+        agents / "sessions" / "--other--" / f"2026-02-02T02-40-00-000Z_{name}.jsonl"
+    )
     broken.parent.mkdir(parents=True)
     broken.write_text('{"type":"message","id":"1","parentId":null}\n')
     plan = process("resume", session, "--in", "pi", "--json").json

@@ -521,6 +521,32 @@ def test_of_two_logs_of_one_session_the_longer_one_is_read(
     assert session.messages == 2
 
 
+@pytest.mark.parametrize(
+    ("records", "source"),
+    [
+        ([header(1), entry(1, "model_change", None, provider="p", modelId="m")], "pi"),
+        ([header(1), entry(1, "model_change", None, model="p/m")], "oh-my-pi"),
+        ([header(1), entry(1, "session_init", None, task="tea")], "oh-my-pi"),
+        ([header(1, title="Tea"), U1], "oh-my-pi"),
+        ([header(1, id="0123456789abcdef"), U1], "oh-my-pi"),
+        ([header(1, id=["odd"]), {"type": ["odd"]}, U1], "pi"),
+        ([entry(1, "model_change", None, model="p/m"), A2], "oh-my-pi"),
+        ([header(1, id="0123456789abcdef"), entry(1, "context_change", None)], "xcsh"),
+    ],
+)
+def test_each_log_in_a_folder_of_no_program_is_of_the_one_whose_records_it_has(
+    store: Store, tmp_path: Path, records: list[Record], source: str
+) -> None:
+    write(tmp_path / HOME, header(9), U1)
+    write(tmp_path / HOME, *records, name="2026-02-02T02-40-00-000Z_01a1.jsonl")
+    read_into(store, tmp_path)
+    (of,) = (s for s in store.sessions(project=ALL) if s.source_id != header(9)["id"])
+    assert of.source == source
+
+    (home,) = find(tmp_path)
+    assert home.sources == {"pi", source}
+
+
 def test_codex_has_a_folder_of_the_same_name(store: Store, tmp_path: Path) -> None:
     write(tmp_path / ".codex" / "sessions" / "2026", {"type": "session_meta", "payload": {}}, name="rollout-2026.jsonl")  # fmt: skip
     assert read_into(store, tmp_path) == []

@@ -131,7 +131,8 @@ def _why_nothing(place: Path, formats: tuple[str, ...] | None) -> str:
     from sessiondb.formats.unsupported import agents_at
 
     if formats:
-        sources = dict.fromkeys(store.source for store in find(place))
+        found = (sorted(store.sources) for store in find(place))
+        sources = dict.fromkeys(chain.from_iterable(found))
         others = ", ".join(agent(name) for name in sources if name in REGISTRY)
         without = f"; without --from, those of {others} are imported" if others else ""
         return f"no sessions of {' or '.join(map(agent, formats))}{without}"

@@ -68,7 +68,7 @@ def _limited(
 
     for store in stores:
         beside = others & registry.relatives(store.source)
-        if store.source not in beside:
+        if not store.sources <= beside:
             yield replace(store, reader=partial(_without, beside, store.reader))
 
 

@@ -20,11 +20,20 @@ Reader = Callable[[Path], Iterator[SourceItem]]
 
 @dataclass(frozen=True, slots=True)
 class ForeignStore:
-    """A store of *source* at *path*, a file or a directory; *reader* reads it."""
+    """A store of *source* at *path*, a file or a directory; *reader* reads it.
+
+    ``beside`` are other programs of the same format whose sessions are in it, too.
+    """
 
     source: str
     path: Path
     reader: Reader
+    beside: frozenset[str] = frozenset()
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """All programs whose sessions are in it."""
+        return self.beside | {self.source}
 
     def read(self) -> Iterator[SourceItem]:
         """Yield its sessions, parents first, and what is wrong with it.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sessiondb.formats.kit.files import is_file, is_folder, locations
 from sessiondb.formats.kit.logs import is_readable
-from sessiondb.formats.pi.logs import is_home, is_log, look_at, owner_of
+from sessiondb.formats.pi.logs import is_home, is_log, look_at, owners_of
 from sessiondb.formats.pi.reader import read_home, read_log
 from sessiondb.formats.protocol import ForeignStore, Format
 
@@ -22,9 +22,11 @@ __all__ = ["FORMAT"]
 def _at(path: Path) -> Iterator[ForeignStore]:
     if is_folder(path):
         if is_home(path):
-            yield ForeignStore(owner_of(path), path, read_home)
+            first, *others = owners_of(path)
+            yield ForeignStore(first, path, read_home, frozenset(others))
     elif is_log(path) and is_file(path) and is_readable(look_at, path):
-        yield ForeignStore(owner_of(path), path, read_log)
+        (owner,) = owners_of(path)
+        yield ForeignStore(owner, path, read_log)
 
 
 FORMAT = Format(

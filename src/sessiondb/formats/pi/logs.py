@@ -24,6 +24,15 @@ from sessiondb.model import Problem, TerminalUse
 HEAD_LINES = 4
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z?_(.+)\.jsonl")
 _SNOWFLAKE = re.compile(r"[0-9a-f]{16}")
+#: Types of records that one program alone writes, and keys of others: xcsh has those of
+#: oh-my-pi, too.
+_OWN_TYPES = {
+    **dict.fromkeys(
+        ("title", "session_init", "mode_change", "service_tier_change"), "oh-my-pi"
+    ),
+    **dict.fromkeys(("context_change", "mcp_tool_selection"), "xcsh"),
+}
+_OWN_KEYS = {"session": "title", "model_change": "model"}
 #: Folders in which a program keeps its sessions, and its source here.
 _PROGRAMS = {".pi": "pi", ".omp": "oh-my-pi", ".xcsh": "xcsh"}
 
@@ -68,15 +77,18 @@ def logs_of(home: Path) -> Iterator[Path | Problem]:
             yield item
 
 
-def owner_of(path: Path) -> str:
-    """Return the program of a home or a log: by its folder, else by its first log."""
+def owners_of(path: Path) -> list[str]:
+    """Return the programs of a home or a log: by its folder, else by its logs.
+
+    At least one; that of the first log comes first.
+    """
     named = program_of(path, "")
     if named:
-        return named
+        return [named]
 
     logs = logs_of(path) if is_folder(path) else iter([path])
     known = map(log_at, (log for log in logs if isinstance(log, Path)))
-    return next((log.source for log in known if log), "pi")
+    return list(dict.fromkeys(log.source for log in known if log)) or ["pi"]
 
 
 def log_at(path: Path) -> Log | None:
@@ -93,8 +105,7 @@ def look_at(path: Path) -> Log | None:
     if not header:
         return _without_header(path, records)
 
-    is_descendant = any(record.get("type") == "title" for record in records)
-    source = _program(path, header, is_descendant)
+    source = _program(path, records)
     return Log(path, source, header["id"], *_parent(path, header), header)
 
 
@@ -113,7 +124,7 @@ def _without_header(path: Path, records: list[dict[str, Any]]) -> Log | None:
     named = _named(path)
     if named is None or not any(map(_is_entry, records)):
         return None
-    return Log(path, _program(path, {}, is_descendant=False), named, None, None, {})
+    return Log(path, _program(path, records), named, None, None, {})
 
 
 def _named(path: Path) -> str | None:
@@ -134,15 +145,23 @@ def program_of(path: Path, default: str = "pi") -> str:
     return next(named, default)
 
 
-def _program(path: Path, header: dict[str, Any], is_descendant: bool) -> str:
-    """Return which program wrote a log: by its folder, else by its own keys."""
+def _program(path: Path, records: list[dict[str, Any]]) -> str:
+    """Return which program wrote a log: by its folder, else by its first records."""
     named = program_of(path, "")
     if named:
         return named
 
-    is_snowflake = _SNOWFLAKE.fullmatch(header.get("id", "")) is not None
-    is_theirs = any((is_descendant, is_snowflake, "title" in header))
-    return "oh-my-pi" if is_theirs else "pi"
+    signs = set(map(_sign, records))
+    return next(filter(signs.__contains__, ("xcsh", "oh-my-pi")), "pi")
+
+
+def _sign(record: dict[str, Any]) -> str | None:
+    """Return the program that alone writes such a record; None if several do."""
+    kind = as_string(record.get("type"))
+    is_snowflake = _SNOWFLAKE.fullmatch(as_string(record.get("id"))) is not None
+    if _OWN_KEYS.get(kind) in record or (kind == "session" and is_snowflake):
+        return "oh-my-pi"
+    return _OWN_TYPES.get(kind)
 
 
 def _parent(path: Path, header: dict[str, Any]) -> tuple[str | None, str | None]:
