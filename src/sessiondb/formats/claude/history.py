@@ -23,16 +23,15 @@ from sessiondb.formats.kit.fields import (
     text,
     within,
 )
-from sessiondb.formats.kit.files import is_file, read_small
+from sessiondb.formats.kit.files import read_small
 from sessiondb.formats.kit.json import (
     OddRecordError,
     known_time,
     load_object,
     usable_id,
 )
-from sessiondb.formats.kit.lines import opened
-from sessiondb.formats.kit.logs import log_digest
-from sessiondb.model import Problem, SourceHistory, SourcePrompt
+from sessiondb.formats.kit.logs import history_at
+from sessiondb.model import SourceHistory, SourcePrompt
 
 #: A placeholder, and the name of a file with the content of one.
 _PASTED = re.compile(
@@ -43,48 +42,35 @@ _HASH = re.compile(r"[0-9a-f]{16}")
 
 def history_in(home: Path) -> Iterator[SourceHistory]:
     """Yield the prompt history of a home, if it has one."""
-    path = home / "history.jsonl"
-    if is_file(path):
-        yield SourceHistory("claude", str(path), log_digest(path), _History(path))
+    typed = partial(_typed, home / "paste-cache")
+    return history_at("claude", home / "history.jsonl", typed)
 
 
-class _History:
-    """The lines of a prompt history, read again each time."""
+def _typed(pastes: Path, raw: bytes) -> SourcePrompt:
+    """Return the prompt in a line; raises `OddRecordError`."""
+    row = load_object(raw)
+    when = known_time(row.get("timestamp"))
+    if when is None or not text(row.get("display")):
+        raise OddRecordError("has no text with a time")
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._pastes = path.parent / "paste-cache"
+    return SourcePrompt(
+        _PASTED.sub(partial(_content, row, pastes), row["display"]),
+        when,
+        fitting(row.get("sessionId"), usable_id),
+        fitting(row.get("project"), clean_name),
+    )
 
-    def __iter__(self) -> Iterator[SourcePrompt | Problem]:
-        with opened(self._path) as lines:
-            for _, _, prompt in lines.records(self._typed):
-                yield prompt
-            yield from lines.problems
 
-    def _typed(self, raw: bytes) -> SourcePrompt:
-        """Return the prompt in a line; raises `OddRecordError`."""
-        row = load_object(raw)
-        when = known_time(row.get("timestamp"))
-        if when is None or not text(row.get("display")):
-            raise OddRecordError("has no text with a time")
+def _content(row: dict[str, Any], pastes: Path, found: re.Match[str]) -> str:
+    """Return what was pasted; of one that is lost, its placeholder."""
+    pasted = within(row, "pastedContents", found[1])
+    content = as_text(within(pasted, "content"))
+    if content is not None:
+        return content
 
-        return SourcePrompt(
-            _PASTED.sub(partial(self._content, row), row["display"]),
-            when,
-            fitting(row.get("sessionId"), usable_id),
-            fitting(row.get("project"), clean_name),
-        )
-
-    def _content(self, row: dict[str, Any], found: re.Match[str]) -> str:
-        """Return what was pasted; of one that is lost, its placeholder."""
-        pasted = within(row, "pastedContents", found[1])
-        content = as_text(within(pasted, "content"))
-        if content is not None:
-            return content
-
-        name = as_string(within(pasted, "contentHash"))
-        # Any other name may lead to another folder.
-        if not _HASH.fullmatch(name):
-            return found[0]
-        kept = read_small(self._pastes / f"{name}.txt")
-        return found[0] if kept is None else kept.decode("utf-8", "replace")
+    name = as_string(within(pasted, "contentHash"))
+    # Any other name may lead to another folder.
+    if not _HASH.fullmatch(name):
+        return found[0]
+    kept = read_small(pastes / f"{name}.txt")
+    return found[0] if kept is None else kept.decode("utf-8", "replace")

@@ -32,7 +32,7 @@ from sessiondb.formats.kit.json import (
     usable_id,
 )
 from sessiondb.formats.kit.lines import opened
-from sessiondb.formats.kit.logs import log_digest
+from sessiondb.formats.kit.logs import history_at
 from sessiondb.formats.kit.sqlite import Error, ForeignDatabase, columns, records
 from sessiondb.model import Problem, SourceHistory, SourcePrompt
 
@@ -147,22 +147,7 @@ def _title_of(row: dict[str, Any]) -> str | None:
 
 def history_in(home: Path) -> Iterator[SourceHistory]:
     """Yield the prompt history of a home, if it has one."""
-    path = home / "history.jsonl"
-    if is_file(path):
-        yield SourceHistory("codex", str(path), log_digest(path), _History(path))
-
-
-class _History:
-    """The lines of a prompt history, read again each time."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __iter__(self) -> Iterator[SourcePrompt | Problem]:
-        with opened(self._path) as lines:
-            for _, _, prompt in lines.records(_typed):
-                yield prompt
-            yield from lines.problems
+    return history_at("codex", home / "history.jsonl", _typed)
 
 
 def _typed(raw: bytes) -> SourcePrompt:

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.files import is_file, stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object
 from sessiondb.formats.kit.lines import glance, opened
 from sessiondb.formats.kit.order import in_order
 from sessiondb.formats.kit.packed import SUFFIXES, is_packed
 from sessiondb.formats.kit.walk import Walk
-from sessiondb.model import Problem, SourceSession
+from sessiondb.model import Problem, SourceHistory, SourcePrompt, SourceSession
 
 #: Bytes that the first lines of a log have, usually and at most.
 _HEAD, _LONGEST_HEAD = 64 << 10, 16 << 20
@@ -217,3 +217,29 @@ def objects_of(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
             yield load_object(line)
         except OddRecordError:
             continue
+
+
+def history_at(
+    source: str, path: Path, typed: Callable[[bytes], SourcePrompt]
+) -> Iterator[SourceHistory]:
+    """Yield the prompt history in a log, if there is one at *path*.
+
+    *typed* returns the prompt on a line, and raises ValueError if there is none.
+    """
+    if is_file(path):
+        prompts = _Prompts(path, typed)
+        yield SourceHistory(source, str(path), log_digest(path), prompts)
+
+
+class _Prompts:
+    """The lines of a prompt history, read again each time."""
+
+    def __init__(self, path: Path, typed: Callable[[bytes], SourcePrompt]) -> None:
+        self._path = path
+        self._typed = typed
+
+    def __iter__(self) -> Iterator[SourcePrompt | Problem]:
+        with opened(self._path) as lines:
+            for _, _, prompt in lines.records(self._typed):
+                yield prompt
+            yield from lines.problems
