@@ -364,3 +364,25 @@ def test_a_conversation_that_is_cleared_in_its_file_stays_that_session(
         db.commit()
     assert outcomes(store, tmp_path) == ["updated"]
     assert texts(store) == [["Tea", "Milk"]]
+
+
+# -- the names of stores ---------------------------------------------------------------
+
+
+@every
+def test_files_of_one_relative_name_are_distinct_stores(
+    store: Store, tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text, outcome in (
+        ("Tea", "imported"),
+        ("Coffee", "imported"),
+        ("Tea", "unchanged"),
+    ):
+        path = tmp_path / text / "x"
+        if not path.exists():
+            write(path, text)
+        monkeypatch.chdir(path)
+        assert outcomes(store, Path()) == [outcome]
+        monkeypatch.chdir(path / "..")
+        assert outcomes(store, Path("x", "..", "x")) == ["unchanged"]
+    assert texts(store) == [["Coffee"], ["Tea"]]

@@ -35,15 +35,15 @@ def find(
 ) -> Iterator[ForeignStore]:
     """Yield the stores at *path* or below it, each once.
 
-    *path* is a file, a store or any folder above stores. Hidden folders are
-    searched, symlinked ones are not, nor ``.git`` and ``node_modules``.
-    *formats* are names that `registry.importable` has; None is all. Of programs that
-    share a format, only the sessions of those named are read. Raises `SourceError` if
-    nothing is at *path*, `InvalidInputError` for an unknown format.
+    *path* is a file, a store or any folder above stores, whose paths are absolute.
+    Hidden folders are searched, symlinked ones are not, nor ``.git`` and
+    ``node_modules``. *formats* are names that `registry.importable` has; None is all.
+    Of programs that share a format, only the sessions of those named are read. Raises
+    `SourceError` if nothing is at *path*, `InvalidInputError` for an unknown format.
     """
     names = None if formats is None else list(formats)
     known = _formats(names)
-    top = Path(path)
+    top = _named(path)
     try:
         is_top_folder = S_ISDIR(top.stat().st_mode)
     except PermissionError as error:
@@ -54,6 +54,15 @@ def find(
 
     found = _below(top, known) if is_top_folder else _at(top, known)
     yield from found if names is None else _limited(found, frozenset(names))
+
+
+def _named(path: str | os.PathLike[str]) -> Path:
+    """Return the one name that *path* has in all working directories.
+
+    The ledger knows a session by it: the same words name another file elsewhere.
+    """
+    top = Path(path).absolute()
+    return top.resolve() if ".." in top.parts else top
 
 
 def _limited(
@@ -116,7 +125,7 @@ def stamps(
     pairs = product(_suffixes(_formats(formats)), _SIDES)
     suffixes = frozenset(map("".join, pairs))
 
-    top = Path(path)
+    top = _named(path)
     files = [top.with_name(top.name + side) for side in _SIDES]
     for folder in Walk(top):
         files += _files(folder, suffixes)
