@@ -81,6 +81,13 @@ CASES: dict[str, tuple[list[Record], int | None, list[str]]] = {
     "a compaction of what is not there": ([U1, A2, compaction(3, 99), asked(4, "4")], None, ["4"]),
     "a compaction at the provider": ([U1, A2, compaction(3, 1, preserveData=REMOTE), asked(4, "4")], None, ["4"]),
     "a compaction at a provider that kept nothing": ([U1, A2, compaction(3, 1, preserveData={"openaiRemoteCompaction": {}}), asked(4, "4")], None, ["1", "2", "4"]),
+    "a compaction at a provider that kept no items": ([U1, A2, compaction(3, 1, preserveData={"openaiRemoteCompaction": {"provider": "openai", "replacementHistory": [1]}}), asked(4, "4")], None, ["1", "2", "4"]),
+    "a compaction at the provider, and what came meanwhile": ([U1, A2, U3, A4, compaction(5, 3, preserveData=REMOTE, providerReplayThroughEntryId="00000002"), asked(6, "6")], None, ["3", "4", "6"]),
+    "a compaction at the provider, of one of two branches": ([U1, A2, asked(3, "3", 2), asked(4, "4", 2), answered(5, words("5")), compaction(6, 2, preserveData=REMOTE, providerReplayThroughEntryId="00000002"), asked(7, "7")], None, ["4", "5", "7"]),
+    "a compaction at the provider of all": ([U1, A2, compaction(3, 1, preserveData=REMOTE, providerReplayThroughEntryId="00000002"), asked(4, "4")], None, ["4"]),
+    "a compaction at the provider of another path": ([U1, A2, asked(3, "3", 1), compaction(4, 1, preserveData=REMOTE, providerReplayThroughEntryId="00000002"), asked(5, "5")], None, ["5"]),
+    "a compaction at the provider of what is not there": ([U1, A2, compaction(3, 1, preserveData=REMOTE, providerReplayThroughEntryId="77"), asked(4, "4")], None, ["4"]),
+    "a compaction here of what a provider would replace": ([U1, A2, U3, compaction(4, 2, providerReplayThroughEntryId="00000002"), asked(5, "5")], None, ["2", "3", "5"]),
     "a compaction that keeps no record": ([U1, A2, entry(3, "compaction", summary="S", tokensBefore=9), asked(4, "4")], None, ["4"]),
     "a compaction that keeps the last one of two records with one id": ([U1, {**asked(2, "2"), "id": U1["id"]}, asked(3, "3", 1), compaction(4, 1), asked(5, "5")], None, ["2", "3", "5"]),
     "a compaction after a clear": ([U1, A2, entry(3, "reset_boundary"), asked(4, "4"), compaction(5, 4), asked(6, "6")], None, ["4", "6"]),
@@ -127,6 +134,7 @@ def test_the_context_is_that_of_the_program(
     context = store.context(session, at=at)
     assert texts(context.messages) == expected
     assert context.summary == ("S" if name in SUMMARISED else None)
+    assert written(store)[1:] == records
 
 
 def state(store: Store, folder: Path, *records: Record) -> Context:
@@ -388,6 +396,46 @@ def test_a_compaction_of_the_first_version_names_a_place_that_counts_the_header(
     assert texts(store.context(session).messages) == ["3", "5"]
 
 
+@pytest.mark.parametrize("index", [0, -1, 99, 1 << 62, "1", None])
+def test_a_compaction_of_the_first_version_that_names_no_place_keeps_nothing(
+    store: Store, tmp_path: Path, index: Any
+) -> None:
+    cut = entry(2, "compaction", summary="S", firstKeptEntryIndex=index)
+    write(tmp_path / HOME, old_header(), bare(U1), bare(cut), bare(U3))
+    session = taken(store, tmp_path)
+    assert texts(store.context(session).messages) == ["3"]
+
+
+def test_the_header_of_the_first_version_states_the_model_and_the_level(
+    store: Store, tmp_path: Path
+) -> None:
+    settings = {"provider": "anthropic", "modelId": "claude-opus-4-5", "thinkingLevel": "high"}  # fmt: skip
+    records = [old_header(**settings), bare(U1), bare(A2)]
+    log = write(tmp_path / HOME, *records[:2])
+    session = taken(store, tmp_path)
+    first = store.context(session)
+    assert first.models == {"default": ModelName("claude-opus-4-5", "anthropic")}
+    assert (first.thinking, texts(first.messages)) == ("high", ["1"])
+
+    write(tmp_path / HOME, *records, name=log.name)
+    read_into(store, tmp_path)
+    second = store.context(session)
+    assert second.models == {"default": ModelName("large", "fake")}
+    assert (second.thinking, texts(second.messages)) == ("high", ["1", "2"])
+    assert written(store) == records
+
+
+@pytest.mark.parametrize("odd", [None, 7, [], {}, ""])
+def test_a_header_with_odd_settings_states_none(
+    store: Store, tmp_path: Path, odd: Any
+) -> None:
+    records = [old_header(provider=odd, modelId=odd, thinkingLevel=odd), bare(U1)]
+    write(tmp_path / HOME, *records)
+    found = store.context(taken(store, tmp_path))
+    assert (found.models, found.thinking) == ({}, None)
+    assert written(store) == records
+
+
 def test_ids_in_a_file_of_the_first_version_do_not_count(
     store: Store, tmp_path: Path
 ) -> None:
@@ -474,6 +522,9 @@ def test_a_log_that_lost_its_header_is_read_under_its_name(
     write(tmp_path / HOME, U1, A2, name="2026-02-02T02-40-00-000Z_01a1.jsonl")
     session = taken(store, tmp_path)
     assert (session.source_id, texts(store.messages(session))) == ("01a1", ["1", "2"])
+    # No program opens a log without one.
+    made, *records = written(store)
+    assert (made["type"], made["id"], records) == ("session", "01a1", [U1, A2])
 
 
 def test_a_mark_before_the_first_line_and_a_null_line_are_survived(

@@ -7,7 +7,7 @@ of them are links of the tree, as they are for the program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -218,11 +218,6 @@ def _nothing(_: Record) -> Columns:
 
 
 def _summary(record: Record) -> Columns:
-    kept = record.get("firstKeptEntryId")
-    if fields.is_replaced_remotely(record):
-        record.pop("first_kept_id", None)
-    elif usable_id(kept) and "first_kept_id" not in record:
-        record["first_kept_id"] = record.pop("firstKeptEntryId")
     return {"parts": _text_under(record, "summary")}
 
 
@@ -252,6 +247,23 @@ _EVENTS: Mapping[str, Callable[[Record], Columns]] = {
     "model_change": _model,
     "model_usage": _usage,
 }
+
+
+def settings(header: Record) -> Iterator[MessageDraft]:
+    """Yield events of the model and the level that a header of version 1 states.
+
+    Later versions have a record of each. These events are not records of a log.
+    """
+    when = time_of_text(header.get("timestamp"))
+    made = partial(MessageDraft, "event", data={"header": True}, time_created=when)
+
+    model = take(dict(header), fields.MODEL_CHANGE)
+    if "model_id" in model:
+        yield made(id=fields.MODEL, kind="model_change", **model)
+    level = as_text(header.get("thinkingLevel"))
+    if level:
+        stated = {"header": True, "level": level}
+        yield made(id=fields.LEVEL, kind="thinking_level_change", data=stated)
 
 
 # -- content -----------------------------------------------------------------

@@ -19,6 +19,7 @@ from sessiondb.formats.kit.logs import logs_below
 from sessiondb.formats.kit.naming import file_name, uuid_of
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.formats.kit.turns import with_usage
+from sessiondb.formats.pi.fields import SETTINGS
 from sessiondb.formats.pi.logs import is_log, log_at
 from sessiondb.formats.pi.records import record_of
 from sessiondb.formats.pi.writer import Writer
@@ -112,6 +113,9 @@ def _own(export: Export, losses: list[Loss], titled: bool) -> Iterator[Record]:
 
     writer = Writer(export, losses)
     for message in export.messages:
+        if message.id in SETTINGS:
+            # It is in the header, and the next record is the first one.
+            continue
         above = writer.above(message)
         if is_native(message.id):
             yield from writer.records(message, above)

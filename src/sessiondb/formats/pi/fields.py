@@ -14,6 +14,7 @@ from sessiondb.formats.kit.fields import (
     clean_name,
     clean_text,
     cost,
+    is_object,
     text,
     within,
 )
@@ -26,6 +27,9 @@ HEADER: Fields = {
     "cwd": ("directory", clean_text),
     "title": ("title", clean_text),
 }
+
+#: The ids of the events of a header's settings, in version 1 alone.
+MODEL, LEVEL = SETTINGS = ("~model", "~level")
 
 #: The columns of an answer.
 ANSWER: Fields = {
@@ -93,6 +97,7 @@ def is_replaced_remotely(record: Mapping[str, object]) -> bool:
 
     Only the summary is sent then, with what the provider gave for the rest.
     """
-    kept = within(record, "preserveData", "openaiRemoteCompaction")
-    is_named = bool(as_text(within(kept, "provider")))
-    return is_named and type(within(kept, "replacementHistory")) is list
+    held = within(record, "preserveData", "openaiRemoteCompaction")
+    items = within(held, "replacementHistory")
+    is_named = bool(as_text(within(held, "provider")))
+    return is_named and type(items) is list and all(map(is_object, items))

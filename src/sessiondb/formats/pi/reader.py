@@ -27,7 +27,7 @@ from sessiondb.formats.kit.naming import whole
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.formats.pi import fields
 from sessiondb.formats.pi.breadcrumbs import Uses, key_of, uses_in, uses_near
-from sessiondb.formats.pi.drafts import message_draft
+from sessiondb.formats.pi.drafts import message_draft, settings
 from sessiondb.formats.pi.files import with_files
 from sessiondb.formats.pi.history import history_in
 from sessiondb.formats.pi.logs import Log, logs_of, look_at
@@ -172,6 +172,8 @@ class Messages:
                 if kind in heads:
                     # A second header in the middle of a log is a record like others.
                     heads.discard(kind)
+                    if tree.is_first_version and kind == "session":
+                        yield from map(SourceMessage, settings(record))
                     continue
                 yield self._message(tree, lines, line, record)
             yield from lines.problems
@@ -181,7 +183,7 @@ class Messages:
     ) -> SourceMessage | Problem:
         name = tree.name(record)
         parent = tree.parent(record, name)
-        tree.kept(record)
+        tree.kept(record, name)
         try:
             draft = message_draft(record, name)
         except OddRecordError as error:

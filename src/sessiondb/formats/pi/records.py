@@ -43,13 +43,11 @@ def record_of(message: Message, above: str | None) -> Record:
     """Return the record of *message*, which continues the one with the id *above*."""
     rest = dict(message.data)
 
-    kept = rest.pop("first_kept_id", None)
+    # Found by the reader; the record names it in its own way, or not at all.
+    rest.pop("first_kept_id", None)
     record: Record = {"type": _type_of(message, rest)}
     if not message.id.startswith(MADE) and "id" not in rest:
         record |= {"id": message.id, "parentId": above}
-    # A compaction of version 1 names a place, and this is what was there.
-    if kept is not None and "firstKeptEntryIndex" not in rest:
-        record["firstKeptEntryId"] = kept
 
     there, here = fields.RENAMED.get(record["type"], ("", ""))
     if here in rest:

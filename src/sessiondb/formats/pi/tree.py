@@ -8,11 +8,13 @@ where a line is damaged, or a fork left the labels out, it continues the record 
 
 from __future__ import annotations
 
+from itertools import islice, pairwise
 from typing import Any
 
 from sessiondb.formats.kit.fields import as_string, fitting, integer
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.links import MADE, Links
+from sessiondb.formats.pi.fields import is_replaced_remotely
 
 __all__ = ["MADE", "Tree"]
 
@@ -22,14 +24,14 @@ class Tree(Links):
 
     def __init__(self, *, is_fork: bool, is_first_version: bool) -> None:
         super().__init__("parentId", is_damaged=is_fork)
-        self._first = is_first_version
-        #: The ids by place in the file; the header is at 0.
-        self._places: dict[Any, str] = {}
+        self.is_first_version = is_first_version
+        #: The parent of each record, in the order of the file; `...` is the one before.
+        self._above: dict[str, Any] = {}
 
     def name(self, record: dict[str, Any]) -> str:
         """Return the id of a record here; take its own out of one that is linked."""
         own = fitting(record.get("id"), usable_id)
-        if self._first or own is None:
+        if self.is_first_version or own is None:
             name = self.made(record)
         elif own in self.ids or own.startswith(MADE):
             # The last one of a name is the one that the program finds.
@@ -39,19 +41,21 @@ class Tree(Links):
             if "parentId" in record:
                 del record["id"]
 
-        self._places[len(self._places) + 1] = name
+        self._above[name] = ...
         return name
 
     def parent(self, record: dict[str, Any], name: str | None = None) -> Any:
         """Return the parent of a record for `SourceMessage`; take a known one out."""
         # Never linked in the first version: a record continues the one before.
-        if self._first:
+        if self.is_first_version:
             return ...
         moved = self._moved(record, name) if record.get("type") == "leaf" else ...
         if moved is not ...:
+            self._above[str(name)] = moved
             return moved
 
         known = super().parent(dict(record), name)
+        self._above[str(name)] = known
         # A record is written with its links again only if it has an id of its own.
         if not str(name).startswith(MADE) and known == record.get("parentId"):
             record.pop("parentId", None)
@@ -68,13 +72,41 @@ class Tree(Links):
         known = self.ids.get(as_string(target), name)
         return ... if known == name else known
 
-    def kept(self, record: dict[str, Any]) -> None:
-        """Find the record that a compaction keeps, if it has another id here.
+    def kept(self, record: dict[str, Any], name: str) -> None:
+        """Add the id of the first record that a compaction keeps, if it keeps any.
 
-        In version 1 a compaction names it by its place.
+        One at a provider names the last record that it replaces instead.
         """
-        place = self._places.get(fitting(record.get("firstKeptEntryIndex"), integer))
+        if record.get("type") != "compaction":
+            return
+
         own = as_string(record.get("firstKeptEntryId"))
-        kept = place or self.ids.get(own, own)
-        if place or kept != own:
+        if is_replaced_remotely(record):
+            through = as_string(record.get("providerReplayThroughEntryId"))
+            kept = self._after(self.ids.get(through), name)
+        else:
+            kept = self._at(record.get("firstKeptEntryIndex")) or self.ids.get(own, own)
+        if kept:
             record["first_kept_id"] = kept
+
+    def _at(self, place: Any) -> str | None:
+        """Return the record that a compaction of version 1 names by its place.
+
+        The header, at place 0, has no id.
+        """
+        number = fitting(place, integer, 0)
+        return next(islice(self._above, number - 1, None), None) if number > 0 else None
+
+    def _after(self, through: str | None, name: str) -> str | None:
+        """Return the record after *through* on the path to *name*, if one is between.
+
+        A record continues an earlier one, so that every path ends.
+        """
+        before = {later: of for of, later in pairwise(self._above)}
+        path: list[str] = []
+        at: str | None = name
+        while at is not None and at != through:
+            path.append(at)
+            above = self._above[at]
+            at = before.get(at) if above is ... else above
+        return path[-1] if at is not None and len(path) > 1 else None
