@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -549,6 +550,86 @@ def test_a_resumed_transcript_whose_copies_have_new_times_is_counted_once(
     assert [prompt.text for prompt in store.prompts(project=ALL)] == ["3", "1"]
     times = {m.time_created for of in (first, *forks) for m in store.messages(of)}
     assert len(times) == len(said)
+
+
+def resumed(names: str, *, same_uuids: bool) -> dict[str, list[Record]]:
+    """Transcripts of 1.x by their names: "o", and "a" and "b", which continue it.
+
+    A resume copied the lines to a transcript of its own with new times, without the
+    id of the request and, before 1.0.100 or so, with new uuids.
+    """
+    said = asked(1, "Hello", None), answered(2, call("c1"), requestId="r1"), result(3, "c1", "x")  # fmt: skip
+    found = {"o": [*said, answered(4, words("Hi"), name="msg_2", requestId="r2")]}
+    for number, name in ((20, "a"), (40, "b")):
+        shift = 0 if same_uuids else number
+        copied = [
+            asked(1 + shift, [words("Hello")], None),
+            answered(2 + shift, call("c1")),
+            result(3 + shift, "c1", "x"),
+            answered(4 + shift, words("Hi"), name="msg_2"),
+        ]
+        now = {"timestamp": moment(number)}
+        own = asked(number + 5, "And?", 4 + shift), answered(number + 6, words(name), name=f"msg_{number}")  # fmt: skip
+        found[name] = [*({**line, **now} for line in copied), *own]
+
+    return {name: found[name] for name in names}
+
+
+@pytest.mark.parametrize("same_uuids", [True, False])
+@pytest.mark.parametrize("order", ["ab", "ba", *map("".join, permutations("oab"))])
+def test_copies_of_a_resumed_transcript_count_once_in_each_order_of_imports(
+    store: Store, tmp_path: Path, order: str, same_uuids: bool
+) -> None:
+    for name, records in resumed(order, same_uuids=same_uuids).items():
+        # Each alone: the program removes its transcripts after a month.
+        write(tmp_path / name / PROJECT, session(ord(name)), *records)
+        assert not [
+            p for p in read_into(store, tmp_path / name) if isinstance(p, Problem)
+        ]
+
+    found = {name: by_source(store)[session(ord(name))] for name in order}
+    counted = {name: of.tokens_input for name, of in found.items()}
+    oldest = "o" if "o" in order else "a"
+    expected = {"o": 20, "a": 10, "b": 10}
+    expected["a"] += 0 if "o" in order else 20
+    assert counted == {name: expected[name] for name in order}
+    prompts = {(p.text, p.session_id) for p in store.prompts(project=ALL)}
+    later = {("And?", found[name].id) for name in "ab"}
+    assert prompts == {("Hello", found[oldest].id), *later}
+    assert len(list(store.prompts(project=ALL))) == 3
+    assert len(list(store.search("Hi"))) == 1
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_a_fork_whose_original_is_gone_inherits_from_the_older_session(
+    store: Store, tmp_path: Path, order: tuple[int, int]
+) -> None:
+    copied = U1, answered(2, words("2"))
+    for number in order:
+        began = beside("queue-operation", of=number, timestamp=moment(number - 1))
+        write(tmp_path / str(number) / PROJECT, session(number), began, *copied)
+        read_into(store, tmp_path / str(number))
+
+    found = by_source(store)
+    assert [found[session(n)].tokens_input for n in (1, 2)] == [10, None]
+    (prompt,) = store.prompts(project=ALL)
+    assert prompt.session_id == found[session(1)].id
+
+
+def test_a_prompt_is_in_the_history_once_before_and_after_its_answer(
+    store: Store, tmp_path: Path
+) -> None:
+    taken(store, tmp_path, U1)
+    taken(store, tmp_path, U1, answered(2, words("2")))
+    assert [prompt.text for prompt in store.prompts(project=ALL)] == ["1"]
+
+
+def test_equal_prompts_of_two_sessions_are_two(store: Store, tmp_path: Path) -> None:
+    for number in (1, 2):
+        answer = answered(10 * number + 1, words("Hi"), name=f"msg_{number}")
+        write(tmp_path / PROJECT, session(number), asked(10 * number, "Hello", None), answer)  # fmt: skip
+    read_into(store, tmp_path)
+    assert [prompt.text for prompt in store.prompts(project=ALL)] == ["Hello"] * 2
 
 
 def test_a_transcript_without_a_line_yet_is_no_problem(

@@ -136,6 +136,7 @@ _PLACE: Mapping[str, Check] = {
     "labels": values.each(ids.valid_id, "a name in"),
     "alias": values.optional_id,
     "open": values.flag,
+    "timeless": values.flag,
 }
 #: In the order of the columns.
 _TODO: Mapping[str, Check] = {
@@ -408,9 +409,8 @@ def check_message(
     _check_place(found)
 
     seen.add(row.id)
-    values_of_parts = chain.from_iterable(map(_text_and_data, parts))
-    size = sum(map(len, filter(None, values_of_parts))) + _PART_BYTES * len(parts)
-    size += sum(map(_size, blobs))
+    texts = filter(None, chain.from_iterable(map(_text_and_data, parts)))
+    size = sum(map(len, texts)) + _PART_BYTES * len(parts) + sum(map(_size, blobs))
     return Entry(
         row,
         parts,
@@ -423,6 +423,7 @@ def check_message(
         stored,
         size,
         None if stored else typed_in(draft),
+        found.timeless,
     )
 
 

@@ -94,7 +94,8 @@ class SourceMessage:
     ``parent`` is the id of the message before it in the tree, ``...`` for the one
     yielded just before (the usual case) and None for a root. ``usage_id`` is what stays
     the same when the record is copied (a response id, else the original's message id),
-    for counting once; None is the message's id, in the namespace of its session.
+    for counting once; None is the message's id, in the namespace of its session. A
+    ``timeless`` message is the same at any time: its program gives copies new times.
     ``alias`` is the id of our message that the record itself says it was, for an import
     of one that was written for the program and has another id there. ``labels`` are
     names given to it. An ``open`` message is not complete yet; any other is when it is
@@ -108,6 +109,7 @@ class SourceMessage:
     alias: str | None = None
     open: bool = False
     stored: StoredMessage | None = None
+    timeless: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,7 +199,7 @@ class Derived:
             run.given.item.source,
             entry.usage_id,
             row.model_id,
-            row.time_created,
+            None if entry.timeless else row.time_created,
             row.tokens,
         )
         return Placed(row, entry.parts, seq, parent, turn, key, inherited, True)

@@ -189,6 +189,8 @@ class WriteBatch:
 
         self._changed(to, revised.seq)
         self._insert_parts(to, revised, here)
+        if old["usage_key"] != revised.usage_key:
+            self.typed.rename(entry, revised.row.time_created or 0)
         # Copies under its former key need another owner now.
         for key in {old["usage_key"], revised.usage_key}:
             self._count(state, revised, key)

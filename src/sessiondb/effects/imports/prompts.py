@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain, filterfalse
 from typing import Any, NamedTuple, Protocol
 
-from sqlalchemy import select, text
+from sqlalchemy import delete, select, text
 
 from sessiondb import ids
 from sessiondb.effects.imports.run import Entry, Run
@@ -26,6 +26,7 @@ _KNOWN = Statement(
         prompt.c.id.in_(texts("names"))
     )
 )
+_REMOVE = Statement(lambda: delete(prompt).where(prompt.c.id.in_(texts("names"))))
 _COPIES = Statement(
     lambda: select(message.c.seq).where(
         message.c.session_id == p("sid"),
@@ -50,6 +51,8 @@ class Typed:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.prompts: list[TypedPrompt] = []
+        #: The ids of prompts that have another one now.
+        self.former: list[str] = []
 
     def add(self, entry: Entry, seq: int, time: int) -> None:
         """Add the prompt of a message, if it is one."""
@@ -57,11 +60,20 @@ class Typed:
         if said is None:
             return
         if said != self.run.typed:
-            source = self.run.given.item.source
-            name = ids.imported_prompt_id(source, entry.usage_id, time)
+            name = self._name(entry, entry.usage_id, time)
             self.prompts.append(TypedPrompt(name, seq, said, time))
         self.run.typed = said
         self.run.first_typed = self.run.first_typed or said
+
+    def rename(self, entry: Entry, time: int) -> None:
+        """Remove the prompt that a message was until its source knew its copies."""
+        if entry.prompt is not None:
+            self.former.append(self._name(entry, entry.row.id, time))
+
+    def _name(self, entry: Entry, usage_id: str, time: int) -> str:
+        source = self.run.given.item.source
+        stated = 0 if entry.timeless else time
+        return ids.imported_prompt_id(source, usage_id, stated)
 
 
 class Wrote(Protocol):
@@ -79,6 +91,10 @@ class FeedPrompts:
 
     def apply(self, tx: Transaction) -> None:
         """Write those that are new, or that are another session's or text now."""
+        former = list(chain.from_iterable(of.typed.former for of in self.batches))
+        if former:
+            tx.run(_REMOVE, names=as_list(former))
+
         written = (_rows(tx, batch.typed) for batch in self.batches)
         found = {row[0]: row for row in chain.from_iterable(written)}
         if not found:

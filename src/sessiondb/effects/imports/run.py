@@ -59,7 +59,7 @@ class Entry(NamedTuple):
 
     ``alias`` is another id of the message, which may be ``open`` at its source,
     ``stored`` what a log says of its place, ``prompt`` the text that the user typed,
-    None for anything else.
+    None for anything else. The copies of a ``timeless`` one have other times.
     """
 
     row: MessageRow
@@ -73,6 +73,7 @@ class Entry(NamedTuple):
     stored: StoredMessage | None
     size: int
     prompt: str | None = None
+    timeless: bool = False
 
     @property
     def records(self) -> int:

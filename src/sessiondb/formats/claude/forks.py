@@ -11,22 +11,30 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import takewhile
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.claude.logs import Log
-from sessiondb.formats.kit.fields import as_text, clean_name, fitting, within
-from sessiondb.formats.kit.json import load_object
+from sessiondb.formats.kit.fields import as_string, as_text, clean_name, fitting, within
+from sessiondb.formats.kit.json import load_object, usable_id
 from sessiondb.formats.kit.lines import opened
 from sessiondb.formats.kit.texts import time_of_text
 
 Record = dict[str, Any]
 #: The key of a line that is a copy.
 _COPY = "forkedFrom"
-#: The uuids of a transcript with their times, in order.
-Uuids = dict[str, int]
+
+
+class Original(NamedTuple):
+    """A line that others may be copies of: its time, and what it is a copy of."""
+
+    time: int
+    copied: str | None
+
+
+#: The lines of a transcript by their uuids, in order.
+Originals = dict[str, Original]
 
 
 def recognise(logs: Iterable[Log]) -> dict[str, str]:
@@ -44,37 +52,39 @@ def _is_alone(log: Log) -> bool:
     return log.relation is None
 
 
-def uuids_of(log: Log) -> Uuids:
-    """Return the uuids of a transcript; none if it cannot be read."""
-    return {
-        record["uuid"]: time_of_text(record.get("timestamp")) or 0
-        for record in _named(log)
-    }
+class Copies:
+    """The lines of a fork that its originals have, too.
 
-
-def originals(log: Log, logs: Mapping[str, Log]) -> list[dict[str, Any]]:
-    """Return the lines of the forks that *log* is a fork of, and what each copies.
-
-    They are by their uuids, for one fork after the other: a line names the one that it
-    was copied from, which may be a copy itself. Forks that name nothing keep the uuids.
+    Forks of older releases keep the uuids; later ones name in each line the one that it
+    was copied from, which may be a copy itself.
     """
-    forks = takewhile(lambda above: _COPY in above.first, _ancestors(log, logs))
-    return [
-        {r["uuid"]: within(r, _COPY, "messageUuid") for r in _named(above)}
-        for above in forks
-    ]
 
+    def __init__(self, log: Log, logs: Mapping[str, Log]) -> None:
+        self._above = list(map(_lines_of, _ancestors(log, logs)))
 
-def times_before(log: Log, logs: Mapping[str, Log]) -> Uuids:
-    """Return when the lines of *log* that are copies were said, by their uuids.
+    def cut(self, names: Iterable[str]) -> str | None:
+        """Return the first of *names* that the nearest original has, too."""
+        known: Originals = next(iter(self._above), {})
+        return next(filter(known.__contains__, names), None)
 
-    Releases of 1.x copied a session to a transcript of its own whenever they resumed
-    it, and gave all lines that they copied the time of the copy.
-    """
-    found: Uuids = {}
-    for above in _ancestors(log, logs):
-        found |= uuids_of(above)
-    return found
+    def source(self, record: Record) -> str | None:
+        """Return the line that one says it is a copy of, the first one of a chain."""
+        found = _copied(record)
+        for lines in self._above:
+            known = lines.get(found or "")
+            found = (known and known.copied) or found
+
+        return found
+
+    def times(self, records: Iterable[Record]) -> list[int]:
+        """Return when lines were said, of those that an original has.
+
+        Releases of 1.x copied a session to a transcript of its own whenever they
+        resumed it, and gave all lines that they copied the time of the copy.
+        """
+        names = [as_string(record.get("uuid")) for record in records]
+        first = ChainMap(*reversed(self._above))
+        return [first[name].time for name in names if name in first]
 
 
 def _ancestors(log: Log, logs: Mapping[str, Log]) -> Iterator[Log]:
@@ -87,16 +97,25 @@ def _ancestors(log: Log, logs: Mapping[str, Log]) -> Iterator[Log]:
         above = above.above(logs)
 
 
-def _named(log: Log) -> Iterator[Record]:
-    """Yield the lines of a transcript that have a uuid, as far as it can be read."""
+def _lines_of(log: Log) -> Originals:
+    """Return the lines of a transcript that have a uuid, as far as it can be read."""
+    found: Originals = {}
     with suppress(SourceError), opened(log.path) as lines:
         for _, _, record in lines.records(load_object):
-            if as_text(record.get("uuid")) is not None:
-                yield record
+            name = as_text(record.get("uuid"))
+            if name is not None:
+                when = time_of_text(record.get("timestamp")) or 0
+                found[name] = Original(when, _copied(record))
+
+    return found
+
+
+def _copied(record: Record) -> str | None:
+    return fitting(within(record, _COPY, "messageUuid"), usable_id) or None
 
 
 def _originals(family: list[Log]) -> dict[str, str]:
-    lines = {log.session: uuids_of(log) for log in family}
+    lines = {log.session: _lines_of(log) for log in family}
     began = {log.session: _began(log, lines) for log in family}
     order = sorted(lines, key=lambda name: (began[name], len(lines[name]), name))
 
@@ -108,7 +127,7 @@ def _originals(family: list[Log]) -> dict[str, str]:
     return found
 
 
-def _began(log: Log, lines: dict[str, Uuids]) -> float:
+def _began(log: Log, lines: dict[str, Originals]) -> float:
     """Return when a transcript began, as far as its own lines show it."""
     if log.stray is not None:
         return log.stray
@@ -116,4 +135,4 @@ def _began(log: Log, lines: dict[str, Uuids]) -> float:
     own = lines[log.session]
     others = [found for found in lines.values() if found is not own]
     alone = own.keys() - set().union(*others)
-    return min(map(own.__getitem__, alone), default=-inf)
+    return min((own[name].time for name in alone), default=-inf)

@@ -9,6 +9,7 @@ from typing import Any
 
 from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.logs import is_summary
+from sessiondb.formats.claude.places import add_number
 from sessiondb.formats.claude.tree import Leaf, Tree
 from sessiondb.formats.kit.fields import (
     as_string,
@@ -30,54 +31,36 @@ Record = dict[str, Any]
 class Index:
     """The properties of a session in the lines of its transcript; later ones win.
 
-    ``numbers`` are those of its records among all of the transcript, from 0, and
-    ``end`` is the last line that was looked at. ``further`` are the places of the other
-    lines of each answer, by its first one, with the number of records in between.
-    ``summarised`` are the boundaries of compactions that a summary follows.
+    ``runs`` are the numbers of its records among all of the transcript, from 0.
     """
 
     version: str | None = None
     directory: str = ""
     tree: Tree = field(default_factory=Tree)
     leaf: Leaf = field(default_factory=Leaf)
-    numbers: list[int] = field(default_factory=list)
-    further: dict[int, list[tuple[int, Line]]] = field(default_factory=dict)
-    names: list[str] = field(default_factory=list)
-    summarised: set[str] = field(default_factory=set)
-    end: int = 0
+    runs: list[list[int]] = field(default_factory=list)
     tag: str = ""
     last: int | None = None
     copied: str | None = None
     prompt: str | None = None
     _titles: dict[str, str] = field(default_factory=dict)
     _summaries: list[tuple[str, str]] = field(default_factory=list)
-    _places: dict[int, int] = field(default_factory=dict)
 
     def add(self, number: int, line: Line, record: Record) -> None:
         """Look at the next line, which is record *number* of the transcript."""
-        self.end = line.number
-        self.numbers.append(number)
-        place = self.tree.place(record, line.number)
-        if place.joins is not None:
-            between = len(self.numbers) - self._places[place.joins]
-            self.further.setdefault(place.joins, []).append((between, line))
-        else:
-            self.names.append(place.name)
-            if place.response is not None:
-                self._places[line.number] = len(self.numbers)
-
+        add_number(self.runs, number)
+        self.tree.add(record, line)
         if "forkedFrom" in record:
             copied = within(record, "forkedFrom", "messageUuid")
             self.copied = fitting(copied, usable_id, self.copied)
+
         note = _NOTES.get(record["type"])
         if note is not None:
             note(self, record)
 
     def asked(self, record: Record) -> None:
-        """Record the first prompt, and the boundary above a summary."""
+        """Record the first prompt."""
         self.said(record)
-        if record.get("isCompactSummary") is True:
-            self.summarised.add(as_string(record.get("parentUuid")))
         if self.prompt is None:
             self.prompt = as_text(within(record, "message", "content"))
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from itertools import chain
+from itertools import chain, filterfalse
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -53,8 +53,9 @@ class Log(NamedTuple):
     """A transcript, or one chain of a subagent in it, with what its head says.
 
     ``chain`` names that chain, ``""`` is the conversation itself and None all lines of
-    the file. ``first`` is the first line of the chain that has a uuid, ``stray`` the
-    first time of a line without one: of a copy it is later than that of its lines.
+    the file. ``first`` is the first line of the chain that has a uuid. ``began`` is the
+    first time in the file, ``stray`` that of a line without a uuid: lines that a fork
+    copied have a uuid, and are older than it.
     ``about`` are the titles of sessions by their last lines: older releases wrote them
     into the transcript that was begun next. One that has ``titles_alone`` is not a
     session: no message is in it.
@@ -66,6 +67,7 @@ class Log(NamedTuple):
     parent: str | None = None
     relation: str | None = None
     first: Mapping[str, Any] = MappingProxyType({})
+    began: int | None = None
     stray: int | None = None
     about: tuple[tuple[str, str], ...] = ()
     titles_alone: bool = False
@@ -191,7 +193,8 @@ def look_at(path: Path) -> Log | None:
     if name is None:
         return None
 
-    log = Log(path, name, first=first, stray=_stray(records), about=_about(records))
+    began, stray = _first_time(records), _first_time(filterfalse(_has_uuid, records))
+    log = Log(path, name, None, None, None, first, began, stray, _about(records))
     if first.get("isSidechain") is True or _AGENT.fullmatch(path.stem):
         return _of_agent(log)
 
@@ -241,9 +244,13 @@ def _of_fork(log: Log) -> Log:
     return log._replace(parent=copied, relation="fork")
 
 
-def _stray(records: list[Record]) -> int | None:
-    times = (time_of_text(r.get("timestamp")) for r in records if "uuid" not in r)
+def _first_time(records: Iterable[Record]) -> int | None:
+    times = (time_of_text(record.get("timestamp")) for record in records)
     return next(filter(time, times), None)
+
+
+def _has_uuid(record: Record) -> bool:
+    return "uuid" in record
 
 
 def _of_agent(log: Log) -> Log:

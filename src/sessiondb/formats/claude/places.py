@@ -21,16 +21,12 @@ Record = dict[str, Any]
 KEY = "places"
 
 
-def runs(numbers: Iterable[int]) -> list[list[int]]:
-    """Return ascending numbers as runs, each with its first number and its length."""
-    found: list[list[int]] = []
-    for number in numbers:
-        if found and number == sum(found[-1]):
-            found[-1][1] += 1
-        else:
-            found.append([number, 1])
-
-    return found
+def add_number(runs: list[list[int]], number: int) -> None:
+    """Add the next of ascending numbers to *runs*: first ones and lengths."""
+    if runs and number == sum(runs[-1]):
+        runs[-1][1] += 1
+    else:
+        runs.append([number, 1])
 
 
 def is_inside(data: Mapping[str, Any]) -> bool:

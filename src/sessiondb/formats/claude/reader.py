@@ -20,13 +20,7 @@ from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.agents import call_of
 from sessiondb.formats.claude.drafts import Further, message_draft
 from sessiondb.formats.claude.files import with_files
-from sessiondb.formats.claude.forks import (
-    Uuids,
-    originals,
-    recognise,
-    times_before,
-    uuids_of,
-)
+from sessiondb.formats.claude.forks import Copies, recognise
 from sessiondb.formats.claude.history import history_in
 from sessiondb.formats.claude.index import Index
 from sessiondb.formats.claude.logs import (
@@ -38,9 +32,9 @@ from sessiondb.formats.claude.logs import (
     look_at,
     sidecar_of,
 )
-from sessiondb.formats.claude.places import KEY, runs
-from sessiondb.formats.claude.tree import Place, Tree
-from sessiondb.formats.kit.fields import filled, fitting, take, within
+from sessiondb.formats.claude.places import KEY
+from sessiondb.formats.claude.tree import Place
+from sessiondb.formats.kit.fields import filled, fitting, take
 from sessiondb.formats.kit.files import may_read
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
@@ -124,7 +118,7 @@ def _beginning(
         digest,
         parent_source_id=log.parent,
         relation=log.relation if log.parent else None,
-        time_created=time_of_text(first.get("timestamp")) or log.stray,
+        time_created=log.began or time_of_text(first.get("timestamp")),
         **take(first, fields.HEAD),
     )
     return replace(session, complete=partial(_complete, session, log, logs, about))
@@ -140,8 +134,8 @@ def _complete(
             index.add(number, line, record)
 
     describe = _RELATED.get(log.relation)
-    times = times_before(log, logs) if log.relation == "fork" else {}
-    known = describe(log, log.above(logs), index) if describe else {}
+    copies = Copies(log, logs if log.relation == "fork" else {})
+    known = describe(log, logs, index, copies) if describe else {}
     described = known.pop("title", "")
 
     return replace(
@@ -152,111 +146,101 @@ def _complete(
         leaf=index.tree.end_of(index.leaf.uuid),
         time_updated=index.last,
         metadata=filled({"tag": index.tag}),
-        messages=Messages(log, index, originals(log, logs), times),
+        messages=Messages(log, index.tree.places, copies, lines.problems),
         **known,
     )
 
 
-def _as_agent(log: Log, parent: Log | None, index: Index) -> Record:
+def _as_agent(log: Log, logs: Mapping[str, Log], index: Index, _: Copies) -> Record:
     """Return the properties of a subagent by its sidecar, else by its parent's log."""
     sidecar: Record = {}
     with suppress(OddRecordError):
         sidecar = sidecar_of(log)
 
     known = filled(take(dict(sidecar), fields.SIDECAR))
-    places = runs(index.numbers) if log.chain else None
+    places = index.runs if log.chain else None
     known["data"] = filled({"meta": sidecar, KEY: places})
 
+    parent = log.above(logs)
     if "call_id" not in known and parent is not None:
         known["call_id"] = call_of(parent.path, log.agent, index.prompt)
 
     return known
 
 
-def _as_fork(_: Log, parent: Log | None, index: Index) -> Record:
+def _as_fork(_: Log, __: Mapping[str, Log], index: Index, copies: Copies) -> Record:
     """Return the last message of a fork that its original has, too."""
-    theirs = {} if parent is None else uuids_of(parent)
-    common = filter(theirs.__contains__, reversed(index.names))
-    return {"parent_message": index.copied or next(common, None)}
+    names = (place.name for place in reversed(index.tree.places))
+    return {"parent_message": index.copied or copies.cut(names)}
 
 
-_RELATED: Mapping[str | None, Callable[[Log, Log | None, Index], Record]] = {
-    "subagent": _as_agent,
-    "fork": _as_fork,
-}
+_Describe = Callable[[Log, Mapping[str, Log], Index, Copies], Record]
+_RELATED: Mapping[str | None, _Describe] = {"subagent": _as_agent, "fork": _as_fork}
 
 
 # -- messages ------------------------------------------------------------------
 
 
 class Messages:
-    """The messages of a transcript and their problems; read again each time.
+    """The messages of a transcript and its *problems*; their lines are read each time.
 
-    *times* are those of its lines in the transcripts that they were copied from.
+    Memory holds one message, and the *places* of all.
     """
 
     def __init__(
-        self, log: Log, index: Index, copies: list[dict[str, Any]], times: Uuids
+        self, log: Log, places: list[Place], copies: Copies, problems: list[Problem]
     ) -> None:
         self._log = log
+        self._places = places
         self._copies = copies
-        self._times = times
-        self._further = index.further
-        self._end = index.end
-        self._summarised = index.summarised
+        self._problems = problems
 
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
-        """Read the lines that were there; memory holds one message, and the ids."""
-        tree = Tree(self._summarised)
-
+        """Read the lines that were there."""
         with opened(self._log.path) as lines:
-            for _, line, record in _lines(lines, self._log):
-                if line.number > self._end:
-                    break
-                place = tree.place(record, line.number)
-                if place.joins is None:
-                    yield self._message(place, lines, line, record)
-            yield from lines.problems
+            for place in self._places:
+                yield self._read(place, lines)
+        yield from self._problems
+
+    def _read(self, place: Place, lines: Lines) -> SourceMessage | Problem:
+        try:
+            record = _decoded(lines.at(place.line))
+            further = [
+                Further(after, _decoded(lines.at(line)))
+                for after, line in place.further
+            ]
+        # The program has written its transcript again.
+        except (ValueError, RecursionError) as error:
+            return lines.skipped(error, place.line)
+
+        try:
+            return self._message(place, record, further)
+        except OddRecordError as error:
+            return lines.problem(f"record {abridged(place.name)} {error}", place.line)
 
     def _message(
-        self, place: Place, lines: Lines, line: Line, record: Record
-    ) -> SourceMessage | Problem:
-        further = [
-            Further(between, load_object(lines.at(other)))
-            for between, other in self._further.get(line.number, ())
-        ]
-        times = self._times_of([record, *(line.record for line in further)])
-        usage = place.response or self._original(record)
+        self, place: Place, record: Record, further: list[Further]
+    ) -> SourceMessage:
+        """Return a message; raises `OddRecordError`."""
+        times = self._copies.times([record, *(line.record for line in further)])
+        own = fitting(record.get("uuid"), usable_id)
+        usage = place.usage or self._copies.source(record) or own
 
         # A result that only its call had, before it was written for the program.
         is_ours = record.get("entrypoint") == fields.WRITER
-        alias = place.answer if is_ours else None
-
-        try:
-            draft = message_draft(record, place.name, further)
-        except OddRecordError as error:
-            return lines.problem(f"record {abridged(place.name)} {error}", line)
+        draft = _as_said(message_draft(record, place.name, further), times)
+        alias = is_ours and draft.role == "tool" and place.answer
 
         if place.kept is not None and draft.kind == "compaction":
             draft = replace(draft, data={**draft.data, "first_kept_id": place.kept})
 
-        draft = with_files(_as_said(draft, times), self._log.path)
-        return SourceMessage(draft, place.parent, usage, alias=alias)
-
-    def _times_of(self, lines: list[Record]) -> list[int]:
-        """Return when the copied lines were said."""
-        names = (fitting(line.get("uuid"), usable_id) for line in lines)
-        return [self._times[name] for name in names if name in self._times]
-
-    def _original(self, record: Record) -> str | None:
-        """Return the line that one is a copy of, the first one along a chain."""
-        copied = within(record, "forkedFrom", "messageUuid")
-        found: str = fitting(copied, usable_id, "")
-
-        for copies in self._copies:
-            found = fitting(copies.get(found), usable_id, found)
-
-        return found or None
+        return SourceMessage(
+            with_files(draft, self._log.path),
+            place.parent,
+            usage,
+            alias=alias.name if alias else None,
+            timeless=usage is not None,
+        )
 
 
 def _as_said(draft: MessageDraft, times: list[int]) -> MessageDraft:

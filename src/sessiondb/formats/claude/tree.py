@@ -10,8 +10,9 @@ a compaction follows the conversation before it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias
 
 from sessiondb.formats.claude import fields
@@ -21,10 +22,13 @@ from sessiondb.formats.kit.fields import (
     as_string,
     as_text,
     clean_name,
+    fitting,
+    listed,
     text,
     within,
 )
 from sessiondb.formats.kit.json import usable_id
+from sessiondb.formats.kit.lines import Line
 from sessiondb.formats.kit.links import Links
 
 Record = dict[str, Any]
@@ -34,102 +38,132 @@ _Key: TypeAlias = tuple[str, str | None]
 _SENT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
-class Place(NamedTuple):
-    """The message that a line is, and its parent for `SourceMessage`.
+class Joined(NamedTuple):
+    """A further line of an answer, and the number of records since its first one."""
 
-    ``joins`` is the number of the answer's first line if this one is a further one,
-    ``answer`` the answer that a result is to, ``kept`` the first message that the
-    compaction of a summary keeps, ``response`` the provider's id of an answer.
+    after: int
+    line: Line
+
+
+@dataclass(slots=True, eq=False)
+class Place:
+    """A message: its first line, and its parent for `SourceMessage`.
+
+    ``number`` is that of its record among those of the session, from 0. ``answer`` is
+    the one that a result is to, or that a prompt got, and ``mark`` distinguishes it
+    from the others of that answer. ``kept`` is the first message that the compaction of
+    a summary keeps, ``further`` are the other lines of an answer.
     """
 
+    line: Line
+    number: int
     name: str
     parent: Any
-    joins: int | None = None
-    answer: str | None = None
+    answer: Answer | None = None
+    mark: str = ""
     kept: str | None = None
+    further: Sequence[Joined] = ()
+
+    @property
+    def usage(self) -> str | None:
+        """An id that all copies of the message have, made of that of its answer."""
+        response = self.answer and self.mark and self.answer.response
+        return f"{response} {self.mark}" if response else None
+
+
+@dataclass(slots=True, eq=False)
+class Answer(Place):
+    """An answer, and the results that follow it.
+
+    ``response`` is the provider's id, None if other answers have it, too.
+    """
+
     response: str | None = None
-
-
-@dataclass(slots=True)
-class _Answer:
-    """An answer: its message, its first line, and the results that follow it."""
-
-    name: str
-    number: int
-    sent: tuple[Any, ...]
-    prompts: int
+    sent: tuple[Any, ...] = ()
+    prompts: int = 0
+    further: list[Joined] = field(default_factory=list)
     last_result: str | None = None
     answered: set[str] = field(default_factory=set)
+
+    @property
+    def usage(self) -> str | None:
+        """An id that all copies of the answer have."""
+        return self.response
 
 
 class Tree:
     """The messages of one transcript, line by line in their order.
 
-    *summarised* are the uuids of the boundaries that a summary follows.
+    ``places`` are the messages, and ``count`` is the number of records.
     """
 
-    def __init__(self, summarised: Collection[Any] = ()) -> None:
-        self._summarised = summarised
+    def __init__(self) -> None:
+        self.places: list[Place] = []
+        self.count = 0
         self._links = Links("parentUuid")
         #: The messages by the uuids of their lines.
         self._ids = self._links.ids
-        #: The answers by these keys of their lines, and by the calls in them.
-        self._open: dict[_Key | None, _Answer] = {}
-        self._calls: dict[str, _Answer] = {}
+        #: The answers by these keys of their lines, by their ids, by the calls in them.
+        self._open: dict[_Key, Answer] = {}
+        self._responses: dict[str, Answer] = {}
+        self._calls: dict[str, Answer] = {}
         #: The answers by their own messages, and by those with their results.
-        self._answers: dict[str, _Answer] = {}
+        self._answers: dict[str, Answer] = {}
+        #: The last line of the user that is not a result, and the number of prompts.
+        self._said: Place | None = None
         self._prompts = 0
+        #: The lines that begin a chain, with what each follows if it is summed up.
+        self._cuts: dict[str, tuple[Place, str]] = {}
         #: The first line that the last compaction keeps, and the last one.
         self._segment: tuple[str, str] | None = None
 
-    def place(self, record: Record, number: int) -> Place:
-        """Return the place of the next line."""
+    def add(self, record: Record, line: Line) -> None:
+        """Add the next line: a message, or a further line of an answer."""
+        number, self.count = self.count, self.count + 1
         key = _key(record)
-        answer = self._open.get(key)
         own = as_string(record.get("uuid"))
-        if answer and own not in self._ids and self._continues(answer, record):
-            self._ids[own or answer.name] = answer.name
-            self._called(answer, record)
-            return Place(answer.name, None, answer.number)
+        if key is not None and self._joins(key, own, number, line, record):
+            return
 
         # Before it has a name: no line is its own parent.
         parent = self._parent(record)
-        name = self._name(record, own)
+        before = parent is None and self._message_at(record.get("logicalParentUuid"))
+        is_new = own not in self._ids
+        known = line, number, self._name(record, own), parent
+
         if key is not None:
-            found = _Answer(name, number, _sent(record), self._prompts)
-            self._open[key] = self._answers[name] = found
-            self._called(found, record)
-            return Place(name, parent, response=key[0])
+            self._add_answer(Answer(*known, response=key[0]), key, record, is_new)
+            return
 
+        place = Place(*known)
+        self.places.append(place)
+        if before:
+            self._cuts[own] = place, before
         if record.get("type") == "user":
-            return self._asked(record, name, parent)
-
+            self._add_said(place, record)
         # A prompt that was typed while the model worked.
         self._prompts += fields.is_queued(record)
-        return Place(name, parent)
 
     def end_of(self, uuid: str | None) -> str | None:
         """Return the message of a line, or the last result of its answer."""
         return self._last(self._known(uuid)) or None
 
-    def _asked(self, record: Record, name: str, parent: Any) -> Place:
-        """Return the place of a line with results, a summary or a prompt."""
-        calls = calls_answered(record)
-        answer = next(filter(None, map(self._calls.get, calls)), None)
+    # -- answers -------------------------------------------------------------------
 
-        if answer is not None:
-            parent = self._after_results(answer, name, parent, calls)
-            return Place(name, parent, answer=answer.name)
+    def _joins(
+        self, key: _Key, own: str, number: int, line: Line, record: Record
+    ) -> bool:
+        """Add a line to the answer that it is a further one of, if there is one."""
+        answer = self._open.get(key)
+        if answer is None or own in self._ids or not self._continues(answer, record):
+            return False
 
-        if not calls and record.get("isMeta") is not True:
-            self._prompts += 1
-        return Place(name, parent, kept=self._kept(record, name))
+        self._ids[own or answer.name] = answer.name
+        answer.further.append(Joined(number - answer.number, line))
+        self._called(answer, record)
+        return True
 
-    def _called(self, answer: _Answer, record: Record) -> None:
-        named = (block.get("id") for block in fields.blocks_of(record))
-        self._calls.update(dict.fromkeys(filter(text, named), answer))
-
-    def _continues(self, answer: _Answer, record: Record) -> bool:
+    def _continues(self, answer: Answer, record: Record) -> bool:
         """Return whether a line is one more of an answer with the same id.
 
         Some gateways give all answers one id: without a request, the line must follow
@@ -141,6 +175,72 @@ class Tree:
 
         return (answer.sent, answer.prompts) == (_sent(record), self._prompts)
 
+    def _add_answer(
+        self, answer: Answer, key: _Key, record: Record, is_new: bool
+    ) -> None:
+        answer.sent, answer.prompts = _sent(record), self._prompts
+        self.places.append(answer)
+        self._open[key] = self._answers[answer.name] = answer
+        self._called(answer, record)
+
+        # An id that a gateway gives several answers names none of them.
+        same = self._responses.setdefault(key[0], answer)
+        if same is not answer and is_new:
+            same.response = answer.response = None
+
+        if self._said is not None and self._said.name == answer.parent:
+            self._said.answer = answer
+
+    def _called(self, answer: Answer, record: Record) -> None:
+        named = (block.get("id") for block in fields.blocks_of(record))
+        self._calls.update(dict.fromkeys(filter(text, named), answer))
+
+    # -- lines of the user -------------------------------------------------------------
+
+    def _add_said(self, place: Place, record: Record) -> None:
+        """Add a line with results, a summary or a prompt."""
+        calls = calls_answered(record)
+        answer = next(filter(None, map(self._calls.get, calls)), None)
+        if answer is not None:
+            self._add_result(place, answer, calls)
+            return
+
+        if not calls and record.get("isMeta") is not True:
+            self._prompts += 1
+        self._said, place.mark = place, _mark(record)
+        if record.get("isCompactSummary") is True:
+            self._add_summary(place, record)
+
+    def _add_result(self, place: Place, answer: Answer, calls: set[str]) -> None:
+        """Let a result follow the one before it to the same answer."""
+        place.answer = answer
+        # A second result of one call is on a branch of its own.
+        if calls & answer.answered:
+            return
+
+        place.mark = fitting(min(calls), usable_id, "")
+        place.parent = answer.last_result or place.parent
+        answer.answered |= calls
+        answer.last_result = place.name
+        self._answers[place.name] = answer
+
+    def _add_summary(self, place: Place, record: Record) -> None:
+        """Join both sides of a compaction: its boundary cuts the chain of uuids.
+
+        The boundary follows its logical parent, so that the path is the complete
+        conversation; one without a summary cuts the path, too. The line after the last
+        one that was kept follows the summary.
+        """
+        cut, before = self._cuts.pop(as_string(record.get("parentUuid")), (place, ""))
+        cut.parent = before or cut.parent
+
+        if self._segment is not None:
+            first, last = self._segment
+            place.kept, self._segment = self._ids[first], None
+            self._ids[last] = place.name
+
+    # -- links -------------------------------------------------------------------
+
     def _name(self, record: Record, own: str) -> str:
         if own in self._ids or not usable_id(own):
             name = self._links.made(record)
@@ -151,26 +251,17 @@ class Tree:
         return name
 
     def _parent(self, record: Record) -> Any:
-        """Return the parent of a line: of one beside the chain, the one before it."""
-        above = record.get("parentUuid", ...)
-        if above is None:
-            return self._before_cut(record)
-        return self._message_at(above) or ...
+        """Return the parent of a line: of one beside the chain, the one before it.
 
-    def _before_cut(self, record: Record) -> str | None:
-        """Return the parent of a line that begins a chain: None for most.
-
-        A boundary follows the last message that its compaction keeps, else its logical
-        parent, so that the path is the complete conversation. The program does not walk
-        past it: there the summary cuts the context. A boundary without one cuts here.
+        A boundary follows the last message that its compaction keeps, since the program
+        puts the summary before those.
         """
-        self._segment = segment = self._preserved(record)
-        if segment is not None:
-            return self._ids[segment[1]]
-        if as_string(record.get("uuid")) not in self._summarised:
-            return None
+        above = record.get("parentUuid", ...)
+        if above is not None:
+            return self._message_at(above) or ...
 
-        return self._message_at(record.get("logicalParentUuid")) or None
+        self._segment = segment = self._preserved(record)
+        return None if segment is None else self._ids[segment[1]]
 
     def _known(self, uuid: Any) -> str:
         """Return the message of a line; "" for none."""
@@ -182,8 +273,13 @@ class Tree:
         is_answer = known in self._answers and self._answers[known].name == known
         return known if is_answer else self._last(known)
 
+    def _last(self, name: str) -> str:
+        """Return the last result of the answer that a message is part of, or itself."""
+        answer = self._answers.get(name)
+        return (answer and answer.last_result) or name
+
     def _preserved(self, record: Record) -> tuple[str, str] | None:
-        """Return the ends of what a boundary keeps; the program puts it after it."""
+        """Return the ends of what the compaction of a boundary keeps."""
         held = record.get("compactMetadata")
         segment = as_object(within(held, "preservedSegment"))
         ends = [segment.get("headUuid"), segment.get("tailUuid")]
@@ -192,34 +288,13 @@ class Tree:
         first, last = str(uuids[0]), str(uuids[-1])
         return (first, last) if {first, last} <= self._ids.keys() else None
 
-    def _kept(self, record: Record, name: str) -> str | None:
-        if record.get("isCompactSummary") is not True or self._segment is None:
-            return None
 
-        first, last = self._segment
-        found, self._segment = self._ids[first], None
-        # The line after the last one that was kept follows the summary here.
-        self._ids[last] = name
-        return found
-
-    def _last(self, name: str) -> str:
-        """Return the last result of the answer that a message is part of, or itself."""
-        answer = self._answers.get(name)
-        return (answer and answer.last_result) or name
-
-    def _after_results(
-        self, answer: _Answer, name: str, parent: Any, calls: set[str]
-    ) -> Any:
-        """Return the parent of a result: the one before it to the same answer."""
-        # A second result of one call is on a branch of its own.
-        if calls & answer.answered:
-            return parent
-
-        after = answer.last_result or parent
-        answer.answered |= calls
-        answer.last_result = name
-        self._answers[name] = answer
-        return after
+def _mark(record: Record) -> str:
+    """Return a digest of the text of a prompt; a copy may have it in a block."""
+    content = within(record, "message", "content")
+    blocks = (item if text(item) else within(item, "text") for item in listed(content))
+    said = "\n".join(filter(text, blocks))
+    return sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def calls_answered(record: Record) -> set[str]:
@@ -255,7 +330,6 @@ def _sent(record: Record) -> tuple[Any, ...]:
 _HIDING = ("isSidechain", "teamName")
 
 
-@dataclass(slots=True)
 class Leaf:
     """The line that the session continues from, as the program finds it.
 
@@ -263,20 +337,19 @@ class Leaf:
     the latest counts that is not beside the conversation.
     """
 
-    #: The prompt or answer at or above each line, and the order of the lines.
-    _near: dict[str, str | None] = field(default_factory=dict)
-    _order: dict[str | None, int] = field(default_factory=dict)
-    _hidden: set[str | None] = field(default_factory=set)
-    _followed: set[str] = field(default_factory=set)
+    def __init__(self) -> None:
+        #: The prompt or answer at or above each line, in the order of the lines.
+        self._near: dict[str | None, str | None] = {None: None}
+        self._hidden: set[str | None] = set()
+        self._followed: set[str | None] = {None}
 
     def add(self, record: Record) -> None:
         """Look at the next line that is a link of the chain."""
         own = as_text(record.get("uuid"))
-        if own is None or own in self._order:
+        if own in self._near:
             return
 
-        above = as_string(record.get("parentUuid"))
-        self._order[own] = len(self._order)
+        above = as_text(record.get("parentUuid"))
         self._followed.add(above)
         is_said = record["type"] in fields.SAID
         self._near[own] = own if is_said else self._near.get(above)
@@ -287,6 +360,6 @@ class Leaf:
     def uuid(self) -> str | None:
         """The uuid of that line; None without a prompt or an answer."""
         ends = self._near.keys() - self._followed
-        leaves = set(map(self._near.__getitem__, ends)) - {None}
-        shown = leaves - self._hidden
-        return max(shown or leaves, key=self._order.__getitem__, default=None)
+        leaves = set(map(self._near.__getitem__, ends))
+        shown = leaves - self._hidden - {None}
+        return next(filter((shown or leaves).__contains__, reversed(self._near)), None)
