@@ -162,6 +162,20 @@ def test_what_was_thought_is_no_output(store: Store, tmp_path: Path) -> None:
     assert (second.tokens_output, second.tokens_reasoning) == (None, None)
 
 
+def test_a_compaction_by_the_provider_is_counted_beside_the_answer(
+    store: Store, tmp_path: Path
+) -> None:
+    answer = answered(2, words("Yes"), output=9)
+    answer["message"]["usage"]["iterations"] = [
+        {"type": "compaction", "input_tokens": 500, "output_tokens": 60},
+        {"type": "message", "input_tokens": 10, "output_tokens": 9},
+        {"type": "advisor_message", "input_tokens": 7000, "output_tokens": 800}, 7,
+    ]  # fmt: skip
+    _, found = everything(store, tmp_path, U1, answer)
+    assert (found.tokens_input, found.tokens_output) == (510, 69)
+    assert (found.tokens_cache_read, found.tokens_cache_write) == (2, 1)
+
+
 @pytest.mark.parametrize(
     ("reason", "finish"),
     [
@@ -688,6 +702,23 @@ def test_lines_of_a_sub_agent_in_the_transcript_are_a_session_of_their_own(
     assert child.call_id == "c1"
     said = texts(store.messages(parent, branches=True))
     assert said == ["1", "assistant", "Found"]
+
+
+@pytest.mark.parametrize("is_inside", [True, False])
+def test_what_a_subagent_used_is_counted_on_its_answers_alone(
+    store: Store, tmp_path: Path, is_inside: bool
+) -> None:
+    usage = {"input_tokens": 10, "output_tokens": 4}
+    told = {"agentId": "a1", "totalTokens": 14, "usage": usage}
+    ended = result(6, "c1", "Found", 2, toolUseResult=told)
+    shown = line(7, "progress", 6, data={"type": "agent_progress", "message": LOOK[1]})
+    inner = aside(4, "a1", *LOOK)
+    within = inner if is_inside else []
+    write(tmp_path / PROJECT, session(1), U1, STARTS, *within, ended, shown)
+    if not is_inside:
+        folder = tmp_path / PROJECT / session(1) / "subagents"
+        write(folder, "agent-a1", *inner)
+    assert [found.tokens_input for found in children(store, tmp_path)] == [10, 10]
 
 
 # -- where transcripts are ---------------------------------------------------------------

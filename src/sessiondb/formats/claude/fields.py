@@ -7,6 +7,7 @@ directions: `drafts` takes by them, `records` puts.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ from sessiondb.formats.kit.fields import (
     clean_text,
     count,
     fitting,
+    objects_in,
     take,
     text,
     within,
@@ -151,8 +153,17 @@ THOUGHT = ("output_tokens_details", "thinking_tokens")
 
 
 def tokens_of(usage: Mapping[str, Any]) -> Tokens | None:
-    """Return the counts of an answer; None if none is known."""
+    """Return the counts of an answer; None if none is known.
+
+    The provider counts a compaction of its own beside the answer (see
+    https://platform.claude.com/docs/en/build-with-claude/compaction).
+    """
     known = take(dict(usage), COLUMNS)
+    for inner in objects_in(usage.get("iterations")):
+        if inner.get("type") == "compaction":
+            more = Counter(take(dict(inner), COLUMNS))
+            known = {name: more[name] + known.get(name, 0) for name in known | more}
+
     thought = fitting(within(usage, *THOUGHT), count, 0)
     if thought and "output" in known:
         said = known.pop("output") - thought
