@@ -236,9 +236,9 @@ def test_a_fork_has_what_it_refers_to_and_counts_it_once(
     found = all_taken(store, tmp_path)
     parent, fork = found[thread(1)], found[thread(2)]
     assert spoken(store, fork) == ["How long does tea take?", "And coffee?"]
-    assert (fork.relation, fork.parent_id, fork.parent_seq) == ("fork", parent.id, 12)
+    assert (fork.relation, fork.parent_id, fork.parent_seq) == ("fork", parent.id, 13)
     own = all_of(store, fork)
-    assert [m.id for m in own[:12]] == [m.id for m in all_of(store, parent)[:12]]
+    assert [m.id for m in own[:13]] == [m.id for m in all_of(store, parent)[:13]]
     assert tokens([m for m in own if not m.inherited]) == [(9, 0, 2, 0)]
 
 
@@ -427,6 +427,53 @@ def test_the_sections_of_a_state_are_sources_of_the_context(
     assert [s.text for s in store.context(session).sources] == ["Be kind", "A list", None, "Be brief"]  # fmt: skip
 
 
+def test_the_header_has_sources_of_the_context(store: Store, tmp_path: Path) -> None:
+    home, long = tmp_path / HOME, "Be kind. " * 400
+    tools = [{"name": "brew", "description": "Boils", "inputSchema": {}}, {"name": 7}, "x"]  # fmt: skip
+    of_2026 = meta(base_instructions={"text": long, "provenance": {"type": "model"}}, dynamic_tools=tools)  # fmt: skip
+    of_2025 = meta(2, instructions=long, user_instructions=" ", base_instructions=None)
+    oldest = {"id": thread(3), "timestamp": of_2026["timestamp"], "instructions": long}
+    for number, header in enumerate([of_2026, of_2025, oldest], 1):
+        write(home, number, header, turn(1), said(1, "user", "Tea?"))
+    found = all_taken(store, tmp_path)
+
+    for number in (1, 2, 3):
+        ((name, written),) = back(store, found[thread(number)]).items()
+        assert written == records_in(home / name)
+        header_message = all_of(store, found[thread(number)])[0]
+        assert (header_message.role, header_message.kind) == ("event", "session_meta")
+    assert [(s.kind, s.title, s.text) for s in store.context(found[thread(1)]).sources] == [
+        ("base_instructions", "base_instructions", long), ("dynamic_tools", "brew", "Boils"),
+    ]  # fmt: skip
+    for number in (2, 3):
+        (source,) = store.context(found[thread(number)]).sources
+        assert (source.kind, source.text) == ("instructions", long)
+    # A text that several sessions were given is stored once.
+    with store.connection() as connection:
+        sizes = "SELECT count(*) FROM blob WHERE instr(data, 'Be kind. Be kind.')"
+        assert connection.exec_driver_sql(sizes).scalar() == 1
+        rows = connection.exec_driver_sql("SELECT data FROM session").scalars()
+        assert all(b"Be kind" not in data for data in rows)
+
+
+def test_a_fork_was_given_what_its_header_adds(store: Store, tmp_path: Path) -> None:
+    home = tmp_path / HOME
+    given = {"base_instructions": {"text": "Be kind"}}
+    write(home, 1, *numbered([meta(**given), asked(1, "1"), asked(2, "2")]))
+    write(home, 2, *numbered([forked(2, 1, 2, **given), asked(3, "3")], 2))
+    changed = {"base_instructions": {"text": "Be brief"}}
+    write(home, 3, *numbered([forked(3, 1, 2, **changed), asked(4, "4")], 2))
+    found = all_taken(store, tmp_path)
+    texts = [[s.text for s in store.context(found[thread(n)]).sources] for n in (1, 2, 3)]  # fmt: skip
+    assert texts == [["Be kind"], ["Be kind"], ["Be kind", "Be brief"]]
+    for number in (1, 2, 3):
+        ((name, written),) = back(store, found[thread(number)]).items()
+        assert written == records_in(home / name)
+        ((_, alone),) = complete(store, found[thread(number)]).items()
+        expected = "Be brief" if number == 3 else "Be kind"
+        assert alone[0]["payload"]["base_instructions"] == {"text": expected}
+
+
 def test_instructions_in_items_and_turns_are_sources_of_the_context(
     store: Store, tmp_path: Path
 ) -> None:
@@ -438,11 +485,13 @@ def test_instructions_in_items_and_turns_are_sources_of_the_context(
         store, tmp_path, said(1, "user", text), line(2, "world_state", state={"agents_md": {"directory": "/home/ada", "text": "Be kind"}}),
         said(3, "user", skill), said(4, "user", "# AGENTS.md instructions, torn"), *typed(5, "# AGENTS.md instructions for a prompt"),
         turn(6, user_instructions="Be brief", developer_instructions=" "), turn(7, user_instructions="Be brief"),
+        turn(8, collaboration_mode={"mode": "plan", "settings": {"developer_instructions": "Plan it"}}),
     )  # fmt: skip
     assert found == [
         (1, "agents_md", "/home/ada", None, "AGENTS.md", "Be kind"),
         (3, "skill", "/s/brew/SKILL.md", None, "brew", "Boil it"),
         (7, "user_instructions", None, None, "user_instructions", "Be brief"),
+        (9, "collaboration_mode", None, None, "collaboration_mode", "Plan it"),
     ]
     (session,) = store.sessions(project=ALL)
     shown = [m.text for m in store.context(session).messages]
@@ -661,6 +710,18 @@ def test_rollouts_are_written_as_they_were(
             assert records == records_in(home / name)
 
 
+def test_records_before_a_header_are_written_before_it(
+    store: Store, tmp_path: Path
+) -> None:
+    home = tmp_path / HOME
+    write(home, 1, *numbered([asked(1, "1"), meta(), asked(2, "2")]))
+    head = meta(1, at=10, history_base=base(1, 2))
+    write(home, 1, *numbered([asked(11, "3"), head], 2), segment="b")
+    (session,) = all_taken(store, tmp_path).values()
+    found = back(store, session)
+    assert found == {str(DAY / name): records_in(home / DAY / name) for name in (name_of(1), name_of(1, "b"))}  # fmt: skip
+
+
 def test_each_segment_is_a_rollout_again(store: Store, tmp_path: Path) -> None:
     home = tmp_path / HOME
     write(home, 1, *numbered([meta(), asked(1, "1"), asked(2, "2")]))
@@ -690,6 +751,10 @@ def test_records_that_do_not_fit_are_written_as_they_were(
         {"timestamp": "yesterday", "type": "event_msg", "payload": "text"}, event(18, "token_count", info={"total_token_usage": 1}),
         item(19, "agent_message", author="a", recipient="b", content=[{"type": "input_text", "text": "Hi"}]),
         item(20, "web_search_call", status="failed", action=None), item(21, "local_shell_call", action="x", status="completed"),
+    ]  # fmt: skip
+    records += [
+        event(22, "compacted", message="x"), {**turn(23, effort="low"), "level": "y"}, event(24, "world_state", state={"a": {"text": "x"}}),
+        {"timestamp": "", "type": "compacted", "message": "x"}, {"timestamp": "", "id": "x", "cwd": "y"}, line(25, "session_meta", instructions=[1]),
     ]  # fmt: skip
     records = json.loads(json.dumps(records))
     messages(store, tmp_path, *records)

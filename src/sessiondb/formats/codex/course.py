@@ -7,20 +7,19 @@ and a rollback takes back turns that stay in the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from sessiondb.formats.codex.fields import COUNTS, INJECTED, ITEMS, RESULTS
+from sessiondb.formats.codex.fields import COUNTS, INJECTED, ITEMS
 from sessiondb.formats.codex.given import Given
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
+    as_string,
     as_text,
-    clean_name,
     count,
-    fitting,
+    integer,
     is_object,
     text,
     within,
@@ -60,45 +59,87 @@ class Ending(NamedTuple):
 
 
 class Course:
-    """The state in the course of one session; *root* is where its forks began."""
+    """The state in the course of one session; *root* is where its forks began.
 
-    def __init__(self, root: str, provider: str | None) -> None:
+    *cuts* are the ordinals at which its rollouts are continued, each with the id of the
+    rollout.
+    """
+
+    def __init__(
+        self, root: str, provider: str | None, cuts: set[tuple[Any, Any]]
+    ) -> None:
         self.provider = provider
         self.model: str | None = None
         #: Of the last turn, for what the next one changes.
         self.effort: str | None = None
         self.turn_model: str | None = None
-        #: The prompts that events name; None: no event names any.
-        self.prompts: set[int] | None = None
+        #: The prompts that events of the rollout name, if any does.
+        self.prompts: set[int] = set()
         self.usage = Usage()
         self.turns = Turns()
         self.given = Given()
+        #: The last message, and the one that the next continues; ``...`` is the last.
+        self.last: str | None = None
+        self.above: Any = ...
+        #: The last message below each cut.
+        self._below: dict[tuple[Any, Any], str | None] = dict.fromkeys(cuts)
+        self._ids: set[str] = set()
+        self._rollout = ""
+        self._number = 1
         self._root = root
         self._digest = blake2b(root.encode(), digest_size=12)
         self._endings: dict[str | None, Ending] = {}
 
-    def pass_by(self, record: Record) -> None:
-        """Record everything that *record* says of others, before it is taken apart."""
-        payload = as_object(record.get("payload", record))
-        kind = as_text(record.get("type"))
-        if kind == "turn_context":
-            self.model = fitting(payload.get("model"), clean_name, self.model)
-        elif kind == "event_msg":
-            self._event(payload)
-        elif "ordinal" not in record and kind in _COPIED:
-            # Forks of 2025 are copies in new envelopes: only what they hold is equal.
-            said = repr(payload).encode("utf-8", "surrogatepass")
-            self._digest.update(said)
+    # -- places --------------------------------------------------------------------
 
-    def _event(self, event: Record) -> None:
-        if event.get("type") == "thread_settings_applied":
-            named = within(event, "thread_settings", "model_provider_id")
-            self.provider = fitting(named, clean_name, self.provider)
+    def begin(self, rollout: str, prompts: set[int]) -> None:
+        """Begin a rollout, whose events name *prompts*."""
+        self._rollout = rollout
+        self._number = 1
+        self.prompts = prompts
 
-        ended = _ENDINGS.get(as_text(event.get("type")))
-        if ended is not None:
-            call, ending = ended(event)
-            self._endings[call] = ending
+    def continue_at(self, base: str | None, cut: int | None) -> None:
+        """Let the next message continue what is below a cut."""
+        self.above = self._below.get((base, cut), ...)
+
+    def name_of(self, record: Record, item: Record | None) -> str:
+        """Return the id of a record: its own, else that of its place.
+
+        Its place is its ordinal, or its number among the messages of its rollout: a
+        line that cannot be read now may be mended later.
+        """
+        own = within(item, "id")
+        if usable_id(own) and own not in self._ids:
+            return str(own)
+
+        rollout = self._rollout[:200]
+        ordinal = record.get("ordinal")
+        placed = f"{rollout}.{ordinal}" if integer(ordinal) else None
+        if placed is None or placed in self._ids:
+            return f"{rollout}-{self._number}"
+
+        return placed
+
+    def follow(self, name: str, place: int) -> Any:
+        """Record the next message and its ordinal; return what it continues."""
+        above, self.above = self.above, ...
+        self.last = name
+        self._ids.add(name)
+        self._number += 1
+        for base, cut in self._below:
+            if base == self._rollout and place < cut:
+                self._below[base, cut] = name
+
+        return above
+
+    # -- copies --------------------------------------------------------------------
+
+    def add_copied(self, record: Record, kind: str) -> None:
+        """Add the content of a record, if a fork of 2025 has a copy of it."""
+        if "ordinal" not in record and kind in _COPIED:
+            # Copies are in new envelopes: only their content is equal.
+            content = as_object(record.get("payload", record))
+            self._digest.update(repr(content).encode("utf-8", "surrogatepass"))
 
     def usage_id(self, record: Record) -> str | None:
         """Return an id that stays the same when a count is copied into a fork.
@@ -113,6 +154,19 @@ class Course:
 
         return f"{self._root[:100]}:{self._digest.hexdigest()}"
 
+    # -- calls and prompts ---------------------------------------------------------
+
+    def end_call(self, event: Record) -> None:
+        """Record how a call ended by the event that says so."""
+        item = as_object(event.get("item"))
+        if not item:
+            self._endings[as_text(event.get("call_id"))] = Ending(_outcome(event))
+        # Items without a status are messages, whose ids are not those of calls.
+        elif text(item.get("status")):
+            times = map(event.get, ("started_at_ms", "completed_at_ms"))
+            ending = Ending(_outcome(item), *map(known_time, times))
+            self._endings[as_text(item.get("id"))] = ending
+
     def ending(self, call: Any, said: str) -> Ending:
         """Return how a call ended: by an event, else by the text of its result."""
         known = self._endings.pop(call, None) if text(call) else None
@@ -120,7 +174,7 @@ class Course:
 
     def is_typed(self, said: str) -> bool:
         """Return whether the user typed a text whose record does not say so."""
-        if self.prompts is not None:
+        if self.prompts:
             return hash(said) in self.prompts
 
         return not said.lstrip().startswith(INJECTED)
@@ -233,76 +287,23 @@ class Turns:
 # -- how calls end -----------------------------------------------------------------
 
 
-def _item(event: Record) -> tuple[str | None, Ending]:
-    item = as_object(event.get("item"))
-    started = known_time(event.get("started_at_ms"))
-    ended = known_time(event.get("completed_at_ms"))
-    # Items without a status are messages, whose ids are not those of calls.
-    call = as_text(item.get("id")) if text(item.get("status")) else None
-    return call, Ending(_outcome(item), started, ended)
-
-
-def _command(event: Record) -> tuple[str | None, Ending]:
-    return as_text(event.get("call_id")), Ending(_outcome(event))
-
-
 def _outcome(said: Record) -> str | None:
-    status = fitting(said.get("status"), text, "").lower()
-    return _FAILURES.get(status) or _failed(said.get("exit_code"))
-
-
-def _patch(event: Record) -> tuple[str | None, Ending]:
-    failed = event.get("success") is False
-    return as_text(event.get("call_id")), Ending(_failure(failed))
-
-
-def _foreign_tool(event: Record) -> tuple[str | None, Ending]:
-    result = as_object(event.get("result"))
-    said = as_object(result.get("Ok"))
-    failed = "Err" in result or True in (said.get("isError"), said.get("is_error"))
-    return as_text(event.get("call_id")), Ending(_failure(failed))
-
-
-#: The events that end a call, which they name.
-_ENDINGS: Mapping[str | None, Callable[[Record], tuple[str | None, Ending]]] = {
-    "item_completed": _item,
-    "exec_command_end": _command,
-    "patch_apply_end": _patch,
-    "mcp_tool_call_end": _foreign_tool,
-}
-
-
-def started_by(payload: Record, thread: str) -> str | None:
-    """Return the call that started a subagent, if that is what a record says."""
-    item = as_object(payload.get("item"))
-    agents = as_list(item.get("receiver_thread_ids"))
-    # Later calls of other tools name the agents that they wait for, too.
-    if item.get("tool") in _STARTS and thread in agents:
-        return as_text(item.get("id"))
-
-    named = (payload.get("new_thread_id"), _agent_in(payload))
-    return as_text(payload.get("call_id")) if thread in named else None
-
-
-def _agent_in(result: Record) -> Any:
-    """Return the agent that the JSON in a result names."""
-    if as_text(result.get("type")) not in RESULTS:
-        return None
-
-    with suppress(ValueError):
-        said = load_text(fitting(result.get("output"), text, ""))
-        return within(said, "agent_id")
-
-    return None
+    """Return the outcome of a call by its item, or by an event of its own."""
+    status = as_string(said.get("status")).lower()
+    result = as_object(said.get("result"))
+    answer = as_object(result.get("Ok"))
+    failed = (
+        said.get("success") is False,
+        "Err" in result,
+        True in (answer.get("isError"), answer.get("is_error")),
+    )
+    known = "failed" if any(failed) else _failed(said.get("exit_code"))
+    return _FAILURES.get(status, known)
 
 
 def _failed(code: Any) -> str | None:
     """Return the outcome of a command with that exit code."""
-    return _failure(type(code) is int and code != 0)
-
-
-def _failure(failed: bool) -> str | None:
-    return "failed" if failed else None
+    return "failed" if type(code) is int and code != 0 else None
 
 
 def _outcome_of(said: str) -> str | None:
@@ -320,3 +321,22 @@ def _outcome_of(said: str) -> str | None:
 
     codes = map(int, _EXIT.findall(start.partition("\nOutput:\n")[0]))
     return _failed(next(codes, None))
+
+
+# -- what calls start --------------------------------------------------------------
+
+
+def started_by(payload: Record, thread: str) -> str | None:
+    """Return the call that started a subagent, if that is what a record says."""
+    item = as_object(payload.get("item"))
+    # Later calls of other tools name the agents that they wait for, too.
+    if item.get("tool") in _STARTS and thread in as_list(
+        item.get("receiver_thread_ids")
+    ):
+        return as_text(item.get("id"))
+
+    named = [payload.get("new_thread_id")]
+    with suppress(ValueError):
+        named.append(within(load_text(as_string(payload.get("output"))), "agent_id"))
+
+    return as_text(payload.get("call_id")) if thread in named else None

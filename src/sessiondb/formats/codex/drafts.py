@@ -15,11 +15,13 @@ from typing import Any
 
 from sessiondb.formats.codex import fields
 from sessiondb.formats.codex.course import Course, tokens_of
-from sessiondb.formats.codex.given import of_state, of_texts, of_turn
+from sessiondb.formats.codex.given import of_settings, of_state, of_texts
+from sessiondb.formats.codex.logs import is_header
 from sessiondb.formats.content import embedded
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
+    as_string,
     as_text,
     check_storable,
     clean_name,
@@ -40,24 +42,30 @@ Record = dict[str, Any]
 #: The columns of a message, and its parts.
 Columns = dict[str, Any]
 Parts = tuple[PartDraft, ...]
+#: Makes the columns of a message, and takes them out of the record.
+Make = Callable[[Record, Course], Columns]
 
 _DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
 
 
-def message_draft(record: Record, message_id: str, course: Course) -> MessageDraft:
-    """Return the message that a record is.
+def message_draft(
+    record: Record, item: Record | None, message_id: str, course: Course
+) -> MessageDraft:
+    """Return the message that a record is, which holds *item* or is an event.
 
     Raises `OddRecordError` for a record without a type, or one that cannot be stored.
     """
     kind = as_text(record.get("type")) or as_text(record.get("record_type"))
+    if kind is None and is_header(record):
+        kind = "session_meta"
     if not usable_id(kind):
         raise OddRecordError("has no type")
 
     assert kind is not None
     check_storable(record)
+    course.add_copied(record, kind)
 
     when = time_of_text(record.get("timestamp"))
-    item = item_of(record)
     found = _event(record, kind, course) if item is None else _item(item, course)
 
     # Items name no model: it is that of the last turn.
@@ -85,7 +93,7 @@ def _model(course: Course) -> Columns:
 
 
 def _item(item: Record, course: Course) -> Columns:
-    kind = fitting(item.get("type"), text, "")
+    kind = as_string(item.get("type"))
     make = _ITEMS.get(kind)
     if make is None:
         # Items that a later release adds are events until their meaning is known.
@@ -95,35 +103,24 @@ def _item(item: Record, course: Course) -> Columns:
 
 
 def _message(item: Record, course: Course) -> Columns:
-    make = _AUTHORS.get(as_text(item.get("role")), _shown)
-    return make(item, course)
+    author = as_text(item.get("role"))
+    if author == "user":
+        return _prompt(item, course)
 
-
-def _answer(item: Record, course: Course) -> Columns:
-    del course
-    return {"role": "assistant", "parts": _content(item)}
-
-
-def _instructions(item: Record, course: Course) -> Columns:
-    del course
-    return {"role": "system", "parts": _content(item)}
-
-
-def _shown(item: Record, course: Course) -> Columns:
-    """A message that the model is shown: of another agent, or of an unknown role."""
-    del course
-    return {"role": "event", "kind": "custom_message", "parts": _content(item)}
+    # Of another agent, or of an unknown role: the model is shown it.
+    return {**_AUTHORS.get(author, _SHOWN), "parts": _content(item)}
 
 
 def _prompt(item: Record, course: Course) -> Columns:
     typed = _typed(item, course)
     parts = _content(item, typed)
     if any(typed) or not parts:
+        course.turns.prompted(course.last)
         return {"role": "user", "parts": parts}
 
     # Codex added all of it, so it is not a turn of the user.
-    sources = course.given.parts(of_texts(parts))
-    return {"role": "event", "kind": "custom_message", "parts": (*parts, *sources)}
+    sources = course.given.parts(of_texts(parts), item)
+    return {**_SHOWN, "parts": (*parts, *sources)}
 
 
 def _typed(item: Record, course: Course) -> list[bool]:
@@ -161,11 +158,9 @@ def _is_by_user(kind: Any, source: Any) -> bool:
     return named == "unknown" or named.startswith("user.")
 
 
-def _reasoning(item: Record, course: Course) -> Columns:
+def _reasoning(item: Record, _: Course) -> Columns:
     """A summary and, rarely, the content; both are lists of texts, or null."""
-    del course
     parts: list[PartDraft] = []
-
     for key in ("summary", "content"):
         if _are(_has_text, item.get(key)):
             parts += (_thought(block, key) for block in item.pop(key))
@@ -178,21 +173,17 @@ def _thought(block: Record, key: str) -> PartDraft:
     return PartDraft("reasoning", said, data={"block": block, "of": key})
 
 
-def _call(shape: fields.CallShape, item: Record, course: Course) -> Columns:
-    del course
+def _call(shape: fields.CallShape, item: Record, _: Course) -> Columns:
     if not (shape.tool or as_text(item.get("name"))):
         # A tool part needs the name of a tool; the record is kept as it is.
         return {"role": "assistant", "parts": (PartDraft("custom"),)}
 
     columns = {
         "tool": shape.tool,
-        "status": "pending",
+        **_status(item, shape),
         **take(item, shape.fields),
         **_input(item, shape),
     }
-    if shape.is_hosted:
-        columns |= _hosted(item)
-
     parts = [PartDraft("tool", **columns)]
 
     if shape.tool == "image_generation" and text(item.get("result")):
@@ -202,8 +193,10 @@ def _call(shape: fields.CallShape, item: Record, course: Course) -> Columns:
     return {"role": "assistant", "parts": tuple(parts)}
 
 
-def _hosted(item: Record) -> Columns:
-    """How a call of the provider ended: no result follows it."""
+def _status(item: Record, shape: fields.CallShape) -> Columns:
+    """Return whether a call ended; no result follows one that the provider ran."""
+    if not shape.is_hosted:
+        return {"status": "pending"}
     if item.get("status") == "failed":
         return {"status": "error", "outcome": "failed"}
 
@@ -243,14 +236,16 @@ def _output(item: Record) -> tuple[str, list[PartDraft], Record]:
     """Return the text of a result, its other parts, and what writes them again.
 
     Of a list of blocks the texts are joined, for `Part.text` is what is searched.
-    ``shape`` has the length of each text, and null for a block that is a part.
+    ``shape`` has the length of each text, and null for a block that is a part. The
+    tools that a search found are in the record, and their names the text.
     """
     output: Any = item.get("output")
     if text(output):
         del item["output"]
         return output, [], {}
     if not _are(_is_block, output):
-        return "", [], {"absent": True}
+        names = (within(tool, "name") for tool in as_list(item.get("tools")))
+        return ", ".join(filter(text, names)), [], {"absent": True}
 
     del item["output"]
     texts = list(map(_plain, output))
@@ -261,27 +256,16 @@ def _output(item: Record) -> tuple[str, list[PartDraft], Record]:
     return "\n".join(filter(text, texts)), more, {"shape": shape}
 
 
-def _searched(item: Record, course: Course) -> Columns:
-    """The tools that a search found; the record keeps them."""
-    del course
-    names = (within(tool, "name") for tool in as_list(item.get("tools")))
-    said = ", ".join(filter(text, names))
-    data = {"absent": True}
-    part = PartDraft("tool-result", said, data=data, **take(item, fields.RESULT))
-    return {"role": "tool", "parts": (part,)}
-
-
-_AUTHORS: Mapping[str | None, Callable[[Record, Course], Columns]] = {
-    "user": _prompt,
-    "assistant": _answer,
-    "developer": _instructions,
-    "system": _instructions,
+_SHOWN: Columns = {"role": "event", "kind": "custom_message"}
+_AUTHORS: Mapping[str | None, Columns] = {
+    "assistant": {"role": "assistant"},
+    "developer": {"role": "system"},
+    "system": {"role": "system"},
 }
-_ITEMS: Mapping[str, Callable[[Record, Course], Columns]] = {
+_ITEMS: Mapping[str, Make] = {
     "message": _message,
-    "agent_message": _shown,
+    "agent_message": _message,
     "reasoning": _reasoning,
-    "tool_search_output": _searched,
     **dict.fromkeys(fields.RESULTS, _result),
     **{name: partial(_call, shape) for name, shape in fields.CALLS.items()},
 }
@@ -359,30 +343,30 @@ _BLOCKS: Mapping[str, tuple[str, Callable[[Record, Record], PartDraft]]] = {
 
 
 def _event(record: Record, kind: str, course: Course) -> Columns:
-    payload = as_object(record.get("payload"))
+    payload = as_object(record.get("payload", record))
+    makers = _RECORDS
     if kind == "event_msg":
         kind = as_text(payload.get("type")) or kind
+        makers = _EVENTS
 
-    make = _EVENTS.get(kind, _nothing)
-    found = {"role": "event", "kind": _kind(kind), **make(payload, course)}
+    make = makers.get(kind)
+    known = {"role": "event", "kind": _kind(kind)}
+    found = known if make is None else known | make(payload, course)
+    # A record that has a level of its own is written with that.
     if found["kind"] == "thinking_level_change":
-        record.setdefault("level", payload["effort"])
+        if "level" in record:
+            return found | known
+        record["level"] = payload["effort"]
 
     return found
-
-
-def _nothing(payload: Record, course: Course) -> Columns:
-    del payload, course
-    return {}
 
 
 def _kind(name: str) -> str:
     return fields.KINDS.get(name, name) if usable_id(name) else "custom"
 
 
-def _compacted(payload: Record, course: Course) -> Columns:
+def _compacted(payload: Record, _: Course) -> Columns:
     """The summary; if the provider holds it, the texts that were kept."""
-    del course
     if fitting(payload.get("message"), text):
         return {"parts": (PartDraft("text", payload.pop("message")),)}
 
@@ -397,9 +381,14 @@ def _is_said(item: Any) -> bool:
     return within(item, "role") in ("user", "assistant")
 
 
+def _header(payload: Record, course: Course) -> Columns:
+    return {"parts": course.given.parts(of_settings(payload), payload)}
+
+
 def _turn(payload: Record, course: Course) -> Columns:
     """The settings of a turn, with its model: an event of what they change."""
-    found = {**_model(course), "parts": course.given.parts(of_turn(payload))}
+    course.model = fitting(payload.get("model"), clean_name, course.model)
+    found = {**_model(course), **_header(payload, course)}
     effort, before = payload.get("effort"), course.turn_model
     course.turn_model = course.model
 
@@ -412,8 +401,7 @@ def _turn(payload: Record, course: Course) -> Columns:
 
 
 def _state(payload: Record, course: Course) -> Columns:
-    """Take the context that a model was given."""
-    return {"parts": course.given.parts(of_state(payload))}
+    return {"parts": course.given.parts(of_state(payload), payload)}
 
 
 def _response(payload: Record, course: Course) -> Columns:
@@ -434,26 +422,58 @@ def _counted(course: Course, counts: tuple[int, ...] | None) -> Columns:
     return {"kind": "usage", "tokens": tokens, **_model(course)}
 
 
-def _ended(payload: Record, course: Course) -> Columns:
+def _started(_: Record, course: Course) -> Columns:
+    course.turns.started(course.last)
+    return {}
+
+
+def _rolled_back(payload: Record, course: Course) -> Columns:
+    course.above = course.turns.rolled_back(payload.get("num_turns"))
+    return {}
+
+
+def _settings(payload: Record, course: Course) -> Columns:
+    named = within(payload, "thread_settings", "model_provider_id")
+    course.provider = fitting(named, clean_name, course.provider)
+    return {}
+
+
+def _call_ended(payload: Record, course: Course) -> Columns:
+    course.end_call(payload)
+    return {}
+
+
+def _ended(payload: Record, _: Course) -> Columns:
     """A turn that ended; the error of a provider is here alone."""
-    del course
     error = payload.get("error")
     return {"kind": "failed", "error": error} if is_object(error) else {}
 
 
-def _error(payload: Record, course: Course) -> Columns:
-    del course
+def _error(payload: Record, _: Course) -> Columns:
     said = payload.get("message")
     return {"error": {"message": said}} if text(said) else {}
 
 
-_EVENTS: Mapping[str, Callable[[Record, Course], Columns]] = {
+#: Records outside of the conversation, by their type, and events by theirs. All of them
+#: are messages; these have columns or parts, or mean something for later records.
+_RECORDS: Mapping[str, Make] = {
+    "session_meta": _header,
     "compacted": _compacted,
     "turn_context": _turn,
     "world_state": _state,
     "token_usage_record": _response,
+}
+_EVENTS: Mapping[str, Make] = {
     "token_count": _total,
+    "task_started": _started,
+    "turn_started": _started,
     "task_complete": _ended,
     "turn_complete": _ended,
     "error": _error,
+    "thread_rolled_back": _rolled_back,
+    "thread_settings_applied": _settings,
+    "item_completed": _call_ended,
+    "exec_command_end": _call_ended,
+    "patch_apply_end": _call_ended,
+    "mcp_tool_call_end": _call_ended,
 }

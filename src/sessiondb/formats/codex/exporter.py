@@ -152,16 +152,29 @@ def _unarchived(export: Export) -> Export:
 
 def _is_part(export: Export) -> bool:
     """Return whether a rollout has no header, or is one of several: Codex needs all."""
-    header = export.session.data.get("header")
+    header = _header_of(export)
     base = within(header, "payload", "history_base")
     segments = (of.data.get("segment") for of in export.messages)
-    return header is None or any((base, *segments))
+    return not header or any((base, *segments))
+
+
+def _header_of(export: Export) -> Record:
+    """Return the header of the first rollout; empty if it is lost."""
+    kept = as_object(export.session.data.get("header"))
+    # One with the context of a model is a message.
+    headers = filter(_is_header, export.messages)
+    return kept or next(map(record_of, headers), {})
+
+
+def _is_header(message: Message) -> bool:
+    of_others = ("copied_from", "segment")
+    return message.kind == "session_meta" and message.data.keys().isdisjoint(of_others)
 
 
 def _flat(export: Export, losses: list[Loss]) -> Iterator[Record]:
     session = export.session
     thread = session.source_id or session.id
-    header = as_object(session.data.get("header")) or _header(session, thread)
+    header = _header_of(export) or _header(session, thread)
     facts = without(_REFERRING, as_object(header.get("payload")))
     yield without(_NUMBERED, header) | {"payload": facts}
 

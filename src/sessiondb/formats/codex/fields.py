@@ -48,9 +48,11 @@ CALLS: Mapping[str, CallShape] = {
         "image_generation", "revised_prompt", is_hosted=True
     ),
 }
-RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
+RESULTS = frozenset(
+    {"function_call_output", "custom_tool_call_output", "tool_search_output"}
+)
 #: The items that old rollouts have without an envelope.
-ITEMS = frozenset({*CALLS, *RESULTS, "message", "reasoning", "tool_search_output"})
+ITEMS = frozenset({*CALLS, *RESULTS, "message", "reasoning"})
 #: Blocks that are a text, and the key of that.
 TEXTS = frozenset(
     {"input_text", "output_text", "text", "summary_text", "reasoning_text"}

@@ -13,17 +13,24 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
+from sessiondb.formats.codex.given import CONTEXT, of_settings
 from sessiondb.formats.kit.fields import (
     as_object,
+    as_string,
     fitting,
     integer,
     is_object,
-    text,
     within,
+    without,
 )
-from sessiondb.formats.kit.files import is_folder, stamp
+from sessiondb.formats.kit.files import is_folder
 from sessiondb.formats.kit.json import usable_id
-from sessiondb.formats.kit.logs import first_records, logs_below, unpacked_name
+from sessiondb.formats.kit.logs import (
+    first_records,
+    keep_longer,
+    logs_below,
+    unpacked_name,
+)
 from sessiondb.model import Problem
 
 #: Lines of a rollout that are looked at for its header.
@@ -42,7 +49,9 @@ class Log(NamedTuple):
     """A rollout: its session (``thread``), and its own id among those of that session.
 
     ``base`` is the id of the rollout that holds what comes before ``cut``, an ordinal.
-    ``header`` is empty if the rollout has lost it, ``written`` when it was begun.
+    ``facts`` are the content of its header without the context that a model was given.
+    ``header`` is the first record, if that is a header without context; any other is a
+    message. ``written`` is when the rollout was begun.
     """
 
     path: Path
@@ -52,13 +61,14 @@ class Log(NamedTuple):
     cut: int | None
     parent: str | None
     relation: str | None
+    facts: Record
     header: Record
     written: str
 
     @property
-    def facts(self) -> Record:
-        """The content of the header; the oldest ones have no envelope."""
-        return _facts_in(self.header)
+    def session(self) -> str:
+        """The id by which copies of a rollout are recognised."""
+        return self.rollout
 
     @property
     def origin(self) -> str | None:
@@ -124,7 +134,8 @@ def look_at(path: Path) -> Log | None:
     named = ids_in(path) or _UNNAMED
     header = next(filter(is_header, records), {})
 
-    facts = _facts_in(header)
+    # The oldest ones have no envelope.
+    facts: Record = fitting(header.get("payload"), is_object, header)
     thread = fitting(facts.get("id"), usable_id, named[0])
     # A rollout that lost its header is known by its name, unless it is another log.
     is_log = bool(header) or any(map(_is_record, records))
@@ -132,6 +143,7 @@ def look_at(path: Path) -> Log | None:
         return None
 
     base = as_object(facts.get("history_base"))
+    is_kept = records[:1] == [header] and not any(of_settings(facts))
     return Log(
         path,
         thread,
@@ -140,14 +152,11 @@ def look_at(path: Path) -> Log | None:
         fitting(base.get("thread_id"), usable_id),
         fitting(base.get("end_ordinal_exclusive"), integer),
         *_parent(thread, facts, records),
-        header,
-        fitting(header.get("timestamp"), text, ""),
+        # The context may be long, and all logs of a home are known at once.
+        without(CONTEXT, facts),
+        header if is_kept else {},
+        as_string(header.get("timestamp")),
     )
-
-
-def _facts_in(header: Record) -> Record:
-    facts: Record = fitting(header.get("payload"), is_object, header)
-    return facts
 
 
 def is_header(record: Record) -> bool:
@@ -185,7 +194,10 @@ def _parent(
 
 
 class Piece(NamedTuple):
-    """A part of a session: the records of a rollout below ``cut``, or all of them."""
+    """A part of a session: the records of a rollout below ``cut``, or all of them.
+
+    A session has all records of its own rollouts; others have its beginning.
+    """
 
     log: Log
     cut: int | None = None
@@ -194,56 +206,39 @@ class Piece(NamedTuple):
 class Rollouts:
     """The rollouts of a home, or of any folder, by their ids and by their sessions."""
 
-    def __init__(self, paths: Iterable[Path]) -> None:
-        self._logs: dict[Path, Log | None] = {}
-        self._errors: dict[Path, str] = {}
+    def __init__(self, paths: Iterable[Path] = ()) -> None:
+        self._found: dict[Path, Log | Problem] = {}
         self._rollouts: dict[str, Path] = {}
         #: The rollouts of each session, in order; the values mean nothing.
         self._threads: dict[str, dict[Path, None]] = {}
         for path in paths:
-            self.add(path, ids_in(path))
+            self._add(path, ids_in(path))
 
-    def add(self, path: Path, ids: tuple[str, str] | None) -> None:
+    def _add(self, path: Path, ids: tuple[str, str] | None) -> None:
         """Add a rollout under the ids that its name or its header says."""
         if ids is not None:
-            self._rollouts.setdefault(ids[1], path)
             self._threads.setdefault(ids[0], {})[path] = None
+            self._rollouts.setdefault(ids[1], path)
 
-    def log(self, path: Path) -> Log | None:
-        """Return the rollout at *path*; None if it cannot be read."""
-        if path not in self._logs:
-            try:
-                self._logs[path] = look_at(path)
-            except SourceError as error:
-                self._logs[path] = None
-                self._errors[path] = str(error)
+    def at(self, path: Path) -> Log | Problem:
+        """Return the rollout at *path*, or why there is none."""
+        if path not in self._found:
+            found = self._found[path] = _rollout_at(path)
+            if isinstance(found, Log):
+                self._add(path, (found.thread, found.rollout))
 
-        return self._logs[path]
-
-    def find(self, path: Path) -> Log | Problem:
-        """Return the rollout at *path*, and add it under what its header says."""
-        log = self.log(path)
-        if log is None:
-            why = self._errors.get(path, "the rollout has no header")
-            return Problem(str(path), why)
-
-        self.add(path, (log.thread, log.rollout))
-        return log
+        return self._found[path]
 
     def of_thread(self, thread: str | None) -> tuple[list[Log], list[Problem]]:
         """Return the rollouts of a session in order, and those that are copies."""
-        logs = filter(None, map(self.log, self._threads.get(thread or "", ())))
         found: dict[str, Log] = {}
-        problems = []
+        problems: list[Problem] = []
+        logs = map(self.at, list(self._threads.get(thread or "", ())))
 
         # The name of a file may say another session than its header, which wins.
-        for log in (log for log in logs if log.thread == thread):
-            other = found.get(log.rollout, log)
-            copy, kept = sorted((other, log), key=_length)
-            found[log.rollout] = kept
-            if copy != kept:
-                why = f"session {thread} is also in {kept.path}, which is longer"
-                problems.append(Problem(str(copy.path), why))
+        for log in logs:
+            if isinstance(log, Log) and log.thread == thread:
+                problems += keep_longer(log, found)
 
         # The first rollout of a session has no segment; each revert begins another.
         by_age = sorted(
@@ -258,8 +253,9 @@ class Rollouts:
         least = log.cut
 
         while log.base is not None and least is not None:
-            above = self._by_rollout(log.base)
-            if above is None or above.rollout in seen:
+            path = self._rollouts.get(log.base)
+            above = None if path is None else self.at(path)
+            if not isinstance(above, Log) or above.rollout in seen:
                 return pieces[::-1], log.base
 
             seen.add(above.rollout)
@@ -270,10 +266,21 @@ class Rollouts:
 
         return pieces[::-1], None
 
-    def _by_rollout(self, name: str) -> Log | None:
-        path = self._rollouts.get(name)
-        return None if path is None else self.log(path)
+    def root(self, log: Log) -> str:
+        """Return the session that a chain of forks began with."""
+        seen: set[str] = set()
+        name: str | None = log.thread
+        while name is not None and name not in seen:
+            seen.add(name)
+            last = name
+            logs, _ = self.of_thread(name)
+            name = next((log.origin for log in logs), None)
+
+        return last
 
 
-def _length(log: Log) -> int:
-    return (stamp(log.path) or (0, 0))[0]
+def _rollout_at(path: Path) -> Log | Problem:
+    try:
+        return look_at(path) or Problem(str(path), "the rollout has no header")
+    except SourceError as error:
+        return Problem(str(path), str(error))

@@ -1,23 +1,21 @@
 """The sessions of Codex, read from their rollouts one record at a time.
 
 A session is yielded after a look at the heads of its rollouts. When it changed, they
-are read twice: for the prompts that events name, and for the messages.
+are read twice: for what events name, and for the messages.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from math import inf
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sessiondb.errors import SourceError, abridged
+from sessiondb.errors import abridged
 from sessiondb.formats.codex import fields
 from sessiondb.formats.codex.course import Course, started_by
 from sessiondb.formats.codex.drafts import item_of, message_draft
@@ -29,7 +27,6 @@ from sessiondb.formats.codex.logs import (
     home_of,
     is_header,
     is_rollout,
-    look_at,
     rollouts_of,
 )
 from sessiondb.formats.codex.names import Names, history_in, names_in
@@ -47,7 +44,12 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, decode, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
-from sessiondb.formats.kit.logs import log_digest, logs_below, unpacked_name
+from sessiondb.formats.kit.logs import (
+    log_digest,
+    logs_below,
+    records_naming,
+    unpacked_name,
+)
 from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.kit.order import in_order
 from sessiondb.formats.kit.texts import time_of_text
@@ -55,7 +57,7 @@ from sessiondb.model import Problem, SourceItem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
 #: The types of events that name a prompt or a title, as a line has them.
-_NAMING = (b'"user_message"', b'"UserMessage"', b'"thread_name_updated"')
+_PROMPT, _ITEM, _TITLE = b'"user_message"', b'"UserMessage"', b'"thread_name_updated"'
 
 
 class Thread(NamedTuple):
@@ -78,20 +80,22 @@ class Thread(NamedTuple):
         """The rollout that is continued."""
         return self.logs[-1]
 
+    @property
+    def pieces(self) -> list[Piece]:
+        """What it consists of, in order."""
+        return [*self.before, *map(Piece, self.logs)]
+
 
 def read_rollout(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the session that a rollout is part of."""
     home = home_of(path)
     beside = _near(path) if home is None else rollouts_of(home)
     rollouts = Rollouts(item for item in beside if isinstance(item, Path))
-    log = look_at(path)
-    if log is None:
-        return
-
-    rollouts.add(path, (log.thread, log.rollout))
-    names = names_in(home)
-    yield from names.problems
-    yield from _session(log.thread, rollouts, names)
+    log = rollouts.at(path)
+    if isinstance(log, Log):
+        names = names_in(home)
+        yield from names.problems
+        yield from _session(log.thread, rollouts, names)
 
 
 def _near(path: Path) -> Iterator[Path | Problem]:
@@ -109,11 +113,11 @@ def read_home(folder: Path) -> Iterator[SourceItem]:
     """
     # A rollout may continue one in the other folder.
     home = home_at(folder)
-    rollouts = Rollouts(())
+    rollouts = Rollouts()
     threads: dict[str, Log] = {}
 
     for item in rollouts_of(home):
-        log = item if isinstance(item, Problem) else rollouts.find(item)
+        log = item if isinstance(item, Problem) else rollouts.at(item)
         if isinstance(log, Problem):
             yield log
         elif home == folder or folder in log.path.parents:
@@ -131,6 +135,9 @@ def read_home(folder: Path) -> Iterator[SourceItem]:
 
     if home == folder:
         yield from history_in(home)
+
+
+# -- sessions ----------------------------------------------------------------------
 
 
 def _session(
@@ -158,7 +165,7 @@ def _session(
         tuple(before),
         tuple(logs),
         tuple(above),
-        _root_of(first, rollouts),
+        rollouts.root(first),
         missing,
         names.titles.get(name, ""),
         _archived(logs[-1], names),
@@ -175,35 +182,20 @@ def _archived(head: Log, names: Names) -> int | None:
     return names.archived.get(head.thread, changed // 1_000_000)
 
 
-def _root_of(log: Log, rollouts: Rollouts) -> str:
-    """Return the session that a chain of forks began with."""
-    seen = {log.thread}
-    name, origin = log.thread, log.origin
-
-    while origin is not None and origin not in seen:
-        name = origin
-        seen.add(name)
-        logs, _ = rollouts.of_thread(name)
-        origin = next(map(attrgetter("origin"), logs), None)
-
-    return name
-
-
 def beginning(thread: Thread) -> SourceSession:
-    """Return what the heads of its rollouts say of a session."""
+    """Return a session as the heads of its rollouts describe it."""
     first = thread.logs[0]
-    logs = (*(piece.log for piece in thread.before), *thread.logs)
-    said = repr((thread.title, thread.archived, thread.missing, first.parent))
-    digest = blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    named = repr((thread.title, thread.archived, thread.missing, first.parent))
+    digest = blake2b(named.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
-    facts = json.loads(json.dumps(first.facts))
+    facts = deepcopy(first.facts)
     times = map(time_of_text, (facts.get("timestamp"), first.written))
     roles = map(facts.get, ("agent_role", "agent_nickname"))
     return SourceSession(
         "codex",
         thread.id,
         str(thread.head.path),
-        f"{log_digest(*(log.path for log in logs))} {digest}",
+        f"{log_digest(*(piece.log.path for piece in thread.pieces))} {digest}",
         title=thread.title,
         agent=next(filter(clean_name, roles), None),
         parent_source_id=first.parent,
@@ -217,62 +209,54 @@ def beginning(thread: Thread) -> SourceSession:
 
 def complete(thread: Thread) -> SourceSession:
     """Return a session with everything that its rollouts say of it."""
-    found = Scanned()
-    for log in thread.logs:
-        with opened(log.path) as lines:
-            found.add(lines)
+    scans = [Scan(piece.log.path) for piece in thread.pieces]
+    # The last rollout that names it counts.
+    own = scans[: -len(thread.logs) - 1 : -1]
+    titles = [thread.title, *(scan.title for scan in own)]
 
     session = beginning(thread)
     first = thread.logs[0]
-    data = filled({"rollout": unpacked_name(first.path).name, "header": first.header})
     return replace(
         session,
-        title=session.title or found.title,
-        time_updated=found.last,
+        title=next(filter(None, titles), ""),
+        time_updated=next((scan.last for scan in own if scan.last), None),
         call_id=_call_of(thread),
-        data=data,
-        messages=Messages(thread),
+        data=filled(
+            {"rollout": unpacked_name(first.path).name, "header": first.header}
+        ),
+        messages=Messages(thread, scans),
     )
 
 
 def _call_of(thread: Thread) -> str | None:
     """Return the call of its parent that a subagent was started by."""
-    name = thread.id.encode()
-    for log in thread.above:
-        with suppress(SourceError), opened(log.path) as lines:
-            for _, raw in lines:
-                if name not in raw:
-                    continue
-
-                payload = as_object(within(_decoded(raw), "payload"))
-                call = started_by(payload, thread.id)
-                if call is not None:
-                    return call
-
-    return None
+    named = (records_naming(log.path, thread.id) for log in thread.above)
+    payloads = (as_object(record.get("payload")) for found in named for record in found)
+    calls = (started_by(payload, thread.id) for payload in payloads)
+    return next(filter(None, calls), None)
 
 
-class Scanned:
-    """The prompts and the title that events of a rollout name, and its last time."""
+class Scan:
+    """The prompts and the title that events of a rollout name, its end and last time.
 
-    def __init__(self) -> None:
+    ``end`` is the number of its last line.
+    """
+
+    def __init__(self, path: Path) -> None:
         self.prompts: set[int] = set()
         self.title = ""
-        self.last: int | None = None
-
-    def add(self, lines: Lines) -> None:
-        """Look at each line, and decode those of events alone."""
+        self.end = 0
         last = b""
-        for _, raw in lines:
-            last = raw
-            # Three searches cost less than decoding, which most lines need not.
-            if any(name in raw for name in _NAMING):
-                self._record(_decoded(raw))
+        with opened(path) as lines:
+            for line, raw in lines:
+                self.end, last = line.number, raw
+                # Three searches cost less than decoding, which most lines need not.
+                if _PROMPT in raw or _ITEM in raw or _TITLE in raw:
+                    self._note(_payload_in(raw))
 
-        self.last = time_of_text(within(_decoded(last), "timestamp")) or self.last
+        self.last = time_of_text(within(_decoded(last), "timestamp"))
 
-    def _record(self, record: Any) -> None:
-        event = as_object(within(record, "payload"))
+    def _note(self, event: Record) -> None:
         kind = event.get("type")
         if kind == "user_message":
             # In 2025 some of what Codex added had such an event, too.
@@ -289,6 +273,10 @@ class Scanned:
         self.prompts.update(map(hash, filter(text, texts)))
 
 
+def _payload_in(raw: bytes) -> Record:
+    return as_object(within(_decoded(raw), "payload"))
+
+
 def _decoded(raw: bytes) -> Any:
     try:
         return decode(raw.decode())
@@ -296,158 +284,85 @@ def _decoded(raw: bytes) -> Any:
         return None
 
 
+# -- messages ----------------------------------------------------------------------
+
+
 class Messages:
     """The messages of a session and their problems; read again each time."""
 
-    def __init__(self, thread: Thread) -> None:
+    def __init__(self, thread: Thread, scans: list[Scan]) -> None:
         self._thread = thread
+        self._pieces = list(zip(thread.pieces, scans, strict=True))
 
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
-        """Read the rollouts; memory holds one record, and the ids of all."""
+        """Read the lines that were there; memory holds one record, and the ids."""
         thread = self._thread
+        first = thread.logs[0]
         if thread.missing is not None:
-            path = str(thread.logs[0].path)
-            yield Problem(
-                path, f"its beginning is in {thread.missing}, which is missing"
-            )
+            why = f"its beginning is in {thread.missing}, which is missing"
+            yield Problem(str(first.path), why)
 
-        yield from _Reading(thread).messages()
+        provider = fitting(first.facts.get("model_provider"), clean_name)
+        cuts = {(log.base, log.cut) for log in thread.logs[1:] if log.is_continuing}
+        course = Course(thread.root, provider, cuts)
+        for piece, scan in self._pieces:
+            yield from self._piece(piece, scan, course)
+
+    def _piece(
+        self, piece: Piece, scan: Scan, course: Course
+    ) -> Iterator[SourceMessage | Problem]:
+        log = piece.log
+        is_own = piece.cut is None
+        is_further = is_own and log is not self._thread.logs[0]
+        # The session has the header, but for that of a further rollout.
+        is_header_kept = bool(log.header) and not is_further
+        marks = {} if is_own else {"copied_from": log.rollout}
+
+        course.begin(log.rollout, scan.prompts)
+        if is_further:
+            course.continue_at(log.base, log.cut)
+            marks["segment"] = unpacked_name(log.path).name
+
+        with opened(log.path) as lines:
+            for line, record, place in _records(lines, piece, scan.end):
+                if is_header_kept and is_header(record):
+                    is_header_kept = False
+                    continue
+
+                record.update(marks)
+                # The name of a further rollout is that of all records after it.
+                marks.pop("segment", None)
+                yield _message(lines, line, record, place, course)
+
+            if is_own:
+                yield from lines.problems
 
 
-def _prompts_in(lines: Lines) -> set[int] | None:
-    """Return the prompts that the events of a rollout name; None if none does."""
-    found = Scanned()
-    found.add(lines)
-    lines.problems.clear()
-
-    return found.prompts or None
-
-
-def _records(lines: Lines, piece: Piece) -> Iterator[tuple[Line, Record, int]]:
+def _records(
+    lines: Lines, piece: Piece, end: int
+) -> Iterator[tuple[Line, Record, int]]:
     """Yield the records of a piece, each with its ordinal or the last one before."""
     place = -1
     cut = inf if piece.cut is None else piece.cut
     for line, _, record in lines.records(load_object):
         place = fitting(record.get("ordinal"), integer, place)
-        if place >= cut:
+        if place >= cut or line.number > end:
             return
         yield line, record, place
 
 
-class _Reading:
-    """One pass over the rollouts of a session."""
+def _message(
+    lines: Lines, line: Line, record: Record, place: int, course: Course
+) -> SourceMessage | Problem:
+    item = item_of(record)
+    name = course.name_of(record, item)
+    ours = fitting(record.get(MARK), usable_id)
 
-    def __init__(self, thread: Thread) -> None:
-        self._thread = thread
-        provider = thread.logs[0].facts.get("model_provider")
-        self._course = Course(thread.root, fitting(provider, clean_name))
-        self._ids: set[str] = set()
-        self._last: str | None = None
-        self._number = 1
-        #: The last message below each ordinal at which a rollout is continued.
-        self._cuts: dict[tuple[Any, Any], str | None] = {
-            (log.base, log.cut): None for log in thread.logs[1:] if log.is_continuing
-        }
+    try:
+        draft = message_draft(record, item, name, course)
+    except OddRecordError as error:
+        return lines.problem(f"record {abridged(name)} {error}", line)
 
-    def messages(self) -> Iterator[SourceMessage | Problem]:
-        for piece in self._thread.before:
-            yield from self._piece(piece, {"copied_from": piece.log.rollout})
-
-        first, *further = self._thread.logs
-        yield from self._piece(Piece(first), {})
-
-        for log in further:
-            # The header of a further rollout is a record like others.
-            above = self._cuts.get((log.base, log.cut), ...)
-            yield from self._piece(Piece(log), {}, log.header, above)
-
-    def _piece(
-        self,
-        piece: Piece,
-        marks: Record,
-        header: Record | None = None,
-        above: Any = ...,
-    ) -> Iterator[SourceMessage | Problem]:
-        """Yield the messages of a piece, with *marks* in the data of each.
-
-        With *header* that of its rollout is one; the first continues *above*.
-        """
-        log = piece.log
-        self._number = 1
-
-        with opened(log.path) as lines:
-            self._course.prompts = _prompts_in(lines)
-            skipped = bool(log.header) and header is None
-
-            for line, record, place in _records(lines, piece):
-                if skipped and is_header(record):
-                    skipped = False
-                    continue
-                if record == header:
-                    record["segment"] = unpacked_name(log.path).name
-
-                found = self._message(lines, line, record | marks, log.rollout)
-                if isinstance(found, SourceMessage):
-                    parent = found.parent if above is ... else above
-                    found, above = replace(found, parent=parent), ...
-                    self._note(log.rollout, place)
-
-                yield found
-
-            if not marks:
-                yield from lines.problems
-
-    def _note(self, rollout: str, place: int) -> None:
-        for base, cut in self._cuts:
-            if base == rollout and place < cut:
-                self._cuts[base, cut] = self._last
-
-    def _message(
-        self, lines: Lines, line: Line, record: Record, rollout: str
-    ) -> SourceMessage | Problem:
-        course = self._course
-        name = self._name(record, rollout)
-        ours = fitting(record.get(MARK), usable_id)
-        parent = self._parent(record)
-        course.pass_by(record)
-
-        try:
-            draft = message_draft(record, name, course)
-        except OddRecordError as error:
-            return lines.problem(f"record {abridged(name)} {error}", line)
-
-        if draft.role == "user":
-            course.turns.prompted(self._last)
-
-        self._ids.add(name)
-        self._number += 1
-        self._last = name
-        counted = course.usage_id(record) if draft.kind == "usage" else None
-        return SourceMessage(draft, parent=parent, usage_id=counted, alias=ours)
-
-    def _name(self, record: Record, rollout: str) -> str:
-        """Return the id of a record: its own, else that of its place.
-
-        Its place is its ordinal, or its number among the messages of its rollout: a
-        line that cannot be read now may be mended later.
-        """
-        own = within(item_of(record), "id")
-        names = [own] if usable_id(own) else []
-        if integer(record.get("ordinal")):
-            names.append(f"{rollout[:200]}.{record['ordinal']}")
-
-        last = f"{rollout[:200]}-{self._number}"
-        return next((name for name in names if name not in self._ids), last)
-
-    def _parent(self, record: Record) -> Any:
-        if record.get("type") != "event_msg":
-            return ...
-
-        kind = within(record, "payload", "type")
-        turns = self._course.turns
-        if kind in ("task_started", "turn_started"):
-            turns.started(self._last)
-        if kind != "thread_rolled_back":
-            return ...
-
-        return turns.rolled_back(within(record, "payload", "num_turns"))
+    above = course.follow(name, place)
+    counted = course.usage_id(record) if draft.kind == "usage" else None
+    return SourceMessage(draft, parent=above, usage_id=counted, alias=ours)

@@ -12,6 +12,7 @@ from typing import Any
 
 from sessiondb.formats.codex import fields
 from sessiondb.formats.codex.drafts import item_of
+from sessiondb.formats.codex.given import texts_in
 from sessiondb.formats.content import file_of
 from sessiondb.formats.kit.fields import (
     as_object,
@@ -36,38 +37,38 @@ def record_of(message: Message) -> Record:
         rest.pop("level", None)
 
     item = item_of(rest)
-    made = _event(message) if item is None else _item(message, item)
+    make = _event if item is None else _ITEMS.get(as_text(item.get("type")), _nothing)
+    made = make(message) | texts_in(message.parts)
     # The oldest records have no envelope.
     return overlay({"payload": made} if "payload" in rest else made, rest)
 
 
+def _nothing(_: Message) -> Record:
+    return {}
+
+
 def _event(message: Message) -> Record:
-    """Return what a column took out of an event: the summary of a compaction."""
+    """Return what a part took out of an event: the summary of a compaction."""
     if message.data.get("type") != "compacted":
         return {}
 
-    said = [part.text for part in message.parts if "added" not in part.data]
+    said = [part.text for part in _content(message) if "added" not in part.data]
     return {"message": said[0]} if said else {}
 
 
-def _item(message: Message, item: Record) -> Record:
-    make = _ITEMS.get(as_text(item.get("type")))
-    return {} if make is None else make(message)
+def _content(message: Message) -> list[Part]:
+    """Return the parts of a message that are content: a source is in a text, too."""
+    return [part for part in message.parts if part.type != "source"]
 
 
-def _content(message: Message) -> Record:
-    # A source is in the texts, too.
-    parts = list(filter(_is_content, message.parts))
+def _said(message: Message) -> Record:
+    parts = _content(message)
     if not parts:
         return {}
     if parts[0].data.get("plain"):
         return {"content": _text(parts[0])}
 
     return {"content": list(map(_block, parts))}
-
-
-def _is_content(part: Part) -> bool:
-    return part.type != "source"
 
 
 def _reasoning(message: Message) -> Record:
@@ -121,10 +122,9 @@ def _pieces(result: Part, more: Iterator[Part]) -> Iterator[Record]:
 
 
 _ITEMS: Mapping[str | None, Callable[[Message], Record]] = {
-    "message": _content,
-    "agent_message": _content,
+    "message": _said,
+    "agent_message": _said,
     "reasoning": _reasoning,
-    "tool_search_output": _result,
     **dict.fromkeys(fields.RESULTS, _result),
     **{name: partial(_call, shape) for name, shape in fields.CALLS.items()},
 }
