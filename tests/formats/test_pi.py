@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import samples_pi
 from imported import taken, texts
 from samples import new_store, read_into
 from samples_pi import (
@@ -600,6 +601,52 @@ def test_each_log_in_a_folder_of_no_program_is_of_the_one_whose_records_it_has(
 
 def test_codex_has_a_folder_of_the_same_name(store: Store, tmp_path: Path) -> None:
     write(tmp_path / ".codex" / "sessions" / "2026", {"type": "session_meta", "payload": {}}, name="rollout-2026.jsonl")  # fmt: skip
+    assert read_into(store, tmp_path) == []
+
+
+def newer(folder: Path, name: str) -> Path:
+    head = {"v": 4, "kind": "header", "id": name, "storageVersion": 1, "createdAt": T0, "cwd": "/tea"}  # fmt: skip
+    path = folder / f"2026-02-02T02-40-00-000Z_{name}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(samples_pi.log(head, {**U1, "kind": "entry", "seq": 1}))
+    return path
+
+
+def test_a_log_of_version_4_is_named_and_affects_no_other(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / HOME, header(1), U1)
+    # Its session has a log that can be read, too, and which is shorter.
+    paths = [newer(tmp_path / HOME.parent / "--other--", header(1)["id"]), newer(tmp_path, "alone")]  # fmt: skip
+    found = read_into(store, tmp_path)
+    problems = {of.source: of.why for of in found if isinstance(of, Problem)}
+    why = "pi's experimental log of version 4: not supported yet"
+    assert problems == dict.fromkeys(map(str, paths), why)
+    assert [of.messages for of in found if isinstance(of, Imported)] == [1]
+
+
+@pytest.mark.parametrize("place", ["agent", "agent/sessions", "elsewhere"])
+def test_sessions_of_pi_in_sqlite_are_named(
+    store: Store, tmp_path: Path, place: str
+) -> None:
+    write(tmp_path / HOME, header(1), U1)
+    path = tmp_path / place / "sessions.sqlite"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("CREATE TABLE sessions (id, created_at, cwd, parent_session_id)")
+        file.execute("CREATE TABLE entries (session_id, seq, id, parent_id, type, timestamp, payload)")  # fmt: skip
+    before = path.read_bytes()
+    problems = [of for of in read_into(store, tmp_path) if isinstance(of, Problem)]
+    assert problems == [Problem(str(path), "pi's experimental sessions in SQLite: not supported yet")]  # fmt: skip
+    assert path.read_bytes() == before
+    assert len(list(store.sessions(project=ALL))) == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"no database" * 99, b"SQLite format 3\0"])
+def test_a_database_of_another_kind_is_not_one_of_pi(
+    store: Store, tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / "sessions.sqlite").write_bytes(content)
     assert read_into(store, tmp_path) == []
 
 

@@ -2,7 +2,7 @@
 
 `logs` finds the logs and their sessions, `reader` reads them, `tree` decides what each
 record is linked to, `drafts` makes messages of records by the tables of `fields`, and
-`records` makes records of them again.
+`records` makes records of them again. `experiments` names stores that are not read.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sessiondb.formats.kit.files import is_file, is_folder, locations
 from sessiondb.formats.kit.logs import is_readable
+from sessiondb.formats.pi import experiments
 from sessiondb.formats.pi.logs import is_home, is_log, look_at, owners_of
 from sessiondb.formats.pi.reader import read_home, read_log
 from sessiondb.formats.protocol import ForeignStore, Format
@@ -24,13 +25,17 @@ def _at(path: Path) -> Iterator[ForeignStore]:
         if is_home(path):
             first, *others = owners_of(path)
             yield ForeignStore(first, path, read_home, frozenset(others))
-    elif is_log(path) and is_file(path) and is_readable(look_at, path):
+        return
+
+    if is_log(path) and is_file(path) and is_readable(look_at, path):
         (owner,) = owners_of(path)
         yield ForeignStore(owner, path, read_log)
+    if path.suffix == experiments.SUFFIX and experiments.is_database(path):
+        yield ForeignStore("pi", path, experiments.read_database)
 
 
 FORMAT = Format(
-    frozenset({".jsonl"}),
+    frozenset({".jsonl", experiments.SUFFIX}),
     _at,
     locations(
         ("PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR"),

@@ -18,6 +18,7 @@ from sessiondb.formats.kit.fields import as_string, fitting
 from sessiondb.formats.kit.files import is_folder, stamp
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.logs import first_records, logs_below
+from sessiondb.formats.pi.experiments import is_newer
 from sessiondb.model import Problem, TerminalUse
 
 #: Lines of a log that are looked at for its header.
@@ -41,7 +42,8 @@ class Log(NamedTuple):
     """A log: its session and that session's parent, None for none or an unknown one.
 
     ``header`` is empty if the log has lost it: its name is that of the session then.
-    ``uses`` are the terminals in which its program would continue it.
+    ``uses`` are the terminals in which its program would continue it. One that is
+    ``is_newer`` cannot be read, and its session is its path.
     """
 
     path: Path
@@ -51,6 +53,7 @@ class Log(NamedTuple):
     relation: str | None
     header: dict[str, Any]
     uses: tuple[TerminalUse, ...] = ()
+    is_newer: bool = False
 
 
 def is_log(path: Path) -> bool:
@@ -103,7 +106,7 @@ def look_at(path: Path) -> Log | None:
     records = first_records(path, HEAD_LINES)
     header = _header(records)
     if not header:
-        return _without_header(path, records)
+        return _newer(path, records) or _without_header(path, records)
 
     source = _program(path, records)
     return Log(path, source, header["id"], *_parent(path, header), header)
@@ -117,6 +120,14 @@ def _header(records: list[dict[str, Any]]) -> dict[str, Any]:
 def _is_header(record: dict[str, Any]) -> bool:
     is_known = not record.keys().isdisjoint(("cwd", "timestamp"))
     return record.get("type") == "session" and is_known and usable_id(record.get("id"))
+
+
+def _newer(path: Path, records: list[dict[str, Any]]) -> Log | None:
+    """Return a log of a version that is not read."""
+    if not any(map(is_newer, records)):
+        return None
+    source = _program(path, records)
+    return Log(path, source, str(path), None, None, {}, is_newer=True)
 
 
 def _without_header(path: Path, records: list[dict[str, Any]]) -> Log | None:

@@ -25,7 +25,7 @@ from sessiondb.formats.kit.logs import (
 )
 from sessiondb.formats.kit.naming import whole
 from sessiondb.formats.kit.texts import time_of_text
-from sessiondb.formats.pi import fields
+from sessiondb.formats.pi import experiments, fields
 from sessiondb.formats.pi.breadcrumbs import Uses, key_of, uses_in, uses_near
 from sessiondb.formats.pi.drafts import message_draft, settings
 from sessiondb.formats.pi.files import with_files
@@ -43,7 +43,7 @@ def read_log(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the session of a log."""
     log = look_at(path)
     if log is not None:
-        yield beginning(_with_uses(log, uses_near(path)))
+        yield _session(log, uses_near(path))
 
 
 def read_home(home: Path) -> Iterator[SourceItem]:
@@ -51,12 +51,15 @@ def read_home(home: Path) -> Iterator[SourceItem]:
     logs: dict[str, Log] = {}
     uses = uses_in(home)
     yield from add_logs(logs_of(home), look_at, logs)
-    yield from read_in_order(logs, lambda log: [beginning(_with_uses(log, uses))])
+    yield from read_in_order(logs, lambda log: [_session(log, uses)])
     yield from history_in(home)
+    yield from experiments.databases_in(home)
 
 
-def _with_uses(log: Log, uses: Uses) -> Log:
-    return log._replace(uses=uses.get(key_of(log.path), ()))
+def _session(log: Log, uses: Uses) -> SourceSession | Problem:
+    if log.is_newer:
+        return Problem(str(log.path), experiments.LOG)
+    return beginning(log._replace(uses=uses.get(key_of(log.path), ())))
 
 
 def beginning(log: Log) -> SourceSession:
