@@ -51,7 +51,11 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def everything(folder: Path) -> tuple[list[SourceSession], list[Problem]]:
     found = [item for store in find(folder) for item in store.read()]
-    sessions = [item for item in found if isinstance(item, SourceSession)]
+    sessions = [
+        item.complete() if item.complete else item
+        for item in found
+        if isinstance(item, SourceSession)
+    ]
     return sessions, [item for item in found if isinstance(item, Problem)]
 
 

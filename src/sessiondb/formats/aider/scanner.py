@@ -9,6 +9,7 @@ a line that could begin something new is judged by what follows; see `_is_left_o
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
@@ -22,15 +23,17 @@ from sessiondb.formats.aider.conventions import (
 from sessiondb.formats.kit.lines import Line, Lines
 
 #: The end of a file that is read to its last line.
-_ENDLESS = 1 << 63
+_ENDLESS = sys.maxsize
 #: Bytes that are read ahead to judge an open fence, or an output of several lines.
 _AHEAD = 1 << 20
-_ENDS = b"\r\n"
-#: How a line begins that may be more than text of an answer.
+ENDS = b"\r\n"
+#: How a line begins that may be more than text of an answer, and the end of a line
+#: before such a line, or before the empty line that makes it one.
 _IS_MEANT = re.compile(rb"[#>\r\n]|[ \t]*[`~]").match
+_NEXT_MEANT = re.compile(rb"\n(?=(?:\r*\n)?(?:[#>]|[ \t]*[`~]|\Z))").search
 #: The first line of a file.
 TOP = Line(1, 0)
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 
 # Mark and end may share a space: an empty output is `>` and two spaces.
 _HEAD = HEADER.pattern.replace(b"(", b"(?:")
@@ -48,7 +51,7 @@ _SHAPES = _shapes(
     % (_HEAD, _PROMPT, _USAGE)
 )
 #: Lines that are never part of an answer if they follow an empty one.
-_BEGINNING = _shapes(rb"%b|%b|(?=%b).*  " % (_HEAD, _PROMPT, _USAGE))
+BEGINNING = _shapes(rb"%b|%b|(?=%b).*  " % (_HEAD, _PROMPT, _USAGE))
 #: Lines of something else than an output, and all lines that decide where it ends.
 _OTHER = _shapes(rb"%b|%b|> .*" % (_HEAD, _PROMPT))
 _DECIDING = _shapes(rb"%b|> .*|.*  " % _HEAD)
@@ -74,8 +77,9 @@ _BEGINS: Mapping[tuple[str | None, bool, str], str | None] = {
 class Block:
     """Some lines; ``kind`` is head, prompt, answer or output.
 
-    ``line`` is its first one. ``marks`` are the numbers of its lines, from 0, that
-    continue an output, and ``doubts`` says why it may be something else.
+    ``line`` is its first one; most lines of an answer are not apart. ``marks`` are the
+    numbers of its lines, from 0, that continue an output, and ``doubts`` says why it
+    may be something else.
     """
 
     kind: str
@@ -95,13 +99,14 @@ class Block:
         if self.kind != "head":
             return None
 
-        found = filter(None, map(HEADER.fullmatch, map(_bare, self.lines)))
+        found = filter(None, map(HEADER.fullmatch, map(bare, self.lines)))
         match = next(found, None)
         return match and match[1].decode()
 
 
-def _bare(line: bytes) -> bytes:
-    return line.removeprefix(_BOM).rstrip(_ENDS)
+def bare(line: bytes) -> bytes:
+    """Return a line without its end, and without the mark of UTF-8 before it."""
+    return line.removeprefix(BOM).rstrip(ENDS)
 
 
 class Scanner:
@@ -125,40 +130,49 @@ class Scanner:
         self._rest = "text"
 
     def __iter__(self) -> Iterator[Block]:
-        number, offset = self._start
-        for raw in self._lines.after(offset):
-            if offset >= self._end or self.torn:
-                break
-
-            block = self._block
-            if block.kind == "answer" and not _IS_MEANT(raw):
-                # Most lines of most files: text of an answer, whatever is open.
-                if self._empty:
+        line = self._start
+        for batch in self._lines.batches(line.offset, self._end):
+            at = 0
+            while at < len(batch):
+                text = self._text_at(batch, at)
+                if text:
+                    # Most lines of most files: text of an answer, whatever is open.
                     self._keep_empty()
-                block.lines.append(raw)
-            else:
-                over = self._take(Line(number, offset), raw)
-                if over is not None:
-                    yield over
-            number, offset = number + 1, offset + len(raw)
+                    self._block.lines.append(text)
+                else:
+                    text = batch[at : batch.find(b"\n", at) + 1 or len(batch)]
+                    over = self._take(line, text)
+                    if over is not None:
+                        yield over
+
+                at += len(text)
+                line = Line(line.number + text.count(b"\n"), line.offset + len(text))
 
         self._keep_empty()
         if self._block.lines:
             yield self._block
 
+    def _text_at(self, batch: bytes, at: int) -> bytes:
+        """Return the lines from *at* on that can only be text of the open answer."""
+        if self._block.kind != "answer" or _IS_MEANT(batch, at):
+            return b""
+
+        found = _NEXT_MEANT(batch, at)
+        return batch[at : found.end() if found else len(batch)]
+
     def _take(self, line: Line, raw: bytes) -> Block | None:
         """Add a line to a block; return the one before if it begins another one."""
-        if not raw.rstrip(_ENDS):
+        if not raw.rstrip(ENDS):
             self._keep_empty()
             self._empty, self._empty_at = (raw,), line
             return None
 
         self._rest = "text" if raw.endswith(b"\n") else "torn"
-        if self._rest == "torn" and _is_torn_header(raw):
+        if self._rest == "torn" and is_torn_header(raw):
             self.torn = raw
             return None
 
-        kind = self._kind(line, _bare(raw))
+        kind = self._kind(line, bare(raw))
         over = None if kind is None else self._begin(kind, line)
         self._keep_empty()
         self._block.lines.append(raw)
@@ -171,7 +185,7 @@ class Scanner:
             if offset >= most:
                 return
 
-            yield raw.rstrip(_ENDS)
+            yield raw.rstrip(ENDS)
             offset += len(raw)
 
     def _keep_empty(self) -> None:
@@ -226,12 +240,12 @@ class Scanner:
     def _leaves_fence(self, line: Line, bare: bytes, is_apart: bool) -> bool:
         """Return whether a line inside a fence is not content."""
         assert self._fence is not None
-        if _closes(self._fence, bare):
+        if closes(self._fence, bare):
             self._fence = None
             return False
 
         # The file is read ahead once for each fence: content stays content.
-        if self._is_content or not (is_apart and _BEGINNING.fullmatch(bare)):
+        if self._is_content or not (is_apart and BEGINNING.fullmatch(bare)):
             return False
 
         self._is_content = not self._is_left_open(line)
@@ -271,7 +285,7 @@ class Scanner:
         if not is_apart:
             return True
 
-        last = next(filter(None, map(_bare, reversed(self._block.lines))))
+        last = next(filter(None, map(bare, reversed(self._block.lines))))
         if last.endswith(b"  "):
             return False
 
@@ -296,7 +310,7 @@ class _Fences:
         self.count += 1
         if self._open is None:
             self._open = match[1]
-        elif _closes(self._open, bare):
+        elif closes(self._open, bare):
             self._open = None
         else:
             # A fence inside of one is content, unless it names a language.
@@ -307,13 +321,13 @@ class _Fences:
         return self._open is not None, self._inner
 
 
-def _closes(fence: bytes, bare: bytes) -> bool:
+def closes(fence: bytes, bare: bytes) -> bool:
     """Return whether a line is nothing but a fence of that kind, as long or longer."""
     mark = bare.lstrip(b" \t").rstrip()
     return mark.startswith(fence) and not mark.strip(fence[:1])
 
 
-def _is_torn_header(raw: bytes) -> bool:
+def is_torn_header(raw: bytes) -> bool:
     """Return whether the last line of a file is the beginning of a header."""
     # A single # may begin anything.
     is_begun = len(raw) > 1 and HEADER_START.startswith(raw[: len(HEADER_START)])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -132,6 +133,23 @@ class Lines:
 
             offset = self._file.tell()
             yield from batch
+
+    def batches(self, offset: int, end: int = sys.maxsize) -> Iterator[bytes]:
+        """Yield the lines between two offsets, many of them at once.
+
+        For text that is searched, not read line by line; other lines may be read
+        between two batches.
+        """
+        while offset < end:
+            self._file.seek(offset)
+            batch = self._file.read(min(_CHUNK, end - offset))
+            if not batch:
+                return
+
+            if not batch.endswith(b"\n"):
+                batch += self._file.readline(end - offset - len(batch))
+            offset += len(batch)
+            yield batch
 
 
 @contextlib.contextmanager

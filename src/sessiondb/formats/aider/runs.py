@@ -1,0 +1,302 @@
+"""The runs of a chat history, found without taking each line into a block.
+
+A line with the shape of a header is one unless a fence is open before it. `_Fences`
+follows the fences alone, and knows when they are not enough to decide that: then the
+`Scanner` reads the blocks of that run. So a file that did not change is only searched,
+and a run has the same bounds either way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice, takewhile
+from pathlib import Path
+from typing import NamedTuple
+
+from sessiondb.formats.aider import drafts
+from sessiondb.formats.aider.conventions import (
+    ANNOUNCED,
+    FENCE,
+    HEADER,
+    HEADER_START,
+    model_of,
+    time_of,
+    version_of,
+)
+from sessiondb.formats.aider.scanner import (
+    BEGINNING,
+    BOM,
+    ENDS,
+    TOP,
+    Block,
+    Scanner,
+    bare,
+    closes,
+    is_torn_header,
+)
+from sessiondb.formats.kit.lines import Line, Lines
+from sessiondb.model import versions
+from sessiondb.model.namespaces import Namespace
+
+#: Bytes at the end of a file that are read first for its last line.
+_TAIL = 1 << 10
+#: Lines that have to do with fences, or with where an answer ends, and headers.
+_TELLING = re.compile(
+    rb"\n(?=(?P<header>(?:%b)?%b.*)|(?P<prompt>#### .*)|(?P<output>> .*)"
+    rb"|(?P<fence>[ \t]*(?:```|~~~).*)|(?P<odd>%b))" % (BOM, HEADER_START, BOM)
+)
+#: Empty lines, and the bytes before a line that show whether one of them is there.
+_EMPTY, _CONTEXT = (b"\n", b"\r\n"), 3
+
+
+@dataclass(slots=True)
+class Facts:
+    """The facts in the blocks of a run.
+
+    ``head`` is the text before its first message, ``opening`` the first line of that,
+    ``first`` a digest of its first prompt. ``end`` is where the last block ends.
+    """
+
+    end: int = 0
+    head: bytes = b""
+    opening: str | None = None
+    first: str = ""
+    version: str | None = None
+    model: str | None = None
+
+    def add(self, block: Block) -> None:
+        """Take over the facts in the next block."""
+        raw = block.raw
+        self.end = block.line.offset + len(raw)
+        if block.kind == "head":
+            self.head += raw
+            return
+
+        if self.opening is None:
+            self.opening = drafts.text_of(block).strip().partition("\n")[0]
+        if block.kind == "prompt" and not self.first:
+            self.first = versions.digest(drafts.text_of(block))
+        # Most output announces nothing, and is not taken apart.
+        if block.kind == "output" and ANNOUNCED.search(raw):
+            for text, _ in drafts.outputs(block):
+                self.version = self.version or version_of(text)
+                self.model = model_of(text) or self.model
+
+    def noted(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        """Yield the *blocks* and take over the facts in each."""
+        for block in blocks:
+            self.add(block)
+            yield block
+
+
+@dataclass
+class Run:
+    """A run: its place in the file, and the facts before the end of its first prompt.
+
+    ``started`` is the time of its header, None without one. ``torn`` is the beginning
+    of a header that the file ends with.
+    """
+
+    folder: Path
+    line: Line
+    end: int
+    started: str | None = None
+    ordinal: int = 0
+    digest: str = ""
+    facts: Facts = field(default_factory=Facts)
+    torn: bytes = b""
+
+    @cached_property
+    def name(self) -> str:
+        """The id of its session."""
+        # The last component alone: a project that is moved keeps its ids.
+        begin = self.started or f"before the first: {self.facts.opening}"
+        facts = f"{self.folder.name}\n{begin}\n{self.ordinal}"
+        key = facts.encode("utf-8", "surrogatepass")
+        return hashlib.sha256(key).hexdigest()[:20]
+
+    @property
+    def namespace(self) -> str:
+        """The mark that differs for a run that began in another folder of that name."""
+        return str(Namespace(self.started or "", self.facts.first))
+
+    @property
+    def time(self) -> int | None:
+        """When it began, in Unix ms."""
+        return None if self.started is None else time_of(self.started)
+
+
+def runs_of(headers: Headers, folder: Path) -> list[Run]:
+    """Return the runs of a file; text before the first header is one, too."""
+    lines = headers.lines
+    runs: list[Run] = []
+    seen: Counter[str | None] = Counter()
+    line, started = TOP, None
+    for end, after in (*headers, Header(headers.end, None)):
+        facts = _first_facts(Scanner(lines, line, end))
+        # Empty lines at the beginning of a file belong to the first header.
+        if started is not None or facts.opening is not None:
+            digest, count = _summed(lines.batches(line.offset, end))
+            run = Run(folder, line, end, started, seen[started], digest, facts)
+            runs.append(run)
+            seen[started] += 1
+            line = Line(line.number + count, end)
+        started = after
+
+    if runs:
+        runs[-1].torn = headers.torn
+    return runs
+
+
+def _first_facts(blocks: Iterable[Block]) -> Facts:
+    """Return the facts before the end of the first prompt."""
+    facts = Facts()
+    deque(takewhile(lambda _: not facts.first, facts.noted(blocks)), maxlen=0)
+    return facts
+
+
+def _summed(pieces: Iterable[bytes]) -> tuple[str, int]:
+    """Return a digest of a text, and the number of its lines."""
+    digest, count = hashlib.sha256(), 0
+    for piece in pieces:
+        digest.update(piece)
+        count += piece.count(b"\n")
+    return digest.hexdigest()[:32], count
+
+
+# -- headers -------------------------------------------------------------------
+
+
+class Header(NamedTuple):
+    """A header: the offset at which its run begins, and its time."""
+
+    offset: int
+    started: str | None
+
+
+class Headers:
+    """The headers of a file, in its order.
+
+    Its last run ends at ``end``; ``torn`` is the header that the file ends inside of.
+    """
+
+    def __init__(self, lines: Lines) -> None:
+        self.lines = lines
+        last = _last_line(lines)
+        self.torn = last if is_torn_header(last) else b""
+        self.end = lines.stat.st_size - len(self.torn)
+
+    def __iter__(self) -> Iterator[Header]:
+        found = self._after(None)
+        while found is not None:
+            yield found
+            found = self._after(found)
+
+    def _after(self, before: Header | None) -> Header | None:
+        """Return the header after *before*, which is None for the first one."""
+        begin, own = (0, 0) if before is None else (before.offset, len(HEADER_START))
+        rest = self.lines.batches(begin + own, self.end)
+        if not any(HEADER_START in batch for batch in rest):
+            return None
+
+        fences = _Fences()
+        for match, offset in islice(self._telling(begin), before is not None, None):
+            if match.lastgroup != "header":
+                fences.add(match)
+                continue
+
+            found = HEADER.fullmatch(match["header"].rstrip(ENDS))
+            empty = _empty_before(match)
+            if found and empty and fences.are_closed:
+                return Header(max(offset - empty, 0), found[1].decode())
+            return self._by_blocks(before)
+
+        return None
+
+    def _telling(self, begin: int) -> Iterator[tuple[re.Match[bytes], int]]:
+        """Yield the telling lines from *begin* on, and their offsets."""
+        # The beginning of a file is like an empty line.
+        context = b"\n\n"
+        for batch in self.lines.batches(begin, self.end):
+            text = context + batch
+            begin -= len(context)
+            for match in _TELLING.finditer(text, len(context) - 1):
+                yield match, begin + match.end()
+
+            begin += len(text)
+            context = text[-_CONTEXT:]
+
+    def _by_blocks(self, before: Header | None) -> Header | None:
+        """Return the header after *before*, as the blocks between them have it."""
+        begin = Line(1, 0 if before is None else before.offset)
+        for block in Scanner(self.lines, begin, self.end):
+            if block.started and (before is None or block.line != begin):
+                return Header(block.line.offset, block.started)
+        return None
+
+
+def _last_line(lines: Lines) -> bytes:
+    """Return the end of a file that has no line feed; empty if there is none."""
+    size, most = lines.stat.st_size, _TAIL
+    while True:
+        begin = max(0, size - most)
+        _, feed, last = b"".join(lines.batches(begin, size)).rpartition(b"\n")
+        if feed or not begin:
+            return last
+        most *= 4
+
+
+def _empty_before(match: re.Match[bytes]) -> int:
+    """Return the length of the empty line before a telling line; 0 if there is none."""
+    found = (
+        end for end in _EMPTY if match.string.endswith(b"\n" + end, 0, match.end())
+    )
+    return len(next(found, b""))
+
+
+class _Fences:
+    """The fences of a run, as far as they are certain without its other lines.
+
+    In a prompt or an answer a fence begins code; output may have fences of its own. In
+    an open one all is content, unless an interruption left it open.
+    """
+
+    def __init__(self) -> None:
+        self._open: bytes | None = None
+        self._is_output = self._is_unsure = False
+
+    def add(self, match: re.Match[bytes]) -> None:
+        """Take the next telling line."""
+        if self._is_unsure:
+            return
+
+        kind, line = str(match.lastgroup), bare(match[match.lastgroup or 0])
+        if self._open is not None:
+            self._inside(match, line)
+        elif kind == "fence":
+            found = FENCE.fullmatch(line)
+            self._open = found and found[1]
+            self._is_unsure = self._is_output
+        elif kind == "prompt":
+            is_prompt = line.endswith(b"  ") and _empty_before(match)
+            self._is_output = self._is_output and not is_prompt
+        else:
+            self._is_output = True
+            self._is_unsure = kind == "odd"
+
+    def _inside(self, match: re.Match[bytes], line: bytes) -> None:
+        assert self._open is not None
+        if closes(self._open, line):
+            self._open = None
+        elif BEGINNING.fullmatch(line) and _empty_before(match):
+            self._is_unsure = True
+
+    @property
+    def are_closed(self) -> bool:
+        """Whether no fence is open, for certain."""
+        return self._open is None and not self._is_unsure

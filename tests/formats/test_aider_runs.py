@@ -1,0 +1,88 @@
+"""Runs of a chat history: found by a search, as the blocks have them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from samples_aider import BANNER, answered, asked, run, told, usage, write
+
+from sessiondb.formats import find
+from sessiondb.formats.aider.runs import Headers, runs_of
+from sessiondb.formats.aider.scanner import Scanner
+from sessiondb.formats.kit.lines import spooled
+from sessiondb.model import SourceSession
+
+HEADER = "# aider chat started at 2026-02-02 02:02:02\n"
+#: Lines that begin or end something, whole pieces of a history, and lines that do not.
+LINES = (
+    "\n", "\r\n", "\r\r\n", HEADER, f"\n{HEADER}\n", f"\r\n{HEADER}", "# aider chat started at noon\n",
+    "#### x  \n", "#### x\n", "\n#### x  \n\n", "#### x  \r\n",
+    "> out  \n", "> out\n", ">\n", "> Tokens: 1k sent, 2 received.\n", "\n> Tokens: 1k sent, 2 received.  \n",
+    "```\n", "```python\n", "````\n", "~~~\n", "  ```\n", "``` a`b\n", "\n```py\ncode\n```\n",
+    "text\n", "text  \n", "# comment\n", "\ufeff```\n", f"\ufeff{HEADER}", "# aider chat st", "",
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@given(st.lists(st.sampled_from(LINES), max_size=30))
+@example([HEADER, "> out\n", "```\n", f"\n{HEADER}"])
+@example([HEADER, "\n#### x  \n\n", "```\n", f"\n{HEADER}", "```\n", f"\n{HEADER}"])
+@example([HEADER, "\n#### x  \n\n", "```\n", "\n#### x  \n\n", f"\n{HEADER}"])
+@settings(max_examples=400, deadline=None)
+def test_a_search_finds_the_headers_of_the_blocks(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    with spooled(Path("x.md"), [text.encode()]) as lines:
+        scanner, headers = Scanner(lines), Headers(lines)
+        found = [of.line.offset for of in scanner if of.started is not None]
+        assert [of.offset for of in headers] == found
+        assert headers.torn == scanner.torn
+
+        runs = runs_of(headers, Path("/tea"))
+        places = [of.line for of in runs]
+        before = [text.encode()[: of.offset] for of in places]
+        assert [of.number for of in places] == [b.count(b"\n") + 1 for b in before]
+        ends = [*(of.offset for of in places[1:]), headers.end]
+        assert [of.end for of in runs] == ends[: len(runs)]
+
+
+def calls_of(folder: Path) -> int:
+    """Return how many Python functions the list of the sessions in a folder calls."""
+    count = 0
+
+    def counted(_: Any, event: str, __: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(counted)
+    try:
+        (session,) = (item for store in find(folder) for item in store.read())
+    finally:
+        sys.setprofile(None)
+    assert isinstance(session, SourceSession)
+    return count
+
+
+def test_a_look_at_a_history_is_no_look_at_each_line(tmp_path: Path) -> None:
+    code = "```python\n" + "x = 1\n\n# y\n" * 40 + "```"
+    turns = [asked("A"), answered(code), usage()] * 10
+    write(tmp_path / "small", run(1, BANNER, *turns))
+    write(tmp_path / "large", run(1, BANNER, *turns * 20))
+    # The first look imports the readers.
+    _, small, large = (calls_of(tmp_path / of) for of in ("small", "small", "large"))
+    assert large < small + 50
+
+
+def test_facts_after_the_first_prompt_are_those_of_the_session(tmp_path: Path) -> None:
+    turn = [asked("A"), answered("Yes:\n> Model: quoted"), usage()]
+    write(tmp_path, run(1, *turn, asked("/model acme/b"), told("Model: acme/b"), *turn))
+    (session,) = (item for store in find(tmp_path) for item in store.read())
+    assert isinstance(session, SourceSession)
+    assert session.complete is not None
+    found = session.complete()
+    assert (found.provider_id, found.model_id) == ("acme", "b")
+    assert found.digest == session.digest
