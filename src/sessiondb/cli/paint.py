@@ -25,14 +25,23 @@ _STYLES: dict[str, dict[str, Any]] = {
     "strong": {"bold": True},
     "thought": {"dim": True, "italic": True},
 }
+_DIFF_STYLES = {"+": "good", "-": "bad", "@": "dim"}
 
 
 def painted(lines: Iterable[Line], screen: Screen) -> Iterator[str]:
-    """Yield the rows of *lines*; in a pipe without colours, a line at a time."""
-    if not (screen.terminal or screen.color):
-        yield from map(_piped, lines)
-        return
+    """Return the rows of *lines*; in a pipe without colours, a line at a time."""
+    if screen.terminal or screen.color:
+        return _styled(lines, screen)
+    return map(_piped, lines)
 
+
+def _piped(line: Line) -> str:
+    indent = line.indent.text
+    # Most lines have no indent.
+    return indent + line.text.replace("\n", f"\n{indent}") if indent else line.text
+
+
+def _styled(lines: Iterable[Line], screen: Screen) -> Iterator[str]:
     written = partial(_coloured, screen=screen) if screen.color else _plain
     rows = _rows if screen.terminal else _row
     for line in chain.from_iterable(map(_separate, lines)):
@@ -42,44 +51,45 @@ def painted(lines: Iterable[Line], screen: Screen) -> Iterator[str]:
             indent = line.hang or indent
 
 
-def _piped(line: Line) -> str:
-    indent, text = line.indent.text, _plain(line.spans)
-    return indent + text.replace("\n", f"\n{indent}")
+def _separate(line: Line) -> Iterator[Line]:
+    """Yield each line of a text of one style, with its own style in a diff."""
+    if line.spans:
+        yield line
+        return
+
+    for text in line.text.split("\n"):
+        style = _diff_style(text) if line.style == "diff" else line.style
+        yield line._replace(text=text, style=style)
 
 
-def _separate(line: Line) -> list[Line]:
-    """Return each of the lines that a line of one span contains."""
-    if len(line.spans) != 1:
-        return [line]
-
-    span = line.spans[0]
-    rows = span.text.split("\n")
-    return [line._replace(spans=(span._replace(text=row),)) for row in rows]
+def _diff_style(line: str) -> str:
+    if line.startswith(("+++", "---")):
+        return "dim"
+    return _DIFF_STYLES.get(line[:1], "")
 
 
 def _row(line: Line, _: Screen) -> Iterator[Sequence[Span]]:
-    yield line.spans
+    yield line.pieces()
 
 
 def _rows(line: Line, screen: Screen) -> Iterator[Sequence[Span]]:
-    text = _plain(line.spans)
     room = max(screen.width - len(line.indent.text), MIN_COLUMN)
     if line.cut:
-        yield _slice(line, 0, cut(text.expandtabs(TAB), room))
+        yield _slice(line, 0, cut(line.text.expandtabs(TAB), room))
         return
 
     start = 0
-    for row in wrap(text, room):
-        # Between rows the spaces are dropped; a text of one span need not be found.
-        start = text.find(row, start) if len(line.spans) > 1 else 0
+    for row in wrap(line.text, room):
+        # Between rows the spaces are dropped; a text of one style need not be found.
+        start = line.text.find(row, start) if line.spans else 0
         yield _slice(line, start, row)
         start += len(row)
 
 
-def _slice(line: Line, start: int, row: str) -> list[Span]:
+def _slice(line: Line, start: int, row: str) -> Sequence[Span]:
     """Return *row*, which begins at *start* of the text, in the styles of its spans."""
-    if len(line.spans) == 1:
-        return [line.spans[0]._replace(text=row)]
+    if not line.spans:
+        return line._replace(text=row).pieces()
 
     pieces, end = [], 0
     for span in line.spans:
@@ -89,9 +99,8 @@ def _slice(line: Line, start: int, row: str) -> list[Span]:
     return pieces
 
 
-def _plain(spans: Sequence[Span]) -> str:
-    # Most lines are one span.
-    return spans[0].text if len(spans) == 1 else "".join([s.text for s in spans])
+def _plain(spans: Iterable[Span]) -> str:
+    return "".join([span.text for span in spans])
 
 
 def _coloured(spans: Iterable[Span], screen: Screen) -> str:
@@ -100,5 +109,5 @@ def _coloured(spans: Iterable[Span], screen: Screen) -> str:
     # Neighbours of one style share its escape sequences.
     pieces = []
     for style, group in groupby(filled, key=attrgetter("style")):
-        pieces.append(screen.style(_plain(list(group)), **_STYLES[style]))
+        pieces.append(screen.style(_plain(group), **_STYLES[style]))
     return "".join(pieces)

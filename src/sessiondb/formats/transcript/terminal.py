@@ -8,7 +8,7 @@ passes `visible` here, so a line contains no control characters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import compress, repeat
+from itertools import compress
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -39,13 +39,12 @@ _PREVIEW = Detail(bodies=False)
 #: Columns of a preview.
 PREVIEW = 200
 _TONES = {"ok": "good", "error": "bad"}
-_DIFF_STYLES = {"+": "good", "-": "bad", "@": "dim"}
 #: Ends that no note names, and that are not the usual ones.
 _ENDS: dict[str | None, str] = {"other": "ended otherwise"}
 
 
 class Span(NamedTuple):
-    """A piece of a line; ``style`` is the name of one, or empty."""
+    """A piece of a line; ``style`` is the name of one, ``diff``, or empty."""
 
     text: str
     style: str = ""
@@ -54,6 +53,7 @@ class Span(NamedTuple):
 #: The blocks that may begin with the subject of their fold.
 _REPEATING = (Prose, Code)
 _MARGIN, _SPACE = Span(""), Span(" ")
+_TEXT = attrgetter("text")
 #: Before the line that begins a message, and before its further rows.
 _HEAD, _BELOW_HEAD = Span("── "), Span("   ", "dim")
 
@@ -61,19 +61,27 @@ _HEAD, _BELOW_HEAD = Span("── "), Span("   ", "dim")
 class Line(NamedTuple):
     r"""A line: its rows begin with *indent*, those after the first with *hang*.
 
-    Text of several spans contains no tabs. That of a single span may be several lines
-    with ``\n`` between them, which share its style: most texts are made and written
-    as they are.
+    Most texts are made and written as they are: a text of one style may be several
+    lines with ``\n`` between them. A line of several styles has *spans* too, which
+    are its text in pieces, and contains no tabs. The style ``diff`` is that of each
+    line of a diff.
     """
 
-    spans: tuple[Span, ...] = ()
+    text: str = ""
+    style: str = ""
     indent: Span = _MARGIN
     hang: Span | None = None
     cut: bool = False
+    spans: tuple[Span, ...] = ()
+
+    def pieces(self) -> tuple[Span, ...]:
+        """Return the spans of the line; one if it has a single style."""
+        return self.spans or (Span(self.text, self.style),)
 
 
+_EMPTY = Line()
 #: A writer returns the lines of a block, each behind an indent.
-_Writer = Callable[[Any, str], list[Line]]
+_Writer = Callable[[Any, Span], list[Line]]
 
 
 class Terminal:
@@ -105,88 +113,80 @@ class Terminal:
         """Return the facts that the columns of a session provide, and an empty line."""
         title = _flat(session.title or "(no title)")
         lines = (" · ".join(filter(None, facts)) for facts in _facts(session))
-        facts = [_line(_flat(line), "dim") for line in lines if line]
-        return [_line(title, "strong"), *facts, Line()]
+        facts = [Line(_flat(line), "dim") for line in lines if line]
+        return [Line(title, "strong"), *facts, _EMPTY]
 
     def message(self, message: Message, labels: Iterable[str] = ()) -> list[Line]:
         """Return one message and an empty line; at least a line if nothing is shown."""
         blocks = self._composer.blocks(message)
         # Images are always left out here, which is not worth a report.
         self._album.losses.clear()
-        return [_by(message, labels), *self._blocks(blocks, ""), Line()]
+        return [_by(message, labels), *self._blocks(blocks, _MARGIN), _EMPTY]
 
-    def _blocks(self, blocks: Iterable[Block], indent: str) -> list[Line]:
+    def _blocks(self, blocks: Iterable[Block], indent: Span) -> list[Line]:
         lines: list[Line] = []
         for block in blocks:
             lines += self._writers[type(block)](block, indent)
         return lines
 
-    def _fold(self, fold: Fold, indent: str) -> list[Line]:
+    def _fold(self, fold: Fold, indent: Span) -> list[Line]:
         return self._folds.get(fold.kind, self._named_fold)(fold, indent)
 
-    def _call(self, fold: Fold, indent: str) -> list[Line]:
-        name = Span(f"{indent}▸ {_flat(fold.label)}", "strong")
+    def _call(self, fold: Fold, indent: Span) -> list[Line]:
+        name = Span(f"{indent.text}▸ {_flat(fold.label)}", "strong")
         state = Span(_flat(fold.state), _TONES.get(fold.tone, ""))
         rest = Span(_flat(" ".join([*fold.details, _subject(fold)])))
 
         # The spaces between them have no style.
         spans = [name]
-        for span in filter(attrgetter("text"), (state, rest)):
+        for span in filter(_TEXT, (state, rest)):
             spans += (_SPACE, span)
-        line = Line(tuple(spans), cut=not self._full)
+        text = "".join(map(_TEXT, spans))
+        line = Line(text, cut=not self._full, spans=tuple(spans))
 
-        return [line, *self._blocks(fold.blocks, f"{indent}  ")]
+        return [line, *self._blocks(fold.blocks, Span(f"{indent.text}  "))]
 
-    def _named_fold(self, fold: Fold, indent: str) -> list[Line]:
+    def _named_fold(self, fold: Fold, indent: Span) -> list[Line]:
         named = f"{fold.label} {_subject(fold)}".rstrip()
         lines = _bracketed(indent, named, *fold.facts, excerpt(fold.address))
 
         # Prose stays what it is; anything else is marked as something quoted.
+        bar = Span(f"{indent.text}  │ ")
         for block in fold.blocks:
-            bar = indent if isinstance(block, Prose) else f"{indent}  │ "
-            lines += self._blocks([block], bar)
+            lines += self._blocks([block], indent if isinstance(block, Prose) else bar)
         return lines
 
-    def _code(self, code: Code, indent: str) -> list[Line]:
+    def _code(self, code: Code, indent: Span) -> list[Line]:
         label = f"{_flat(code.label)}:"
 
         if not code.label:
             return self._rows(code, indent)
         if "\n" in code.text:
-            return [self._row(label, indent), *self._rows(code, f"{indent}  ")]
+            below = Span(f"{indent.text}  ")
+            return [self._row(label, indent), *self._rows(code, below)]
         return self._rows(code, indent, f"{label} ")
 
-    def _command(self, command: Command, indent: str) -> list[Line]:
+    def _command(self, command: Command, indent: Span) -> list[Line]:
         return self._rows(command, indent, "$ ")
 
-    def _output(self, output: Output, indent: str) -> list[Line]:
-        return self._rows(output, f"{indent}│ ")
+    def _output(self, output: Output, indent: Span) -> list[Line]:
+        return self._rows(output, Span(f"{indent.text}│ "))
 
-    def _rows(self, code: Code, indent: str, before: str = "") -> list[Line]:
+    def _rows(self, code: Code, indent: Span, before: str = "") -> list[Line]:
         """Return the lines of *code*, the first after *before*, the others below it."""
-        below = "\n" + " " * len(before)
-        text = before + visible(code.text).replace("\n", below)
-        lines = [self._row(text, indent)]
-        if code.language == "diff":
-            rows = text.split("\n")
-            lines = list(map(self._row, rows, repeat(indent), map(_diff_style, rows)))
+        text = visible(code.text)
+        if before:
+            below = "\n" + " " * len(before)
+            text = before + text.replace("\n", below)
 
+        style = "diff" if code.language == "diff" else ""
+        lines = [self._row(text, indent, style)]
         if code.left_out:
             lines.append(self._row(f"… {code.left_out} (--full)", indent))
         return lines
 
-    def _row(self, text: str, indent: str, style: str = "") -> Line:
-        return Line((Span(text, style),), Span(indent), None, not self._full)
-
-
-def _line(text: str, style: str = "", indent: str = "") -> Line:
-    return Line((Span(text, style),), Span(indent))
-
-
-def _diff_style(line: str) -> str:
-    if line.startswith(("+++", "---")):
-        return "dim"
-    return _DIFF_STYLES.get(line[:1], "")
+    def _row(self, text: str, indent: Span, style: str = "") -> Line:
+        return Line(text, style, indent, None, not self._full)
 
 
 def _facts(session: Session) -> Iterator[list[str]]:
@@ -225,50 +225,51 @@ def _by(message: Message, labels: Iterable[str]) -> Line:
         *map("label: {}".format, labels),
     ]
 
-    name = Span(f"#{message.seq} {_flat(who)}", "name")
-    rest = Span(f" · {_flat(' · '.join(filter(None, facts)))}", "dim")
-    return Line((name, rest), _HEAD, _BELOW_HEAD)
+    name = f"#{message.seq} {_flat(who)}"
+    rest = f" · {_flat(' · '.join(filter(None, facts)))}"
+    spans = (Span(name, "name"), Span(rest, "dim"))
+    return Line(name + rest, "", _HEAD, _BELOW_HEAD, spans=spans)
 
 
-def _prose(prose: Prose, indent: str) -> list[Line]:
-    return [_paragraphs(prose.text.rstrip("\n"), Span(indent))]
+def _prose(prose: Prose, indent: Span) -> list[Line]:
+    return [_paragraphs(prose.text.rstrip("\n"), indent)]
 
 
-def _reasoning(fold: Fold, indent: str) -> list[Line]:
-    bar = Span(f"{indent}│ ", "thought")
+def _reasoning(fold: Fold, indent: Span) -> list[Line]:
+    bar = Span(f"{indent.text}│ ", "thought")
     texts = (block.text for block in fold.blocks if isinstance(block, Prose))
     return [_paragraphs(text, bar) for text in texts]
 
 
 def _paragraphs(text: str, indent: Span) -> Line:
-    return Line((Span(visible(text), indent.style),), indent)
+    return Line(visible(text), indent.style, indent)
 
 
-def _label(label: Label, indent: str) -> list[Line]:
-    return [_line(_flat(label.text), "strong", indent)]
+def _label(label: Label, indent: Span) -> list[Line]:
+    return [Line(_flat(label.text), "strong", indent)]
 
 
-def _note(note: Note, indent: str) -> list[Line]:
-    return [_line(_flat(note.text), "bad" if note.tone else "", indent)]
+def _note(note: Note, indent: Span) -> list[Line]:
+    return [Line(_flat(note.text), "bad" if note.tone else "", indent)]
 
 
-def _picture(picture: Picture, indent: str) -> list[Line]:
+def _picture(picture: Picture, indent: Span) -> list[Line]:
     return _bracketed(indent, f"Image {picture.name}", picture.facts, picture.address)
 
 
-def _todos(todos: Todos, indent: str) -> list[Line]:
+def _todos(todos: Todos, indent: Span) -> list[Line]:
     return [_todo(*item, indent) for item in todos.marked()]
 
 
-def _todo(mark: str, text: str, status: str, indent: str) -> Line:
+def _todo(mark: str, text: str, status: str, indent: Span) -> Line:
     more = f" ({status})" if status else ""
-    return _line(_flat(f"[{mark}] {text}{more}"), indent=indent)
+    return Line(_flat(f"[{mark}] {text}{more}"), indent=indent)
 
 
-def _bracketed(indent: str, *facts: str) -> list[Line]:
+def _bracketed(indent: Span, *facts: str) -> list[Line]:
     """Return a line for something that is not text itself."""
     named = " · ".join(filter(None, facts))
-    return [_line(f"[{_flat(named)}]", "dim", indent)]
+    return [Line(f"[{_flat(named)}]", "dim", indent)]
 
 
 def _subject(fold: Fold) -> str:
