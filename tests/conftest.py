@@ -4,36 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 
 import pytest
+import surroundings  # the first of ours: where bytecode and temporary files are
 from audit import audited  # noqa: F401  a fixture
 from hypothesis import settings
 
 from sessiondb import Store
 
-ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = Path(
-    os.environ.get("SESSIONDB_FIXTURES", ROOT.parent / "shared" / "fixtures")
+    os.environ.get(
+        "SESSIONDB_FIXTURES", surroundings.ROOT.parent / "shared" / "fixtures"
+    )
 )
-
-# Under PYTHONDONTWRITEBYTECODE every run compiles all tests again, with their assertions, and
-# each of its children all of sessiondb. No __pycache__ is left beside the sources here either.
-if sys.dont_write_bytecode:
-    sys.dont_write_bytecode = False
-    sys.pycache_prefix = str(ROOT / ".pytest_cache" / "bytecode")
-    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-
-# A runner in the background starts us with SIGINT ignored, and so would every child be that a
-# test interrupts: an ignored signal is inherited through exec, a handled one is not.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Machines differ too much for a deadline per example. Under CI hypothesis takes its own profile.
 settings.register_profile("local", deadline=None)
