@@ -654,7 +654,7 @@ def test_of_two_copies_of_a_rollout_the_longer_one_is_read(
     write(tmp_path / HOME, 1, meta(), asked(1, "1"), folder=Path("archived_sessions"))
     problem, session = read_into(store, tmp_path)
     assert isinstance(problem, Problem)
-    assert "which is longer" in problem.why
+    assert "which is not shorter" in problem.why
     assert isinstance(session, Imported)
     assert session.messages == 2
 

@@ -568,7 +568,7 @@ def test_of_two_logs_of_one_session_the_longer_one_is_read(
     write(tmp_path / HOME.parent / "--moved--", header(1), U1, A2)
     problem, session = read_into(store, tmp_path)
     assert isinstance(problem, Problem)
-    assert "which is longer" in problem.why
+    assert "which is not shorter" in problem.why
     assert isinstance(session, Imported)
     assert session.messages == 2
 

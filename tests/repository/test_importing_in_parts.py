@@ -20,12 +20,14 @@ from sessiondb.database.core import Core
 from sessiondb.effects import Unit, ownership
 from sessiondb.effects.imports import family
 from sessiondb.effects.transaction import Transaction
+from sessiondb.errors import SourceError
 from sessiondb.importing.units import MAX_BYTES, MAX_RECORDS
 from sessiondb.maintenance import check
 from sessiondb.model import (
     Imported,
     Problem,
     SourceMessage,
+    SourceSession,
 )
 
 pytestmark = pytest.mark.slow
@@ -464,3 +466,25 @@ def test_copies_of_one_answer_are_imported_in_linear_time(
 
     # Some for each copy and transaction, but none for each pair of copies.
     assert statements(320) < 1.5 * statements(80)
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (SourceError("cannot read /x: torn"), "session s: cannot read /x: torn"),
+        (ValueError("is not a log"), "session s: it is not a log"),
+        (OSError("gone"), "session s: gone"),
+        (KeyError("x"), "session s: its reader failed: KeyError('x')"),
+    ],
+)
+def test_a_session_that_cannot_be_completed_is_one_problem(
+    store: Store, error: Exception, why: str
+) -> None:
+    def fail() -> SourceSession:
+        raise error
+
+    given = replace(session_of("s"), complete=fail), session_of("t", said("x"))
+    problem, done = store.ingest(given)
+    assert isinstance(problem, Problem)
+    assert isinstance(done, Imported)
+    assert (problem.why, done.source_id) == (why, "t")

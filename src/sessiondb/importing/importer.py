@@ -22,7 +22,7 @@ from sessiondb.effects.imports.messages import WriteBatch
 from sessiondb.effects.imports.recorded import LoggedPrompt, Recorded
 from sessiondb.effects.imports.run import CheckedSession, Policy, Run
 from sessiondb.effects.project import Place
-from sessiondb.errors import InvalidInputError, abridged
+from sessiondb.errors import InvalidInputError, SourceError, abridged
 from sessiondb.importing import checks
 from sessiondb.importing.history import Histories
 from sessiondb.importing.lookup import Known, look_up, namespace_here
@@ -145,7 +145,9 @@ class Importer:
         try:
             complete = item.complete()
         except ValueError as error:
-            yield checks.refused_session(item, f"it {error}")
+            # Errors of ours are sentences; others are the end of one.
+            begin = "" if isinstance(error, SourceError) else "it "
+            yield checks.refused_session(item, f"{begin}{error}")
         # A defect of its reader must not end the import of other sessions.
         except Exception as error:
             yield checks.refused_session(item, checks.reason(error))

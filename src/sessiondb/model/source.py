@@ -165,7 +165,8 @@ class SourceSession:
     A session in a file of its own may be yielded after a look at the beginning of that
     file. ``complete`` then reads the rest, and returns the session with everything that
     it says, under the same name, path and digest; it is called only for a session that
-    changed, and raises ValueError or OSError for one that cannot be read.
+    changed. For one that cannot be read it raises `SourceError`, OSError, or ValueError
+    with the end of a sentence about the session.
     """
 
     source: str

@@ -229,7 +229,8 @@ def glance(path: Path, most: int) -> bytes:
                     break
     except (OSError, DamagedError) as error:
         if not found:
-            raise SourceError(f"cannot read {path}: {error}") from error
+            why = getattr(error, "strerror", None) or error
+            raise SourceError(f"cannot read {path}: {why}") from error
     return bytes(found[:most])
 
 

@@ -136,7 +136,7 @@ def keep_longer(
     )
     logs[log.session] = longer
     if not is_spare(shorter):
-        why = f"session {log.session} is also in {longer.path}, which is longer"
+        why = f"session {log.session} is also in {longer.path}, which is not shorter"
         yield Problem(str(shorter.path), why)
 
 
