@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import InvalidInputError
-from sessiondb.formats.claude.places import is_inside, merged, placed
+from sessiondb.formats.claude.agents import is_inside, merged, placed
 from sessiondb.formats.claude.records import last_uuid, lines_of
 from sessiondb.formats.claude.writer import Writer
 from sessiondb.formats.kit.conversion import (

@@ -8,7 +8,7 @@ directions: `drafts` takes by them, `records` puts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from sessiondb.formats.kit.fields import (
@@ -43,16 +43,26 @@ BESIDE = frozenset(
 
 #: Keys of lines beside the chain: a session, or a message of one.
 _REFERENCES = frozenset({"sessionId", "leafUuid", "messageId"})
-#: Keys that are required, and those that only Qwen Code writes.
-Keys = tuple[frozenset[str], frozenset[str]]
-_LINKED: Keys = frozenset({"parentUuid"}), frozenset({"systemPayload"})
-_CONTENT: Keys = frozenset({"content"}), frozenset({"parts"})
-_EVENT: Keys = (
-    frozenset({"parentUuid", "sessionId"}),
-    frozenset({"systemPayload", "provenance"}),
-)
 #: Lines with a message.
 SAID = frozenset({"user", "assistant"})
+#: The keys that a link of the chain has, and those that only Qwen Code writes.
+_LINKS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
+    **dict.fromkeys(
+        CHAIN,
+        (
+            frozenset({"parentUuid", "sessionId"}),
+            frozenset({"systemPayload", "provenance"}),
+        ),
+    ),
+    **dict.fromkeys(
+        SAID,
+        (
+            frozenset({"parentUuid", "message.content"}),
+            frozenset({"systemPayload", "message.parts"}),
+        ),
+    ),
+}
+_NO_LINK = frozenset({"another type"}), frozenset[str]()
 #: The types of lines that the roles of their messages imply.
 TYPES: Mapping[str, str] = {"user": "user", "tool": "user", "assistant": "assistant"}
 
@@ -158,19 +168,23 @@ def tokens_of(usage: Mapping[str, Any]) -> Tokens | None:
     The provider counts a compaction of its own beside the answer (see
     https://platform.claude.com/docs/en/build-with-claude/compaction).
     """
-    known = take(dict(usage), COLUMNS)
-    for inner in objects_in(usage.get("iterations")):
-        if inner.get("type") == "compaction":
-            more = Counter(take(dict(inner), COLUMNS))
-            known = {name: more[name] + known.get(name, 0) for name in known | more}
+    known = Counter(take(dict(usage), COLUMNS))
+    for inner in filter(_is_compaction, objects_in(usage.get("iterations"))):
+        known.update(take(dict(inner), COLUMNS))
 
     thought = fitting(within(usage, *THOUGHT), count, 0)
     if thought and "output" in known:
-        said = known.pop("output") - thought
+        known["output"] -= thought
+        known["reasoning"] = thought
         # Counts that contradict each other stay in the record alone.
-        known |= {"output": said, "reasoning": thought} if said >= 0 else {}
+        if known["output"] < 0:
+            del known["output"], known["reasoning"]
 
     return Tokens(**known) if known else None
+
+
+def _is_compaction(iteration: Mapping[str, Any]) -> bool:
+    return iteration.get("type") == "compaction"
 
 
 def is_line(record: Mapping[str, Any]) -> bool:
@@ -178,37 +192,14 @@ def is_line(record: Mapping[str, Any]) -> bool:
 
     Qwen Code writes similar lines, with ``parts`` in their messages.
     """
-    is_theirs = _TESTS.get(as_string(record.get("type")), _is_foreign)
-    return is_theirs(record)
+    kind = as_string(record.get("type"))
+    if kind in BESIDE:
+        return not _REFERENCES.isdisjoint(record)
 
-
-def _is_foreign(_: Mapping[str, Any]) -> bool:
-    return False
-
-
-def _is_beside(record: Mapping[str, Any]) -> bool:
-    return not _REFERENCES.isdisjoint(record)
-
-
-def _is_said(record: Mapping[str, Any]) -> bool:
-    said = as_object(record.get("message"))
-    return _has(record, _LINKED) and _has(said, _CONTENT)
-
-
-def _is_event(record: Mapping[str, Any]) -> bool:
-    return _has(record, _EVENT)
-
-
-_TESTS: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {
-    **dict.fromkeys(BESIDE, _is_beside),
-    **dict.fromkeys(CHAIN, _is_event),
-    **dict.fromkeys(SAID, _is_said),
-}
-
-
-def _has(record: Mapping[str, Any], keys: Keys) -> bool:
-    required, foreign = keys
-    return required <= record.keys() and foreign.isdisjoint(record)
+    inner = map("message.{}".format, as_object(record.get("message")))
+    keys = record.keys() | set(inner)
+    required, foreign = _LINKS.get(kind, _NO_LINK)
+    return required <= keys and foreign.isdisjoint(keys)
 
 
 def is_queued(record: Mapping[str, Any]) -> bool:

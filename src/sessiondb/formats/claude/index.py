@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Any
 
 from sessiondb.formats.claude import fields
+from sessiondb.formats.claude.agents import add_number
 from sessiondb.formats.claude.logs import is_summary
-from sessiondb.formats.claude.places import add_number
 from sessiondb.formats.claude.tree import Leaf, Tree
 from sessiondb.formats.kit.fields import (
     as_string,

@@ -26,11 +26,10 @@ from sessiondb.formats.kit.fields import (
     as_string,
     as_text,
     clean_name,
-    fitting,
     time,
     within,
 )
-from sessiondb.formats.kit.files import ancestor, entries, is_file, read_file
+from sessiondb.formats.kit.files import ancestor, entries, is_file
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import opened
 from sessiondb.formats.kit.logs import first_records, is_readable, logs_below
@@ -43,7 +42,8 @@ HEAD_LINES, HEAD_BYTES = 40, 1 << 20
 _UUID = re.compile(r"(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _AGENT = re.compile(r"agent-.+")
 _NAMED = re.compile(rf"(?:{_UUID.pattern}|{_AGENT.pattern})\.jsonl")
-_BESIDE = re.compile(rb'"isSidechain"\s*:\s*true')
+#: A line of a subagent; in its own transcript, or in that of its parent.
+BESIDE = re.compile(rb'"isSidechain"\s*:\s*true')
 #: The keys of a link of the chain.
 _LINK = frozenset({"parentUuid", "uuid"})
 _CHUNK, _OVERLAP = 1 << 20, 64
@@ -86,25 +86,6 @@ class Log(NamedTuple):
     def sidecar(self) -> Path:
         """The path of the file with the parent's description of a subagent."""
         return self.path.with_name(f"{self.path.stem}.meta.json")
-
-
-class Chains:
-    """Separates the chains of subagents in a transcript from its conversation."""
-
-    def __init__(self) -> None:
-        self._of: dict[str, str] = {}
-
-    def of(self, record: Record) -> str:
-        """Return the name of the chain that the next line is in; "" for none."""
-        if record.get("isSidechain") is not True:
-            return ""
-
-        own = as_string(record.get("uuid"))
-        before = self._of.get(as_string(record.get("parentUuid")), own)
-        chain = str(fitting(record.get("agentId"), usable_id, before))
-        if own:
-            self._of[own] = chain
-        return chain if usable_id(f"agent-{chain}") else ""
 
 
 # -- files ---------------------------------------------------------------------
@@ -278,40 +259,8 @@ def _chain_of(path: Path) -> str | None:
 
     with suppress(OSError), path.open("rb") as file:
         while chunk := file.read(_CHUNK):
-            if _BESIDE.search(tail + chunk):
+            if BESIDE.search(tail + chunk):
                 return ""
             tail = chunk[-_OVERLAP:]
 
     return None
-
-
-def chains_in(log: Log) -> Iterator[Log]:
-    """Yield the chains of subagents in a transcript, in the order they begin."""
-    if log.chain is None:
-        return
-
-    chains, seen = Chains(), {""}
-    with suppress(SourceError), opened(log.path) as lines:
-        for _, _, record in lines.records(_beside):
-            name = chains.of(record)
-            if name not in seen:
-                seen.add(name)
-                inner = f"{log.session}/agent-{name}"
-                yield Log(log.path, inner, name, log.session, "subagent", record)
-
-
-def _beside(raw: bytes) -> Record:
-    """Return a line of a subagent; no other one is decoded."""
-    return load_object(raw) if _BESIDE.search(raw) else {}
-
-
-def sidecar_of(log: Log) -> Record:
-    """Return the sidecar of a subagent; {} if there is no such file.
-
-    Raises `OddRecordError` for one that cannot be read.
-    """
-    if log.relation != "subagent":
-        return {}
-
-    raw = read_file(log.sidecar)
-    return {} if raw is None else load_object(raw)

@@ -17,22 +17,18 @@ from typing import Any
 
 from sessiondb.errors import abridged
 from sessiondb.formats.claude import fields
-from sessiondb.formats.claude.agents import call_of
+from sessiondb.formats.claude.agents import KEY, Chains, call_of, chains_in, sidecar_of
 from sessiondb.formats.claude.drafts import Further, message_draft
 from sessiondb.formats.claude.files import with_files
 from sessiondb.formats.claude.forks import Copies, recognise
 from sessiondb.formats.claude.history import history_in
 from sessiondb.formats.claude.index import Index
 from sessiondb.formats.claude.logs import (
-    Chains,
     Log,
-    chains_in,
     logs_of_home,
     logs_of_project,
     look_at,
-    sidecar_of,
 )
-from sessiondb.formats.claude.places import KEY
 from sessiondb.formats.claude.tree import Place
 from sessiondb.formats.kit.fields import filled, fitting, take
 from sessiondb.formats.kit.files import may_read
