@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from heapq import merge
 from itertools import chain, islice, repeat
 from operator import itemgetter
@@ -20,7 +19,7 @@ from typing import Any
 from sessiondb.errors import SourceError
 from sessiondb.formats.claude.fields import blocks_of
 from sessiondb.formats.claude.logs import BESIDE, Log
-from sessiondb.formats.kit.fields import as_list, as_string, as_text, fitting, within
+from sessiondb.formats.kit.fields import as_list, as_string, fitting, within
 from sessiondb.formats.kit.files import read_file
 from sessiondb.formats.kit.json import load_object, usable_id
 from sessiondb.formats.kit.lines import opened
@@ -125,47 +124,41 @@ def sidecar_of(log: Log) -> Record:
     return {} if raw is None else load_object(raw)
 
 
-def call_of(parent: Path, agent: str | None, prompt: str | None) -> str | None:
-    """Return the id of the call that started a subagent; None if it is not known.
+class Calls:
+    """The calls in a transcript that started subagents.
 
-    The result of the call names the agent; in older transcripts only the prompt of the
-    two is the same, of which the first call counts.
+    The result of a call names the agent; in older transcripts only the prompt of the
+    two is the same, of which the first call of the conversation itself counts.
     """
-    same: str | None = None
-    named = agent or "\0"
 
-    with suppress(SourceError), opened(parent) as lines:
-        for _, _, record in lines.records(partial(_candidate, named.encode())):
-            if within(record, "toolUseResult", "agentId") == named:
-                return _first(blocks_of(record), "tool_use_id")
-            same = same or _started(record, prompt)
+    def __init__(self, path: Path) -> None:
+        # An agent or a prompt that is not known has no call.
+        self._by_agent, self._by_prompt = {"": ""}, {"": ""}
+        with suppress(SourceError), opened(path) as lines:
+            for _, _, record in lines.records(_candidate):
+                self._add(record, blocks_of(record))
 
-    return same
+    def of(self, agent: str | None, prompt: str | None) -> str | None:
+        """Return the id of the call that started a subagent; None if it is unknown."""
+        named = self._by_agent.get(agent or "")
+        return named or self._by_prompt.get(prompt or "") or None
+
+    def _add(self, record: Record, blocks: list[Record]) -> None:
+        agent = as_string(within(record, "toolUseResult", "agentId"))
+        ended = (as_string(block.get("tool_use_id")) for block in blocks)
+        self._by_agent.setdefault(agent, next(filter(None, ended), ""))
+
+        if record.get("isSidechain") is not True:
+            for block in filter(_is_start, blocks):
+                prompt = as_string(within(block, "input", "prompt"))
+                self._by_prompt.setdefault(prompt, as_string(block.get("id")))
 
 
-def _candidate(named: bytes, raw: bytes) -> Record:
-    """Return a line with calls, or with results that name an agent.
-
-    Others are not decoded: a parent may be large, and is read for each subagent.
-    """
-    is_result = named in raw and b"tool_result" in raw
+def _candidate(raw: bytes) -> Record:
+    """Return a line with calls, or with the result of an agent; no other one."""
+    is_result = b'"agentId"' in raw and b"tool_result" in raw
     return load_object(raw) if is_result or b'"tool_use"' in raw else {}
-
-
-def _started(record: Record, prompt: str | None) -> str | None:
-    """Return the id of the call with that prompt; the conversation itself has it."""
-    if prompt is None or record.get("isSidechain") is True:
-        return None
-
-    starts = filter(_is_start, blocks_of(record))
-    same = (call for call in starts if within(call, "input", "prompt") == prompt)
-    return _first(same, "id")
 
 
 def _is_start(block: Record) -> bool:
     return block.get("name") in _STARTS
-
-
-def _first(blocks: Iterable[Record], key: str) -> str | None:
-    named = (as_text(block.get(key)) for block in blocks)
-    return next(filter(None, named), None)

@@ -8,9 +8,10 @@ which is never copied, dates its beginning.
 
 from __future__ import annotations
 
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from math import inf
 from typing import Any, NamedTuple
 
@@ -116,7 +117,8 @@ def _copied(record: Record) -> str | None:
 
 def _originals(family: list[Log]) -> dict[str, str]:
     lines = {log.session: _lines_of(log) for log in family}
-    began = {log.session: _began(log, lines) for log in family}
+    owners = Counter(chain.from_iterable(lines.values()))
+    began = {log.session: _began(log, lines[log.session], owners) for log in family}
     order = sorted(lines, key=lambda name: (began[name], len(lines[name]), name))
 
     found: dict[str, str] = {}
@@ -127,12 +129,7 @@ def _originals(family: list[Log]) -> dict[str, str]:
     return found
 
 
-def _began(log: Log, lines: dict[str, Originals]) -> float:
+def _began(log: Log, lines: Originals, owners: Mapping[str, int]) -> float:
     """Return when a transcript began, as far as its own lines show it."""
-    if log.stray is not None:
-        return log.stray
-
-    own = lines[log.session]
-    others = [found for found in lines.values() if found is not own]
-    alone = own.keys() - set().union(*others)
-    return min((own[name].time for name in alone), default=-inf)
+    alone = (line.time for name, line in lines.items() if owners[name] == 1)
+    return min(alone, default=-inf) if log.stray is None else log.stray

@@ -10,12 +10,11 @@ session here. The name of a directory is encoded with loss and never decoded.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from itertools import chain, filterfalse
+from itertools import filterfalse
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -93,34 +92,20 @@ class Log(NamedTuple):
 
 def is_home(folder: Path) -> bool:
     """Return whether Claude Code keeps its sessions in a folder: ``~/.claude``."""
-    with suppress(OddRecordError):
-        logs = map(_direct, _projects(folder))
-        return any(map(is_transcript, chain.from_iterable(logs)))
-    return False
+    return any(map(_is_found, logs_of_home(folder)))
 
 
 def is_project(folder: Path) -> bool:
     """Return whether a folder has transcripts of Claude Code, and no other logs."""
-    logs = _direct(folder)
+    logs: list[Path] = []
+    # Nothing below it is looked at, and one that cannot be read has none.
+    with suppress(OddRecordError):
+        logs += filter(is_log, map(Path, entries(folder)))
     return all(map(is_named, logs)) and any(map(is_transcript, logs))
 
 
-def _projects(home: Path) -> list[Path]:
-    """Return the folders of projects; raises `OddRecordError`."""
-    found = filter(_is_real_folder, entries(home / "projects"))
-    return [home / "projects" / entry.name for entry in found]
-
-
-def _is_real_folder(entry: os.DirEntry[str]) -> bool:
-    return entry.is_dir(follow_symlinks=False)
-
-
-def _direct(folder: Path) -> list[Path]:
-    """Return the logs in a folder; none of one that cannot be read."""
-    with suppress(OddRecordError):
-        found = [folder / entry.name for entry in entries(folder)]
-        return list(filter(is_log, found))
-    return []
+def _is_found(item: Path | Problem) -> bool:
+    return isinstance(item, Path) and is_transcript(item)
 
 
 def is_log(path: Path) -> bool:
@@ -140,24 +125,25 @@ def is_transcript(path: Path) -> bool:
 
 def logs_of_home(home: Path) -> Iterator[Path | Problem]:
     """Yield the transcripts below a home."""
-    try:
-        projects = _projects(home)
-    except OddRecordError as error:
-        yield Problem(str(home / "projects"), f"the folder {error}")
-    else:
-        yield from chain.from_iterable(map(logs_of_project, projects))
+    return _logs(home / "projects", 2)
 
 
 def logs_of_project(folder: Path) -> Iterator[Path | Problem]:
     """Yield the transcripts in a folder, and those of the subagents below it."""
-    return filter(partial(_is_placed, folder), logs_below(folder, is_log))
+    return _logs(folder, 1)
 
 
-def _is_placed(project: Path, item: Path | Problem) -> bool:
-    """Return whether a log in a project is that of a session or a subagent."""
-    if isinstance(item, Problem) or item.parent == project:
+def _logs(folder: Path, depth: int) -> Iterator[Path | Problem]:
+    """Yield the transcripts that are *depth* levels below *folder*, and subagents'."""
+    return filter(partial(_is_placed, folder, depth), logs_below(folder, is_log))
+
+
+def _is_placed(folder: Path, depth: int, item: Path | Problem) -> bool:
+    """Return whether a log is that of a session or a subagent."""
+    if isinstance(item, Problem):
         return True
-    return "subagents" in item.relative_to(project).parts and is_named(item)
+    place = item.relative_to(folder).parts
+    return len(place) == depth or ("subagents" in place and is_named(item))
 
 
 # -- one file --------------------------------------------------------------------

@@ -7,17 +7,18 @@ reads them once, and the messages once more.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import abridged
 from sessiondb.formats.claude import fields
-from sessiondb.formats.claude.agents import KEY, Chains, call_of, chains_in, sidecar_of
+from sessiondb.formats.claude.agents import KEY, Calls, Chains, chains_in, sidecar_of
 from sessiondb.formats.claude.drafts import Further, message_draft
 from sessiondb.formats.claude.files import with_files
 from sessiondb.formats.claude.forks import Copies, recognise
@@ -33,7 +34,7 @@ from sessiondb.formats.claude.tree import Place
 from sessiondb.formats.kit.fields import filled, fitting, take
 from sessiondb.formats.kit.files import may_read
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
-from sessiondb.formats.kit.lines import Line, Lines, opened
+from sessiondb.formats.kit.lines import Lines, opened
 from sessiondb.formats.kit.logs import add_logs, keep_longer, log_digest, read_in_order
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import (
@@ -46,6 +47,8 @@ from sessiondb.model import (
 
 Record = dict[str, Any]
 Found = Iterator[SourceSession | Problem]
+#: The sessions in a transcript by their chains, see `Log`.
+Indexes = Mapping[str | None, Index]
 
 
 def read_log(path: Path) -> Found:
@@ -77,7 +80,8 @@ def _read(paths: Iterator[Path | Problem]) -> Found:
     for name, original in recognise(logs.values()).items():
         logs[name] = logs[name]._replace(parent=original, relation="fork")
 
-    yield from read_in_order(logs, lambda log: [_beginning(log, logs, about)])
+    store = _Store(logs, about)
+    yield from read_in_order(logs, lambda log: [store.beginning(log)])
 
 
 def _add_agents(log: Log, logs: dict[str, Log]) -> Iterator[Problem]:
@@ -94,84 +98,103 @@ def _add_agents(log: Log, logs: dict[str, Log]) -> Iterator[Problem]:
 # -- sessions ------------------------------------------------------------------
 
 
-def _beginning(
-    log: Log, logs: Mapping[str, Log], about: Mapping[str, str]
-) -> SourceSession:
-    """Return a session as the head of its transcript describes it.
+class _Store:
+    """The sessions in some transcripts, by *logs*.
 
-    *about* are the titles that any transcript has for what ends with a line.
+    *about* are the titles that any of them has for what ends with a line. A transcript
+    that has several sessions is read once for all of them.
     """
-    first = dict(log.first)
-    digest = log_digest(log.path)
-    if log.relation == "subagent":
-        # One that may be read again has the same size and time.
-        digest += f" {log_digest(log.sidecar)} {may_read(log.sidecar)}"
 
-    session = SourceSession(
-        "claude",
-        log.session,
-        str(log.path),
-        digest,
-        parent_source_id=log.parent,
-        relation=log.relation if log.parent else None,
-        time_created=log.began or time_of_text(first.get("timestamp")),
-        **take(first, fields.HEAD),
-    )
-    return replace(session, complete=partial(_complete, session, log, logs, about))
+    def __init__(self, logs: Mapping[str, Log], about: Mapping[str, str]) -> None:
+        self._logs = logs
+        self._about = about
+        self._indexes = lru_cache(maxsize=1)(_indexes_of)
+        self._calls = lru_cache(maxsize=1)(Calls)
+
+    def beginning(self, log: Log) -> SourceSession:
+        """Return a session as the head of its transcript describes it."""
+        first = dict(log.first)
+        digest = log_digest(log.path)
+        if log.relation == "subagent":
+            # One that may be read again has the same size and time.
+            digest += f" {log_digest(log.sidecar)} {may_read(log.sidecar)}"
+
+        session = SourceSession(
+            "claude",
+            log.session,
+            str(log.path),
+            digest,
+            parent_source_id=log.parent,
+            relation=log.relation if log.parent else None,
+            time_created=log.began or time_of_text(first.get("timestamp")),
+            **take(first, fields.HEAD),
+        )
+        return replace(session, complete=partial(self._complete, session, log))
+
+    def _complete(self, session: SourceSession, log: Log) -> SourceSession:
+        """Return a session with everything that its transcript says of it."""
+        is_shared = log.chain is not None
+        read = self._indexes if is_shared else _indexes_of
+        indexes, problems = read(log.path, is_shared)
+        index = indexes[log.chain]
+
+        copies = Copies(log, self._logs if log.relation == "fork" else {})
+        describe = _RELATED.get(log.relation)
+        known = describe(self, log, index, copies) if describe else {}
+        described = known.pop("title", "")
+
+        return replace(
+            session,
+            title=index.title(self._about) or described,
+            version=index.version or session.version,
+            directory=session.directory or index.directory,
+            leaf=index.tree.end_of(index.leaf.uuid),
+            time_updated=index.last,
+            metadata=filled({"tag": index.tag}),
+            messages=Messages(log, index.tree.places, copies, problems),
+            **known,
+        )
+
+    def as_agent(self, log: Log, index: Index, _: Copies) -> Record:
+        """Return the properties of a subagent by its sidecar, else by its call."""
+        sidecar: Record = {}
+        with suppress(OddRecordError):
+            sidecar = sidecar_of(log)
+
+        known = filled(take(dict(sidecar), fields.SIDECAR))
+        places = index.runs if log.chain else None
+        known["data"] = filled({"meta": sidecar, KEY: places})
+
+        parent = log.above(self._logs)
+        if "call_id" not in known and parent is not None:
+            calls = self._calls(parent.path)
+            known["call_id"] = calls.of(log.agent, index.prompt)
+
+        return known
+
+    def as_fork(self, _: Log, index: Index, copies: Copies) -> Record:
+        """Return the last message of a fork that its original has, too."""
+        names = (place.name for place in reversed(index.tree.places))
+        return {"parent_message": index.copied or copies.cut(names)}
 
 
-def _complete(
-    session: SourceSession, log: Log, logs: Mapping[str, Log], about: Mapping[str, str]
-) -> SourceSession:
-    """Return a session with everything that its transcript says of it."""
-    index = Index(session.version, session.directory)
-    with opened(log.path) as lines:
-        for number, line, record in _lines(lines, log):
-            index.add(number, line, record)
-
-    describe = _RELATED.get(log.relation)
-    copies = Copies(log, logs if log.relation == "fork" else {})
-    known = describe(log, logs, index, copies) if describe else {}
-    described = known.pop("title", "")
-
-    return replace(
-        session,
-        title=index.title(about) or described,
-        version=index.version,
-        directory=index.directory,
-        leaf=index.tree.end_of(index.leaf.uuid),
-        time_updated=index.last,
-        metadata=filled({"tag": index.tag}),
-        messages=Messages(log, index.tree.places, copies, lines.problems),
-        **known,
-    )
+_Describe = Callable[[_Store, Log, Index, Copies], Record]
+_RELATED: Mapping[str | None, _Describe] = {
+    "subagent": _Store.as_agent,
+    "fork": _Store.as_fork,
+}
 
 
-def _as_agent(log: Log, logs: Mapping[str, Log], index: Index, _: Copies) -> Record:
-    """Return the properties of a subagent by its sidecar, else by its parent's log."""
-    sidecar: Record = {}
-    with suppress(OddRecordError):
-        sidecar = sidecar_of(log)
+def _indexes_of(path: Path, is_shared: bool) -> tuple[Indexes, list[Problem]]:
+    """Return the sessions in a transcript by their chains, and its problems."""
+    chains = Chains()
+    indexes: defaultdict[str | None, Index] = defaultdict(Index)
+    with opened(path) as lines:
+        for number, (line, _, record) in enumerate(lines.records(_decoded)):
+            chain = chains.of(record) if is_shared else None
+            indexes[chain].add(number, line, record)
 
-    known = filled(take(dict(sidecar), fields.SIDECAR))
-    places = index.runs if log.chain else None
-    known["data"] = filled({"meta": sidecar, KEY: places})
-
-    parent = log.above(logs)
-    if "call_id" not in known and parent is not None:
-        known["call_id"] = call_of(parent.path, log.agent, index.prompt)
-
-    return known
-
-
-def _as_fork(_: Log, __: Mapping[str, Log], index: Index, copies: Copies) -> Record:
-    """Return the last message of a fork that its original has, too."""
-    names = (place.name for place in reversed(index.tree.places))
-    return {"parent_message": index.copied or copies.cut(names)}
-
-
-_Describe = Callable[[Log, Mapping[str, Log], Index, Copies], Record]
-_RELATED: Mapping[str | None, _Describe] = {"subagent": _as_agent, "fork": _as_fork}
+    return indexes, lines.problems
 
 
 # -- messages ------------------------------------------------------------------
@@ -247,14 +270,6 @@ def _as_said(draft: MessageDraft, times: list[int]) -> MessageDraft:
     first, last = times[0], draft.time_completed and max(times)
     parts = tuple(replace(part, time_created=first) for part in draft.parts)
     return replace(draft, time_created=first, time_completed=last, parts=parts)
-
-
-def _lines(lines: Lines, log: Log) -> Iterator[tuple[int, Line, Record]]:
-    """Yield the records of a session in a transcript, each with its number there."""
-    chains = Chains()
-    for number, (line, _, record) in enumerate(lines.records(_decoded)):
-        if log.chain is None or chains.of(record) == log.chain:
-            yield number, line, record
 
 
 def _decoded(raw: bytes) -> Record:
