@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
-from verifying.continuing import (
-    PROMPT,
-    Continued,
-    continue_all,
-    document,
-    install,
-    run,
-)
+from verifying.continuing import PROMPT, Continued, continue_all, given, run
+from verifying.installing import installed, search_path
 from verifying.provider import Provider
 
 from sessiondb import InvalidInputError, Session, Store
-from sessiondb.formats import exporter
-from sessiondb.formats.protocol import Written
 
 PACKAGE = "@anthropic-ai/claude-code-linux-x64"
 VERSION = "2.1.329"
@@ -30,10 +21,7 @@ class Claude:
     """The program in a home of its own, called by `sessiondb` under its usual name."""
 
     def __init__(self, tools: Path, home: Path, provider: Provider) -> None:
-        program = tools / "node_modules" / PACKAGE / "claude"
-        if not program.exists():
-            install(tools, f"{PACKAGE}@{VERSION}")
-
+        program = installed(tools, f"{PACKAGE}/claude", f"{PACKAGE}@{VERSION}")
         self._home = home
         named = home / "bin" / "claude"
         named.parent.mkdir()
@@ -43,7 +31,7 @@ class Claude:
         named.chmod(0o700)
 
         self._env = {
-            "PATH": f"{named.parent}{os.pathsep}{os.environ['PATH']}",
+            "PATH": search_path(named.parent),
             "HOME": str(home),
             "CLAUDE_CONFIG_DIR": str(home / ".claude"),
             "ANTHROPIC_BASE_URL": provider.root,
@@ -66,26 +54,21 @@ class Claude:
         project = self._home / store.path.stem
         project.mkdir(exist_ok=True)
         store.set_directory(session, str(project))
-        name, text = document(store, session, "claude")
-        take_in = exporter("claude").take_in
-        assert take_in is not None
         try:
-            taken = take_in(Written(name, text, str(project)), self._env)
+            taken = given(store, session, "claude", str(project), self._env)
         except InvalidInputError:
             return None
-        assert taken.place is not None
 
         if is_theirs:
             # `sessiondb` refuses to make a second session of one of the program's own.
-            taken.place.parent.mkdir(parents=True, exist_ok=True)
-            taken.place.write_text(text, encoding="utf-8")
-            command = taken.resume
+            taken.put()
+            command = taken.handover.resume
         else:
             ours = str(Path(sys.executable).with_name("sessiondb"))
             command = [ours, "resume", session.id, "--in", "claude"]
         env = {**self._env, "SESSIONDB_PATH": str(store.path)}
         failed = run(command, project, env)
-        return failed or Continued(taken.place, text)
+        return failed or Continued(taken.place, taken.text)
 
 
 if __name__ == "__main__":

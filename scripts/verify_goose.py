@@ -10,15 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from verifying.continuing import (
-    PATIENCE,
-    PROMPT,
-    Continued,
-    continue_all,
-    document,
-    install,
-    run,
-)
+from verifying.continuing import PROMPT, Continued, continue_all, document, run
+from verifying.installing import PATIENCE, installed
 from verifying.provider import Provider
 
 from sessiondb import Session, Store
@@ -38,10 +31,8 @@ class Goose:
     """The program in a home of its own, with one model."""
 
     def __init__(self, tools: Path, home: Path, provider: Provider) -> None:
-        self._program = str(tools / "node_modules" / PACKAGE / "bin" / "goose")
-        if not Path(self._program).exists():
-            install(tools, f"{PACKAGE}@{VERSION}")
-
+        program = installed(tools, f"{PACKAGE}/bin/goose", f"{PACKAGE}@{VERSION}")
+        self._program = str(program)
         self._home = home
         self._env = {
             "PATH": os.environ["PATH"],

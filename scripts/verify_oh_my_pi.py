@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 from verify_pi import provide, write_log
-from verifying.continuing import (
-    PROMPT,
-    Continued,
-    continue_all,
-    install,
-    run,
-)
+from verifying.continuing import PROMPT, Continued, continue_all, run
+from verifying.installing import installed, search_path
 from verifying.provider import MODEL, Provider
 
 from sessiondb import Session, Store
@@ -28,10 +22,7 @@ class OhMyPi:
     """The program in a home of its own, with one model."""
 
     def __init__(self, tools: Path, home: Path, provider: Provider) -> None:
-        self._bin = tools / "node_modules" / ".bin"
-        if not (self._bin / "omp").exists():
-            install(tools, *PACKAGES)
-
+        self._program = installed(tools, ".bin/omp", *PACKAGES)
         provide(home / ".omp" / "agent" / "models.yml", provider)
         self._home, self._project = home, home / "project"
         self._project.mkdir()
@@ -39,12 +30,11 @@ class OhMyPi:
     def resume(self, store: Store, session: Session) -> Continued | str:
         """Write a log and continue it by its path."""
         log, text = write_log(store, session, "oh-my-pi", self._project)
-        program = [str(self._bin / name) for name in ("bun", "omp")]
-        path = f"{self._bin}{os.pathsep}{os.environ['PATH']}"
+        program = [str(self._program.with_name("bun")), str(self._program)]
         failed = run(
             [*program, *OPTIONS.split(), "--resume", str(log), PROMPT],
             self._project,
-            {"PATH": path, "HOME": str(self._home)},
+            {"PATH": search_path(self._program.parent), "HOME": str(self._home)},
         )
         if failed:
             return failed

@@ -5,7 +5,6 @@ Called by `verify-opencode`. Every session of every store is written for both ge
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import sys
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from verifying.continuing import PROMPT, arguments
 from verifying.differences import KNOWN, differences
 from verifying.provider import ANSWER, Provider
 from verifying.stores import fill, sessions_of, stores
@@ -30,7 +30,6 @@ WRITE: dict[str, Callable[..., WriterV1 | WriterV2]] = {
     "1.x": WriterV1,
     "2.x": WriterV2,
 }
-PROMPT = "Now continue."
 
 
 @dataclass
@@ -144,17 +143,7 @@ def report(rows: list[Seen]) -> None:
 
 def main() -> int:
     """Run everything; 1 if a session came back changed, was refused or did not continue."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument(
-        "--tools", type=Path, help="keep the installed OpenCode here, for the next run"
-    )
-    parser.add_argument(
-        "stores",
-        nargs="*",
-        type=Path,
-        help="stores of OpenCode to send around, instead of those that are found",
-    )
-    asked = parser.parse_args()
+    asked = arguments()
     rows: list[Seen] = []
     well = True
     provider = Provider()

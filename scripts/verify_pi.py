@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
-from verifying.continuing import (
-    PROMPT,
-    Continued,
-    continue_all,
-    document,
-    install,
-    run,
-)
+from verifying.continuing import PROMPT, Continued, continue_all, document, run
+from verifying.installing import installed, search_path
 from verifying.provider import Provider
 
 from sessiondb import Session, Store
@@ -57,23 +50,19 @@ class Pi:
     """The program in a home of its own, with one model."""
 
     def __init__(self, tools: Path, home: Path, provider: Provider) -> None:
-        self._bin = tools / "node_modules" / ".bin"
-        if not (self._bin / "pi").exists():
-            install(tools, *PACKAGES)
-
+        self._program = installed(tools, ".bin/pi", *PACKAGES)
         self._home = home
         provide(home / ".pi" / "agent" / "models.json", provider)
 
     def resume(self, store: Store, session: Session) -> Continued | str:
         """Write a log and continue it by its path."""
         log, text = write_log(store, session, "pi", self._home)
-        program = [str(self._bin / "node"), str((self._bin / "pi").resolve())]
+        program = [str(self._program.with_name("node")), str(self._program.resolve())]
         options = ("-p", "--provider", "local", "--model", "echo")
-        path = f"{self._bin}{os.pathsep}{os.environ['PATH']}"
         failed = run(
             [*program, *options, "--session", str(log), PROMPT],
             self._home,
-            {"PATH": path, "HOME": str(self._home)},
+            {"PATH": search_path(self._program.parent), "HOME": str(self._home)},
         )
         return failed or Continued(log, text)
 

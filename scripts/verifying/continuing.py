@@ -7,7 +7,6 @@ import contextlib
 import json
 import re
 import subprocess
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -16,15 +15,15 @@ from typing import NamedTuple, Protocol
 
 from sessiondb import Session, Store
 from sessiondb.formats import exporter, find
+from sessiondb.formats.protocol import Handover, Written
 from sessiondb.model import Document, Imported
+from verifying.installing import PATIENCE
 from verifying.provider import ANSWER, Provider
 from verifying.stores import fill, sessions_of, stores
 
 PROMPT = "Now continue."
 #: The outcomes of a session; anything else is an error.
 CONTINUED, LEFT_OUT = "continued", "left out: the program continues no such session"
-#: The longest that a command may take, in seconds.
-PATIENCE = 120
 
 
 class Continued(NamedTuple):
@@ -48,14 +47,6 @@ class Program(Protocol):
         """
 
 
-def install(tools: Path, *packages: str) -> None:
-    """Install packages of the npm registry below *tools*."""
-    print(f"installing {' and '.join(packages)} ...", file=sys.stderr)
-    quiet = ("--no-audit", "--no-fund", "--loglevel", "error")
-    command = ["npm", "install", "--prefix", str(tools), *quiet, *packages]
-    subprocess.run(command, check=True, stdout=sys.stderr)
-
-
 def run(command: list[str], folder: Path, env: dict[str, str]) -> str:
     """Run a program in *folder*; return what it printed if it failed."""
     ran = subprocess.run(
@@ -69,6 +60,31 @@ def run(command: list[str], folder: Path, env: dict[str, str]) -> str:
         check=False,
     )
     return "" if ran.returncode == 0 else (ran.stderr or ran.stdout)[-300:]
+
+
+class Given(NamedTuple):
+    """A session that is written for a program: how it continues it, where it looks for it."""
+
+    handover: Handover
+    place: Path
+    text: str
+
+    def put(self) -> None:
+        """Write the session there."""
+        self.place.parent.mkdir(parents=True, exist_ok=True)
+        self.place.write_text(self.text, encoding="utf-8")
+
+
+def given(
+    store: Store, session: Session, form: str, directory: str, env: dict[str, str]
+) -> Given:
+    """Return a session as a program in *env* is given it; nothing is written yet."""
+    name, text = document(store, session, form)
+    take_in = exporter(form).take_in
+    assert take_in is not None
+    taken = take_in(Written(name, text, directory), env)
+    assert taken.place is not None
+    return Given(taken, taken.place, text)
 
 
 def document(store: Store, session: Session, form: str) -> tuple[str, str]:
@@ -136,12 +152,8 @@ def in_json(text: str) -> str:
     return json.dumps(clean, ensure_ascii=False)[1:-1]
 
 
-def continue_all(prepare: Callable[[Path, Path, Provider], Program]) -> int:
-    """Continue every session; 1 if one of them cannot be.
-
-    *prepare* makes the program of a folder with its installation, a home that is empty
-    and a provider.
-    """
+def arguments() -> argparse.Namespace:
+    """Return the arguments of a script: where to install, and which stores to take."""
     parser = argparse.ArgumentParser()
     parser.add_argument(
         "--tools", type=Path, help="keep the installed program here, for the next run"
@@ -149,8 +161,16 @@ def continue_all(prepare: Callable[[Path, Path, Provider], Program]) -> int:
     parser.add_argument(
         "stores", nargs="*", type=Path, help="stores to take instead of those found"
     )
-    asked = parser.parse_args()
+    return parser.parse_args()
 
+
+def continue_all(prepare: Callable[[Path, Path, Provider], Program]) -> int:
+    """Continue every session; 1 if one of them cannot be.
+
+    *prepare* makes the program of a folder with its installation, a home that is empty
+    and a provider.
+    """
+    asked = arguments()
     found: Counter[bool] = Counter()
     provider = Provider()
     with contextlib.ExitStack() as stack:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from verifying.installing import PATIENCE, installed
 from verifying.provider import MODEL
 
 PACKAGES = {
@@ -17,11 +17,9 @@ PACKAGES = {
     "2.x": "@opencode/cli-linux-x64-baseline@2.0.15",
 }
 PROGRAMS = {
-    "1.x": "node_modules/opencode-ai/bin/opencode.exe",
-    "2.x": "node_modules/@opencode/cli-linux-x64-baseline/bin/opencode",
+    "1.x": "opencode-ai/bin/opencode.exe",
+    "2.x": "@opencode/cli-linux-x64-baseline/bin/opencode",
 }
-#: The longest that a command may take, in seconds.
-PATIENCE = 120
 
 
 class Tool:
@@ -116,15 +114,9 @@ class Tool:
 def install(generation: str, tools: Path) -> str:
     """Install a version below *tools* unless it is there; return its program."""
     folder = tools / generation
-    program = folder / PROGRAMS[generation]
-    if not program.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        package = PACKAGES[generation]
-        print(f"installing {package} ...", file=sys.stderr)
-        quiet = ("--no-audit", "--no-fund", "--loglevel", "error")
-        command = ["npm", "install", "--prefix", str(folder), *quiet, package]
-        subprocess.run(command, check=True, stdout=sys.stderr)
-        launcher = folder / "node_modules" / "opencode-ai" / "postinstall.mjs"
-        if launcher.is_file():  # newer releases of npm leave this to the caller
-            subprocess.run(["node", str(launcher)], cwd=launcher.parent, check=True)
+    is_new = not (folder / "node_modules" / PROGRAMS[generation]).exists()
+    program = installed(folder, PROGRAMS[generation], PACKAGES[generation])
+    launcher = folder / "node_modules" / "opencode-ai" / "postinstall.mjs"
+    if is_new and launcher.is_file():  # newer releases of npm leave this to the caller
+        subprocess.run(["node", str(launcher)], cwd=launcher.parent, check=True)
     return str(program)
