@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 from sessiondb.formats.codex.fields import COUNTS, INJECTED, ITEMS
 from sessiondb.formats.codex.given import Given
@@ -18,7 +18,9 @@ from sessiondb.formats.kit.fields import (
     as_object,
     as_string,
     as_text,
+    clean_name,
     count,
+    fitting,
     integer,
     is_object,
     text,
@@ -30,6 +32,8 @@ from sessiondb.formats.kit.usage import disjoint
 from sessiondb.model import Tokens
 
 Record = dict[str, Any]
+#: The columns of a part.
+Columns = dict[str, Any]
 #: Five counts in the order of `COUNTS`: the second and third are part of the first, the
 #: last is part of the fourth.
 Counts = tuple[int, ...]
@@ -42,20 +46,14 @@ _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULT
 _BEGINNING = 400
 #: Tools that start a subagent.
 _STARTS = ("spawn_agent", "spawnAgent")
+#: When a call began and ended, in events of 2026.
+_TIMES = {"time_started": "started_at_ms", "time_ended": "completed_at_ms"}
 #: How statuses of events are known here; any other one is not a failure.
 _FAILURES = {"failed": "failed", "declined": "denied"}
 #: How texts of results begin, or what is in their beginning.
 _ABORTED = re.compile(r"aborted(?: by user|\Z)")
 _NOTHING: Counts = (0,) * len(COUNTS)
 _COLUMNS = ("input", "cache_read", "cache_write", "output", "reasoning")
-
-
-class Ending(NamedTuple):
-    """How a call ended: its outcome, None for success, and its times, if known."""
-
-    outcome: str | None
-    started: int | None = None
-    ended: int | None = None
 
 
 class Course:
@@ -76,8 +74,8 @@ class Course:
         #: The prompts that events of the rollout name, if any does.
         self.prompts: set[int] = set()
         self.usage = Usage()
-        self.turns = Turns()
         self.given = Given()
+        self._turns = Turns()
         #: The last message, and the one that the next continues; ``...`` is the last.
         self.last: str | None = None
         self.above: Any = ...
@@ -88,7 +86,7 @@ class Course:
         self._number = 1
         self._root = root
         self._digest = blake2b(root.encode(), digest_size=12)
-        self._endings: dict[str | None, Ending] = {}
+        self._endings: dict[str | None, Columns] = {}
 
     # -- places --------------------------------------------------------------------
 
@@ -154,23 +152,40 @@ class Course:
 
         return f"{self._root[:100]}:{self._digest.hexdigest()}"
 
-    # -- calls and prompts ---------------------------------------------------------
+    # -- events ----------------------------------------------------------------------
+
+    def apply_settings(self, event: Record) -> None:
+        """Record the provider of the following turns."""
+        named = within(event, "thread_settings", "model_provider_id")
+        self.provider = fitting(named, clean_name, self.provider)
+
+    def begin_task(self, _: Record) -> None:
+        """Record the beginning of a task."""
+        self._turns.started(self.last)
+
+    def roll_back(self, event: Record) -> None:
+        """Let the next message continue what was before the last turns."""
+        self.above = self._turns.rolled_back(event.get("num_turns"))
 
     def end_call(self, event: Record) -> None:
         """Record how a call ended by the event that says so."""
         item = as_object(event.get("item"))
-        if not item:
-            self._endings[as_text(event.get("call_id"))] = Ending(_outcome(event))
+        call = item.get("id") if item else event.get("call_id")
         # Items without a status are messages, whose ids are not those of calls.
-        elif text(item.get("status")):
-            times = map(event.get, ("started_at_ms", "completed_at_ms"))
-            ending = Ending(_outcome(item), *map(known_time, times))
-            self._endings[as_text(item.get("id"))] = ending
+        if text(call) and (not item or text(item.get("status"))):
+            times = {name: known_time(event.get(key)) for name, key in _TIMES.items()}
+            self._endings[call] = _ended(_outcome(item or event)) | times
 
-    def ending(self, call: Any, said: str) -> Ending:
+    # -- calls and prompts ---------------------------------------------------------
+
+    def prompted(self) -> None:
+        """Record a prompt."""
+        self._turns.prompted(self.last)
+
+    def ending(self, call: str | None, said: str) -> Columns:
         """Return how a call ended: by an event, else by the text of its result."""
-        known = self._endings.pop(call, None) if text(call) else None
-        return known or Ending(_outcome_of(said))
+        known = self._endings.pop(call, None)
+        return known or _ended(_outcome_of(said))
 
     def is_typed(self, said: str) -> bool:
         """Return whether the user typed a text whose record does not say so."""
@@ -191,39 +206,41 @@ class Usage:
     def __init__(self) -> None:
         self._total: Counts | None = None
 
-    def of_response(self, payload: Record) -> Counts | None:
-        """Return the counts of a response, None if they were counted before."""
-        usage = counts_of(payload.get("usage"))
+    def of_response(self, payload: Record) -> Tokens | None:
+        """Return the counts of a response; None if it was counted before."""
+        usage = _counts_of(payload.get("usage"))
         if usage is None:
             return None
 
         # Without a total there is nothing that could be a repetition.
-        total = counts_of(payload.get("thread_token_usage"))
+        total = _counts_of(payload.get("thread_token_usage"))
         if total is None:
-            self._total = _added(self._total or _NOTHING, usage)
-            return usage
+            total = _added(self._total or _NOTHING, usage)
+        elif total == self._total:
+            return None
 
-        before, self._total = self._total, total
-        return None if total == before else usage
+        self._total = total
+        return _tokens_of(usage)
 
-    def of_total(self, info: Record) -> Counts | None:
+    def of_total(self, payload: Record) -> Tokens | None:
         """Return what a total has more than the one before; None for nothing."""
-        total = counts_of(info.get("total_token_usage"))
+        info = as_object(payload.get("info"))
+        total = _counts_of(info.get("total_token_usage"))
         if total is None:
             return None
 
         before, self._total = self._total, total
         # The total of a fork continues that of its parent, which may be missing, and
         # one that shrank began again: only the last response is known to be new then.
-        last = counts_of(info.get("last_token_usage")) or total
+        last = _counts_of(info.get("last_token_usage")) or total
         added = _added(total, before, -1) if before else last
         if min(added) < 0:
             added = last
 
-        return added if any(added) else None
+        return _tokens_of(added) if any(added) else None
 
 
-def counts_of(value: Any) -> Counts | None:
+def _counts_of(value: Any) -> Counts | None:
     """Return the five counts of a usage; None if one of them cannot be summed."""
     if not is_object(value):
         return None
@@ -233,10 +250,9 @@ def counts_of(value: Any) -> Counts | None:
     return found if all(map(count, found)) else None
 
 
-def tokens_of(counts: Counts | None) -> Tokens | None:
+def _tokens_of(counts: Counts) -> Tokens | None:
     """Return counts as disjoint ones; None if they contradict each other."""
-    known = {} if counts is None else dict(zip(_COLUMNS, counts, strict=True))
-    return disjoint(known)
+    return disjoint(dict(zip(_COLUMNS, counts, strict=True)))
 
 
 def _added(one: Counts, other: Counts, sign: int = 1) -> Counts:
@@ -285,6 +301,10 @@ class Turns:
 
 
 # -- how calls end -----------------------------------------------------------------
+
+
+def _ended(outcome: str | None) -> Columns:
+    return {"outcome": outcome, "status": "error" if outcome else None}
 
 
 def _outcome(said: Record) -> str | None:

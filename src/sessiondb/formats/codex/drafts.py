@@ -14,14 +14,14 @@ from itertools import chain, starmap, zip_longest
 from typing import Any
 
 from sessiondb.formats.codex import fields
-from sessiondb.formats.codex.course import Course, tokens_of
+from sessiondb.formats.codex.course import Course
 from sessiondb.formats.codex.given import of_settings, of_state, of_texts
 from sessiondb.formats.codex.logs import is_header
 from sessiondb.formats.content import embedded
+from sessiondb.formats.kit.blocks import is_block
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
-    as_string,
     as_text,
     check_storable,
     clean_name,
@@ -36,14 +36,14 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.texts import take_json, time_of_text
-from sessiondb.model import MessageDraft, PartDraft
+from sessiondb.model import MessageDraft, PartDraft, Tokens
 
 Record = dict[str, Any]
 #: The columns of a message, and its parts.
 Columns = dict[str, Any]
 Parts = tuple[PartDraft, ...]
-#: Makes the columns of a message, and takes them out of the record.
-Make = Callable[[Record, Course], Columns]
+#: Makes the columns of a message, and takes them out of its record; None for none.
+Make = Callable[[Course, Record], Columns | None]
 
 _DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
 
@@ -66,13 +66,8 @@ def message_draft(
     course.add_copied(record, kind)
 
     when = time_of_text(record.get("timestamp"))
-    found = _event(record, kind, course) if item is None else _item(item, course)
-
-    # Items name no model: it is that of the last turn.
-    if found["role"] == "assistant":
-        found |= _model(course)
-
-    return MessageDraft(id=message_id, time_created=when, data=record, **found)
+    known = _columns(record, item, kind, course)
+    return MessageDraft(id=message_id, time_created=when, data=record, **known)
 
 
 def item_of(record: Record) -> Record | None:
@@ -85,37 +80,58 @@ def item_of(record: Record) -> Record | None:
     return record if is_bare else None
 
 
+def _columns(record: Record, item: Record | None, kind: str, course: Course) -> Columns:
+    payload = as_object(record.get("payload", record)) if item is None else item
+    makers = _RECORDS if item is None else _ITEMS
+    if kind == "event_msg":
+        makers = _EVENTS
+    if makers is not _RECORDS:
+        kind = as_text(payload.get("type")) or kind
+
+    # What a later release adds is an event until its meaning is known.
+    make = makers.get(kind, _nothing)
+    known = {"role": "event", "kind": _kind(kind)}
+    found = make(course, payload) or known
+    if found.get("kind") == "thinking_level_change":
+        # A record that has a level of its own is written with that.
+        found |= known if "level" in record else {}
+        record.setdefault("level", payload["effort"])
+    # Items name no model: it is that of the last turn.
+    if found.get("role") == "assistant":
+        found |= _model(course)
+
+    return found if "role" in found else known | found
+
+
+def _nothing(_: Course, __: Record) -> None:
+    return None
+
+
 def _model(course: Course) -> Columns:
     return filled({"model_id": course.model, "provider_id": course.provider})
+
+
+def _kind(name: str) -> str:
+    return fields.KINDS.get(name, name) if usable_id(name) else "custom"
 
 
 # -- items ---------------------------------------------------------------------
 
 
-def _item(item: Record, course: Course) -> Columns:
-    kind = as_string(item.get("type"))
-    make = _ITEMS.get(kind)
-    if make is None:
-        # Items that a later release adds are events until their meaning is known.
-        return {"role": "event", "kind": _kind(kind or "response_item")}
-
-    return make(item, course)
-
-
-def _message(item: Record, course: Course) -> Columns:
+def _message(course: Course, item: Record) -> Columns:
     author = as_text(item.get("role"))
     if author == "user":
-        return _prompt(item, course)
+        return _prompt(course, item)
 
     # Of another agent, or of an unknown role: the model is shown it.
     return {**_AUTHORS.get(author, _SHOWN), "parts": _content(item)}
 
 
-def _prompt(item: Record, course: Course) -> Columns:
-    typed = _typed(item, course)
+def _prompt(course: Course, item: Record) -> Columns:
+    typed = _typed(course, item)
     parts = _content(item, typed)
     if any(typed) or not parts:
-        course.turns.prompted(course.last)
+        course.prompted()
         return {"role": "user", "parts": parts}
 
     # Codex added all of it, so it is not a turn of the user.
@@ -123,7 +139,7 @@ def _prompt(item: Record, course: Course) -> Columns:
     return {**_SHOWN, "parts": (*parts, *sources)}
 
 
-def _typed(item: Record, course: Course) -> list[bool]:
+def _typed(course: Course, item: Record) -> list[bool]:
     """Return of each block of a prompt whether a person added it.
 
     New records say what each block is, and who added it. In older ones an event repeats
@@ -158,7 +174,7 @@ def _is_by_user(kind: Any, source: Any) -> bool:
     return named == "unknown" or named.startswith("user.")
 
 
-def _reasoning(item: Record, _: Course) -> Columns:
+def _reasoning(_: Course, item: Record) -> Columns:
     """A summary and, rarely, the content; both are lists of texts, or null."""
     parts: list[PartDraft] = []
     for key in ("summary", "content"):
@@ -173,7 +189,7 @@ def _thought(block: Record, key: str) -> PartDraft:
     return PartDraft("reasoning", said, data={"block": block, "of": key})
 
 
-def _call(shape: fields.CallShape, item: Record, _: Course) -> Columns:
+def _call(shape: fields.CallShape, _: Course, item: Record) -> Columns:
     if not (shape.tool or as_text(item.get("name"))):
         # A tool part needs the name of a tool; the record is kept as it is.
         return {"role": "assistant", "parts": (PartDraft("custom"),)}
@@ -214,21 +230,12 @@ def _is_input(value: Any) -> bool:
     return text(value) or structure(value)
 
 
-def _result(item: Record, course: Course) -> Columns:
+def _result(course: Course, item: Record) -> Columns:
     """A result, with the ending of its call."""
     known: Columns = take(item, fields.RESULT)
     said, more, data = _output(item)
-    ending = course.ending(known.get("call_id"), said)
-    part = PartDraft(
-        "tool-result",
-        said,
-        outcome=ending.outcome,
-        status="error" if ending.outcome else None,
-        time_started=ending.started,
-        time_ended=ending.ended,
-        data=data,
-        **known,
-    )
+    ended = course.ending(known.get("call_id"), said)
+    part = PartDraft("tool-result", said, data=data, **known, **ended)
     return {"role": "tool", "parts": (part, *more)}
 
 
@@ -243,7 +250,7 @@ def _output(item: Record) -> tuple[str, list[PartDraft], Record]:
     if text(output):
         del item["output"]
         return output, [], {}
-    if not _are(_is_block, output):
+    if not _are(is_block, output):
         names = (within(tool, "name") for tool in as_list(item.get("tools")))
         return ", ".join(filter(text, names)), [], {"absent": True}
 
@@ -251,7 +258,7 @@ def _output(item: Record) -> tuple[str, list[PartDraft], Record]:
     texts = list(map(_plain, output))
     shape = [None if said is None else len(said) for said in texts]
     others = [block for block, said in zip(output, texts, strict=True) if said is None]
-    more = [_part(block, True) for block in others]
+    more = list(map(_part, others))
 
     return "\n".join(filter(text, texts)), more, {"shape": shape}
 
@@ -279,7 +286,7 @@ def _content(item: Record, typed: list[bool] | None = None) -> Parts:
     if text(content):
         del item["content"]
         return (PartDraft("text", content, data={"plain": True}),)
-    if not _are(_is_block, content):
+    if not _are(is_block, content):
         return ()
 
     known = typed or [True] * len(content)
@@ -293,10 +300,6 @@ def _are(fits: Callable[[Any], bool], values: Any) -> bool:
     return bool(found) and all(map(fits, found))
 
 
-def _is_block(value: Any) -> bool:
-    return is_object(value) and usable_id(value.get("type"))
-
-
 def _has_text(value: Any) -> bool:
     return text(within(value, "text"))
 
@@ -307,65 +310,26 @@ def _plain(block: Record) -> str | None:
     return as_text(block["text"]) if is_plain else None
 
 
-def _part(block: Record, typed: bool) -> PartDraft:
-    key, make = _BLOCKS.get(block["type"], ("", _other))
-    # A block without the value that it is made for is kept as it is.
+def _part(block: Record, typed: bool = True) -> PartDraft:
+    """Return the part that a block is; one without its text or picture is kept."""
+    data = {"block": block} if typed else {"block": block, "synthetic": True}
+    kind, key = fields.BLOCKS.get(block["type"], ("custom", ""))
     if not text(block.get(key)):
-        make = _other
+        return PartDraft("custom", data=data)
 
-    return make(block, {} if typed else {"synthetic": True})
+    value = block.pop(key)
+    if kind == "text":
+        return PartDraft(kind, value, data=data)
 
-
-def _text(block: Record, marks: Record) -> PartDraft:
-    said = block.pop("text")
-    return PartDraft("text", said, data={"block": block, **marks})
-
-
-def _image(block: Record, marks: Record) -> PartDraft:
-    url = block.pop("image_url")
-    match = _DATA_URL.fullmatch(url)
-    file = {"url": url} if match is None else embedded(match[1], match[2])
-    return PartDraft("file", data={**file, "block": block, **marks})
-
-
-def _other(block: Record, marks: Record) -> PartDraft:
-    return PartDraft("custom", data={"block": block, **marks})
-
-
-#: How blocks become parts, and the key of the text that is needed for it.
-_BLOCKS: Mapping[str, tuple[str, Callable[[Record, Record], PartDraft]]] = {
-    **dict.fromkeys(fields.TEXTS, ("text", _text)),
-    "input_image": ("image_url", _image),
-}
+    match = _DATA_URL.fullmatch(value)
+    file = {"url": value} if match is None else embedded(match[1], match[2])
+    return PartDraft(kind, data={**file, **data})
 
 
 # -- events --------------------------------------------------------------------
 
 
-def _event(record: Record, kind: str, course: Course) -> Columns:
-    payload = as_object(record.get("payload", record))
-    makers = _RECORDS
-    if kind == "event_msg":
-        kind = as_text(payload.get("type")) or kind
-        makers = _EVENTS
-
-    make = makers.get(kind)
-    known = {"role": "event", "kind": _kind(kind)}
-    found = known if make is None else known | make(payload, course)
-    # A record that has a level of its own is written with that.
-    if found["kind"] == "thinking_level_change":
-        if "level" in record:
-            return found | known
-        record["level"] = payload["effort"]
-
-    return found
-
-
-def _kind(name: str) -> str:
-    return fields.KINDS.get(name, name) if usable_id(name) else "custom"
-
-
-def _compacted(payload: Record, _: Course) -> Columns:
+def _compacted(_: Course, payload: Record) -> Columns:
     """The summary; if the provider holds it, the texts that were kept."""
     if fitting(payload.get("message"), text):
         return {"parts": (PartDraft("text", payload.pop("message")),)}
@@ -381,14 +345,14 @@ def _is_said(item: Any) -> bool:
     return within(item, "role") in ("user", "assistant")
 
 
-def _header(payload: Record, course: Course) -> Columns:
+def _header(course: Course, payload: Record) -> Columns:
     return {"parts": course.given.parts(of_settings(payload), payload)}
 
 
-def _turn(payload: Record, course: Course) -> Columns:
+def _turn(course: Course, payload: Record) -> Columns:
     """The settings of a turn, with its model: an event of what they change."""
     course.model = fitting(payload.get("model"), clean_name, course.model)
-    found = {**_model(course), **_header(payload, course)}
+    found = {**_model(course), **_header(course, payload)}
     effort, before = payload.get("effort"), course.turn_model
     course.turn_model = course.model
 
@@ -400,56 +364,31 @@ def _turn(payload: Record, course: Course) -> Columns:
     return found | ({"kind": "model_change"} if changed else {})
 
 
-def _state(payload: Record, course: Course) -> Columns:
+def _state(course: Course, payload: Record) -> Columns:
     return {"parts": course.given.parts(of_state(payload), payload)}
 
 
-def _response(payload: Record, course: Course) -> Columns:
+def _response(course: Course, payload: Record) -> Columns | None:
     return _counted(course, course.usage.of_response(payload))
 
 
-def _total(payload: Record, course: Course) -> Columns:
-    info = as_object(payload.get("info"))
-    return _counted(course, course.usage.of_total(info))
+def _total(course: Course, payload: Record) -> Columns | None:
+    return _counted(course, course.usage.of_total(payload))
 
 
-def _counted(course: Course, counts: tuple[int, ...] | None) -> Columns:
+def _counted(course: Course, tokens: Tokens | None) -> Columns | None:
     """The counts of a response; a record that repeats them is an event of its name."""
-    tokens = tokens_of(counts)
-    if tokens is None:
-        return {}
-
-    return {"kind": "usage", "tokens": tokens, **_model(course)}
+    known = {"kind": "usage", "tokens": tokens, **_model(course)}
+    return None if tokens is None else known
 
 
-def _started(_: Record, course: Course) -> Columns:
-    course.turns.started(course.last)
-    return {}
-
-
-def _rolled_back(payload: Record, course: Course) -> Columns:
-    course.above = course.turns.rolled_back(payload.get("num_turns"))
-    return {}
-
-
-def _settings(payload: Record, course: Course) -> Columns:
-    named = within(payload, "thread_settings", "model_provider_id")
-    course.provider = fitting(named, clean_name, course.provider)
-    return {}
-
-
-def _call_ended(payload: Record, course: Course) -> Columns:
-    course.end_call(payload)
-    return {}
-
-
-def _ended(payload: Record, _: Course) -> Columns:
+def _ended(_: Course, payload: Record) -> Columns:
     """A turn that ended; the error of a provider is here alone."""
     error = payload.get("error")
     return {"kind": "failed", "error": error} if is_object(error) else {}
 
 
-def _error(payload: Record, _: Course) -> Columns:
+def _error(_: Course, payload: Record) -> Columns:
     said = payload.get("message")
     return {"error": {"message": said}} if text(said) else {}
 
@@ -465,15 +404,12 @@ _RECORDS: Mapping[str, Make] = {
 }
 _EVENTS: Mapping[str, Make] = {
     "token_count": _total,
-    "task_started": _started,
-    "turn_started": _started,
+    "task_started": Course.begin_task,
+    "turn_started": Course.begin_task,
     "task_complete": _ended,
     "turn_complete": _ended,
     "error": _error,
-    "thread_rolled_back": _rolled_back,
-    "thread_settings_applied": _settings,
-    "item_completed": _call_ended,
-    "exec_command_end": _call_ended,
-    "patch_apply_end": _call_ended,
-    "mcp_tool_call_end": _call_ended,
+    "thread_rolled_back": Course.roll_back,
+    "thread_settings_applied": Course.apply_settings,
+    **dict.fromkeys(fields.ENDINGS, Course.end_call),
 }

@@ -53,10 +53,15 @@ RESULTS = frozenset(
 )
 #: The items that old rollouts have without an envelope.
 ITEMS = frozenset({*CALLS, *RESULTS, "message", "reasoning"})
-#: Blocks that are a text, and the key of that.
-TEXTS = frozenset(
-    {"input_text", "output_text", "text", "summary_text", "reasoning_text"}
-)
+#: The events that end a call, which they name.
+ENDINGS = ("item_completed", "exec_command_end", "patch_apply_end", "mcp_tool_call_end")
+#: Blocks of text.
+_TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
+#: Blocks with a text or a picture: the type of their part, and the key of that.
+BLOCKS: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(_TEXTS, ("text", "text")),
+    "input_image": ("file", "image_url"),
+}
 
 #: The counts of a response, in the order of `course.Counts`.
 COUNTS = (

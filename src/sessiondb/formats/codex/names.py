@@ -17,6 +17,7 @@ from typing import Any
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit.fields import (
+    as_string,
     clean_name,
     filled,
     fitting,
@@ -24,7 +25,7 @@ from sessiondb.formats.kit.fields import (
     readable,
     text,
 )
-from sessiondb.formats.kit.files import entries, is_file, may_read
+from sessiondb.formats.kit.files import entries, is_file
 from sessiondb.formats.kit.json import (
     OddRecordError,
     known_time,
@@ -36,7 +37,9 @@ from sessiondb.formats.kit.logs import history_at
 from sessiondb.formats.kit.sqlite import Error, ForeignDatabase, columns, records
 from sessiondb.model import Problem, SourceHistory, SourcePrompt
 
-_STATE = re.compile(r"state_\d{1,6}\.sqlite")
+Record = dict[str, Any]
+
+_STATE = re.compile(r"state_(\d{1,6})\.sqlite")
 _COLUMNS = frozenset({"id", "name", "title", "first_user_message", "archived_at"})
 
 
@@ -53,27 +56,31 @@ def names_in(home: Path | None) -> Names:
     """Return what a home knows of its sessions; the database wins over the index."""
     names = Names()
     if home is not None:
-        indexed = _indexed(home / "session_index.jsonl", names.problems)
-        state = _state_of(home)
-        rows = [] if state is None else _rows(state, names.problems)
-        _add(names, indexed, rows)
+        named = dict(_indexed(home / "session_index.jsonl", names.problems))
+        rows = list(_rows(home, names.problems))
+
+        titles = filled({row["id"]: _title_of(row) for row in rows})
+        given = filled(
+            {row["id"]: fitting(row.get("name"), clean_name) for row in rows}
+        )
+        # A name is given by the user, a title may be made of the first prompt.
+        names.titles = {**titles, **named, **given}
+        names.archived = filled({row["id"]: _archived_in(row) for row in rows})
 
     return names
 
 
-def _indexed(path: Path, problems: list[Problem]) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _indexed(path: Path, problems: list[Problem]) -> Iterator[tuple[str, str]]:
     if not is_file(path):
-        return found
+        return
 
     try:
         with opened(path) as lines:
-            found.update(named for _, _, named in lines.records(_renaming))
+            for _, _, named in lines.records(_renaming):
+                yield named
             problems += lines.problems
     except SourceError as error:
         problems.append(Problem(str(path), str(error)))
-
-    return found
 
 
 def _renaming(raw: bytes) -> tuple[str, str]:
@@ -85,56 +92,40 @@ def _renaming(raw: bytes) -> tuple[str, str]:
     return row["id"], readable(row["thread_name"])
 
 
-def _state_of(home: Path) -> Path | None:
-    """Return the database with the highest number."""
+def _rows(home: Path, problems: list[Problem]) -> Iterator[Record]:
+    """Yield the sessions in the database with the highest number."""
+    paths: list[Path] = []
     with suppress(OddRecordError):
-        found = (Path(entry) for entry in entries(home) if _STATE.fullmatch(entry.name))
-        return max(found, key=_number, default=None)
+        paths += (
+            Path(entry) for entry in entries(home) if _STATE.fullmatch(entry.name)
+        )
+    if not paths:
+        return
 
-    return None
-
-
-def _number(path: Path) -> int:
-    return int(path.stem.removeprefix("state_"))
-
-
-def _rows(path: Path, problems: list[Problem]) -> list[dict[str, Any]]:
-    if not may_read(path):
-        problems.append(Problem(str(path), "it cannot be read (Permission denied)"))
-        return []
-
-    database = ForeignDatabase(path)
+    path = max(paths, key=lambda path: int(path.stem.removeprefix("state_")))
     try:
-        with database.reading() as connection:
+        with ForeignDatabase(path).reading() as connection:
             known = _COLUMNS & columns(connection, "threads")
-            if "id" not in known:
-                return []
-
             # Columns of SQLite hold values of any type.
-            wanted = f"SELECT {', '.join(known)} FROM threads"
-            return list(records(connection, f"{wanted} WHERE typeof(id) = 'text'"))
-    except SourceError as error:
-        problems.append(Problem(str(path), str(error)))
-    except Error as error:
-        problems.append(Problem(str(path), f"its sessions cannot be read: {error}"))
-
-    return []
+            wanted = f"SELECT {', '.join(known)} FROM threads WHERE typeof(id) = 'text'"
+            if "id" in known:
+                yield from records(connection, wanted)
+    except (SourceError, Error) as error:
+        why = f"its sessions cannot be read: {error}"
+        problems.append(Problem(str(path), why))
 
 
-def _add(names: Names, indexed: dict[str, str], rows: list[dict[str, Any]]) -> None:
-    titles = filled({row["id"]: _title_of(row) for row in rows})
-    given = filled({row["id"]: fitting(row.get("name"), clean_name) for row in rows})
-    # A name is given by the user, a title may be made of the first prompt.
-    names.titles = {**titles, **indexed, **given}
-
-    for row in rows:
-        when = known_time(fitting(row.get("archived_at"), integer, 0) * 1000)
-        if when:
-            names.archived[row["id"]] = when
+def _name_of(row: Record) -> str | None:
+    return fitting(row.get("name"), clean_name)  # type: ignore[no-any-return]
 
 
-def _title_of(row: dict[str, Any]) -> str | None:
-    title, first = row.get("title"), fitting(row.get("first_user_message"), text, "")
+def _archived_in(row: Record) -> int | None:
+    # A session that is not archived has none, or 0.
+    return known_time(fitting(row.get("archived_at"), integer, 0) * 1000) or None
+
+
+def _title_of(row: Record) -> str | None:
+    title, first = row.get("title"), as_string(row.get("first_user_message"))
     # The first prompt is shown without a name, too; its title may be cut off.
     if not text(title) or first.strip().startswith(title.strip()):
         return None

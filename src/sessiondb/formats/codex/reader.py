@@ -6,7 +6,7 @@ are read twice: for what events name, and for the messages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -61,24 +61,18 @@ _PROMPT, _ITEM, _TITLE = b'"user_message"', b'"UserMessage"', b'"thread_name_upd
 
 
 class Thread(NamedTuple):
-    """A session: what it continues, its own rollouts, and where its forks began.
+    """A session: what it continues, and its own rollouts, among all *rollouts*.
 
-    ``above`` has the rollouts of the session that it is a subagent of.
+    ``missing`` is the id of a rollout that it continues and that is not there.
     """
 
     id: str
     before: tuple[Piece, ...]
     logs: tuple[Log, ...]
-    above: tuple[Log, ...]
-    root: str
     missing: str | None
     title: str
     archived: int | None
-
-    @property
-    def head(self) -> Log:
-        """The rollout that is continued."""
-        return self.logs[-1]
+    rollouts: Rollouts
 
     @property
     def pieces(self) -> list[Piece]:
@@ -93,9 +87,7 @@ def read_rollout(path: Path) -> Iterator[SourceSession | Problem]:
     rollouts = Rollouts(item for item in beside if isinstance(item, Path))
     log = rollouts.at(path)
     if isinstance(log, Log):
-        names = names_in(home)
-        yield from names.problems
-        yield from _session(log.thread, rollouts, names)
+        yield from _sessions({log.thread: log}, rollouts, names_in(home))
 
 
 def _near(path: Path) -> Iterator[Path | Problem]:
@@ -123,9 +115,15 @@ def read_home(folder: Path) -> Iterator[SourceItem]:
         elif home == folder or folder in log.path.parents:
             threads.setdefault(log.thread, log)
 
-    names = names_in(home)
-    yield from names.problems
+    yield from _sessions(threads, rollouts, names_in(home))
+    if home == folder:
+        yield from history_in(home)
 
+
+def _sessions(
+    threads: Mapping[str, Log], rollouts: Rollouts, names: Names
+) -> Iterator[SourceSession | Problem]:
+    yield from names.problems
     yield from in_order(
         threads,
         lambda name: threads[name].parent,
@@ -133,44 +131,30 @@ def read_home(folder: Path) -> Iterator[SourceItem]:
         lambda name: threads[name].path,
     )
 
-    if home == folder:
-        yield from history_in(home)
-
 
 # -- sessions ----------------------------------------------------------------------
 
 
 def _session(
-    name: str, rollouts: Rollouts, names: Names, *, is_cut: bool = False
+    name: str, rollouts: Rollouts, names: Names, *, is_cut: bool
 ) -> Iterator[SourceSession | Problem]:
     logs, problems = rollouts.of_thread(name)
     yield from problems
     if not logs:
         return
 
-    first = logs[0]
     if is_cut:
-        logs[0] = first = first._replace(parent=None, relation=None)
+        logs[0] = logs[0]._replace(parent=None, relation=None)
 
-    before, missing = rollouts.before(first)
-    if first.base == name:
+    before, missing = rollouts.before(logs[0])
+    if logs[0].base == name:
         # The rollout that was reverted is gone; another session cannot be meant.
         missing = name
 
-    # Forks have a parent, too, but no call of it.
-    agent_of = first.parent if first.relation == "subagent" else None
-    above, _ = rollouts.of_thread(agent_of)
-    thread = Thread(
-        name,
-        tuple(before),
-        tuple(logs),
-        tuple(above),
-        rollouts.root(first),
-        missing,
-        names.titles.get(name, ""),
-        _archived(logs[-1], names),
+    title, archived = names.titles.get(name, ""), _archived(logs[-1], names)
+    yield beginning(
+        Thread(name, tuple(before), tuple(logs), missing, title, archived, rollouts)
     )
-    yield beginning(thread)
 
 
 def _archived(head: Log, names: Names) -> int | None:
@@ -194,7 +178,7 @@ def beginning(thread: Thread) -> SourceSession:
     return SourceSession(
         "codex",
         thread.id,
-        str(thread.head.path),
+        str(thread.logs[-1].path),
         f"{log_digest(*(piece.log.path for piece in thread.pieces))} {digest}",
         title=thread.title,
         agent=next(filter(clean_name, roles), None),
@@ -209,28 +193,31 @@ def beginning(thread: Thread) -> SourceSession:
 
 def complete(thread: Thread) -> SourceSession:
     """Return a session with everything that its rollouts say of it."""
+    first = thread.logs[0]
     scans = [Scan(piece.log.path) for piece in thread.pieces]
-    # The last rollout that names it counts.
+    # The last rollout that says it counts.
     own = scans[: -len(thread.logs) - 1 : -1]
     titles = [thread.title, *(scan.title for scan in own)]
+    rollout = unpacked_name(first.path).name
 
-    session = beginning(thread)
-    first = thread.logs[0]
     return replace(
-        session,
+        beginning(thread),
         title=next(filter(None, titles), ""),
         time_updated=next((scan.last for scan in own if scan.last), None),
         call_id=_call_of(thread),
-        data=filled(
-            {"rollout": unpacked_name(first.path).name, "header": first.header}
-        ),
+        data=filled({"rollout": rollout, "header": first.header}),
         messages=Messages(thread, scans),
     )
 
 
 def _call_of(thread: Thread) -> str | None:
     """Return the call of its parent that a subagent was started by."""
-    named = (records_naming(log.path, thread.id) for log in thread.above)
+    first = thread.logs[0]
+    # Forks have a parent, too, but no call of it.
+    agent_of = first.parent if first.relation == "subagent" else None
+    above, _ = thread.rollouts.of_thread(agent_of)
+
+    named = (records_naming(log.path, thread.id) for log in above)
     payloads = (as_object(record.get("payload")) for found in named for record in found)
     calls = (started_by(payload, thread.id) for payload in payloads)
     return next(filter(None, calls), None)
@@ -304,7 +291,7 @@ class Messages:
 
         provider = fitting(first.facts.get("model_provider"), clean_name)
         cuts = {(log.base, log.cut) for log in thread.logs[1:] if log.is_continuing}
-        course = Course(thread.root, provider, cuts)
+        course = Course(thread.rollouts.root(first), provider, cuts)
         for piece, scan in self._pieces:
             yield from self._piece(piece, scan, course)
 
