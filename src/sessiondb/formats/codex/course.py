@@ -75,10 +75,13 @@ class Course:
         self.prompts: set[int] = set()
         self.usage = Usage()
         self.given = Given()
-        self._turns = Turns()
         #: The last message, and the one that the next continues; ``...`` is the last.
         self.last: str | None = None
         self.above: Any = ...
+        #: The message before each turn, for a rollback, and before a task.
+        self._turns: list[str | None] = []
+        self._task: str | None = None
+        self._is_open = self._has_tasks = False
         #: The last message below each cut.
         self._below: dict[tuple[Any, Any], str | None] = dict.fromkeys(cuts)
         self._ids: set[str] = set()
@@ -112,11 +115,13 @@ class Course:
 
         rollout = self._rollout[:200]
         ordinal = record.get("ordinal")
-        placed = f"{rollout}.{ordinal}" if integer(ordinal) else None
-        if placed is None or placed in self._ids:
-            return f"{rollout}-{self._number}"
+        place = f".{ordinal}" if integer(ordinal) else f"-{self._number}"
+        name = f"{rollout}{place}"
+        # An ordinal may be repeated, and a record have any id of its own.
+        while name in self._ids:
+            name = f"{name}-{self._number}"
 
-        return placed
+        return name
 
     def follow(self, name: str, place: int) -> Any:
         """Record the next message and its ordinal; return what it continues."""
@@ -152,7 +157,7 @@ class Course:
 
         return f"{self._root[:100]}:{self._digest.hexdigest()}"
 
-    # -- events ----------------------------------------------------------------------
+    # -- turns, calls and prompts -------------------------------------------------
 
     def apply_settings(self, event: Record) -> None:
         """Record the provider of the following turns."""
@@ -160,12 +165,23 @@ class Course:
         self.provider = fitting(named, clean_name, self.provider)
 
     def begin_task(self, _: Record) -> None:
-        """Record the beginning of a task."""
-        self._turns.started(self.last)
+        """Record the beginning of a task: it is a turn once it has a prompt."""
+        self._task = self.last
+        self._is_open = self._has_tasks = True
+
+    def prompted(self) -> None:
+        """Record a prompt, each of which is a turn in a rollout without tasks."""
+        if self._is_open or not self._has_tasks:
+            self._turns.append(self._task if self._is_open else self.last)
+        self._is_open = False
 
     def roll_back(self, event: Record) -> None:
         """Let the next message continue what was before the last turns."""
-        self.above = self._turns.rolled_back(event.get("num_turns"))
+        number = event.get("num_turns")
+        taken = self._turns[-number:] if count(number) and number else []
+        if taken:
+            self.above = taken[0]
+            del self._turns[-len(taken) :]
 
     def end_call(self, event: Record) -> None:
         """Record how a call ended by the event that says so."""
@@ -175,12 +191,6 @@ class Course:
         if text(call) and (not item or text(item.get("status"))):
             times = {name: known_time(event.get(key)) for name, key in _TIMES.items()}
             self._endings[call] = _ended(_outcome(item or event)) | times
-
-    # -- calls and prompts ---------------------------------------------------------
-
-    def prompted(self) -> None:
-        """Record a prompt."""
-        self._turns.prompted(self.last)
 
     def ending(self, call: str | None, said: str) -> Columns:
         """Return how a call ended: by an event, else by the text of its result."""
@@ -257,47 +267,6 @@ def _tokens_of(counts: Counts) -> Tokens | None:
 
 def _added(one: Counts, other: Counts, sign: int = 1) -> Counts:
     return tuple(a + sign * b for a, b in zip(one, other, strict=True))
-
-
-class Turns:
-    """The turns of a session by the message before each, for a rollback.
-
-    A turn begins with its ``task_started``; a rollout without them has a turn for each
-    prompt.
-    """
-
-    def __init__(self) -> None:
-        self._before: list[str | None] = []
-        self._begun: str | None = None
-        self._is_open = self._has_tasks = False
-
-    def started(self, above: str | None) -> None:
-        """Record the beginning of a task after the message *above*."""
-        self._begun = above
-        self._is_open = self._has_tasks = True
-
-    def prompted(self, above: str | None) -> None:
-        """Record a prompt; only the first one of a task makes it a turn."""
-        if self._is_open:
-            self._before.append(self._begun)
-        elif not self._has_tasks:
-            self._before.append(above)
-
-        self._is_open = False
-
-    def rolled_back(self, number: Any) -> Any:
-        """Return the message that is continued when the last turns are taken back.
-
-        ``...`` is the last one: nothing is taken back.
-        """
-        if not (count(number) and min(number, len(self._before))):
-            return ...
-
-        kept = max(0, len(self._before) - number)
-        above = self._before[kept]
-        del self._before[kept:]
-
-        return above
 
 
 # -- how calls end -----------------------------------------------------------------
