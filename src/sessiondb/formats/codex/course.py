@@ -109,7 +109,7 @@ class Course:
         Its place is its ordinal, or its number among the messages of its rollout: a
         line that cannot be read now may be mended later.
         """
-        own = within(item, "id")
+        own = None if item is None else item.get("id")
         if usable_id(own) and own not in self._ids:
             return str(own)
 

@@ -72,12 +72,12 @@ def message_draft(
 
 def item_of(record: Record) -> Record | None:
     """Return the item that a record holds, or is; None for an event."""
-    kind = as_text(record.get("type"))
-    if kind == "response_item":
-        return fitting(record.get("payload"), is_object)  # type: ignore[no-any-return]
+    if "payload" not in record:
+        return record if as_text(record.get("type")) in fields.ITEMS else None
 
-    is_bare = "payload" not in record and kind in fields.ITEMS
-    return record if is_bare else None
+    payload: Any = record["payload"]
+    is_item = record.get("type") == "response_item" and is_object(payload)
+    return payload if is_item else None
 
 
 def _columns(record: Record, item: Record | None, kind: str, course: Course) -> Columns:
@@ -90,17 +90,23 @@ def _columns(record: Record, item: Record | None, kind: str, course: Course) -> 
 
     # What a later release adds is an event until its meaning is known.
     make = makers.get(kind, _nothing)
-    known = {"role": "event", "kind": _kind(kind)}
-    found = make(course, payload) or known
-    if found.get("kind") == "thinking_level_change":
-        # A record that has a level of its own is written with that.
-        found |= known if "level" in record else {}
-        record.setdefault("level", payload["effort"])
-    # Items name no model: it is that of the last turn.
-    if found.get("role") == "assistant":
-        found |= _model(course)
+    found = make(course, payload) or {}
+    if "role" not in found:
+        known = {"role": "event", "kind": _kind(kind)}
+        return known | _with_level(record, payload, found)
 
-    return found if "role" in found else known | found
+    # Items name no model: it is that of the last turn.
+    return found | _model(course) if found["role"] == "assistant" else found
+
+
+def _with_level(record: Record, payload: Record, found: Columns) -> Columns:
+    """Put the level of an event into its data, unless that has another one."""
+    if found.get("kind") == "thinking_level_change":
+        if "level" in record:
+            del found["kind"]
+        record.setdefault("level", payload["effort"])
+
+    return found
 
 
 def _nothing(_: Course, __: Record) -> None:

@@ -71,16 +71,6 @@ class Log(NamedTuple):
         return self.rollout
 
     @property
-    def origin(self) -> str | None:
-        """The session that it is a fork of."""
-        return self.parent if self.relation == "fork" else None
-
-    @property
-    def is_continuing(self) -> bool:
-        """Whether it says which rollout it continues, and from where."""
-        return None not in (self.base, self.cut)
-
-    @property
     def is_archived(self) -> bool:
         """Whether it lies where Codex moves archived sessions to."""
         return FOLDERS[1] in self.path.parts[:-1]
@@ -274,7 +264,8 @@ class Rollouts:
             seen.add(name)
             last = name
             logs, _ = self.of_thread(name)
-            name = next((log.origin for log in logs), None)
+            forks = (log.parent for log in logs[:1] if log.relation == "fork")
+            name = next(forks, None)
 
         return last
 

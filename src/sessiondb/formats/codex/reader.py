@@ -290,7 +290,8 @@ class Messages:
             yield Problem(str(first.path), why)
 
         provider = fitting(first.facts.get("model_provider"), clean_name)
-        cuts = {(log.base, log.cut) for log in thread.logs[1:] if log.is_continuing}
+        further = ((log.base, log.cut) for log in thread.logs[1:])
+        cuts = {found for found in further if None not in found}
         course = Course(thread.rollouts.root(first), provider, cuts)
         for piece, scan in self._pieces:
             yield from self._piece(piece, scan, course)
@@ -332,7 +333,8 @@ def _records(
     place = -1
     cut = inf if piece.cut is None else piece.cut
     for line, _, record in lines.records(load_object):
-        place = fitting(record.get("ordinal"), integer, place)
+        ordinal = record.get("ordinal")
+        place = ordinal if integer(ordinal) else place
         if place >= cut or line.number > end:
             return
         yield line, record, place
@@ -343,7 +345,7 @@ def _message(
 ) -> SourceMessage | Problem:
     item = item_of(record)
     name = course.name_of(record, item)
-    ours = fitting(record.get(MARK), usable_id)
+    ours = fitting(record[MARK], usable_id) if MARK in record else None
 
     try:
         draft = message_draft(record, item, name, course)

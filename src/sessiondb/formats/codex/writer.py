@@ -38,6 +38,8 @@ class Writer(Conversion):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._total = [0] * len(COUNTS)
+        #: The place of the message that is written.
+        self._index = 0
         self._turn: str | None = None
         self._answer: str | None = None
 
@@ -56,8 +58,9 @@ class Writer(Conversion):
 
     def of(self, message: Message, index: int) -> Iterator[Record]:
         """Yield the records of one message."""
+        self._index = index
         make = _ROLES[message.role]
-        yield from _lines(message, make(self, message, index))
+        yield from _lines(message, make(self, message))
 
     def end(self) -> Iterator[Record]:
         """Yield the end of the turn that is open."""
@@ -79,12 +82,12 @@ class Writer(Conversion):
 
         self._turn = self._answer = None
 
-    def _asked(self, message: Message, index: int) -> Payloads:
+    def _asked(self, message: Message) -> Payloads:
         yield from self._ended()
         self._turn = message.id
         started = {"turn_id": message.id, "model_context_window": None}
         yield "event_msg", {"type": "task_started", **started}
-        model = self.model_of(index)
+        model = self.model_of(self._index)
         if model.provider == "openai" and model.id != UNKNOWN:
             yield "turn_context", self._context(message, model.id)
 
@@ -122,8 +125,7 @@ class Writer(Conversion):
 
     # -- answers ---------------------------------------------------------------
 
-    def _answered(self, message: Message, index: int) -> Payloads:
-        del index
+    def _answered(self, message: Message) -> Payloads:
         for part in message.parts:
             make = _PARTS.get(part.type)
             if make is None:
@@ -137,17 +139,15 @@ class Writer(Conversion):
             said = {"type": "error", "message": error_text(message.error)}
             yield "event_msg", said
 
-    def _spoken(self, message: Message, part: Part) -> Payloads:
+    def _spoken(self, _: Message, part: Part) -> Payloads:
         """Yield a text as the model said it, and as the user saw it."""
-        del message
         if part.text:
             self._answer = part.text
             block = {"type": "output_text", "text": part.text}
             yield "response_item", _said("assistant", [block])
             yield "event_msg", {"type": "agent_message", "message": part.text}
 
-    def _thought(self, message: Message, part: Part) -> Payloads:
-        del message
+    def _thought(self, _: Message, part: Part) -> Payloads:
         yield "event_msg", {"type": "agent_reasoning", "text": part.text or ""}
 
     def _called(self, message: Message, part: Part) -> Payloads:
@@ -183,17 +183,14 @@ class Writer(Conversion):
 
     # -- neither prompts nor answers -------------------------------------------
 
-    def _instructed(self, message: Message, index: int) -> Payloads:
-        del index
+    def _instructed(self, message: Message) -> Payloads:
         yield "response_item", _said("developer", [_input(message.text)])
 
-    def _resulted(self, message: Message, index: int) -> Payloads:
-        del index
+    def _resulted(self, message: Message) -> Payloads:
         self.lose_results(message)
         return iter(())
 
-    def _noted(self, message: Message, index: int) -> Payloads:
-        del index
+    def _noted(self, message: Message) -> Payloads:
         make = _KINDS.get(message.kind)
         # The summary of a compaction may be in its data; most others are their text.
         has_content = _shown_text(message) or message.kind in _TEXTLESS
@@ -240,7 +237,7 @@ class Writer(Conversion):
         yield "event_msg", _named(self.names.session, message.text)
 
 
-_ROLES: Mapping[str, Callable[[Writer, Message, int], Payloads]] = {
+_ROLES: Mapping[str, Callable[[Writer, Message], Payloads]] = {
     "user": Writer._asked,  # noqa: SLF001
     "assistant": Writer._answered,  # noqa: SLF001
     "system": Writer._instructed,  # noqa: SLF001
