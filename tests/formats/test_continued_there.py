@@ -267,6 +267,98 @@ def test_a_copy_in_goose_of_a_session_that_is_not_here_is_its_own(
         assert (done.source_id, done.outcome) == ("20260203_7", "imported")
 
 
+def spent(path: Path, number: int, **sums: Any) -> None:
+    """Continue the export of a session that Goose took, whose sums grow to *sums*."""
+    found = json.loads(path.read_text())
+    said = {"id": f"there_{number}", "role": "assistant", "created": LATER // 1000 + number,
+            "content": [{"type": "text", "text": "Yes"}], "metadata": {}}  # fmt: skip
+    found["conversation"].append(said)
+    known = {f"accumulated_{key}": value for key, value in sums.items()}
+    path.write_text(json.dumps({**found, **known}))
+
+
+def test_the_costs_of_a_continuation_in_goose_are_added_once(
+    store: Store, tmp_path: Path
+) -> None:
+    """Before 1.50: the sums of the session alone, which begin with those from here."""
+    session = foreign(store)
+    ((cost, tokens),) = usage(store)
+    goose(written(store, session, tmp_path, "goose"))
+    (path,) = tmp_path.iterdir()
+    begun = json.loads(path.read_text())
+    given = begun["accumulated_input_tokens"]
+    for number in (1, 2):
+        spent(path, number, cost=begun["accumulated_cost"] + 0.25 * number,
+              output_tokens=begun["accumulated_output_tokens"] + number,
+              input_tokens=given + 100 * number, cache_read_tokens=40 * number)  # fmt: skip
+        expected = (
+            (cost or 0) + 0.25 * number,
+            Tokens(
+                (tokens.input or 0) + 60 * number,
+                (tokens.output or 0) + number,
+                tokens.reasoning,
+                (tokens.cache_read or 0) + 40 * number,
+                tokens.cache_write,
+            ),
+        )
+        for outcome in ("updated", "unchanged"):
+            (done,) = read_into(store, tmp_path)
+            assert isinstance(done, Imported)
+            assert (done.id, done.outcome) == (session.id, outcome)
+            assert usage(store) == [expected]
+            assert store.session(session.id).cost == expected[0]
+        # The sums are beside the path, whatever is said after them.
+        assert [text for _, _, text in texts(store, session.id)][-1] == "Yes"
+
+    with new_store() as other:
+        read_into(other, tmp_path)
+        sums = json.loads(path.read_text())
+        ((paid, used),) = usage(other)
+        assert paid == sums["accumulated_cost"]
+        assert (used.input or 0) + (used.cache_read or 0) == given + 200
+
+    # What was counted here is where the next continuation begins.
+    again = written(store, store.session(session.id), tmp_path / "again", "goose")
+    begun = json.loads(again.read_text())["extension_data"]["sessiondb.v0"]
+    assert begun["accumulated"]["cost"] == (cost or 0) + 0.5
+
+
+def test_the_costs_that_answers_of_goose_state_are_theirs(
+    store: Store, tmp_path: Path
+) -> None:
+    """Since 1.50: the sums are those of the answers, and nothing else is added."""
+    session = foreign(store)
+    ((cost, tokens),) = usage(store)
+    goose(written(store, session, tmp_path, "goose"))
+    (path,) = tmp_path.iterdir()
+    found = json.loads(path.read_text())
+    stated = {
+        "inputTokens": 100,
+        "outputTokens": 10,
+        "cacheReadTokens": 40,
+        "cost": 0.1,
+    }
+    answers = [
+        {"id": f"there_{number}", "role": "assistant", "created": LATER // 1000 + number,
+         "content": [{"type": "text", "text": "Yes"}], "metadata": {"usage": stated}}
+        for number in range(3)
+    ]  # fmt: skip
+    found["conversation"] += answers
+    found["accumulated_input_tokens"] += 300
+    found["accumulated_output_tokens"] += 30
+    found["accumulated_cache_read_tokens"] = 120
+    # A sum of fractions is not exactly the sum of their sums.
+    found["accumulated_cost"] += 0.1 + 0.1 + 0.1
+    path.write_text(json.dumps(found))
+    read_into(store, tmp_path)
+    ((paid, used),) = usage(store)
+    assert paid == pytest.approx((cost or 0) + 0.3)
+    assert (used.input, used.cache_read) == ((tokens.input or 0) + 180, (tokens.cache_read or 0) + 120)  # fmt: skip
+    found_here = store.messages(session.id, branches=True)
+    assert [m.cost for m in found_here if m.text == "Yes"] == [0.1] * 3
+    assert "usage" not in {m.kind for m in store.messages(session.id, branches=True)}
+
+
 @pytest.mark.parametrize("named", [7, [], {}, "", "a\0", None, "x" * 300])
 def test_a_session_of_goose_that_names_no_session_is_imported(
     named: Any, store: Store, tmp_path: Path

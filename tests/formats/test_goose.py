@@ -502,16 +502,17 @@ def test_counts_of_answers_are_theirs_and_the_rest_of_the_sums_an_event(
     store: Store, tmp_path: Path
 ) -> None:
     """Since 1.50: the counts of each answer, as 1.52 writes them."""
-    stated = {"inputTokens": 1000, "outputTokens": 50, "totalTokens": 1050, "cacheReadTokens": 800, "elapsedMs": 7}  # fmt: skip
+    stated = {"inputTokens": 1000, "outputTokens": 50, "totalTokens": 1050, "cacheReadTokens": 800, "cost": 0.125, "elapsedMs": 7}  # fmt: skip
     found = read(
         store, tmp_path, asked("m1", "Go"), answered("1", "Yes", usage=stated),
-        answered("2", "No", at=1, usage={"inputTokens": 1, "cacheReadTokens": 2}),
+        answered("2", "No", at=1, usage={"inputTokens": 1, "cacheReadTokens": 2, "cost": "7"}),
         accumulated_input_tokens=2500, accumulated_output_tokens=60,
         accumulated_cache_read_tokens=1600, accumulated_cost=0.5,
     )  # fmt: skip
     event, _, answer, odd = found
     assert answer.tokens == Tokens(input=200, output=50, cache_read=800)
-    assert odd.tokens is None
+    assert (odd.tokens, odd.cost) == (None, None)
+    assert (answer.cost, event.cost) == (0.125, 0.375)
     assert event.tokens == Tokens(input=700, output=10, cache_read=800)
     (session,) = by_id(store).values()
     assert session.tokens == Tokens(input=900, output=60, cache_read=1600)

@@ -17,6 +17,7 @@ from sqlalchemy import and_, func, select
 
 from sessiondb.database.core import Core
 from sessiondb.effects.imports.derived import Derived
+from sessiondb.effects.imports.messages import WriteBatch
 from sessiondb.effects.imports.returned import AppendReturned, CloseReturned
 from sessiondb.effects.imports.run import CheckedSession, Entry, Run
 from sessiondb.engine.disk import translated
@@ -71,45 +72,74 @@ def take_back(
     """
     item, problems = checked.item, list(checked.problems)
 
-    # Only new messages are held: all of them follow the last known one, and which one
-    # that is, is certain only at the end. More than a transaction could hold waits on
-    # the disk, because reading the source twice would take twice as long.
-    # Closing that file writes too, so its errors are translated around all of its use.
-    with translated(_TEMPORARY), SpooledTemporaryFile(max_size=MAX_BYTES) as new:
-        count = shared = 0
+    # More than a transaction could hold waits on the disk, because reading the source
+    # twice would take twice as long. Closing that file writes too, so its errors are
+    # translated around all of its use.
+    with translated(_TEMPORARY), SpooledTemporaryFile(max_size=MAX_BYTES) as file:
+        news, sums = _News(file), list[Entry]()
         entries = checks.entries(item, problems)
         for entry, is_known in _compared(units.core, own, item.source, entries):
-            count += 1
-            if not is_known:
-                pickle.dump(entry, new)
-                continue
-            shared += 1
-            # A new message before one that both have was left out here.
-            new.seek(0)
-            new.truncate()
+            if not _is_sum(entry):
+                news.add(entry, is_known)
+            elif entry.alias != own:
+                # Those that the session had when it was written are counted here.
+                sums.append(entry)
 
         yield from problems
-        outcome = "unchanged"
-        if new.tell():
-            outcome = "updated" if shared or is_empty else "diverged"
+        outcome = "updated" if news or sums else "unchanged"
+        if news and not (news.shared or is_empty):
+            outcome = "diverged"
 
         names = (own, item.source, item.source_id)
-        done = Imported(outcome, *names, count, tuple(problems))
+        done = Imported(outcome, *names, news.count + len(sums), tuple(problems))
         if dry_run or outcome == "diverged":
             yield done
             return
 
-        run = Run(own, checked, Derived(), messages=count)
-        yield from units.write(run, _held(new), AppendReturned)
+        run = Run(own, checked, Derived(), fresh=False, messages=news.count)
+        yield from units.write(run, news, AppendReturned)
+        # They grow with each continuation there, so that they are written again.
+        yield from units.write(run, sums, WriteBatch)
         yield from units.close(run, CloseReturned(run, done.problems), done)
 
 
-def _held(file: SpooledTemporaryFile[bytes]) -> Iterator[Entry]:
-    """Yield the messages that a file holds; it is our own, so it can be trusted."""
-    end = file.tell()
-    file.seek(0)
-    while file.tell() < end:
-        yield pickle.load(file)  # noqa: S301
+class _News:
+    """The new messages of a session: all of them follow the last known one.
+
+    Which one that is, is certain only at the end, so they wait in a *file*. ``count``
+    is the number of all messages, ``shared`` of those that both sides have.
+    """
+
+    def __init__(self, file: SpooledTemporaryFile[bytes]) -> None:
+        self._file = file
+        self.count = self.shared = 0
+
+    def add(self, entry: Entry, is_known: bool) -> None:
+        """Add the next message."""
+        self.count += 1
+        if not is_known:
+            pickle.dump(entry, self._file)
+            return
+
+        self.shared += 1
+        # A new message before one that both have was left out here.
+        self._file.seek(0)
+        self._file.truncate()
+
+    def __bool__(self) -> bool:
+        return self._file.tell() > 0
+
+    def __iter__(self) -> Iterator[Entry]:
+        # The file is our own, so it can be trusted.
+        end = self._file.tell()
+        self._file.seek(0)
+        while self._file.tell() < end:
+            yield pickle.load(self._file)  # noqa: S301
+
+
+def _is_sum(entry: Entry) -> bool:
+    """Return whether a message is what the complete session cost, beside the path."""
+    return entry.row.kind == "usage" and entry.parent is None
 
 
 def _compared(

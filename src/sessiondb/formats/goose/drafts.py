@@ -17,7 +17,7 @@ from typing import Any
 
 from sessiondb.formats.content import embedded
 from sessiondb.formats.goose import fields
-from sessiondb.formats.goose.usage import stated_in
+from sessiondb.formats.goose.usage import cost_in, stated_in
 from sessiondb.formats.goose.visibility import visible_in
 from sessiondb.formats.kit.fields import (
     as_list,
@@ -141,7 +141,7 @@ def _role(record: Record, said: str, kinds: list[Any]) -> tuple[str, str | None]
 
 
 def _model(record: Record) -> Record:
-    """Return the model that answered, and its counts.
+    """Return the model that answered, its counts and its cost.
 
     The model that was requested may be another one.
     """
@@ -149,7 +149,8 @@ def _model(record: Record) -> Record:
     model = inference.get("resolvedModel") or inference.get("requestedModel")
     known = {"provider_id": inference.get("provider"), "model_id": model}
     found: Record = {key: value for key, value in known.items() if clean_text(value)}
-    return found | {"tokens": stated_in(within(record, "metadata", "usage"))}
+    used = within(record, "metadata", "usage")
+    return found | {"tokens": stated_in(used), "cost": cost_in(used)}
 
 
 # -- content -----------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any
 from sessiondb.formats.goose import fields
 from sessiondb.formats.goose.reader import SOURCE
 from sessiondb.formats.goose.records import record_of
+from sessiondb.formats.goose.usage import accumulated
 from sessiondb.formats.goose.visibility import is_shown
 from sessiondb.formats.goose.writer import RESULTS, Writer, as_sent, flat_tokens
 from sessiondb.formats.kit.conversion import (
@@ -25,9 +26,11 @@ from sessiondb.formats.kit.conversion import (
 from sessiondb.formats.kit.conversion import json_text as text_of
 from sessiondb.formats.kit.fields import (
     as_object,
+    filled,
     is_object,
     overlay,
     put,
+    without_none,
 )
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.kit.texts import text_of_time
@@ -146,9 +149,11 @@ def _foreign(export: Export) -> Record:
         "archived_at": None,
         "project_id": None,
     }
+    sums = flat_tokens(export)
     beside, extension, name = fields.OURS
-    ours = {beside: {extension: {name: session.id}}}
-    return _required(session, session.id) | known | ours | flat_tokens(export)
+    begun = filled({fields.CARRIED[-1]: without_none(accumulated(sums))})
+    ours = {beside: {extension: {name: session.id, **begun}}}
+    return _required(session, session.id) | known | ours | sums
 
 
 def _required(session: Session, name: str) -> Record:

@@ -67,7 +67,10 @@ ANSWER = counts(
 
 #: Where a session that was written for Goose says which one it was: in the data of an
 #: extension, which an import keeps, unlike the id.
-OURS = ("extension_data", "sessiondb.v0", "session")
+_EXTENSION = ("extension_data", "sessiondb.v0")
+OURS = (*_EXTENSION, "session")
+#: The sums of the session then, which the sums of Goose begin with.
+CARRIED = (*_EXTENSION, "accumulated")
 
 #: Roles that Goose gives to messages; any other is an event of that kind.
 ROLES = frozenset({"user", "assistant", "system"})

@@ -20,7 +20,7 @@ from sessiondb.formats.goose.drafts import message_draft
 from sessiondb.formats.goose.export_file import Export
 from sessiondb.formats.goose.layouts import Contents, Fetch, Head, Layout
 from sessiondb.formats.goose.logs import log_at
-from sessiondb.formats.goose.usage import usage_event
+from sessiondb.formats.goose.usage import carried_event, usage_event
 from sessiondb.formats.goose.visibility import Entry, Place, end_of, placed
 from sessiondb.formats.kit.fields import (
     as_text,
@@ -247,10 +247,17 @@ class Messages:
         session = self._session
         record = session.data.get("session") or session.data.get("metadata") or {}
         name = f"usage_{session.source_id}"
+        if not usable_id(name):
+            return
+
+        began = carried_event(f"{name}_before", record, session.time_created)
+        if began is not None:
+            yield SourceMessage(began, parent=None, alias=session.alias)
+
         contents = self._contents
         answers = [x.used for x in contents.entries if x.role == "assistant"]
         used = usage_event(name, record, contents.ledger, answers, session.time_updated)
-        if used is not None and usable_id(name):
+        if used is not None:
             models = {row.get("model") for row in contents.ledger} - {None}
             model = as_text(models.pop()) if len(models) == 1 else session.model_id
             used = replace(used, provider_id=session.provider_id, model_id=model)
