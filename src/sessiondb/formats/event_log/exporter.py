@@ -22,23 +22,17 @@ from sessiondb.formats.kit.conversion import is_from
 from sessiondb.formats.kit.fields import as_object
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.kit.turns import with_usage
+from sessiondb.formats.kit.writing import one_by_one
 from sessiondb.formats.protocol import Exporter
 from sessiondb.model import Document, Export, Loss, Message
 
 Record = dict[str, Any]
 
 
-def write(
-    sessions: Iterable[Export], *, detail: str = "full", together: bool = False
-) -> Iterator[Document | Loss]:
-    """Yield a log for each session, and what it does not hold."""
-    del detail, together  # a session is a file, and nothing can be left out of it
-    for export in sessions:
-        losses: list[Loss] = []
-        name = file_name(name_of(export.session))
-        lines = (f"{_line(record)}\n" for record in records(export, losses))
-        yield Document(f"{name}.jsonl", lines)
-        yield from losses
+def _log(export: Export, losses: list[Loss]) -> Iterator[Document]:
+    name = file_name(name_of(export.session))
+    lines = (f"{_line(record)}\n" for record in records(export, losses))
+    yield Document(f"{name}.jsonl", lines)
 
 
 def records(export: Export, losses: list[Loss]) -> Iterator[Record]:
@@ -101,4 +95,4 @@ def _line(record: Record) -> str:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
 
 
-EXPORTER = Exporter(write)
+EXPORTER = Exporter(one_by_one(_log))

@@ -7,7 +7,7 @@ Counts are flat, as before schema 14: newer releases read both forms.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sessiondb.formats.goose import fields
@@ -16,13 +16,7 @@ from sessiondb.formats.goose.records import record_of
 from sessiondb.formats.goose.usage import accumulated
 from sessiondb.formats.goose.visibility import is_shown
 from sessiondb.formats.goose.writer import RESULTS, Writer, as_sent, flat_tokens
-from sessiondb.formats.kit.conversion import (
-    as_json,
-    continued,
-    is_from,
-    is_json,
-    is_native,
-)
+from sessiondb.formats.kit.conversion import Losing, continued, is_from, is_native
 from sessiondb.formats.kit.conversion import json_text as text_of
 from sessiondb.formats.kit.fields import (
     as_object,
@@ -34,27 +28,16 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.kit.texts import text_of_time
+from sessiondb.formats.kit.writing import one_by_one
 from sessiondb.formats.protocol import FILE, Exporter, Handover, Outline, Written
 from sessiondb.model import Document, Export, Loss, Message, Session
 
 Record = dict[str, Any]
 
 
-def write(
-    sessions: Iterable[Export], *, detail: str = "full", together: bool = False
-) -> Iterator[Document | Loss]:
-    """Yield a file for each session, and what it does not hold."""
-    del detail, together  # a session is a file, and nothing can be left out of it
-    for export in sessions:
-        losses: list[Loss] = []
-        record = document(export, losses)
-        if not is_json(record):
-            why = "values that JSON cannot express: they are written as null"
-            losses.append(Loss(export.session.id, why))
-            record = as_json(record)
-
-        yield Document(f"{file_name(record['id'])}.json", (text_of(record),))
-        yield from losses
+def _file(export: Export, losses: list[Loss]) -> Iterator[Document]:
+    record = Losing(export, losses).printable(document(export, losses))
+    yield Document(f"{file_name(record['id'])}.json", (text_of(record),))
 
 
 def document(export: Export, losses: list[Loss]) -> Record:
@@ -199,4 +182,6 @@ def names_of(_: Session, message: Outline) -> tuple[str, str]:
     return message.id, message.id + RESULTS
 
 
-EXPORTER = Exporter(write, read={"branches": True}, take_in=take_in, names_of=names_of)
+EXPORTER = Exporter(
+    one_by_one(_file), read={"branches": True}, take_in=take_in, names_of=names_of
+)

@@ -80,6 +80,14 @@ class Losing:
         name = message.id if message else None
         self.losses.append(Loss(self.session.id, why, name))
 
+    def printable(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return *record* with null for what JSON cannot express: that is a loss."""
+        if is_json(record):
+            return record
+        self.lose("values that JSON cannot express: they are written as null")
+        found: dict[str, Any] = as_json(record)
+        return found
+
     def lose_labels(self) -> None:
         """Record the labels of the session as lost, for a format without any."""
         for label in self.export.labels:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
-from sessiondb.formats.kit.conversion import Losing, as_json, is_json, json_text
+from sessiondb.formats.kit.conversion import Losing, json_text
 from sessiondb.formats.kit.naming import file_name
+from sessiondb.formats.kit.writing import one_by_one
 from sessiondb.formats.opencode.generation import generation
 from sessiondb.formats.opencode.ids import names_of
 from sessiondb.formats.opencode.v1.writer import WriterV1
@@ -19,14 +21,6 @@ from sessiondb.model import Document, Export, Loss, Message
 Make = Callable[[Export, list[Message], list[Loss]], dict[str, Any]]
 
 
-def write(
-    sessions: Iterable[Export], *, detail: str = "full", together: bool = False
-) -> Iterator[Document | Loss]:
-    """Yield a file for each session, of generation 2 if OpenCode 2 wrote it."""
-    del detail, together  # a session is a file, and nothing can be left out of it
-    return documents(sessions, as_it_was)
-
-
 def as_it_was(
     export: Export, messages: list[Message], losses: list[Loss]
 ) -> dict[str, Any]:
@@ -36,26 +30,14 @@ def as_it_was(
     return writer(export, messages, losses).json()
 
 
-def documents(sessions: Iterable[Export], make: Make) -> Iterator[Document | Loss]:
-    """Yield a file for each session, and after it what it does not hold."""
-    for export in sessions:
-        losses: list[Loss] = []
-        losing = Losing(export, losses)
-        made = make(export, list(losing.counted(export.messages)), losses)
-        found = printable(made, losing)
-        losing.lose_lists()
-        losing.lose_branches()
-        yield Document(f"{file_name(found['info']['id'])}.json", (json_text(found),))
-        yield from losses
-
-
-def printable(document: dict[str, Any], losing: Losing) -> dict[str, Any]:
-    """Return *document* with null for what JSON cannot express: that is a loss."""
-    if is_json(document):
-        return document
-    losing.lose("values that JSON cannot express: they are written as null")
-    found: dict[str, Any] = as_json(document)
-    return found
+def file_of(make: Make, export: Export, losses: list[Loss]) -> Iterator[Document]:
+    """Yield the file of a session, as *make* writes it."""
+    losing = Losing(export, losses)
+    made = make(export, list(losing.counted(export.messages)), losses)
+    found = losing.printable(made)
+    losing.lose_lists()
+    losing.lose_branches()
+    yield Document(f"{file_name(found['info']['id'])}.json", (json_text(found),))
 
 
 def take_in(written: Written, env: Mapping[str, str]) -> Handover:
@@ -69,4 +51,6 @@ def take_in(written: Written, env: Mapping[str, str]) -> Handover:
     return Handover(how, ["opencode", "--session", info["id"]])
 
 
-EXPORTER = Exporter(write, take_in=take_in, names_of=names_of)
+EXPORTER = Exporter(
+    one_by_one(partial(file_of, as_it_was)), take_in=take_in, names_of=names_of
+)

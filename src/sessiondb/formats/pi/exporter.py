@@ -19,6 +19,7 @@ from sessiondb.formats.kit.logs import logs_below
 from sessiondb.formats.kit.naming import file_name, uuid_of
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.formats.kit.turns import with_usage
+from sessiondb.formats.kit.writing import one_by_one
 from sessiondb.formats.pi.fields import SETTINGS
 from sessiondb.formats.pi.logs import is_log, log_at
 from sessiondb.formats.pi.records import record_of
@@ -38,25 +39,21 @@ _FIRST = re.compile(r"\A[/\\]")
 
 
 def write(
-    sessions: Iterable[Export], *, detail: str = "full", together: bool = False
+    sessions: Iterable[Export], *, titled: bool = False, **how: Any
 ) -> Iterator[Document | Loss]:
-    """Yield a log for each session, and what it does not hold."""
-    del detail, together  # a session is a file, and nothing can be left out of it
-    return documents(sessions, titled=False)
-
-
-def documents(sessions: Iterable[Export], *, titled: bool) -> Iterator[Document | Loss]:
     """Yield a log for each session; a *titled* one may begin with its title.
 
     pi opens no log that does not begin with its header.
     """
-    stems = _Stems()
-    for export in sessions:
-        losses: list[Loss] = []
-        stem = stems.add(export.session)
-        lines = (f"{_line(record)}\n" for record in records(export, losses, titled))
-        yield Document(f"{stem}.jsonl", lines)
-        yield from losses
+    yield from one_by_one(partial(_log, _Stems(), titled))(sessions, **how)
+
+
+def _log(
+    stems: _Stems, titled: bool, export: Export, losses: list[Loss]
+) -> Iterator[Document]:
+    stem = stems.add(export.session)
+    lines = (f"{_line(record)}\n" for record in records(export, losses, titled))
+    yield Document(f"{stem}.jsonl", lines)
 
 
 class _Stems:

@@ -8,7 +8,6 @@ from typing import Any
 from sessiondb.formats.kit.conversion import Losing, json_text
 from sessiondb.formats.kit.fields import as_list, as_object
 from sessiondb.formats.kit.naming import file_name
-from sessiondb.formats.opencode.exporter import printable
 from sessiondb.formats.opencode.ids import SOURCE, names_of
 from sessiondb.formats.opencode.keys import OUTPUT_FILE, SHARE_REST, TODO_REST
 from sessiondb.formats.opencode.projects import project_record
@@ -33,7 +32,7 @@ def write(
         losing = Losing(export, losses)
         messages = list(losing.counted(export.messages))
         losing.lose_branches()
-        found = printable(WriterV1(export, messages, losses).json(), losing)
+        found = losing.printable(WriterV1(export, messages, losses).json())
         info = found["info"]
 
         project = str(info["projectID"])

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
 
-from sessiondb.formats.opencode.exporter import documents, take_in
+from sessiondb.formats.kit.writing import one_by_one
+from sessiondb.formats.opencode.exporter import file_of, take_in
 from sessiondb.formats.opencode.ids import names_of
 from sessiondb.formats.opencode.v2.writer import WriterV2
 from sessiondb.formats.protocol import Exporter
-from sessiondb.model import Document, Export, Loss
+from sessiondb.model import Export, Loss, Message
 
 
-def write(
-    sessions: Iterable[Export], *, detail: str = "full", together: bool = False
-) -> Iterator[Document | Loss]:
-    """Yield a file for each session."""
-    del detail, together  # a session is a file, and nothing can be left out of it
-    return documents(sessions, lambda *given: WriterV2(*given).json())
+def _document(
+    export: Export, messages: list[Message], losses: list[Loss]
+) -> dict[str, Any]:
+    return WriterV2(export, messages, losses).json()
 
 
-EXPORTER = Exporter(write, take_in=take_in, names_of=names_of)
+EXPORTER = Exporter(
+    one_by_one(partial(file_of, _document)), take_in=take_in, names_of=names_of
+)
