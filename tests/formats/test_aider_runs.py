@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from sessiondb.formats import find
 from sessiondb.formats.aider.runs import Headers, runs_of
 from sessiondb.formats.aider.scanner import Scanner
 from sessiondb.formats.kit.lines import spooled
-from sessiondb.model import SourceSession
+from sessiondb.model import SourceMessage, SourceSession
 
 HEADER = "# aider chat started at 2026-02-02 02:02:02\n"
 #: Lines that begin or end something, whole pieces of a history, and lines that do not.
@@ -75,6 +76,24 @@ def test_a_look_at_a_history_is_no_look_at_each_line(tmp_path: Path) -> None:
     # The first look imports the readers.
     _, small, large = (calls_of(tmp_path / of) for of in ("small", "small", "large"))
     assert large < small + 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", ["line\n", "line\n\n"])
+def test_the_time_for_an_output_grows_with_its_lines(tmp_path: Path, line: str) -> None:
+    times = []
+    for count in (3000, 24000):
+        shown = "> commit\n" + line * count + "end  \n"
+        write(tmp_path, run(1, asked("/git log"), shown))
+        (session,) = (item for store in find(tmp_path) for item in store.read())
+        assert isinstance(session, SourceSession)
+        begin = process_time()
+        _, output = session.messages
+        times.append(process_time() - begin)
+        assert isinstance(output, SourceMessage)
+        assert (output.draft.parts[0].text or "").count("line") == count
+    # Eight times the lines; by their square it was 64 times as long.
+    assert times[1] < 24 * times[0]
 
 
 def test_facts_after_the_first_prompt_are_those_of_the_session(tmp_path: Path) -> None:

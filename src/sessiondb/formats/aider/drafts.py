@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sessiondb.formats.aider.conventions import (
-    BREAK,
     UNTYPED,
     Usage,
     committed,
@@ -178,28 +177,11 @@ def counted(usage: Usage | None, data: Columns) -> Columns:
 # -- aider's own output ----------------------------------------------------------
 
 
-def outputs(block: Block) -> list[tuple[str, bool]]:
-    """Return each output of a block, and whether it has lines without a mark."""
-    found: list[tuple[list[str], bool]] = []
-    for number, raw in enumerate(block.lines):
-        line = raw.decode("utf-8", "replace").rstrip("\r\n").removesuffix(BREAK)
-        # The first line has a mark: a block of output begins with one.
-        if number in block.marks:
-            lines, _ = found.pop()
-            found.append(([*lines, line], True))
-        elif line.startswith(">"):
-            found.append(([line.removeprefix(">").removeprefix(" ")], False))
-        else:
-            found[-1][0].append(line)
-
-    return [("\n".join(lines).rstrip("\n"), more) for lines, more in found]
-
-
 def report_in(block: Block) -> Usage | None:
     """Return the report that a block begins with, if it is one of output."""
     if block.kind != "output":
         return None
-    return usage_of(outputs(block)[0][0])
+    return usage_of(block.outputs[0][0])
 
 
 def shown(block: Block, state: State, name: str, *, counts: bool) -> MessageDraft:
@@ -210,7 +192,7 @@ def shown(block: Block, state: State, name: str, *, counts: bool) -> MessageDraf
     found: Columns = {"role": "event", "kind": "output", "id": name}
     data: Columns = {}
     parts: list[PartDraft] = []
-    for text, is_ambiguous in outputs(block):
+    for text, is_ambiguous in block.outputs:
         announced = model_of(text)
         if announced is not None:
             state.model = announced

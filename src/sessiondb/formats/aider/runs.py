@@ -35,9 +35,9 @@ from sessiondb.formats.aider.scanner import (
     TOP,
     Block,
     Scanner,
-    bare,
     closes,
     is_torn_header,
+    without_end,
 )
 from sessiondb.formats.kit.lines import Line, Lines
 from sessiondb.model import versions
@@ -83,7 +83,7 @@ class Facts:
             self.first = versions.digest(drafts.text_of(block))
         # Most output announces nothing, and is not taken apart.
         if block.kind == "output" and ANNOUNCED.search(raw):
-            for text, _ in drafts.outputs(block):
+            for text, _ in block.outputs:
                 self.version = self.version or version_of(text)
                 self.model = model_of(text) or self.model
 
@@ -275,7 +275,7 @@ class _Fences:
         if self._is_unsure:
             return
 
-        kind, line = str(match.lastgroup), bare(match[match.lastgroup or 0])
+        kind, line = str(match.lastgroup), without_end(match[match.lastgroup or 0])
         if self._open is not None:
             self._inside(match, line)
         elif kind == "fence":

@@ -12,9 +12,11 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 
 from sessiondb.formats.aider.conventions import (
+    BREAK,
     FENCE,
     HEADER,
     HEADER_START,
@@ -73,7 +75,7 @@ _BEGINS: Mapping[tuple[str | None, bool, str], str | None] = {
 }
 
 
-@dataclass(slots=True)
+@dataclass
 class Block:
     """Some lines; ``kind`` is head, prompt, answer or output.
 
@@ -99,12 +101,30 @@ class Block:
         if self.kind != "head":
             return None
 
-        found = filter(None, map(HEADER.fullmatch, map(bare, self.lines)))
+        found = filter(None, map(HEADER.fullmatch, map(without_end, self.lines)))
         match = next(found, None)
         return match and match[1].decode()
 
+    @cached_property
+    def outputs(self) -> list[tuple[str, bool]]:
+        """Each output of aider's in it, and whether that has lines without a mark."""
+        marks, continued = frozenset(self.marks), set[int]()
+        found: list[list[str]] = []
+        for number, raw in enumerate(self.lines):
+            line = raw.decode("utf-8", "replace").rstrip("\r\n").removesuffix(BREAK)
+            # The first line has a mark: a block of output begins with one.
+            if number in marks:
+                continued.add(len(found))
+            elif line.startswith(">"):
+                line = line.removeprefix(">").removeprefix(" ")
+                found.append([])
+            found[-1].append(line)
 
-def bare(line: bytes) -> bytes:
+        texts = ("\n".join(lines).rstrip("\n") for lines in found)
+        return [(text, count in continued) for count, text in enumerate(texts, 1)]
+
+
+def without_end(line: bytes) -> bytes:
     """Return a line without its end, and without the mark of UTF-8 before it."""
     return line.removeprefix(BOM).rstrip(ENDS)
 
@@ -126,6 +146,8 @@ class Scanner:
         self._empty_at = start
         self._fence: bytes | None = None
         self._is_content = False
+        #: The last line that decided where an output ends, and that it continues.
+        self._decided = -1, False
         #: The shape of a line that has no other one.
         self._rest = "text"
 
@@ -172,20 +194,20 @@ class Scanner:
             self.torn = raw
             return None
 
-        kind = self._kind(line, bare(raw))
+        kind = self._kind(line, without_end(raw))
         over = None if kind is None else self._begin(kind, line)
         self._keep_empty()
         self._block.lines.append(raw)
         return over
 
-    def _ahead(self, line: Line) -> Iterator[bytes]:
-        """Yield *line* and those after it, without their ends."""
+    def _ahead(self, line: Line) -> Iterator[tuple[int, bytes]]:
+        """Yield *line* and those after it: their offsets, and them without ends."""
         offset, most = line.offset, min(self._end, line.offset + _AHEAD)
         for raw in self._lines.after(offset):
             if offset >= most:
                 return
 
-            yield raw.rstrip(ENDS)
+            yield offset, raw.rstrip(ENDS)
             offset += len(raw)
 
     def _keep_empty(self) -> None:
@@ -265,13 +287,16 @@ class Scanner:
         """
         assert self._fence is not None
         inside, outside = _Fences(self._fence), _Fences(None)
-        for bare in self._ahead(line):
+        for _, bare in self._ahead(line):
             # A later run has fences of its own, but its header may be content, too.
             if inside.count and HEADER.fullmatch(bare):
                 break
 
             inside.add(bare)
             outside.add(bare)
+            # Further lines make no difference.
+            if inside.fence == outside.fence:
+                break
         return outside.oddness < inside.oddness
 
     # -- output of several lines -----------------------------------------------------
@@ -285,20 +310,24 @@ class Scanner:
         if not is_apart:
             return True
 
-        last = next(filter(None, map(bare, reversed(self._block.lines))))
+        last = next(filter(None, map(without_end, reversed(self._block.lines))))
         if last.endswith(b"  "):
             return False
 
-        # The first line that decides it; without one the output is complete.
-        found = next(filter(_DECIDING.fullmatch, self._ahead(line)), b"> ")
-        return _OTHER.fullmatch(found) is None
+        # The first line that decides it does so for all lines before it.
+        if line.offset > self._decided[0]:
+            found = (x for x in self._ahead(line) if _DECIDING.fullmatch(x[1]))
+            # Without one the output is complete.
+            offset, bare = next(found, (line.offset, b"> "))
+            self._decided = offset, _OTHER.fullmatch(bare) is None
+        return self._decided[1]
 
 
 class _Fences:
     """The fences of some lines, the first of which may be inside of one."""
 
     def __init__(self, fence: bytes | None) -> None:
-        self._open = fence
+        self.fence = fence
         self._inner = 0
         self.count = 0
 
@@ -308,17 +337,17 @@ class _Fences:
             return
 
         self.count += 1
-        if self._open is None:
-            self._open = match[1]
-        elif closes(self._open, bare):
-            self._open = None
+        if self.fence is None:
+            self.fence = match[1]
+        elif closes(self.fence, bare):
+            self.fence = None
         else:
             # A fence inside of one is content, unless it names a language.
             self._inner += bool(match[2].strip())
 
     @property
     def oddness(self) -> tuple[bool, int]:
-        return self._open is not None, self._inner
+        return self.fence is not None, self._inner
 
 
 def closes(fence: bytes, bare: bytes) -> bool:
