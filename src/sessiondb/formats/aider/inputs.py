@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.aider.conventions import prompt, prompt_of, time_of
+from sessiondb.formats.aider.scanner import TOP
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.lines import Line, Lines, opened
 
@@ -32,20 +34,12 @@ class Entry(NamedTuple):
     text: str
 
 
-class _Head(NamedTuple):
-    """The line before an entry; its time is None if it has none."""
-
-    line: Line
-    time: int | None
-    stamp: str
-
-
 class _Place(NamedTuple):
-    """The place of an entry, and a digest of its recorded prompt."""
+    """The place of an entry, and a digest of its text."""
 
     time: int
     line: Line
-    key: bytes
+    digest: bytes
 
 
 class Inputs:
@@ -82,7 +76,7 @@ class Typed:
         self._own = own
         self._next = 0
         self._taken: set[int] = set()
-        self._by_key: dict[bytes, list[int]] = {}
+        self._by_key: dict[bytes | None, list[int]] = {}
 
     @property
     def is_known(self) -> bool:
@@ -94,7 +88,7 @@ class Typed:
         """A digest that changes with any of the entries."""
         found = hashlib.sha256()
         for place in self._places:
-            found.update(b"%d %s" % (place.time, place.key))
+            found.update(b"%d %s" % (place.time, place.digest))
         return found.hexdigest()[:16]
 
     def rewind(self) -> None:
@@ -105,17 +99,20 @@ class Typed:
     def left(self) -> list[list[str]]:
         """Return the time and text of each entry that was not taken."""
         places = enumerate(self._places[: max(self._own, 0)])
-        entries = (self._entry(place) for i, place in places if i not in self._taken)
-        return [[entry.stamp, entry.text] for entry in entries if entry is not None]
+        left = [place for i, place in places if i not in self._taken]
+        return [[entry.stamp, entry.text] for entry in self._entries(left) if entry]
 
     def take(self, block: str) -> Entry | None:
         """Return the entry of a recorded prompt, none of which is before the last one.
 
         None if there is none; the block is unchanged then.
         """
+        if not self._places:
+            return None
         if not self._by_key:
-            for index, place in enumerate(self._places):
-                self._by_key.setdefault(place.key, []).append(index)
+            for index, entry in enumerate(self._entries(self._places)):
+                key = None if entry is None else _key(prompt_of(prompt(entry.text)))
+                self._by_key.setdefault(key, []).append(index)
 
         found = self._by_key.get(_key(prompt_of(block)), [])
         at = bisect_left(found, self._next)
@@ -124,13 +121,15 @@ class Typed:
 
         self._next = found[at] + 1
         self._taken.add(found[at])
-        return self._entry(self._places[found[at]])
+        return next(self._entries([self._places[found[at]]]), None)
 
-    def _entry(self, place: _Place) -> Entry | None:
+    def _entries(self, places: Iterable[_Place]) -> Iterator[Entry | None]:
+        """Yield the entries at *places*; None for one that is not there now."""
         assert self._path is not None
         with suppress(SourceError), opened(self._path) as lines:
-            return next((entry for _, entry in _entries(lines, place.line)), None)
-        return None
+            for place in places:
+                found = (entry for _, entry in _entries(lines, place.line))
+                yield next(found, None)
 
 
 def _key(text: str) -> bytes:
@@ -143,9 +142,9 @@ def _places(path: Path | None) -> Iterator[_Place]:
         return
 
     with opened(path) as lines:
-        for line, entry in _entries(lines, Line(1, 0)):
-            key = _key(prompt_of(prompt(entry.text)))
-            yield _Place(entry.time, line, key)
+        for line, entry in _entries(lines, TOP):
+            text = entry.text.encode("utf-8", "surrogatepass")
+            yield _Place(entry.time, line, hashlib.sha256(text).digest()[:12])
 
 
 def _entries(lines: Lines, line: Line) -> Iterator[tuple[Line, Entry]]:
@@ -153,27 +152,28 @@ def _entries(lines: Lines, line: Line) -> Iterator[tuple[Line, Entry]]:
 
     Lines that are not of an entry with a time are passed over.
     """
-    head, said = _Head(line, None, ""), list[str]()
+    head, said = b"", list[bytes]()
     number, offset = line
-    for raw in lines.after(offset):
-        text = raw.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
-        if text.startswith("+"):
-            said.append(text[1:])
+    for raw in chain(lines.after(offset), [b""]):
+        if raw.startswith(b"+"):
+            said.append(raw)
         else:
-            yield from _complete(head, said)
             # Any line without a plus ends an entry, also one that is not a time.
-            head, said = _head(Line(number, offset), text), []
+            entry = _entry(head, said) if said else None
+            if entry is not None:
+                yield line, entry
+            head, line, said = raw, Line(number, offset), []
         number, offset = number + 1, offset + len(raw)
 
-    yield from _complete(head, said)
+
+def _entry(head: bytes, said: list[bytes]) -> Entry | None:
+    """Return the entry with these lines after its *head*, if that is a time."""
+    mark, _, when = _text(head).partition("# ")
+    time = None if mark else time_of(when)
+    if time is None:
+        return None
+    return Entry(time, when, "\n".join(_text(line)[1:] for line in said))
 
 
-def _head(line: Line, text: str) -> _Head:
-    when = text.removeprefix("# ")
-    return _Head(line, time_of(when) if when != text else None, when)
-
-
-def _complete(head: _Head, said: list[str]) -> Iterator[tuple[Line, Entry]]:
-    """Yield the entry of a head and its lines, if it has a time and any lines."""
-    if head.time is not None and said:
-        yield head.line, Entry(head.time, head.stamp, "\n".join(said))
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
