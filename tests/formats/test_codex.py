@@ -763,8 +763,11 @@ def test_records_that_do_not_fit_are_written_as_they_were(
     assert written == records
 
 
-def test_what_was_said_here_follows_with_ordinals(store: Store, tmp_path: Path) -> None:
-    write(tmp_path / HOME, 1, *numbered([meta(), asked(1, "1")]))
+@pytest.mark.parametrize("given", [{}, {"base_instructions": {"text": "Be kind"}}])
+def test_what_was_said_here_follows_with_ordinals(
+    given: Record, store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / HOME, 1, *numbered([meta(**given), asked(1, "1")]))
     (session,) = all_taken(store, tmp_path).values()
     with store.effects() as unit:
         unit.append(session.id, user("More"))

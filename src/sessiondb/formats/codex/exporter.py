@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, repeat
 from pathlib import Path
 from typing import Any
 
@@ -94,32 +94,28 @@ class _Parts:
         self._ordinal: int | None = None
 
     def records(self) -> Iterator[tuple[str, Record]]:
-        header = self._export.session.data.get("header")
         file = self._name
+        header = self._export.session.data.get("header")
         if header is not None:
-            self._ordinal = fitting(header.get("ordinal"), integer)
-            yield file, dict(header)
+            yield file, self._written(dict(header))
 
         for message in filter(_is_own, self._export.messages):
             file = fitting(message.data.get("segment"), text, file)
-            for record in self._records_of(message):
-                yield file, record
+            if is_native(message.id):
+                added = map(self._numbered, self._ours.add(message))
+                yield from zip(repeat(file), added)
+            else:
+                yield file, self._written(record_of(message))
 
-        for record in self._ours.end():
-            yield file, self._numbered(record)
+        yield from zip(repeat(file), map(self._numbered, self._ours.end()))
 
-    def _records_of(self, message: Message) -> Iterator[Record]:
-        if is_native(message.id):
-            yield from map(self._numbered, self._ours.add(message))
-            return
-
-        record = record_of(message)
-        if self._ordinal is not None:
-            self._ordinal = fitting(record.get("ordinal"), integer, self._ordinal)
-
-        yield record
+    def _written(self, record: Record) -> Record:
+        """Return a record by Codex, whose ordinal is the last one."""
+        self._ordinal = fitting(record.get("ordinal"), integer, self._ordinal)
+        return record
 
     def _numbered(self, record: Record) -> Record:
+        """Return a record that was added, with an ordinal if those of Codex have."""
         if self._ordinal is None:
             return record
 

@@ -42,11 +42,12 @@ from sessiondb.formats.kit.fields import (
     within,
 )
 from sessiondb.formats.kit.files import stamp
-from sessiondb.formats.kit.json import OddRecordError, decode, load_object, usable_id
+from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import (
     log_digest,
     logs_below,
+    objects_of,
     records_naming,
     unpacked_name,
 )
@@ -239,9 +240,9 @@ class Scan:
                 self.end, last = line.number, raw
                 # Three searches cost less than decoding, which most lines need not.
                 if _PROMPT in raw or _ITEM in raw or _TITLE in raw:
-                    self._note(_payload_in(raw))
+                    self._note(as_object(_object_in(raw).get("payload")))
 
-        self.last = time_of_text(within(_decoded(last), "timestamp"))
+        self.last = time_of_text(_object_in(last).get("timestamp"))
 
     def _note(self, event: Record) -> None:
         kind = event.get("type")
@@ -260,15 +261,9 @@ class Scan:
         self.prompts.update(map(hash, filter(text, texts)))
 
 
-def _payload_in(raw: bytes) -> Record:
-    return as_object(within(_decoded(raw), "payload"))
-
-
-def _decoded(raw: bytes) -> Any:
-    try:
-        return decode(raw.decode())
-    except (ValueError, RecursionError):
-        return None
+def _object_in(raw: bytes) -> Record:
+    """Return the object on a line; an empty one if there is none."""
+    return next(objects_of([raw]), {})
 
 
 # -- messages ----------------------------------------------------------------------

@@ -131,28 +131,22 @@ _ITEMS: Mapping[str | None, Callable[[Message], Record]] = {
 
 
 def _block(part: Part) -> Record:
-    record: Record = {}
-    if part.type in _VALUES:
-        key, value_of = _VALUES[part.type]
-        record[key] = value_of(part)
+    """Return the block that a part was; one without a value for it is as it was."""
+    block = as_object(part.data.get("block"))
+    if part.type == "custom":
+        return block
 
-    return overlay(record, as_object(part.data.get("block")))
+    is_picture = part.type == "file"
+    value = {"image_url": _url(part)} if is_picture else {"text": _text(part)}
+    return {**value, **block}
 
 
 def _text(part: Part) -> str:
     return part.text or ""
 
 
-def _url(part: Part) -> str | None:
+def _url(part: Part) -> str:
     if "url" in part.data:
-        return as_text(part.data["url"])
+        return str(part.data["url"])
 
     return f"data:{part.data.get('mime', '')};base64,{file_of(part).data}"
-
-
-#: Which key of a block a part has the value of.
-_VALUES: Mapping[str, tuple[str, Callable[[Part], str | None]]] = {
-    "text": ("text", _text),
-    "reasoning": ("text", _text),
-    "file": ("image_url", _url),
-}
