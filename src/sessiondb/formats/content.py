@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import urllib.parse
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,6 +21,9 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.model import Part
 
 _UNKNOWN_MIME = "application/octet-stream"
+#: RFC 2397. Without base64 the body is percent-encoded.
+_DATA_URL = re.compile("(?s)data:(?P<head>[^,]*),(?P<body>.*)")
+_IN_BASE64 = ";base64"
 
 
 class File(NamedTuple):
@@ -65,25 +69,23 @@ def embedded_text(part: Part) -> str | None:
 
     They need not be base64, unlike those of `file_of`.
     """
-    url = as_string(part.data.get("url"))
-    head, comma, body = url.partition(",")
-    if comma and head.startswith("data:") and head.endswith(";base64"):
-        return body
+    found = _DATA_URL.fullmatch(as_string(part.data.get("url")))
+    if found and found["head"].endswith(_IN_BASE64):
+        return found["body"]
     return file_of(part).data
 
 
 def inline(url: str) -> str | None:
     """Return the content of a ``data:`` URL in base64; None for anything else."""
-    head, comma, body = url.partition(",")
-    if not (comma and head.startswith("data:")):
+    found = _DATA_URL.fullmatch(url)
+    if found is None:
         return None
 
-    # Without base64 the body is percent-encoded: RFC 2397.
     decode: Callable[[str], bytes] = urllib.parse.unquote_to_bytes
-    if head.endswith(";base64"):
+    if found["head"].endswith(_IN_BASE64):
         decode = partial(base64.b64decode, validate=True)
     try:
-        return base64.b64encode(decode(body)).decode()
+        return base64.b64encode(decode(found["body"])).decode()
     except ValueError:
         return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from operator import itemgetter
 from typing import Any
 
 from sessiondb.errors import InvalidInputError, UnsupportedError, abridged
@@ -34,7 +35,7 @@ class Entry:
     @property
     def is_planned(self) -> bool:
         """Whether its stores are recognised only: nothing reads or writes them yet."""
-        return self.reads is None and self.writes is None and not self.family
+        return (self.reads, self.writes, self.family) == (None, None, "")
 
 
 #: A name that is not known: neither read, nor written, nor planned.
@@ -105,7 +106,7 @@ REGISTRY: dict[str, Entry] = {
 
 def readable() -> list[str]:
     """Return the names of the formats that can be imported."""
-    return [name for name, entry in REGISTRY.items() if entry.reads]
+    return list(_values("reads"))
 
 
 def importable() -> list[str]:
@@ -120,12 +121,12 @@ def relatives(name: str) -> frozenset[str]:
 
 def writable() -> list[str]:
     """Return the names of the formats that can be exported."""
-    return [name for name, entry in REGISTRY.items() if entry.writes]
+    return list(_values("writes"))
 
 
 def resumable() -> dict[str, str]:
     """Return the command that continues a session, by the name of its source."""
-    return {name: entry.resume for name, entry in REGISTRY.items() if entry.resume}
+    return _values("resume")
 
 
 def family(name: str) -> str:
@@ -185,6 +186,12 @@ def names_of(source: str) -> NamesOf:
     """
     name = family(source)
     return exporter(name).names_of if _entry(name).writes else own_name
+
+
+def _values(of: str) -> dict[str, str]:
+    """Return the values of a field of the entries that have one, by name."""
+    values = {name: getattr(entry, of) for name, entry in REGISTRY.items()}
+    return dict(filter(itemgetter(1), values.items()))
 
 
 def _entry(name: Any) -> Entry:
