@@ -55,7 +55,7 @@ class Goose:
         given = json.loads(text)
         # The directory of a session must exist, and that of another machine does not.
         given["working_dir"] = str(self._home)
-        # Or it asks the model for a name, after the answer.
+        # Else it requests a name from the model, after the answer.
         given["user_set_name"] = True
         file = self._home / name
         file.write_text(json.dumps(given), encoding="utf-8")

@@ -125,7 +125,7 @@ def _insert(connection: sqlite3.Connection, table: str, **row: Any) -> None:
 
 
 def codex(folder: Path, talks: Talks) -> None:
-    """Rollouts: what is said is an item, and again an event."""
+    """Rollouts: a message is an item, and again an event."""
     for talk in talks:
         day = folder / "sessions" / "2026" / "02" / "02"
         name = f"rollout-2026-02-02T02-40-00-{talk.uuid}.jsonl"

@@ -53,8 +53,8 @@ class Provider:
                 self.send_response(200)
                 self.send_header("Content-Type", kind)
                 self.end_headers()
-                whole = [_encoded(interface.answer)]
-                self.wfile.write(b"".join(interface.events if streamed else whole))
+                answer = [_encoded(interface.answer)]
+                self.wfile.write(b"".join(interface.events if streamed else answer))
 
             def log_message(self, *_: Any) -> None:
                 """Log nothing."""

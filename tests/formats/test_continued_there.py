@@ -207,22 +207,27 @@ def usage(store: Store) -> list[tuple[float | None, Tokens]]:
     return [(row.cost, row.tokens) for row in store.usage(by=())]
 
 
+def check_continued(form: str, store: Store, session: Session, folder: Path) -> None:
+    """Continue a session in a program: its import adds a prompt and changes no other."""
+    before, counted = texts(store, session.id), usage(store)
+    path = written(store, session, folder, form)
+    PROGRAMS[form](path)
+
+    (more,) = read_into(store, folder)
+    assert isinstance(more, Imported), more
+    assert (more.id, more.outcome) == (session.id, "updated")
+    assert texts(store, session.id)[: len(before)] == before
+    assert added(store, session.id, len(before)) == [("user", "Again?")]
+    assert usage(store) == counted
+
+
 @pytest.mark.parametrize("form", PROGRAMS)
 @pytest.mark.parametrize("count", [9, 8, 6, 4])
 def test_a_message_that_was_added_there_is_appended(
     form: str, count: int, store: Store, tmp_path: Path
 ) -> None:
     session = foreign(store, count)
-    before, counted = texts(store, session.id), usage(store)
-    path = written(store, session, tmp_path, form)
-    PROGRAMS[form](path)
-
-    (more,) = read_into(store, tmp_path)
-    assert isinstance(more, Imported), more
-    assert (more.id, more.outcome) == (session.id, "updated")
-    assert texts(store, session.id)[: len(before)] == before
-    assert added(store, session.id, len(before)) == [("user", "Again?")]
-    assert usage(store) == counted
+    check_continued(form, store, session, tmp_path)
     (again,) = read_into(store, tmp_path)
     assert isinstance(again, Imported)
     assert again.outcome == "unchanged"
@@ -232,19 +237,11 @@ def test_a_message_that_was_added_there_is_appended(
 @pytest.mark.parametrize("form", PROGRAMS)
 def test_a_fork_comes_back_to_itself(form: str, store: Store, tmp_path: Path) -> None:
     session = forked(store)
-    before, counted = texts(store, session.id), usage(store)
-    path = written(store, session, tmp_path, form)
-    PROGRAMS[form](path)
-    (more,) = read_into(store, tmp_path)
-    assert isinstance(more, Imported), more
-    assert (more.id, more.outcome) == (session.id, "updated")
-    assert texts(store, session.id)[: len(before)] == before
-    assert added(store, session.id, len(before)) == [("user", "Again?")]
-    assert usage(store) == counted
+    check_continued(form, store, session, tmp_path)
 
 
 @pytest.mark.parametrize("form", PROGRAMS)
-def test_what_was_not_continued_is_unchanged(
+def test_a_session_that_was_not_continued_is_unchanged(
     form: str, store: Store, tmp_path: Path
 ) -> None:
     session = foreign(store)
@@ -406,7 +403,7 @@ def test_branches_that_are_not_written_are_reported(form: str, store: Store) -> 
     assert whys.count(lost) == 1
 
 
-def test_a_session_that_is_deleted_while_it_comes_back_costs_itself(
+def test_a_session_that_is_deleted_while_it_comes_back_is_skipped(
     store: Store,
 ) -> None:
     own = store.create_session(title="Mine")

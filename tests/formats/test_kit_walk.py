@@ -49,7 +49,7 @@ def test_a_link_to_a_folder_is_not_followed_and_one_to_a_file_is_an_entry(
     assert found == ["z", ".hidden/2", "a/1", "a/loop"]
 
 
-def test_what_has_no_sessions_is_not_walked(tmp_path: Path) -> None:
+def test_folders_without_sessions_are_not_walked(tmp_path: Path) -> None:
     names = [".git/1", "a/node_modules/2", "bare/objects/3", "bare/HEAD", "bare/refs/4"]
     filled(tmp_path, *names, "a/5")
     assert walked(Walk(tmp_path), tmp_path) == ["a/5"]
@@ -87,7 +87,7 @@ def test_a_limited_walk_says_whether_it_came_to_everything(
 
 
 @pytest.mark.parametrize("mode", [0o000, 0o600])
-def test_a_folder_that_cannot_be_read_or_searched_costs_itself(
+def test_a_folder_that_cannot_be_read_or_searched_is_reported(
     tmp_path: Path, mode: int
 ) -> None:
     filled(tmp_path, "a/1.jsonl", "b/.cursor/2.jsonl", "b/.aider.chat.history.md")

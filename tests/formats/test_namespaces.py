@@ -148,7 +148,7 @@ def test_a_deletion_is_of_one_of_them(
 
 @pytest.mark.slow
 @every
-def test_what_was_continued_here_diverges_alone(
+def test_only_the_session_that_was_continued_here_diverges(
     store: Store, tmp_path: Path, write: Write
 ) -> None:
     a, b = tmp_path / "a", tmp_path / "b"

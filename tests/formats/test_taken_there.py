@@ -15,7 +15,7 @@ from samples_codex import SAMPLES as CODEX
 
 from sessiondb import ALL, Store, user
 from sessiondb.formats import exporter
-from sessiondb.formats.kit.naming import further, original, uuid_of, whole
+from sessiondb.formats.kit.naming import further, message_of, original, uuid_of
 from sessiondb.formats.registry import targets
 from sessiondb.ids import new_message_id, new_session_id
 from sessiondb.model import (
@@ -61,8 +61,8 @@ def test_uuids_stay_and_other_names_have_no_original() -> None:
 
 
 def test_a_part_of_a_message_is_named_after_it() -> None:
-    assert whole(further("msg-1", 12)) == "msg-1"
-    assert whole("1a2b3c4d") is None
+    assert message_of(further("msg-1", 12)) == "msg-1"
+    assert message_of("1a2b3c4d") is None
 
 
 # -- there and back --------------------------------------------------------------------
@@ -128,7 +128,7 @@ def foreign(store: Store) -> Session:
 
 
 @pytest.mark.parametrize("origin", [native, foreign])
-def test_what_is_added_there_is_appended_to_the_original(
+def test_messages_that_are_added_there_are_appended_to_the_original(
     origin: Any, store: Store, tmp_path: Path
 ) -> None:
     session = origin(store)
@@ -160,7 +160,7 @@ def test_what_is_added_there_is_appended_to_the_original(
 
 @pytest.mark.parametrize("form", ["pi", "claude", "codex"])
 @pytest.mark.parametrize("origin", [native, foreign])
-def test_nothing_is_doubled_where_nothing_was_added(
+def test_no_message_is_doubled_if_none_was_added(
     origin: Any, form: str, store: Store, tmp_path: Path
 ) -> None:
     session = origin(store)

@@ -33,7 +33,7 @@ def test_a_name_is_read_planned_or_unknown_to_the_reader(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "nothing", None, ["opencode"], 7])
-def test_what_is_not_a_name_is_refused_both_ways(name: object) -> None:
+def test_a_value_that_is_not_a_name_is_refused_both_ways(name: object) -> None:
     with pytest.raises(InvalidInputError, match="known are"):
         registry.reader(name)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="known are"):

@@ -186,7 +186,7 @@ def test_a_history_limited_to_a_project_has_no_prompts_of_others(store: Store) -
         ({"directory": 7}, "directory must be a string"),
     ],
 )
-def test_a_line_that_cannot_be_stored_costs_itself(
+def test_a_line_that_cannot_be_stored_is_reported_and_skipped(
     store: Store, fields: dict[str, Any], why: str
 ) -> None:
     bad = SourcePrompt(**{"text": "x", "time_created": T0, **fields})

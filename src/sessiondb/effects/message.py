@@ -413,7 +413,7 @@ class Append:
 
 
 def shortened(text: str) -> str:
-    """Return the title that a prompt gives to its session; empty if it says nothing."""
+    """Return the title that a prompt gives to its session; empty if it has no text."""
     words = " ".join(text[: TITLE_LENGTH * 4].split())
     if len(words) <= TITLE_LENGTH:
         return words

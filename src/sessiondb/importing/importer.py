@@ -145,7 +145,7 @@ class Importer:
         try:
             complete = item.complete()
         except ValueError as error:
-            # Errors of ours are sentences; others are the end of one.
+            # Our errors are sentences; others are the end of one.
             begin = "" if isinstance(error, SourceError) else "it "
             yield checks.refused_session(item, f"{begin}{error}")
         # A defect of its reader must not end the import of other sessions.

@@ -38,7 +38,7 @@ class CheckedSession:
     ``item`` is what the reader yielded, ``columns`` those of its row that the source
     gives. ``todos`` are rows from ``id`` on, ``diffs`` from ``seq`` on; None is a list
     that the source does not have. ``data`` is the packed form of its ``data``, also if
-    a blob holds it. ``problems`` name what was refused and costs no more than itself.
+    a blob holds it. ``problems`` name the values that were refused and left out.
     """
 
     item: SourceSession

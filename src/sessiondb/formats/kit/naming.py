@@ -4,7 +4,7 @@ A session that comes back from another program is found by its name there. So th
 is our id, or a UUID made of it, from which `original` returns our id. A record that is
 only a part of one of our messages gets a name by `further`. The exporter reports all
 names of a message (`Exporter.names_of`), or the reader the message of a name, as
-`SourceMessage.alias`, by `whole`.
+`SourceMessage.alias`, by `message_of`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def further(name: str, index: int) -> str:
     return f"{name}-{index}"
 
 
-def whole(name: str) -> str | None:
+def message_of(name: str) -> str | None:
     """Return the name of the message that `further` made *name* of, or None."""
     found = _FURTHER.fullmatch(name)
     return found[1] if found else None

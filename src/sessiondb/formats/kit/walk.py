@@ -4,7 +4,7 @@
 - A link to a folder is not followed, so a walk ends. A link to a file is an entry like
   any other: the caller decides.
 - `NEVER` and bare git repositories, the snapshots of projects, are not walked.
-- A folder that cannot be read costs itself: it is yielded with the reason.
+- A folder that cannot be read is yielded with the reason, and the walk continues.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from sessiondb.formats.kit.logs import (
     read_in_order,
     unpacked_name,
 )
-from sessiondb.formats.kit.naming import whole
+from sessiondb.formats.kit.naming import message_of
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.formats.pi import experiments, fields
 from sessiondb.formats.pi.breadcrumbs import Uses, key_of, uses_in, uses_near
@@ -194,7 +194,9 @@ class Messages:
 
         draft = with_files(draft, self._log.path)
         labels = self._labels.get(name, ())
-        return SourceMessage(draft, parent=parent, labels=labels, alias=whole(name))
+        return SourceMessage(
+            draft, parent=parent, labels=labels, alias=message_of(name)
+        )
 
 
 def _records(lines: Lines) -> Iterator[tuple[Line, bytes, Record]]:
