@@ -27,11 +27,18 @@ if sys.dont_write_bytecode:
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-if (
-    "TMPDIR" not in os.environ
-    and os.access(_MEMORY, os.W_OK)
-    and shutil.disk_usage(_MEMORY).free >= _ROOM
-):
+
+def _is_usable(folder: Path) -> bool:
+    """Return whether tests can have their files in *folder*, the programs among them, too."""
+    return (
+        os.access(folder, os.W_OK)
+        and shutil.disk_usage(folder).free >= _ROOM
+        # Containers usually have a /dev/shm from which no program is executed.
+        and not os.statvfs(folder).f_flag & os.ST_NOEXEC
+    )
+
+
+if "TMPDIR" not in os.environ and _is_usable(_MEMORY):
     os.environ["TMPDIR"] = str(_MEMORY)
 
 # A runner in the background starts us with SIGINT ignored, and so would every child be that a
