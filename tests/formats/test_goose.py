@@ -629,6 +629,42 @@ def test_an_export_is_the_session_of_the_database(store: Store, tmp_path: Path) 
     assert {name: s.tokens for name, s in by_id(store).items()} == before
 
 
+@pytest.mark.parametrize("order", [("database", "export"), ("export", "database")])
+@pytest.mark.parametrize("longer", ["database", "export"])
+@pytest.mark.parametrize("later", ["2026-02-02T02:41:00Z", "2026-02-02T02:42:00Z"])
+def test_of_a_session_in_two_places_the_newer_or_longer_state_counts(
+    order: tuple[str, str], longer: str, later: str, store: Store, tmp_path: Path
+) -> None:
+    """Equal times are those of one second: then the longer state counts."""
+    said_ = [asked(f"m{number}", text) for number, text in enumerate("abc")]
+    for number, place in enumerate(order * 2):
+        is_longer = place == longer
+        when = later if is_longer else "2026-02-02T02:41:00Z"
+        sums = {"accumulated_input_tokens": 100 if is_longer else 50}
+        row = held(*said_[: 3 if is_longer else 2], name=place, updated_at=when, **sums)
+        if place == "export":
+            path = tmp_path / "export.json"
+            path.write_text(json.dumps({**exported(row), "updated_at": when}))
+            # It is read again: a copy of a file has another time.
+            os.utime(path, (number, number))
+        else:
+            path = tmp_path / DB
+            wrote(tmp_path, {**row, "total_tokens": number})
+        (of,) = find(path)
+        (done,) = store.ingest(of.read())
+        assert isinstance(done, Imported)
+    (session,) = by_id(store).values()
+    assert texts(store.messages(session)) == ["a", "b", "c"]
+    assert (session.title, session.tokens_input) == (longer, 100)
+
+
+def test_a_session_may_become_shorter_where_it_is(store: Store, tmp_path: Path) -> None:
+    for count in (2, 1):
+        read(store, tmp_path, *[asked("m1", "Go"), asked("m2", "On")][:count])
+    (session,) = by_id(store).values()
+    assert texts(store.messages(session)) == ["Go"]
+
+
 def test_an_export_without_a_name_for_the_session_is_a_problem(
     store: Store, tmp_path: Path
 ) -> None:

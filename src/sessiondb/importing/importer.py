@@ -20,6 +20,7 @@ from sessiondb.effects.imports.close import CloseImport
 from sessiondb.effects.imports.derived import Derived
 from sessiondb.effects.imports.messages import WriteBatch
 from sessiondb.effects.imports.recorded import LoggedPrompt, Recorded
+from sessiondb.effects.imports.returned import CloseReturned
 from sessiondb.effects.imports.run import CheckedSession, Policy, Run
 from sessiondb.effects.project import Place
 from sessiondb.errors import InvalidInputError, SourceError, abridged
@@ -134,10 +135,21 @@ class Importer:
         elif known.returned:
             how = {"is_empty": not known.messages, "dry_run": self.dry_run}
             yield from take_back(self._units, checked, sid, **how)
+        elif known.overtaken:
+            yield from self._passed_over(checked, replace(done, outcome="unchanged"))
         elif self.dry_run:
             yield from _counted(checked, done)
         else:
             yield from self._write(checked, place, known, done)
+
+    def _passed_over(self, checked: CheckedSession, done: Imported) -> Results:
+        """Record that a state was read, and leave the session as it is."""
+        if self.dry_run:
+            yield done
+            return
+        count = checked.item.message_count or 0
+        run = Run(done.id, checked, Derived(), fresh=False, messages=count)
+        yield from self._units.close(run, CloseReturned(run, ()), done)
 
     def _completed(self, item: SourceSession) -> Results:
         """Import a session of which only the beginning was read."""

@@ -40,6 +40,7 @@ _HERE = Statement(
             session.c.time_imported,
             session.c.time_deleted,
             session.c.time_importing,
+            session.c.time_updated,
             session.c.message_count,
         )
         .where(or_(_is_source, _is_named))
@@ -102,6 +103,7 @@ class Known:
     ``new``: nothing of it is shown, also because an import of it is not complete.
     ``unchanged``: its source is as it was. ``detached``: it was continued here.
     ``returned``: ``session_id`` is our session that this one was exported from.
+    ``overtaken``: a newer state of it was imported from another place.
     """
 
     session_id: str | None = None
@@ -112,6 +114,7 @@ class Known:
     unchanged: bool = False
     detached: bool = False
     returned: bool = False
+    overtaken: bool = False
 
     @property
     def is_continued(self) -> bool:
@@ -126,6 +129,7 @@ class _Row(NamedTuple):
     time_imported: int | None
     time_deleted: int | None
     time_importing: int | None
+    time_updated: int
     messages: int
 
     @property
@@ -187,7 +191,7 @@ def look_up(item: SourceSession, ledger: str) -> Read[Known]:
     own = item.alias or original(SESSION, name)
     names = {"sid": own, "buried_as": name, "buried_in": item.namespace, "own": own}
     rows, noted = yield from _facts(item, ledger, names)
-    return _foreign(rows, noted, item.digest)
+    return _foreign(rows, noted, item)
 
 
 def _facts(
@@ -202,26 +206,40 @@ def _facts(
     return [_Row(*row) for row in found], _Noted(*entry)
 
 
-def _foreign(rows: Sequence[_Row], noted: _Noted, digest: str) -> Known:
+def _foreign(rows: Sequence[_Row], noted: _Noted, item: SourceSession) -> Known:
     """Return what is known of another program's session: by source and source id."""
     row = next((row for row in rows if row.named), None)
     if row is not None:
+        new = row.leaving or row.time_importing is not None
         return Known(
             row.id,
             row.messages,
             deleted=noted.buried or row.leaving,
             leaving=row.leaving,
-            new=row.leaving or row.time_importing is not None,
-            unchanged=noted.is_same(digest, closed=row.detached),
+            new=new,
+            unchanged=noted.is_same(item.digest, closed=row.detached),
             detached=row.detached,
+            overtaken=not (new or row.detached) and _is_overtaken(item, row, noted),
         )
 
     # An export names a session by its id here, also after that was removed.
     row = next(iter(rows), None)
     if row is None or row.leaving:
         return Known(deleted=any((row, noted.buried, noted.was_here)))
-    same = noted.is_same(digest)
+    same = noted.is_same(item.digest)
     return Known(row.id, row.messages, new=False, unchanged=same, returned=True)
+
+
+def _is_overtaken(item: SourceSession, row: _Row, noted: _Noted) -> bool:
+    """Return whether the state of a session here is newer than that of *item*."""
+    time, count = item.time_updated, item.message_count
+    if time is None or count is None:
+        return False
+    if time != row.time_updated:
+        return time < row.time_updated
+    # It may have become shorter since it was read from this place.
+    was_cut = noted.offset is not None and count < noted.offset
+    return count < row.messages and not was_cut
 
 
 def _own(rows: Sequence[_Row], noted: _Noted, digest: str, of: StoredSession) -> Known:

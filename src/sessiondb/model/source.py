@@ -162,6 +162,10 @@ class SourceSession:
     ``alias`` is the id here of a session that was written for the program, if that gave
     it an id of its own: its new messages belong to the session of that id.
 
+    ``message_count`` is stated for a session that its program may have in several
+    places, as in a database and an export of it. A state whose ``time_updated`` is
+    before that of the last import, or the same with fewer messages, is passed over.
+
     A session in a file of its own may be yielded after a look at the beginning of that
     file. ``complete`` then reads the rest, and returns the session with everything that
     it says, under the same name, path and digest; it is called only for a session that
@@ -212,6 +216,7 @@ class SourceSession:
     terminals: tuple[TerminalUse, ...] = ()
     namespace: str = ""
     alias: str | None = None
+    message_count: int | None = None
     complete: Callable[[], SourceSession] | None = None
 
 

@@ -53,7 +53,7 @@ class AppendReturned:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CloseReturned:
-    """Record what was read of a session that came back."""
+    """Record what was read of a session that is not the source's, or is newer here."""
 
     verb = "import"
     run: Run

@@ -197,12 +197,14 @@ def complete(head: Head, layout: Layout, *, is_cut: bool) -> SourceSession:
         shown = text_of_time(last or 0).replace(".000Z", "Z") if times else None
         record |= {"last_message_at": shown, "last_message_snippet": None}
 
+    messages = Messages(session, contents, layout)
     return replace(
         session,
         time_created=first if session.time_created is None else session.time_created,
         time_updated=last if session.time_updated is None else session.time_updated,
         leaf=end_of(contents.entries),
-        messages=Messages(session, contents, layout),
+        message_count=len(contents.entries) + len(messages.sums),
+        messages=messages,
     )
 
 
@@ -220,7 +222,10 @@ def _is_recent(record: Any) -> bool:
 
 
 class Messages:
-    """The messages of a session and their problems; read again each time."""
+    """The messages of a session and their problems; read again each time.
+
+    ``sums`` are the events of what the session cost, beside the path.
+    """
 
     def __init__(
         self, session: SourceSession, contents: Contents, layout: Layout
@@ -228,10 +233,11 @@ class Messages:
         self._session = session
         self._contents = contents
         self._layout = layout
+        self.sums = tuple(self._sums())
 
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
         """Read one record at a time."""
-        yield from self._usage()
+        yield from self.sums
         try:
             with self._layout.fetching() as fetch:
                 for place in placed(self._contents.entries):
@@ -242,8 +248,7 @@ class Messages:
 
         yield from self._contents.problems
 
-    def _usage(self) -> Iterator[SourceMessage]:
-        """Yield what the session cost, beside the path."""
+    def _sums(self) -> Iterator[SourceMessage]:
         session = self._session
         record = session.data.get("session") or session.data.get("metadata") or {}
         name = f"usage_{session.source_id}"
