@@ -167,7 +167,9 @@ def test_a_fork_waits_for_the_commits_of_other_threads(
     stop, acknowledged = threading.Event(), ["before"]
 
     def write() -> None:
-        while not stop.is_set():
+        # SQLite waits for a lock by trying again each tenth of a second. Commits without a
+        # pause hold it nearly all the time, and a child missed every gap for ten seconds.
+        while not stop.wait(0.001):
             words = f"thread {len(acknowledged)}"
             store.append(session, user(words))
             acknowledged.append(words)
