@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,6 +41,7 @@ def _is_usable(folder: Path) -> bool:
 
 if "TMPDIR" not in os.environ and _is_usable(_MEMORY):
     os.environ["TMPDIR"] = str(_MEMORY)
+    tempfile.tempdir = None  # pytest has looked it up to capture what is printed
 
 # A runner in the background starts us with SIGINT ignored, and so would every child be that a
 # test interrupts: an ignored signal is inherited through exec, a handled one is not.
