@@ -75,6 +75,7 @@ def outside() -> Iterator[tuple[Path, ast.AST]]:
             yield place, ast.parse(file.read_text())
 
 
+@pytest.mark.slow
 def test_sqlite_is_used_in_its_own_folder_and_imported_by_the_seam_alone() -> None:
     words, importing = {}, []
     for place, tree in outside():

@@ -81,6 +81,7 @@ def broken_imports(source: str, layer: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_package_imports_only_the_packages_above_it() -> None:
     # The front door opens every layer.
     layers = {file: layer_of(file) for file in FILES if layer_of(file) != "__init__"}
