@@ -48,6 +48,11 @@ def visible(text: str) -> str:
     return _control().sub(escape, text.replace("\r\n", "\n"))
 
 
+def one_line(text: str) -> str:
+    """Return *text* as one visible line: runs of white space are one space."""
+    return visible(" ".join(text.split()))
+
+
 @cache
 def _control() -> re.Pattern[str]:
     # `re.sub` looks its pattern up each time: a third of what it costs here.
@@ -62,7 +67,8 @@ def escape(match: re.Match[str]) -> str:
 
 def excerpt(text: str, width: int = 120) -> str:
     """Return *text* as one line of at most *width* characters, not made visible."""
-    line = " ".join(text[: width * 8].split())
+    # So many words, of a character or more, are wider than the excerpt.
+    line = " ".join(text[: width * 8].split(None, width // 2 + 1))
     return line if len(line) <= width else f"{line[: width - 1].rstrip()}…"
 
 

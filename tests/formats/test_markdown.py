@@ -176,9 +176,14 @@ def test_events_are_shown_where_they_happened(store: Store) -> None:
     store.append(name, event("model_change"), provider="p", model="m")
     store.append(name, event("cancelled"))
     store.append(name, event("session_init", text("quiet")))
+    store.append(name, event("reset"))
+    store.append(name, event("task_started"))
     out = exported(store, "markdown", name)
     assert "> Model: p/m\n" in out
     assert "> ✗ Cancelled\n" in out
+    assert "> Reset\n" in out
+    assert "Task started" not in out
+    assert "> Task started\n" in exported(store, "markdown", name, detail="full")
 
 
 @pytest.mark.slow

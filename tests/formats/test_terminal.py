@@ -35,10 +35,11 @@ CONTROL = re.compile(
 
 def lines(store: Store, session: str, *, full: bool = False) -> list[Line]:
     look = Terminal(full=full)
+    labels = {label.seq: [label.label] for label in store.labels(session)}
     found = look.head(store.session(session))
     for message in store.messages(session):
-        found += look.message(message)
-    return found
+        found += look.message(message, labels.get(message.seq, ()))
+    return found + look.tail()
 
 
 def said(found: list[Line]) -> str:
@@ -103,11 +104,31 @@ def test_long_texts_are_folded_and_full_shows_all_of_them(store: Store) -> None:
     assert wide in full
 
 
-def test_a_message_keeps_its_line_even_if_nothing_of_it_is_shown(store: Store) -> None:
+def test_an_answer_keeps_its_line_even_if_nothing_of_it_is_shown(store: Store) -> None:
     session = store.create_session().id
     store.append(session, user("go"))
-    store.append(session, event("idle"))
-    assert "── #2 event idle" in said(lines(store, session))
+    store.append(session, assistant(part("step-start")))
+    assert "── #2 assistant" in said(lines(store, session))
+
+
+def test_events_with_nothing_to_read_are_folded_and_counted(store: Store) -> None:
+    session = store.create_session().id
+    for kind in ("task_started", "reset", "thinking_level_change", "usage"):
+        store.append(session, event(kind))
+    store.append(session, event("checkpoint"))
+    store.label(session, 5, "before")
+    store.append(session, event("note", text("to read")))
+    store.append(session, event("failed"))
+
+    shown = said(lines(store, session))
+    numbers = re.findall(r"^── #(\d)", shown, re.MULTILINE)
+    assert numbers == ["2", "5", "6", "7"]
+    assert shown.endswith("\n… 3 events (--full)")
+
+    full = said(lines(store, session, full=True))
+    assert re.findall(r"^── #(\d)", full, re.MULTILINE) == list("1234567")
+    assert "\nTask started\n" in full
+    assert "events (--full)" not in full
 
 
 def test_an_event_shows_its_parts_whatever_they_are(store: Store) -> None:

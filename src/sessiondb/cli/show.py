@@ -68,7 +68,7 @@ def show_command(
 def _text(lines: Iterable[list[Line]]) -> Iterator[str]:
     """Yield rows; in a pipe those of a message together, as each write takes time."""
     screen = output.screen()
-    rows = (painted(of_message, screen) for of_message in lines)
+    rows = (painted(of_message, screen) for of_message in filter(None, lines))
     return chain.from_iterable(rows) if screen.terminal else map("\n".join, rows)
 
 
@@ -86,3 +86,4 @@ def _lines(
     yield look.head(session)
     for message in messages:
         yield look.message(message, labels.get(message.seq, ()))
+    yield look.tail()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessiondb.clock import now_ms
 from sessiondb.errors import shortened
-from sessiondb.words import TRICKY, count, escape, moment, size, visible
+from sessiondb.words import TRICKY, count, escape, moment, one_line, size, visible
 
 if TYPE_CHECKING:
     from sessiondb.model import Session
@@ -52,11 +52,6 @@ _AGES = (
     (DAY, HOUR, "h"),
     (14 * DAY, DAY, "d"),
 )
-
-
-def one_line(text: str) -> str:
-    """Return *text* as a single visible line: runs of white space are one space."""
-    return visible(" ".join(text.split()))
 
 
 def cell(value: Any) -> str:

@@ -15,7 +15,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from sqlalchemy import Column, LargeBinary, Text, and_, func, or_, select, text
 from sqlalchemy import cast as sql_cast
@@ -51,10 +51,10 @@ def maker(cls: type[T], last: Sequence[str] = ()) -> Callable[..., T]:
         type(cls.__name__, (), {"__annotations__": dict.fromkeys(names, Any)})
     )
 
-    def make(*values: Any) -> T:
+    def make(*values: Any) -> Any:
         record = twin(*values)
         record.__class__ = cls
-        return cast(T, record)
+        return record
 
     return make
 

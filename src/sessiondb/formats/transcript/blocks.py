@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from sessiondb.model import Message
-from sessiondb.words import size
+from sessiondb.words import excerpt, size
 
 if TYPE_CHECKING:
     from sessiondb.formats.transcript.session import Transcript
@@ -116,22 +116,28 @@ class Nested:
 
 @dataclass(slots=True)
 class Fold:
-    """Something folded: ``label``, ``subject``, ``facts`` outside, ``blocks`` inside.
+    """Something folded: ``label``, `subject`, `facts` outside, ``blocks`` inside.
 
     ``kind`` is ``call``, ``reasoning``, ``system``, ``change`` or ``note``. ``state``
     is that of a call, empty elsewhere. ``tone`` is ``ok``, ``odd`` (a command ended
     with an error code), ``error``, ``open`` (no result yet) or empty. Without
     ``blocks`` there is nothing to unfold. ``address`` is that of a file, or empty.
+    ``about`` is a text of any length; the subject is an excerpt of it.
     """
 
     kind: str
     label: str
-    subject: str = ""
+    about: str = ""
     details: tuple[str, ...] = ()
     state: str = ""
     tone: str = ""
     blocks: tuple[Block, ...] = ()
     address: str = ""
+
+    @property
+    def subject(self) -> str:
+        """A few words about it, on one line; may be empty."""
+        return excerpt(self.about)
 
     @property
     def facts(self) -> tuple[str, ...]:

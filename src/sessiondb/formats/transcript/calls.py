@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, product, starmap
+from itertools import chain
 from typing import Any
 
 from sessiondb.errors import CorruptionError
-from sessiondb.formats.kit.fields import without
 from sessiondb.formats.transcript.blocks import (
     Block,
     Code,
@@ -116,7 +115,7 @@ def call(
     return Fold(
         kind="call",
         label=part.tool or "tool",
-        subject=subject,
+        about=subject,
         details=_details(part, changed, exits),
         state=str(part.outcome or _STATES.get(part.status, part.status)),
         tone=_tone(part, exits),
@@ -141,7 +140,7 @@ def _details(part: Part, changed: Changes, exits: list[int]) -> tuple[str, ...]:
 def exit_codes(records: Records) -> list[int]:
     """Return the codes with which a command ended, if its program kept them."""
     found = chain.from_iterable(records.having(_EXITS, _EXIT_DEPTH))
-    values = starmap(dict.get, product(found, _EXITS))
+    values = [record.get(name) for record in found for name in _EXITS]
     # Not True, which is an int too.
     return [code for code in values if type(code) is int]
 
@@ -163,14 +162,15 @@ def _joined(value: Any) -> str:
 
 def _body(part: Part, given: Given, changed: Changes, subject: str) -> list[Block]:
     """Return the arguments and the result of a call, without those in *subject*."""
-    shown = set(changed.used)
-    if subject:
-        # A command stays: a subject is an excerpt, and may end in the middle of it.
-        named = {key for key, value in given.fields.items() if value == subject}
-        shown |= named & _MENTIONS
+    # A command stays: a subject is an excerpt, and may end in the middle of it.
+    mentions = _MENTIONS if subject else ()
+    rest = {
+        key: value
+        for key, value in given.fields.items()
+        if key not in changed.used and not (value == subject and key in mentions)
+    }
 
-    rest = without(shown, given.fields)
-    bare = [] if given.bare is None or shown else [Code(as_text(given.bare))]
+    bare = [] if given.bare is None or changed.used else [Code(as_text(given.bare))]
     todos = list(_todos(rest))
 
     return [

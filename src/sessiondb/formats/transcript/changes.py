@@ -88,14 +88,16 @@ def changes(arguments: Mapping[str, Any], records: Records) -> Changes:
     kept = _kept(records)
     for names, find in _SEARCHES:
         # Few calls change anything: the names of their arguments show which.
-        used, codes = _NOT_REQUESTED if names.isdisjoint(arguments) else find(arguments)
+        if names.isdisjoint(arguments):
+            continue
+        used, codes = find(arguments)
         if used:
-            # A patch that was kept has line numbers, which the arguments have not.
-            return Changes(kept or tuple(codes), used)
+            # A patch that was kept has line numbers, which the arguments have not. But
+            # a file that was written completely has the colours of its language.
+            shown = () if find is _written else kept
+            return Changes(shown or tuple(codes), used)
 
-    # A file that was written completely is shown with the colours of its language.
-    used, codes = _written(arguments)
-    return Changes(tuple(codes), used) if used else Changes(kept)
+    return Changes(kept) if kept else NO_CHANGES
 
 
 def _patch(arguments: Mapping[str, Any]) -> _Requested:
@@ -155,16 +157,17 @@ def _written(arguments: Mapping[str, Any]) -> _Requested:
 _SEARCHES: tuple[tuple[AbstractSet[str], Callable[..., _Requested]], ...] = (
     (frozenset(_PATCHES), _patch),
     (_REPLACED | _EDITS, _replacements),
+    (frozenset(_CONTENTS), _written),
 )
 
 
 def _kept(records: Records) -> tuple[Code, ...]:
     """Return the patches nearest to the top of *records*, each once."""
-    levels = (
-        dict.fromkeys(filter(None, map(_patch_in, level)))
-        for level in records.having(_KEPT, _DEPTH)
-    )
-    return tuple(Code(text, "diff") for text in next(filter(None, levels), ()))
+    for level in records.having(_KEPT, _DEPTH):
+        patches = dict.fromkeys(filter(None, map(_patch_in, level)))
+        if patches:
+            return tuple(Code(text, "diff") for text in patches)
+    return ()
 
 
 def _patch_in(record: Mapping[str, Any]) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from operator import attrgetter
 
 from sessiondb.formats.content import File, error_text, file_of
@@ -19,11 +20,10 @@ from sessiondb.formats.transcript.shapes import as_json, is_text, texts
 from sessiondb.model import Message, Part
 from sessiondb.words import excerpt, price, size, tokens
 
-#: Parts and events that only the agent's bookkeeping needs.
+#: Parts that only the agent's bookkeeping needs.
 BOOKKEEPING = frozenset({"step-start", "step-finish", "snapshot", "patch"})
-QUIET = frozenset(
-    {"idle", "label", "title_change", "archive", "session_init", "rules", "usage"}
-)
+#: Events without a text that are shown: the context of what follows depends on them.
+_NAMED = frozenset({"reset", "context"})
 #: How a message ends that is worth a note.
 CUT_SHORT = frozenset({"length", "cancelled", "error"})
 _SUMMARIES = {
@@ -144,20 +144,18 @@ class Composer:
             return self._said(message)
         return self._event(message)
 
-    def _said(self, message: Message, without: str | None = None) -> Blocks:
-        """Return what is shown of the parts, but those of the type *without*."""
+    def _said(self, message: Message) -> list[Block]:
+        builders, other = self._parts, self._other
         blocks: list[Block] = []
         for part in message.parts:
-            if part.type != without:
-                build = self._parts.get(part.type, self._other)
-                blocks += build(message, part, part.text or "")
+            blocks += builders.get(part.type, other)(message, part, part.text or "")
         return blocks
 
     def _system(self, message: Message) -> Blocks:
         yield Fold(
             kind="system",
             label="System text",
-            subject=excerpt(message.text),
+            about=message.text,
             blocks=tuple(self._said(message)),
         )
 
@@ -168,8 +166,8 @@ class Composer:
             return ()
 
         # An answer is not hidden, whatever its program calls it.
-        added = part.data.get("synthetic") or part.data.get("ignored")
-        if not added or message.role != "user":
+        marks = part.data if message.role == "user" else {}
+        if not (marks.get("synthetic") or marks.get("ignored")):
             return (Prose(text),)
         note = self._note("Added by the program", text, [Code(text)])
         return (note,) if self._detail.asides else ()
@@ -177,8 +175,7 @@ class Composer:
     def _reasoning(self, _: Message, __: Part, text: str) -> Blocks:
         if not text.strip():
             return ()
-        prose = (Prose(text),)
-        return (Fold("reasoning", "Reasoning", excerpt(text), blocks=prose),)
+        return (Fold("reasoning", "Reasoning", text, blocks=(Prose(text),)),)
 
     def _call(self, _: Message, part: Part, __: str) -> Blocks:
         if part.call_id is not None:
@@ -256,21 +253,22 @@ class Composer:
 
     def _named_event(self, message: Message) -> Blocks:
         name, text = name_of(message.kind or "event"), message.text
-        known = [message.data.get("name"), message.data.get("path"), text]
-
         if text.strip():
-            subject = next(filter(None, filter(is_text, known)))
-            yield self._note(name, subject, [Code(text)])
-            yield from self._said(message, without="text")
+            known = (message.data.get("name"), message.data.get("path"), text)
+            about = next(filter(None, filter(is_text, known)))
+            others = tuple(part for part in message.parts if part.type != "text")
 
-        elif message.kind not in QUIET or self._detail.records:
-            yield Note(name)
-            yield from self._said(message)
+            note = self._note(name, about, [Code(text)])
+            return [note, *self._said(replace(message, parts=others))]
+
+        blocks = self._said(message)
+        is_shown = blocks or message.kind in _NAMED or self._detail.records
+        return [Note(name), *blocks] if is_shown else []
 
     def _note(
         self,
         label: str,
-        subject: str,
+        about: str,
         codes: list[Code],
         facts: tuple[str, ...] = (),
         address: str = "",
@@ -279,7 +277,7 @@ class Composer:
         return Fold(
             kind="note",
             label=label,
-            subject=excerpt(subject),
+            about=about,
             details=facts,
             blocks=tuple(cut_all(shown, self._detail)),
             address=address,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
 from typing import Any, TypeGuard
 
 from sessiondb.formats.kit.json import below
@@ -65,12 +64,14 @@ class Records:
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._levels: list[list[dict[str, Any]]] = []
+        self._names: set[str] = set()
+
         level: list[Any] = [data] if data else []
         while level and len(self._levels) < DEPTH:
-            self._levels.append(list(filter(is_object, level)))
+            objects = [value for value in level if isinstance(value, dict)]
+            self._levels.append(objects)
+            self._names.update(*objects)
             level = below(level)
-
-        self._names: set[str] = set().union(*chain.from_iterable(self._levels))
 
     def having(
         self, names: Iterable[str], depth: int = DEPTH

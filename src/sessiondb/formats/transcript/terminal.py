@@ -7,7 +7,7 @@ passes `visible` here, so a line contains no control characters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ from sessiondb.formats.transcript.detail import Detail, Limits
 from sessiondb.formats.transcript.facts import model, origin, parent_name, program
 from sessiondb.formats.transcript.pictures import Album
 from sessiondb.model import Message, Session
-from sessiondb.words import count, excerpt, moment, price, tokens, visible
+from sessiondb.words import count, excerpt, moment, one_line, price, tokens, visible
 
 #: Folded texts keep a few lines, and of each what some rows hold.
 FOLDED = Detail(limits=Limits(8, width=400), diffs=Limits(20, width=400))
@@ -88,7 +88,7 @@ class Terminal:
     """Makes the lines of one session; *full* folds nothing, and shows bookkeeping."""
 
     def __init__(self, *, full: bool = False) -> None:
-        self._full = full
+        self._full, self._folded = full, 0
         self._album = Album(takes=False)
         self._composer = Composer(UNFOLDED if full else FOLDED, self._album)
         self._writers: dict[type[Block], _Writer] = {
@@ -111,31 +111,45 @@ class Terminal:
 
     def head(self, session: Session) -> list[Line]:
         """Return the facts that the columns of a session provide, and an empty line."""
-        title = _flat(session.title or "(no title)")
+        title = one_line(session.title or "(no title)")
         lines = (" · ".join(filter(None, facts)) for facts in _facts(session))
-        facts = [Line(_flat(line), "dim") for line in lines if line]
+        facts = [Line(one_line(line), "dim") for line in lines if line]
         return [Line(title, "strong"), *facts, _EMPTY]
 
-    def message(self, message: Message, labels: Iterable[str] = ()) -> list[Line]:
-        """Return one message and an empty line; at least a line if nothing is shown."""
+    def message(self, message: Message, labels: Sequence[str] = ()) -> list[Line]:
+        """Return one message and an empty line.
+
+        An event with nothing to show is folded: it has no lines, and is counted.
+        """
         blocks = self._composer.blocks(message)
         # Images are always left out here, which is not worth a report.
         self._album.losses.clear()
+
+        if message.role == "event" and not (blocks or labels or self._full):
+            self._folded += 1
+            return []
         return [_by(message, labels), *self._blocks(blocks, _MARGIN), _EMPTY]
 
+    def tail(self) -> list[Line]:
+        """Return a line that counts the events that were folded, if there are any."""
+        if not self._folded:
+            return []
+        return [Line(f"… {count(self._folded, 'event')} (--full)", "dim")]
+
     def _blocks(self, blocks: Iterable[Block], indent: Span) -> list[Line]:
+        writers = self._writers
         lines: list[Line] = []
         for block in blocks:
-            lines += self._writers[type(block)](block, indent)
+            lines += writers[type(block)](block, indent)
         return lines
 
     def _fold(self, fold: Fold, indent: Span) -> list[Line]:
         return self._folds.get(fold.kind, self._named_fold)(fold, indent)
 
     def _call(self, fold: Fold, indent: Span) -> list[Line]:
-        name = Span(f"{indent.text}▸ {_flat(fold.label)}", "strong")
-        state = Span(_flat(fold.state), _TONES.get(fold.tone, ""))
-        rest = Span(_flat(" ".join([*fold.details, _subject(fold)])))
+        name = Span(f"{indent.text}▸ {one_line(fold.label)}", "strong")
+        state = Span(one_line(fold.state), _TONES.get(fold.tone, ""))
+        rest = Span(one_line(" ".join([*fold.details, _subject(fold)])))
 
         # The spaces between them have no style.
         spans = [name]
@@ -157,7 +171,7 @@ class Terminal:
         return lines
 
     def _code(self, code: Code, indent: Span) -> list[Line]:
-        label = f"{_flat(code.label)}:"
+        label = f"{one_line(code.label)}:"
 
         if not code.label:
             return self._rows(code, indent)
@@ -225,8 +239,8 @@ def _by(message: Message, labels: Iterable[str]) -> Line:
         *map("label: {}".format, labels),
     ]
 
-    name = f"#{message.seq} {_flat(who)}"
-    rest = f" · {_flat(' · '.join(filter(None, facts)))}"
+    name = f"#{message.seq} {one_line(who)}"
+    rest = f" · {one_line(' · '.join(filter(None, facts)))}"
     spans = (Span(name, "name"), Span(rest, "dim"))
     return Line(name + rest, "", _HEAD, _BELOW_HEAD, spans=spans)
 
@@ -246,11 +260,11 @@ def _paragraphs(text: str, indent: Span) -> Line:
 
 
 def _label(label: Label, indent: Span) -> list[Line]:
-    return [Line(_flat(label.text), "strong", indent)]
+    return [Line(one_line(label.text), "strong", indent)]
 
 
 def _note(note: Note, indent: Span) -> list[Line]:
-    return [Line(_flat(note.text), "bad" if note.tone else "", indent)]
+    return [Line(one_line(note.text), "bad" if note.tone else "", indent)]
 
 
 def _picture(picture: Picture, indent: Span) -> list[Line]:
@@ -263,26 +277,26 @@ def _todos(todos: Todos, indent: Span) -> list[Line]:
 
 def _todo(mark: str, text: str, status: str, indent: Span) -> Line:
     more = f" ({status})" if status else ""
-    return Line(_flat(f"[{mark}] {text}{more}"), indent=indent)
+    return Line(one_line(f"[{mark}] {text}{more}"), indent=indent)
 
 
 def _bracketed(indent: Span, *facts: str) -> list[Line]:
     """Return a line for something that is not text itself."""
     named = " · ".join(filter(None, facts))
-    return [Line(f"[{_flat(named)}]", "dim", indent)]
+    return [Line(f"[{one_line(named)}]", "dim", indent)]
 
 
 def _subject(fold: Fold) -> str:
     """Return the subject of *fold*, unless it begins the body, which is always open."""
     first = fold.blocks[0] if fold.blocks else None
     # The result of a call may begin like its subject by chance.
+    subject = fold.subject
     if not isinstance(first, _REPEATING) or isinstance(first, Output):
-        return fold.subject
+        return subject
 
-    subject = fold.subject.removesuffix("…")
-    body = excerpt(first.text).removesuffix("…")
-    repeated = body.startswith(subject) or subject.startswith(body)
-    return "" if repeated else fold.subject
+    named, body = subject.removesuffix("…"), excerpt(first.text).removesuffix("…")
+    repeated = body.startswith(named) or named.startswith(body)
+    return "" if repeated else subject
 
 
 def preview(message: Message) -> str:
@@ -291,7 +305,7 @@ def preview(message: Message) -> str:
     if not said:
         blocks = Composer(_PREVIEW, Album(takes=False)).blocks(message)
         said = " · ".join(filter(None, map(_in_brief, blocks)))
-    return excerpt(_flat(said), PREVIEW) or "(nothing said)"
+    return excerpt(one_line(said), PREVIEW) or "(nothing said)"
 
 
 def _in_brief(block: Block) -> str:
@@ -338,11 +352,6 @@ _BRIEF: dict[type[Block], Callable[[Any], str]] = {
 
 def _mentioned(*words: str) -> str:
     return f"[{' '.join(filter(None, words))}]"
-
-
-def _flat(text: str) -> str:
-    """Return *text* as one visible line: runs of white space are one space."""
-    return visible(" ".join(text.split()))
 
 
 def _clock(ms: int) -> str:
