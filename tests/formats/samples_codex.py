@@ -164,7 +164,7 @@ def index(home: Path, *names: tuple[int, str]) -> None:
 
 
 def history(home: Path, *prompts: tuple[int, int, str]) -> None:
-    """What was typed: session, second, text."""
+    """The prompts of a terminal: session, second, text."""
     rows = [
         {"session_id": thread(n), "ts": 1769997600 + at, "text": text}
         for n, at, text in prompts

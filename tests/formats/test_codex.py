@@ -75,7 +75,7 @@ def spoken(store: Store, session: Session, role: str = "user") -> list[str]:
 # -- twice in a rollout ------------------------------------------------------------
 
 
-def test_a_turn_that_is_recorded_twice_is_said_once(
+def test_a_turn_that_is_recorded_twice_is_read_once(
     store: Store, tmp_path: Path
 ) -> None:
     found = messages(
@@ -89,7 +89,9 @@ def test_a_turn_that_is_recorded_twice_is_said_once(
     assert found[1].data["payload"]["message"] == "Tea?"
 
 
-def test_what_codex_adds_to_a_prompt_is_synthetic(store: Store, tmp_path: Path) -> None:
+def test_text_that_codex_adds_to_a_prompt_is_synthetic(
+    store: Store, tmp_path: Path
+) -> None:
     kinds = ("environments.environment_context", "cwd"), ("user.text", "Tea?")
     added, mixed = messages(
         store, tmp_path, labelled(1, "user", kinds[0], name="m1"), labelled(2, "user", *kinds, name="m2"),
@@ -99,7 +101,7 @@ def test_what_codex_adds_to_a_prompt_is_synthetic(store: Store, tmp_path: Path) 
     assert mixed.role == "user"
 
 
-def test_an_event_says_what_was_typed_where_no_block_does(
+def test_an_event_names_the_typed_text_if_no_block_does(
     store: Store, tmp_path: Path
 ) -> None:
     tag = "<environment_context> is what?"
@@ -112,7 +114,7 @@ def test_an_event_says_what_was_typed_where_no_block_does(
     assert found[0].parts[0].data["synthetic"] is True
 
 
-def test_without_any_event_the_beginning_of_a_text_tells(
+def test_without_any_event_the_beginning_of_a_text_decides(
     store: Store, tmp_path: Path
 ) -> None:
     found = messages(
@@ -140,7 +142,7 @@ def test_without_any_event_the_beginning_of_a_text_tells(
         ([event(2, "item_completed", item={"id": "c1", "status": "declined"})], "x", "denied"),
     ],
 )  # fmt: skip
-def test_a_call_ends_as_its_event_or_its_result_says(
+def test_the_outcome_of_a_call_is_that_of_its_event_or_result(
     ended: list[Record], output: str, outcome: str, store: Store, tmp_path: Path
 ) -> None:
     found = messages(store, tmp_path, call(1, "c1"), *ended, result(3, "c1", output))
@@ -229,7 +231,7 @@ def test_counts_that_contradict_each_other_stay_in_the_record(
 # -- forks ----------------------------------------------------------------------------
 
 
-def test_a_fork_has_what_it_refers_to_and_counts_it_once(
+def test_a_fork_has_the_records_it_refers_to_and_counts_them_once(
     store: Store, tmp_path: Path
 ) -> None:
     home_of_2026(tmp_path / HOME)
@@ -303,7 +305,7 @@ def test_a_fork_finds_its_parent_in_a_copy_of_the_folders(
     assert all(m.time_completed for m in all_of(store, found[thread(2)]))
 
 
-def test_a_sub_agent_belongs_to_the_call_that_started_it(
+def test_a_subagent_belongs_to_the_call_that_started_it(
     store: Store, tmp_path: Path
 ) -> None:
     home_of_2026(tmp_path / HOME)
@@ -315,7 +317,7 @@ def test_a_sub_agent_belongs_to_the_call_that_started_it(
     assert (agent.relation, agent.parent_id, agent.call_id) == ("subagent", found[thread(1)].id, "c9")  # fmt: skip
 
 
-def test_odd_records_that_name_a_sub_agent_are_survived(
+def test_odd_records_that_name_a_subagent_do_no_harm(
     store: Store, tmp_path: Path
 ) -> None:
     home_of_2026(tmp_path / HOME)
@@ -377,7 +379,7 @@ def test_a_rollback_counts_tasks_and_not_what_was_added_to_them(
     assert [m for m in live if m.kind == "custom_message"] == []
 
 
-def test_a_compaction_stands_in_place_of_what_came_before(
+def test_a_compaction_replaces_the_messages_before_it(
     store: Store, tmp_path: Path
 ) -> None:
     write(tmp_path / HOME, 1, meta(), asked(1, "One"), line(2, "compacted", message="S"), asked(3, "Two"))  # fmt: skip
@@ -456,7 +458,9 @@ def test_the_header_has_sources_of_the_context(store: Store, tmp_path: Path) -> 
         assert all(b"Be kind" not in data for data in rows)
 
 
-def test_a_fork_was_given_what_its_header_adds(store: Store, tmp_path: Path) -> None:
+def test_a_fork_has_the_sources_that_its_header_adds(
+    store: Store, tmp_path: Path
+) -> None:
     home = tmp_path / HOME
     given = {"base_instructions": {"text": "Be kind"}}
     write(home, 1, *numbered([meta(**given), asked(1, "1"), asked(2, "2")]))
@@ -533,7 +537,9 @@ def test_a_new_name_is_taken_over_and_nothing_else_is_read(
     assert all_taken(store, tmp_path)[thread(1)].title == "Renamed"
 
 
-def test_an_archived_session_says_when(store: Store, tmp_path: Path) -> None:
+def test_an_archived_session_has_the_time_of_archiving(
+    store: Store, tmp_path: Path
+) -> None:
     home = tmp_path / HOME
     write(home, 1, meta(), asked(1, "One"), folder=Path("archived_sessions"))
     write(home, 2, meta(2), asked(1, "Two"), folder=Path("archived_sessions"))
@@ -572,13 +578,13 @@ def test_the_oldest_lines_have_neither_type_nor_envelope(
     ]  # fmt: skip
 
 
-def test_codex_is_found_where_it_is_told_to_be() -> None:
-    home, told = (
+def test_codex_home_names_the_default_location() -> None:
+    home, configured = (
         {"HOME": "/home/ada"},
         {"HOME": "/home/ada", "CODEX_HOME": "/srv/codex"},
     )
     assert default_locations(home, formats=["codex"]) == [Path("/home/ada/.codex")]
-    assert default_locations(told, formats=["codex"]) == [Path("/srv/codex")]
+    assert default_locations(configured, formats=["codex"]) == [Path("/srv/codex")]
 
 
 def test_a_home_is_one_store_and_so_is_the_folder_inside(tmp_path: Path) -> None:
@@ -589,7 +595,7 @@ def test_a_home_is_one_store_and_so_is_the_folder_inside(tmp_path: Path) -> None
         assert len(items) == 3
 
 
-def test_what_was_typed_in_the_terminal_is_in_the_history_once(
+def test_prompts_of_the_terminal_are_in_the_history_once(
     store: Store, tmp_path: Path
 ) -> None:
     home = tmp_path / HOME
@@ -617,7 +623,7 @@ def test_what_was_typed_in_the_terminal_is_in_the_history_once(
 # -- damage ---------------------------------------------------------------------------
 
 
-def test_a_damaged_line_costs_itself_alone(store: Store, tmp_path: Path) -> None:
+def test_a_damaged_line_is_reported_and_skipped(store: Store, tmp_path: Path) -> None:
     path = write(
         tmp_path / HOME, 1, meta(), asked(1, "1"), asked(2, "2"), asked(3, "3")
     )
@@ -627,6 +633,21 @@ def test_a_damaged_line_costs_itself_alone(store: Store, tmp_path: Path) -> None
     assert [x.line for x in found if isinstance(x, Problem)] == [3, 4]
     (session,) = (x for x in found if isinstance(x, Imported))
     assert session.messages == 1
+
+
+def test_lines_that_are_added_while_a_rollout_is_read_wait_for_the_next_import(
+    store: Store, tmp_path: Path
+) -> None:
+    path = write(tmp_path / HOME, 1, meta(), *typed(1, "One"))
+    (found,) = find(tmp_path, formats=["codex"])
+    (session,) = (x for x in found.read() if isinstance(x, SourceSession))
+    assert session.complete is not None
+    complete = session.complete()
+    with path.open("a") as file:
+        file.write(log(typed(2, "Two")))
+    assert len(list(complete.messages)) == 2
+    (session,) = all_taken(store, tmp_path).values()
+    assert spoken(store, session) == ["One", "Two"]
 
 
 def test_a_rollout_that_lost_its_header_is_read_under_its_name(
@@ -764,7 +785,7 @@ def test_records_that_do_not_fit_are_written_as_they_were(
 
 
 @pytest.mark.parametrize("given", [{}, {"base_instructions": {"text": "Be kind"}}])
-def test_what_was_said_here_follows_with_ordinals(
+def test_messages_added_here_follow_with_ordinals(
     given: Record, store: Store, tmp_path: Path
 ) -> None:
     write(tmp_path / HOME, 1, *numbered([meta(**given), asked(1, "1")]))
@@ -783,7 +804,7 @@ def test_what_was_said_here_follows_with_ordinals(
     ]  # fmt: skip
 
 
-def test_a_session_of_another_program_is_a_rollout_that_is_read_as_it_was_said(
+def test_the_rollout_of_another_programs_session_reads_the_same(
     store: Store, tmp_path: Path
 ) -> None:
     opencode = tmp_path / "opencode"
@@ -882,7 +903,7 @@ def test_a_fork_is_complete_where_it_is_given_to_codex(
     texts = [record["payload"]["content"][0]["text"] for record in rest]
     assert texts == ["1", "a", "3", "5"]
 
-    # What Codex appends extends the fork, wherever its beginning is.
+    # Turns that Codex appends extend the fork, wherever its beginning is.
     path = tmp_path / "other" / HOME / name
     path.parent.mkdir(parents=True)
     path.write_text(log([*records, asked(9, "More")]), encoding="utf-8")
@@ -914,7 +935,7 @@ def test_a_session_that_needs_no_other_rollout_is_complete_as_it_was(
     assert complete(store, session) == back(store, session)
 
 
-def test_what_a_compaction_kept_is_in_its_history(store: Store) -> None:
+def test_messages_that_a_compaction_kept_are_in_its_history(store: Store) -> None:
     session = store.create_session()
     store.append(session, user("1"))
     kept = store.append(session, user("2"))

@@ -88,7 +88,7 @@ def _columns(record: Record, item: Record | None, kind: str, course: Course) -> 
     if makers is not _RECORDS:
         kind = as_text(payload.get("type")) or kind
 
-    # What a later release adds is an event until its meaning is known.
+    # A type that a later release adds is an event until its meaning is known.
     make = makers.get(kind, _nothing)
     found = make(course, payload) or {}
     if "role" not in found:

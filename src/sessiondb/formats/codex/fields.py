@@ -1,4 +1,4 @@
-"""Where records of Codex keep what has a column; see `kit.fields`.
+"""The keys of records of Codex that have a column; see `kit.fields`.
 
 Read off ``codex-rs/protocol`` (``ResponseItem``, ``EventMsg``) of 2025 and 2026, and
 the rollouts of 0.169. A record keeps its type and its envelope in ``data``.

@@ -67,10 +67,8 @@ class Given:
 
     def _is_new(self, source: PartDraft) -> bool:
         # A hash, because instructions are long and may be stated in each turn.
-        name, known = (
-            (source.input["kind"], source.title),
-            hash((source.text, source.input.get("hash"))),
-        )
+        name = source.input["kind"], source.title
+        known = hash((source.text, source.input.get("hash")))
         is_new = self._last.get(name) != known
         self._last[name] = known
         return is_new
@@ -117,14 +115,15 @@ def of_settings(payload: Record) -> Iterator[PartDraft]:
 
 def of_state(payload: Record) -> Iterator[PartDraft]:
     """Yield the sources in the sections of a state."""
-    for kind, section in as_object(payload.get("state")).items():
-        known = take(dict(as_object(section)), _SECTION)
-        key = next((key for key in _SAID if _is_said(within(section, key))), None)
+    sections = as_object(payload.get("state"))
+    for kind in filter(clean_name, sections):
+        section = as_object(sections[kind])
+        known = take(dict(section), _SECTION)
         title = _TITLES.get(kind, kind)
-        if not clean_name(kind):
-            continue
-        if key is not None:
-            yield _source(kind, title, section[key], ("state", kind, key), **known)
+        said = [key for key in _SAID if _is_said(section.get(key))]
+        if said:
+            at = ("state", kind, said[0])
+            yield _source(kind, title, section[said[0]], at, **known)
         elif "hash" in known:
             yield _source(kind, title, None, **known)
 

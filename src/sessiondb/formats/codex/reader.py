@@ -77,7 +77,7 @@ class Thread(NamedTuple):
 
     @property
     def pieces(self) -> list[Piece]:
-        """What it consists of, in order."""
+        """All of its records, in order."""
         return [*self.before, *map(Piece, self.logs)]
 
 
