@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sessiondb.formats.kit.fields import (
+    MEANINGS,
     Fields,
     as_list,
     as_object,
@@ -128,12 +129,6 @@ FINISH: Mapping[str | None, str | None] = {
     "model_context_window_exceeded": "length",
     "tool_use": "tool-calls",
 }
-#: Names of events with a meaning, which no type of a line may have by chance.
-MEANINGS = frozenset(
-    "compaction branch_summary reset context session_init model_change rules label "
-    "thinking_level_change mode_change title_change archive cancelled failed usage "
-    "custom_message".split()
-)
 #: Lines that are known here under another name; the others keep theirs.
 KINDS: Mapping[str, str] = {
     **dict.fromkeys(MEANINGS, "custom"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sessiondb.formats.kit.fields import Fields, clean_name, clean_text
+from sessiondb.formats.kit.fields import MEANINGS, Fields, clean_name, clean_text
 
 HEADER: Fields = {
     "cwd": ("directory", clean_text),
@@ -72,15 +72,9 @@ COUNTS = (
     "reasoning_output_tokens",
 )
 
-#: Kinds with a meaning here, which a record of the same name does not have.
-_TAKEN = (
-    "archive branch_summary cancelled compaction context custom custom_message failed "
-    "label mode_change model_change reset rules session_init thinking_level_change "
-    "title_change usage".split()
-)
 #: Records and events with another name here; any other one is a kind of its own.
 KINDS: Mapping[str, str] = {
-    **{name: f"codex_{name}" for name in _TAKEN},
+    **{name: f"codex_{name}" for name in (*MEANINGS, "custom")},
     "compacted": "compaction",
     "turn_aborted": "cancelled",
     "error": "failed",

@@ -33,6 +33,14 @@ _EMPTY: tuple[Any, ...] = (None, "", [], {})
 _EXACT: dict[type, float] = {int: 1 << 53, float: float_info.max}
 
 
+#: Kinds of events with a meaning here, which a record of the same name does not have.
+MEANINGS = frozenset(
+    "archive branch_summary cancelled compaction context custom_message failed label "
+    "mode_change model_change reset rules session_init thinking_level_change "
+    "title_change usage".split()
+)
+
+
 # -- which values fit ---------------------------------------------------------
 
 
