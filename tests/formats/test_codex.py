@@ -358,6 +358,21 @@ def test_a_reverted_session_continues_in_another_rollout(
     assert texts == ["1", "2", "3", "b1", "b2", "a1", "a2"]
 
 
+def test_a_session_is_reverted_beyond_the_beginning_of_a_rollout(
+    store: Store, tmp_path: Path
+) -> None:
+    home = tmp_path / HOME
+    write(home, 1, *numbered([meta(), asked(1, "1"), asked(2, "2"), asked(3, "3")]))
+    write(home, 2, *numbered([forked(2, 1, 4), asked(4, "4")], 4))
+    # Each cut is below the first ordinal of the rollout that it names.
+    for number, before, cut, name in [(1, thread(1), 4, "a"), (1, "a", 2, "b"), (2, thread(2), 3, "c")]:  # fmt: skip
+        head = meta(number, at=20 + 10 * "abc".index(name), history_base=base(before, cut))  # fmt: skip
+        write(home, number, *numbered([head, asked(50 + cut, name)], cut), segment=name)
+    found = all_taken(store, tmp_path)
+    assert spoken(store, found[thread(1)]) == ["1", "b"]
+    assert spoken(store, found[thread(2)]) == ["1", "2", "c"]
+
+
 def test_turns_that_are_rolled_back_are_a_branch(store: Store, tmp_path: Path) -> None:
     home_of_2025(tmp_path / HOME)
     session = all_taken(store, tmp_path)[thread(3)]

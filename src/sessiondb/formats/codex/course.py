@@ -7,6 +7,7 @@ and a rollback takes back turns that stay in the file.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
@@ -59,12 +60,12 @@ _COLUMNS = ("input", "cache_read", "cache_write", "output", "reasoning")
 class Course:
     """The state in the course of one session; *root* is where its forks began.
 
-    *cuts* are the ordinals at which its rollouts are continued, each with the id of the
-    rollout.
+    *chains* has of each further rollout the ordinals that it continues others at, by
+    their ids.
     """
 
     def __init__(
-        self, root: str, provider: str | None, cuts: set[tuple[Any, Any]]
+        self, root: str, provider: str | None, chains: Mapping[str, Mapping[str, int]]
     ) -> None:
         self.provider = provider
         self.model: str | None = None
@@ -82,8 +83,11 @@ class Course:
         self._turns: list[str | None] = []
         self._task: str | None = None
         self._is_open = self._has_tasks = False
-        #: The last message below each cut.
-        self._below: dict[tuple[Any, Any], str | None] = dict.fromkeys(cuts)
+        self._chains = chains
+        #: The ordinals at which further rollouts continue the present one, and the last
+        #: message of what each of them continues.
+        self._cuts: dict[str, int] = {}
+        self._ends: dict[str, str | None] = dict.fromkeys(chains)
         self._ids: set[str] = set()
         self._rollout = ""
         self._number = 1
@@ -95,13 +99,12 @@ class Course:
 
     def begin(self, rollout: str, prompts: set[int]) -> None:
         """Begin a rollout, whose events name *prompts*."""
+        chains = self._chains.items()
+        self._cuts = {of: chain[rollout] for of, chain in chains if rollout in chain}
         self._rollout = rollout
         self._number = 1
+        self.above = self._ends.get(rollout, ...)
         self.prompts = prompts
-
-    def continue_at(self, base: str | None, cut: int | None) -> None:
-        """Let the next message continue what is below a cut."""
-        self.above = self._below.get((base, cut), ...)
 
     def name_of(self, record: Record, item: Record | None) -> str:
         """Return the id of a record: its own, else that of its place.
@@ -129,9 +132,9 @@ class Course:
         self.last = name
         self._ids.add(name)
         self._number += 1
-        for base, cut in self._below:
-            if base == self._rollout and place < cut:
-                self._below[base, cut] = name
+        for of, cut in self._cuts.items():
+            if place < cut:
+                self._ends[of] = name
 
         return above
 
@@ -318,10 +321,9 @@ def _outcome_of(said: str) -> str | None:
 def started_by(payload: Record, thread: str) -> str | None:
     """Return the call that started a subagent, if that is what a record says."""
     item = as_object(payload.get("item"))
+    agents = as_list(item.get("receiver_thread_ids"))
     # Later calls of other tools name the agents that they wait for, too.
-    if item.get("tool") in _STARTS and thread in as_list(
-        item.get("receiver_thread_ids")
-    ):
+    if item.get("tool") in _STARTS and thread in agents:
         return as_text(item.get("id"))
 
     named = [payload.get("new_thread_id")]

@@ -40,6 +40,7 @@ from sessiondb.formats.kit.fields import (
     take,
     text,
     within,
+    without_none,
 )
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
@@ -79,6 +80,18 @@ class Thread(NamedTuple):
     def pieces(self) -> list[Piece]:
         """All of its records, in order."""
         return [*self.before, *map(Piece, self.logs)]
+
+    def chains(self) -> dict[str, dict[str, int]]:
+        """Return of each further rollout where it continues others, by their ids."""
+        found = {}
+        for log in self.logs[1:]:
+            before, missing = self.rollouts.before(log)
+            # One that names no other continues the rollout before it.
+            if before or missing:
+                cuts = {piece.log.rollout: piece.cut for piece in before}
+                found[log.rollout] = without_none(cuts)
+
+        return found
 
 
 def read_rollout(path: Path) -> Iterator[SourceSession | Problem]:
@@ -285,9 +298,7 @@ class Messages:
             yield Problem(str(first.path), why)
 
         provider = fitting(first.facts.get("model_provider"), clean_name)
-        further = ((log.base, log.cut) for log in thread.logs[1:])
-        cuts = {found for found in further if None not in found}
-        course = Course(thread.rollouts.root(first), provider, cuts)
+        course = Course(thread.rollouts.root(first), provider, thread.chains())
         for piece, scan in self._pieces:
             yield from self._piece(piece, scan, course)
 
@@ -303,7 +314,6 @@ class Messages:
 
         course.begin(log.rollout, scan.prompts)
         if is_further:
-            course.continue_at(log.base, log.cut)
             marks["segment"] = unpacked_name(log.path).name
 
         with opened(log.path) as lines:
