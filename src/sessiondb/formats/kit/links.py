@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from typing import Any
 
 #: How an id begins that a record does not have itself.
@@ -24,6 +25,8 @@ class Links:
     def __init__(self, key: str, *, is_damaged: bool = False) -> None:
         #: The ids that records refer to, and the ids that messages have here.
         self.ids: dict[str, str] = {}
+        #: How often an id was made again of the same content.
+        self._repeats: Counter[str] = Counter()
         self._key = key
         self._is_damaged = is_damaged
 
@@ -37,10 +40,11 @@ class Links:
         content = json.dumps(record, sort_keys=True)
         digest = f"{MADE}{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 
-        name, number = digest, 1
+        name = digest
+        # Not from 2 on each time: a log may repeat one record a million times.
         while name in self.ids:
-            number += 1
-            name = f"{digest}-{number}"
+            self._repeats[digest] += 1
+            name = f"{digest}-{self._repeats[digest] + 1}"
         self.ids[name] = name
         return name
 
