@@ -183,6 +183,27 @@ def test_transcripts_of_the_real_program_are_written_as_they_were(
     assert count == 379
 
 
+def test_a_result_of_a_call_that_is_in_the_transcript_twice_keeps_its_text(
+    store: Store, tmp_path: Path
+) -> None:
+    answer = answered(2, call("c1"))
+    records = [U1, answer, answer, result(3, "c1", "out")]
+    assert back(store, tmp_path, *records) == records
+
+
+def test_a_line_that_cannot_be_stored_is_left_out_of_its_answer(
+    store: Store, tmp_path: Path
+) -> None:
+    odd = {2: {"a": 10**30}, 4: {"a": 10**30}}
+    lines = (answered(n, words(str(n)), **odd.get(n, {})) for n in range(2, 6))
+    write(tmp_path / PROJECT, session(1), U1, *lines)
+    found = read_into(store, tmp_path)
+    assert [item.line for item in found if isinstance(item, Problem)] == [2, 4]
+    (only,) = store.sessions(project=ALL)
+    _, answer = store.messages(only)
+    assert [part.text for part in answer.parts] == ["3", "5"]
+
+
 def with_agents() -> list[Record]:
     """A transcript of version 1, in which two subagents worked at the same time."""
     one = aside(4, "a1", asked(4, "One"), answered(6, words("1"), 4, name="msg_2"))

@@ -59,11 +59,13 @@ class _Shown:
     """The calls in some messages of a session, and their results on the path.
 
     ``calls`` have the seqs of their messages, ``results`` their places on the path;
-    ``bare`` are the calls of records that have no text of their own.
+    ``ended`` are those calls that a result was given to, ``bare`` the calls of records
+    that have no text of their own.
     """
 
     session_id: str
     calls: Texts = field(default_factory=dict)
+    ended: Texts = field(default_factory=dict)
     results: Texts = field(default_factory=dict)
     places: dict[int, int] = field(default_factory=dict)
     bare: set[str | None] = field(default_factory=set)
@@ -74,6 +76,7 @@ class _Shown:
             for item in filter(_CALL_ID, entry.parts):
                 if item.type == "tool":
                     _add(self.calls, entry.seq, item)
+                    self._add_ended(entry.seq, item)
                 elif _is_bare(item):
                     self.bare.add(item.call_id)
 
@@ -92,14 +95,19 @@ class _Shown:
 
     def read_calls(self) -> Read[None]:
         """Find the calls of bare results that are in other messages."""
-        elsewhere = self.bare.difference(self.calls)
+        elsewhere = self.bare.difference(self.ended)
         if not elsewhere:
             return
 
         rows = yield _CALLS, self._named(elsewhere)
         parts = yield from _parts_of(self.session_id, rows)
         for seq, item in parts:
-            _add(self.calls, seq, item)
+            self._add_ended(seq, item)
+
+    def _add_ended(self, seq: int, call: Part) -> None:
+        # The same call may be in the log twice, and only one of them got the result.
+        if call.status not in ("pending", "running"):
+            _add(self.ended, seq, call)
 
     def _named(self, calls: Iterable[str | None]) -> dict[str, Any]:
         return {"sid": self.session_id, "calls": as_list(sorted(map(str, calls)))}
@@ -135,8 +143,8 @@ class _Shown:
         return replace(call, text=shown)
 
     def _with_text_of_call(self, seq: int, result: Part) -> Part:
-        """Return a bare result with the text of the last call before it."""
-        known = self.calls.get(result.call_id)
+        """Return a bare result with the text of the last call that ended before it."""
+        known = self.ended.get(result.call_id)
         if known is None:
             return result
 

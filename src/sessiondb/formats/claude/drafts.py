@@ -15,16 +15,16 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from sessiondb.formats.claude import fields
-from sessiondb.formats.claude.tree import calls_answered
+from sessiondb.formats.claude.tree import Place, calls_answered
 from sessiondb.formats.content import embedded
 from sessiondb.formats.kit.blocks import is_block, synthetic, text_part
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
     as_text,
-    check_storable,
     clean_name,
     cost,
+    filled,
     fitting,
     integer,
     is_object,
@@ -51,41 +51,38 @@ _MARKS = frozenset({"plain", "added", "in_result"})
 _HERE = frozenset({"reasoning", "tool", "tool-result", "file", "custom"})
 
 
-class Further(NamedTuple):
-    """A further line of an answer, and the number of lines since its first one."""
+class Numbered(NamedTuple):
+    """A line of a message, and the number of records since its first line."""
 
     after: int
     record: Record
 
 
-def message_draft(
-    record: Record, message_id: str, further: Sequence[Further] = ()
-) -> MessageDraft:
-    """Return the message that a line is, with the *further* lines of an answer.
-
-    Raises `OddRecordError` for one that cannot be stored.
-    """
+def message_draft(lines: Sequence[Numbered], place: Place) -> MessageDraft:
+    """Return the message that lines are: several of an answer, else one."""
+    record = lines[0].record
     kind = record["type"]
     # A key of the line would be mistaken for ours: it is kept as an event.
     is_said = is_object(record.get("message")) and "other_lines" not in record
     makers = _MAKERS if is_said else _WITHOUT_MESSAGE
-    found = makers.get(kind, _event)(record, further)
+    found = makers.get(kind, _event)(record, lines[1:])
     found["time_created"] = time_of_text(record.get("timestamp"))
 
     # `records` knows these from the message itself.
     if kind == fields.TYPES.get(found["role"], found.get("kind")):
         del record["type"]
-    if record.get("uuid") == message_id:
+    if record.get("uuid") == place.name:
         del record["uuid"]
+    if found.get("kind") == "compaction":
+        record |= filled({"first_kept_id": place.kept})
 
-    check_storable(record)
-    return MessageDraft(id=message_id, data=record, **found)
+    return MessageDraft(id=place.name, data=record, **found)
 
 
 # -- messages ------------------------------------------------------------------
 
 
-def _user(record: Record, _: Sequence[Further]) -> Columns:
+def _user(record: Record, _: Sequence[Numbered]) -> Columns:
     answered = calls_answered(record)
     parts = _content(record["message"])
     if record.get("isCompactSummary") is True:
@@ -113,7 +110,7 @@ def _settled(stopped: bool, part: PartDraft) -> PartDraft:
     return replace(part, outcome=outcome, status="error")
 
 
-def _assistant(record: Record, further: Sequence[Further]) -> Columns:
+def _assistant(record: Record, further: Sequence[Numbered]) -> Columns:
     lines = [record, *(line.record for line in further)]
     found = {"role": "assistant", **_outcome(lines)} | take(record, fields.ANSWER)
     times = map(time_of_text, _each(lines, "timestamp"))
@@ -184,18 +181,18 @@ def _said_so_far(usage: Mapping[str, Any]) -> int:
 # -- events ----------------------------------------------------------------------
 
 
-def _event(record: Record, _: Sequence[Further]) -> Columns:
+def _event(record: Record, _: Sequence[Numbered]) -> Columns:
     kind = record["type"]
     return {"role": "event", "kind": fields.KINDS.get(kind, kind)}
 
 
-def _system(record: Record, _: Sequence[Further]) -> Columns:
+def _system(record: Record, _: Sequence[Numbered]) -> Columns:
     parts = [PartDraft("text", said) for said in take(record, fields.SHOWN).values()]
     kind = fitting(record.get("subtype"), fields.is_subtype, "system")
     return {"role": "event", "kind": kind, "parts": tuple(parts)}
 
 
-def _attachment(record: Record, _: Sequence[Further]) -> Columns:
+def _attachment(record: Record, _: Sequence[Numbered]) -> Columns:
     """Return an addition to a prompt; the user typed some while the model worked."""
     held = as_object(record.get("attachment"))
     if held.get("type") == "queued_command" and text(held.get("prompt")):
@@ -236,7 +233,7 @@ def _sources(held: Record) -> Iterator[PartDraft]:
             yield PartDraft("source", content, title=title, input=given, data=data)
 
 
-_Makers = Mapping[str, Callable[[Record, Sequence[Further]], Columns]]
+_Makers = Mapping[str, Callable[[Record, Sequence[Numbered]], Columns]]
 _WITHOUT_MESSAGE: _Makers = {"system": _system, "attachment": _attachment}
 _MAKERS: _Makers = {**_WITHOUT_MESSAGE, "user": _user, "assistant": _assistant}
 

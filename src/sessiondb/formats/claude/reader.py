@@ -16,10 +16,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from sessiondb.errors import abridged
 from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.agents import KEY, Calls, Chains, chains_in, sidecar_of
-from sessiondb.formats.claude.drafts import Further, message_draft
+from sessiondb.formats.claude.drafts import Numbered, message_draft
 from sessiondb.formats.claude.files import with_files
 from sessiondb.formats.claude.forks import Copies, recognise
 from sessiondb.formats.claude.history import history_in
@@ -30,8 +29,8 @@ from sessiondb.formats.claude.logs import (
     logs_of_project,
     look_at,
 )
-from sessiondb.formats.claude.tree import Place
-from sessiondb.formats.kit.fields import filled, fitting, take
+from sessiondb.formats.claude.tree import Joined, Place
+from sessiondb.formats.kit.fields import check_storable, filled, fitting, take
 from sessiondb.formats.kit.files import may_read
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Lines, opened
@@ -218,40 +217,35 @@ class Messages:
         """Read the lines that were there."""
         with opened(self._log.path) as lines:
             for place in self._places:
-                yield self._read(place, lines)
+                yield from self._read(place, lines)
         yield from self._problems
 
-    def _read(self, place: Place, lines: Lines) -> SourceMessage | Problem:
-        try:
-            record = _decoded(lines.at(place.line))
-            further = [
-                Further(after, _decoded(lines.at(line)))
-                for after, line in place.further
-            ]
-        # The program has written its transcript again.
-        except (ValueError, RecursionError) as error:
-            return lines.skipped(error, place.line)
+    def _read(self, place: Place, lines: Lines) -> Iterator[SourceMessage | Problem]:
+        """Yield a message of the lines that can be stored, and problems of others."""
+        found: list[Numbered] = []
+        for after, line in (Joined(0, place.line), *place.further):
+            try:
+                record = _decoded(lines.at(line))
+                check_storable(record)
+            # Also if the program has written its transcript again.
+            except (ValueError, RecursionError) as error:
+                yield lines.skipped(error, line)
+            else:
+                found.append(Numbered(after, record))
 
-        try:
-            return self._message(place, record, further)
-        except OddRecordError as error:
-            return lines.problem(f"record {abridged(place.name)} {error}", place.line)
+        if found:
+            yield self._message(place, found)
 
-    def _message(
-        self, place: Place, record: Record, further: list[Further]
-    ) -> SourceMessage:
-        """Return a message; raises `OddRecordError`."""
-        times = self._copies.times([record, *(line.record for line in further)])
-        own = fitting(record.get("uuid"), usable_id)
-        usage = place.usage or self._copies.source(record) or own
+    def _message(self, place: Place, lines: list[Numbered]) -> SourceMessage:
+        times = self._copies.times(line.record for line in lines)
+        record = lines[0].record
+        usage = place.usage or self._copies.source(record)
+        usage = usage or fitting(record.get("uuid"), usable_id)
 
         # A result that only its call had, before it was written for the program.
         is_ours = record.get("entrypoint") == fields.WRITER
-        draft = _as_said(message_draft(record, place.name, further), times)
+        draft = _as_said(message_draft(lines, place), times)
         alias = is_ours and draft.role == "tool" and place.answer
-
-        if place.kept is not None and draft.kind == "compaction":
-            draft = replace(draft, data={**draft.data, "first_kept_id": place.kept})
 
         return SourceMessage(
             with_files(draft, self._log.path),
