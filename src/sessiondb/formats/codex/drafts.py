@@ -28,7 +28,6 @@ from sessiondb.formats.kit.fields import (
     filled,
     fitting,
     is_object,
-    structure,
     take,
     text,
     within,
@@ -200,12 +199,9 @@ def _call(shape: fields.CallShape, _: Course, item: Record) -> Columns:
         # A tool part needs the name of a tool; the record is kept as it is.
         return {"role": "assistant", "parts": (PartDraft("custom"),)}
 
-    columns = {
-        "tool": shape.tool,
-        **_status(item, shape),
-        **take(item, shape.fields),
-        **_input(item, shape),
-    }
+    columns = {"tool": shape.tool, **_status(item, shape), **take(item, shape.fields)}
+    if shape.json is not None:
+        columns |= without_none({"input": take_json(item, shape.json)})
     parts = [PartDraft("tool", **columns)]
 
     if shape.tool == "image_generation" and text(item.get("result")):
@@ -223,17 +219,6 @@ def _status(item: Record, shape: fields.CallShape) -> Columns:
         return {"status": "error", "outcome": "failed"}
 
     return {"status": "completed"}
-
-
-def _input(item: Record, shape: fields.CallShape) -> Columns:
-    if not shape.is_json:
-        return take(item, {shape.input: ("input", _is_input)})
-
-    return without_none({"input": take_json(item, shape.input)})
-
-
-def _is_input(value: Any) -> bool:
-    return text(value) or structure(value)
 
 
 def _result(course: Course, item: Record) -> Columns:

@@ -7,9 +7,17 @@ the rollouts of 0.169. A record keeps its type and its envelope in ``data``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sessiondb.formats.kit.fields import MEANINGS, Fields, clean_name, clean_text
+from sessiondb.formats.kit.fields import (
+    MEANINGS,
+    Fields,
+    Rule,
+    clean_name,
+    clean_text,
+    structure,
+    text,
+)
 
 HEADER: Fields = {
     "cwd": ("directory", clean_text),
@@ -20,32 +28,36 @@ RESULT: Fields = {"call_id": ("call_id", clean_text)}
 _CALL: Fields = {"name": ("tool", clean_name), **RESULT}
 
 
-class CallShape(NamedTuple):
-    """An item that is a call: its tool if it names none, and the key of its input.
+def _is_input(value: Any) -> bool:
+    return text(value) or structure(value)
 
-    ``is_json`` says that the input is JSON in a string, ``is_hosted`` that the
-    provider ran it, so that no result follows.
+
+_INPUT: Rule = ("input", _is_input)
+
+
+class CallShape(NamedTuple):
+    """An item that is a call: its keys, and its tool if it names none.
+
+    ``json`` is the key of an input that is JSON in a string. The provider ran a call
+    that ``is_hosted``, so that no result follows.
     """
 
-    tool: str | None
-    input: str
-    is_json: bool = False
+    fields: Fields
+    tool: str | None = None
+    json: str | None = None
     is_hosted: bool = False
-
-    @property
-    def fields(self) -> Fields:
-        """The keys of such an item; a name beside a fixed tool is not its tool."""
-        return _CALL if self.tool is None else RESULT
 
 
 CALLS: Mapping[str, CallShape] = {
-    "function_call": CallShape(None, "arguments", is_json=True),
-    "custom_tool_call": CallShape(None, "input"),
-    "local_shell_call": CallShape("local_shell", "action"),
-    "tool_search_call": CallShape("tool_search", "arguments"),
-    "web_search_call": CallShape("web_search", "action", is_hosted=True),
+    "function_call": CallShape(_CALL, json="arguments"),
+    "custom_tool_call": CallShape({**_CALL, "input": _INPUT}),
+    "local_shell_call": CallShape({**RESULT, "action": _INPUT}, "local_shell"),
+    "tool_search_call": CallShape({**RESULT, "arguments": _INPUT}, "tool_search"),
+    "web_search_call": CallShape(
+        {**RESULT, "action": _INPUT}, "web_search", is_hosted=True
+    ),
     "image_generation_call": CallShape(
-        "image_generation", "revised_prompt", is_hosted=True
+        {**RESULT, "revised_prompt": _INPUT}, "image_generation", is_hosted=True
     ),
 }
 RESULTS = frozenset(

@@ -86,10 +86,9 @@ def _call(shape: fields.CallShape, message: Message) -> Record:
         return record
 
     put(record, shape.fields, part)
-    if part.input_json is not None:
+    if shape.json is not None and part.input_json is not None:
         given = part.input
-        as_string = shape.is_json and structure(given)
-        record[shape.input] = compact(given) if as_string else given
+        record[shape.json] = compact(given) if structure(given) else given
 
     for file in files:
         record[file.data["of"]] = file_of(file).data
