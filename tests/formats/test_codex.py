@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -371,6 +372,43 @@ def test_a_session_is_reverted_beyond_the_beginning_of_a_rollout(
     found = all_taken(store, tmp_path)
     assert spoken(store, found[thread(1)]) == ["1", "b"]
     assert spoken(store, found[thread(2)]) == ["1", "2", "c"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_forks_and_reverts_have_the_prompts_of_their_chain(
+    seed: int, store: Store, tmp_path: Path
+) -> None:
+    rng, home = random.Random(seed), tmp_path / HOME
+    #: Each rollout with its session, and the ordinals of the prompts in its chain.
+    rollouts: dict[str, tuple[int, dict[int, str]]] = {"": (0, {})}
+    heads: dict[int, dict[int, str]] = {}
+    for step in range(1, 9):
+        before = rng.choice(list(rollouts))
+        session, chain = rollouts[before]
+        is_revert = session > 0 and rng.random() < 0.6
+        number, name = (session, f"s{step}") if is_revert else (step, thread(step))
+        cut = rng.randint(1, max(chain) + 1) if chain else 0
+
+        origin = {} if is_revert or not session else {"forked_from_id": thread(session)}
+        known = origin | ({"history_base": base(before, cut)} if session else {})
+        # The clock goes backwards, but for the rollouts of one session.
+        head = meta(number, at=step if is_revert else 0, **known)
+        own = {cut + place: f"{name}.{place}" for place in range(1, rng.randint(2, 4))}  # fmt: skip
+        prompts = [asked(rng.randint(0, 99), text) for text in own.values()]
+        for place, prompt in enumerate(prompts):
+            prompt["payload"]["id"] = f"{name}.{place}"
+        write(home, number, *numbered([head, *prompts], cut), segment=name if is_revert else "")  # fmt: skip
+        below = {place: text for place, text in chain.items() if place < cut}
+        rollouts[name] = number, below | own
+        heads[number] = below | own
+
+    found = all_taken(store, tmp_path)
+    for number, chain in heads.items():
+        of = found[thread(number)]
+        assert spoken(store, of) == list(chain.values())
+        for name, records in back(store, of).items():
+            assert records == records_in(home / name)
 
 
 def test_turns_that_are_rolled_back_are_a_branch(store: Store, tmp_path: Path) -> None:
