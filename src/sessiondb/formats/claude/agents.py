@@ -19,7 +19,7 @@ from typing import Any
 from sessiondb.errors import SourceError
 from sessiondb.formats.claude.fields import blocks_of
 from sessiondb.formats.claude.logs import BESIDE, Log
-from sessiondb.formats.kit.fields import as_list, as_string, fitting, within
+from sessiondb.formats.kit.fields import as_list, as_string, as_text, fitting, within
 from sessiondb.formats.kit.files import read_file
 from sessiondb.formats.kit.json import load_object, usable_id
 from sessiondb.formats.kit.lines import opened
@@ -133,25 +133,25 @@ class Calls:
 
     def __init__(self, path: Path) -> None:
         # An agent or a prompt that is not known has no call.
-        self._by_agent, self._by_prompt = {"": ""}, {"": ""}
+        self._by_agent: dict[str, str | None] = {"": None}
+        self._by_prompt = self._by_agent.copy()
         with suppress(SourceError), opened(path) as lines:
             for _, _, record in lines.records(_candidate):
                 self._add(record, blocks_of(record))
 
-    def of(self, agent: str | None, prompt: str | None) -> str | None:
+    def of(self, agent: str, prompt: str) -> str | None:
         """Return the id of the call that started a subagent; None if it is unknown."""
-        named = self._by_agent.get(agent or "")
-        return named or self._by_prompt.get(prompt or "") or None
+        return self._by_agent.get(agent) or self._by_prompt.get(prompt)
 
     def _add(self, record: Record, blocks: list[Record]) -> None:
         agent = as_string(within(record, "toolUseResult", "agentId"))
-        ended = (as_string(block.get("tool_use_id")) for block in blocks)
-        self._by_agent.setdefault(agent, next(filter(None, ended), ""))
+        ended = filter(None, (as_text(block.get("tool_use_id")) for block in blocks))
+        self._by_agent.setdefault(agent, next(ended, None))
 
         if record.get("isSidechain") is not True:
             for block in filter(_is_start, blocks):
                 prompt = as_string(within(block, "input", "prompt"))
-                self._by_prompt.setdefault(prompt, as_string(block.get("id")))
+                self._by_prompt.setdefault(prompt, as_text(block.get("id")))
 
 
 def _candidate(raw: bytes) -> Record:

@@ -28,10 +28,10 @@ _COPY = "forkedFrom"
 
 
 class Original(NamedTuple):
-    """A line that others may be copies of: its time, and what it is a copy of."""
+    """A line that others may be copies of: its time, and the line it is a copy of."""
 
     time: int
-    copied: str | None
+    source: str
 
 
 #: The lines of a transcript by their uuids, in order.
@@ -69,13 +69,13 @@ class Copies:
         return next(filter(known.__contains__, names), None)
 
     def source(self, record: Record) -> str | None:
-        """Return the line that one says it is a copy of, the first one of a chain."""
-        found = _copied(record)
+        """Return the first line of the chain of copies that a line is the last of."""
+        found = _source(record)
         for lines in self._above:
-            known = lines.get(found or "")
-            found = (known and known.copied) or found
+            if found in lines:
+                found = lines[found].source
 
-        return found
+        return found or None
 
     def times(self, records: Iterable[Record]) -> list[int]:
         """Return when lines were said, of those that an original has.
@@ -106,13 +106,15 @@ def _lines_of(log: Log) -> Originals:
             name = as_text(record.get("uuid"))
             if name is not None:
                 when = time_of_text(record.get("timestamp")) or 0
-                found[name] = Original(when, _copied(record))
+                found[name] = Original(when, _source(record))
 
     return found
 
 
-def _copied(record: Record) -> str | None:
-    return fitting(within(record, _COPY, "messageUuid"), usable_id) or None
+def _source(record: Record) -> str:
+    """Return the line that one says it is a copy of, else itself; "" without a name."""
+    own = fitting(record.get("uuid"), usable_id, "")
+    return str(fitting(within(record, _COPY, "messageUuid"), usable_id, own))
 
 
 def _originals(family: list[Log]) -> dict[str, str]:

@@ -42,7 +42,7 @@ class Index:
     tag: str = ""
     last: int | None = None
     copied: str | None = None
-    prompt: str | None = None
+    prompt: str = ""
     _titles: dict[str, str] = field(default_factory=dict)
     _summaries: list[tuple[str, str]] = field(default_factory=list)
 
@@ -61,8 +61,7 @@ class Index:
     def asked(self, record: Record) -> None:
         """Record the first prompt."""
         self.said(record)
-        if self.prompt is None:
-            self.prompt = as_text(within(record, "message", "content"))
+        self.prompt = self.prompt or as_string(within(record, "message", "content"))
 
     def said(self, record: Record) -> None:
         """Record version, directory and time."""

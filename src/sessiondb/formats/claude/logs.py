@@ -23,7 +23,6 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.claude import fields
 from sessiondb.formats.kit.fields import (
     as_string,
-    as_text,
     clean_name,
     time,
     within,
@@ -72,10 +71,10 @@ class Log(NamedTuple):
     titles_alone: bool = False
 
     @property
-    def agent(self) -> str | None:
-        """The id of the subagent; None for any other session."""
-        named = as_text(self.first.get("agentId"))
-        return named if self.relation == "subagent" else None
+    def agent(self) -> str:
+        """The id of the subagent; "" for any other session."""
+        is_agent = self.relation == "subagent"
+        return as_string(self.first.get("agentId")) if is_agent else ""
 
     def above(self, logs: Mapping[str, Log]) -> Log | None:
         """Return the log of its parent among *logs*."""
@@ -226,8 +225,8 @@ def _of_agent(log: Log) -> Log:
     The parent is known by the folder, else by the first line.
     """
     folder = ancestor(log.path, "subagents") or Path()
-    beside = _UUID.fullmatch(folder.parent.name)
-    above = beside[0] if beside else as_string(log.first.get("sessionId"))
+    beside, stated = folder.parent.name, as_string(log.first.get("sessionId"))
+    above = beside if _UUID.fullmatch(beside) else stated
 
     agent = log._replace(relation="subagent")
     name = f"{above}/{log.session}"

@@ -30,7 +30,7 @@ from sessiondb.formats.claude.logs import (
     look_at,
 )
 from sessiondb.formats.claude.tree import Joined, Place
-from sessiondb.formats.kit.fields import check_storable, filled, fitting, take
+from sessiondb.formats.kit.fields import check_storable, filled, take
 from sessiondb.formats.kit.files import may_read
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Lines, opened
@@ -240,18 +240,15 @@ class Messages:
         times = self._copies.times(line.record for line in lines)
         record = lines[0].record
         usage = place.usage or self._copies.source(record)
-        usage = usage or fitting(record.get("uuid"), usable_id)
 
         # A result that only its call had, before it was written for the program.
         is_ours = record.get("entrypoint") == fields.WRITER
         draft = _as_said(message_draft(lines, place), times)
-        alias = is_ours and draft.role == "tool" and place.answer
-
         return SourceMessage(
             with_files(draft, self._log.path),
             place.parent,
             usage,
-            alias=alias.name if alias else None,
+            alias=place.result_of if is_ours else None,
             timeless=usage is not None,
         )
 

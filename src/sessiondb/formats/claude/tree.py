@@ -51,8 +51,9 @@ class Place:
 
     ``number`` is that of its record among those of the session, from 0. ``answer`` is
     the one that a result is to, or that a prompt got, and ``mark`` distinguishes it
-    from the others of that answer. ``kept`` is the first message that the compaction of
-    a summary keeps, ``further`` are the other lines of an answer.
+    from the others of that answer. ``result_of`` is the message that a result is to,
+    ``kept`` the first one that the compaction of a summary keeps, ``further`` are the
+    other lines of an answer.
     """
 
     line: Line
@@ -61,6 +62,7 @@ class Place:
     parent: Any
     answer: Answer | None = None
     mark: str = ""
+    result_of: str | None = None
     kept: str | None = None
     further: Sequence[Joined] = ()
 
@@ -213,7 +215,7 @@ class Tree:
 
     def _add_result(self, place: Place, answer: Answer, calls: set[str]) -> None:
         """Let a result follow the one before it to the same answer."""
-        place.answer = answer
+        place.answer, place.result_of = answer, answer.name
         # A second result of one call is on a branch of its own.
         if calls & answer.answered:
             return
