@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from itertools import permutations
 from pathlib import Path
@@ -31,7 +32,7 @@ from samples_claude import (
 from sessiondb import ALL, Store
 from sessiondb.formats import default_locations, find
 from sessiondb.formats.claude.logs import HEAD_LINES
-from sessiondb.model import Message, Problem, Session
+from sessiondb.model import Message, Problem, Session, SourceSession
 
 U1 = asked(1, "1", None)
 
@@ -124,7 +125,7 @@ def test_results_without_an_answer_yet_are_on_the_path(
     assert path_of(store, tmp_path, U1, *calls) == ["1", "assistant", "one"]
 
 
-def test_a_gateway_with_one_id_for_all_answers_does_not_make_them_one(
+def test_answers_to_which_a_gateway_gives_one_id_stay_apart(
     store: Store, tmp_path: Path
 ) -> None:
     second = answered(4, words("Two"), name="msg_1")
@@ -152,7 +153,7 @@ def test_an_answer_of_the_program_itself_has_no_usage(
     assert answer.error == {"message": "API Error: 400"}
 
 
-def test_what_was_thought_is_no_output(store: Store, tmp_path: Path) -> None:
+def test_tokens_of_thoughts_are_not_output(store: Store, tmp_path: Path) -> None:
     thought = answered(2, words("Yes"), output=9)
     thought["message"]["usage"]["output_tokens_details"] = {"thinking_tokens": 7}
     odd = answered(3, words("No"), output=1, name="msg_2")
@@ -220,9 +221,7 @@ def test_a_branch_that_was_left_is_kept_beside_the_path(
     assert len(list(store.messages(*by_source(store).values(), branches=True))) == 5
 
 
-def test_the_leaf_is_the_latest_line_that_somebody_said(
-    store: Store, tmp_path: Path
-) -> None:
+def test_the_leaf_is_the_latest_prompt_or_answer(store: Store, tmp_path: Path) -> None:
     # A hook that ended late, beside the path; and lines that follow nothing.
     late = line(6, "progress", 2, data={})
     records = U1, answered(2, words("2")), asked(3, "3"), line(4, "system", 3, subtype="turn_duration")  # fmt: skip
@@ -290,7 +289,7 @@ def test_a_boundary_without_a_summary_cuts_the_path(
         {"preservedMessages": {"anchorUuid": uuid(6), "uuids": [uuid(3), uuid(4), uuid(2)]}},
     ],
 )  # fmt: skip
-def test_what_a_compaction_keeps_stays_in_the_context(
+def test_messages_that_a_compaction_keeps_stay_in_the_context(
     store: Store, tmp_path: Path, kept: Record, above: int
 ) -> None:
     records = [
@@ -313,7 +312,7 @@ def test_a_line_whose_parent_is_missing_follows_the_one_before_it(
 
 
 @pytest.mark.parametrize(("above", "path"), [(3, "1234"), (4, "12")])
-def test_a_circle_of_parents_is_no_circle_here(
+def test_a_cycle_of_parents_is_cut(
     store: Store, tmp_path: Path, above: int, path: str
 ) -> None:
     records = U1, asked(2, "2"), asked(3, "3", above), asked(4, "4", 3)
@@ -322,7 +321,7 @@ def test_a_circle_of_parents_is_no_circle_here(
     assert len(list(store.messages(found, branches=True))) == 4
 
 
-def test_a_line_that_is_there_twice_costs_nothing(store: Store, tmp_path: Path) -> None:
+def test_a_line_that_is_repeated_is_counted_once(store: Store, tmp_path: Path) -> None:
     answer = answered(2, words("2"))
     messages = everything(store, tmp_path, U1, answer, answer, asked(3, "3", 2))
     assert len(messages) == 4
@@ -376,7 +375,7 @@ def test_images_are_files_in_prompts_and_in_results(
         asked(1, [words("[Request interrupted by user]")], None),
     ],
 )
-def test_what_the_program_added_was_not_typed(
+def test_texts_that_the_program_added_are_synthetic(
     store: Store, tmp_path: Path, record: Record
 ) -> None:
     (message,) = everything(store, tmp_path, record)
@@ -395,9 +394,7 @@ def test_a_prompt_that_was_typed_while_the_model_worked_is_a_prompt(
     assert added.parts[0].data == {"synthetic": True}
 
 
-def test_what_a_model_is_shown_beside_prompts_is_in_the_context(
-    store: Store, tmp_path: Path
-) -> None:
+def test_texts_beside_prompts_are_in_the_context(store: Store, tmp_path: Path) -> None:
     shown = [{"content": "It is Monday"}]
     date = line(2, "attachment", attachment={"type": "date"}, rendered=shown)
     found = taken(store, tmp_path, U1, date, line(3, "attachment", attachment={}))
@@ -646,9 +643,7 @@ def test_equal_prompts_of_two_sessions_are_two(store: Store, tmp_path: Path) -> 
     assert [prompt.text for prompt in store.prompts(project=ALL)] == ["Hello"] * 2
 
 
-def test_a_transcript_without_a_line_yet_is_no_problem(
-    store: Store, tmp_path: Path
-) -> None:
+def test_an_empty_transcript_is_passed_over(store: Store, tmp_path: Path) -> None:
     write(tmp_path / PROJECT, session(1), U1)
     (tmp_path / PROJECT / f"{session(2)}.jsonl").touch()
     (only,) = read_into(store, tmp_path)
@@ -670,7 +665,7 @@ def children(store: Store, folder: Path) -> tuple[Session, Session]:
 
 
 @pytest.mark.parametrize("below", ["subagents", "subagents/workflows/wf_1"])
-def test_a_sidecar_says_what_a_sub_agent_is_for(
+def test_a_sidecar_says_what_a_subagent_is_for(
     store: Store, tmp_path: Path, below: str
 ) -> None:
     write(tmp_path / PROJECT, session(1), U1, STARTS)
@@ -682,7 +677,7 @@ def test_a_sidecar_says_what_a_sub_agent_is_for(
     assert (child.title, child.agent, child.call_id) == ("Tea", "Explore", "c1")
 
 
-def test_without_a_sidecar_the_result_of_the_call_names_the_sub_agent(
+def test_without_a_sidecar_the_result_of_the_call_names_the_subagent(
     store: Store, tmp_path: Path
 ) -> None:
     other = answered(2, call("c0", "Task", prompt="Look"))
@@ -693,7 +688,7 @@ def test_without_a_sidecar_the_result_of_the_call_names_the_sub_agent(
 
 
 @pytest.mark.parametrize("agent", [None, "a1"])
-def test_lines_of_a_sub_agent_in_the_transcript_are_a_session_of_their_own(
+def test_lines_of_a_subagent_in_the_transcript_are_a_session_of_their_own(
     store: Store, tmp_path: Path, agent: str | None
 ) -> None:
     ended = result(6, "c1", "Found", 2)
@@ -705,12 +700,12 @@ def test_lines_of_a_sub_agent_in_the_transcript_are_a_session_of_their_own(
 
 
 @pytest.mark.parametrize("is_inside", [True, False])
-def test_what_a_subagent_used_is_counted_on_its_answers_alone(
+def test_tokens_of_a_subagent_are_counted_on_its_answers_alone(
     store: Store, tmp_path: Path, is_inside: bool
 ) -> None:
     usage = {"input_tokens": 10, "output_tokens": 4}
-    told = {"agentId": "a1", "totalTokens": 14, "usage": usage}
-    ended = result(6, "c1", "Found", 2, toolUseResult=told)
+    stated = {"agentId": "a1", "totalTokens": 14, "usage": usage}
+    ended = result(6, "c1", "Found", 2, toolUseResult=stated)
     shown = line(7, "progress", 6, data={"type": "agent_progress", "message": LOOK[1]})
     inner = aside(4, "a1", *LOOK)
     within = inner if is_inside else []
@@ -719,6 +714,38 @@ def test_what_a_subagent_used_is_counted_on_its_answers_alone(
         folder = tmp_path / PROJECT / session(1) / "subagents"
         write(folder, "agent-a1", *inner)
     assert [found.tokens_input for found in children(store, tmp_path)] == [10, 10]
+
+
+def lines_read(folder: Path, agents: int) -> int:
+    """Return how many lines are read of a transcript with so many subagents."""
+    tasks = []
+    for number in range(100, 100 * (agents + 1), 100):
+        prompt = f"Look {number}"
+        said = asked(number, prompt), answered(number + 1, words("Found"))
+        start = answered(number + 2, call(f"c{number}", "Task", prompt=prompt), 1)
+        tasks += [start, *aside(number, None, *said)]
+    write(folder / PROJECT, session(1), U1, *tasks)
+    count = 0
+
+    def note(_frame: Any, event: str, called: Any) -> None:
+        nonlocal count
+        count += event == "c_call" and called.__name__ == "readline"
+
+    (found,) = find(folder)
+    sys.setprofile(note)
+    try:
+        for item in found.read():
+            assert isinstance(item, SourceSession)
+            assert item.complete is not None
+            assert list(item.complete().messages)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_a_transcript_is_not_read_again_for_each_subagent_in_it(tmp_path: Path) -> None:
+    few, many = (lines_read(tmp_path / str(n), n) for n in (10, 40))
+    assert many < 5 * few
 
 
 # -- where transcripts are ---------------------------------------------------------------
@@ -745,7 +772,7 @@ def test_other_logs_in_a_folder_are_not_hidden(tmp_path: Path) -> None:
     assert sorted(found.source for found in find(tmp_path)) == ["claude", "pi"]
 
 
-def test_a_transcript_of_qwen_code_is_none_of_claude_code(tmp_path: Path) -> None:
+def test_a_transcript_of_qwen_code_is_left_to_its_reader(tmp_path: Path) -> None:
     said = line(1, "user", None, message={"role": "user", "parts": [{"text": "1"}]})
     event = line(2, "system", systemPayload={}, provenance="system")
     write(tmp_path / "chats", session(1), said, event)
@@ -768,7 +795,7 @@ def outputs(store: Store, folder: Path, named: str) -> list[Any]:
     return [part.data["content"] for part in message.parts if part.type == "file"]
 
 
-def test_the_complete_output_of_a_call_comes_along(
+def test_the_complete_output_of_a_call_is_imported(
     store: Store, tmp_path: Path
 ) -> None:
     folder = tmp_path / PROJECT / session(1) / "tool-results"
@@ -793,7 +820,7 @@ def test_no_file_outside_of_the_store_is_read(
 # -- damage ----------------------------------------------------------------------------------
 
 
-def test_a_damaged_line_costs_itself_alone(store: Store, tmp_path: Path) -> None:
+def test_a_damaged_line_is_reported_and_skipped(store: Store, tmp_path: Path) -> None:
     log = write(tmp_path / PROJECT, session(1), U1, answered(2, words("2")), asked(3, "3"))  # fmt: skip
     lines = log.read_text().splitlines(keepends=True)
     lines[1] = lines[1][:40] + "\n"
@@ -804,7 +831,7 @@ def test_a_damaged_line_costs_itself_alone(store: Store, tmp_path: Path) -> None
     assert [m.text for m in store.messages(only)] == ["1", "3"]
 
 
-def test_values_of_other_types_are_survived(store: Store, tmp_path: Path) -> None:
+def test_values_of_other_types_are_kept(store: Store, tmp_path: Path) -> None:
     odd: list[Any] = [None, 7, [], {}, [[1]], {"a": 1}, "x\0y", "\ud800"]
     records = [U1]
     for number, value in enumerate(odd, start=10):
@@ -935,7 +962,7 @@ def test_a_prompt_is_in_the_history_once_and_commands_are_added(
     assert prompts(store, tmp_path, *history) == found
 
 
-def test_what_was_pasted_into_a_prompt_is_in_its_place(
+def test_pasted_text_is_in_its_place_in_the_prompt(
     store: Store, tmp_path: Path
 ) -> None:
     name = "0123456789abcdef"
@@ -963,7 +990,7 @@ def test_what_was_pasted_into_a_prompt_is_in_its_place(
     ]
 
 
-def test_a_line_of_the_history_that_is_odd_costs_itself(
+def test_an_odd_line_of_the_history_is_reported_and_skipped(
     store: Store, tmp_path: Path
 ) -> None:
     odd: list[Record] = [

@@ -154,7 +154,7 @@ def test_a_block_of_another_type_keeps_a_key_that_parts_have_here(
     assert back(store, tmp_path, *records) == records
 
 
-def test_what_was_added_here_follows_the_lines_that_were_there(
+def test_messages_added_here_follow_the_lines_of_the_program(
     store: Store, tmp_path: Path
 ) -> None:
     records = back(store, tmp_path, U1, answered(2, words("2")), answered(3, call("c1")), result(4, "c1", "x"))  # fmt: skip
@@ -231,7 +231,7 @@ def family(store: Store) -> list[Session]:
     )
 
 
-def test_sub_agents_in_the_transcript_itself_are_written_where_they_were(
+def test_subagents_in_the_transcript_itself_are_written_where_they_were(
     store: Store, tmp_path: Path
 ) -> None:
     write(tmp_path / PROJECT, session(1), *with_agents())
@@ -241,7 +241,7 @@ def test_sub_agents_in_the_transcript_itself_are_written_where_they_were(
     assert written(store, [main, *agents]) == {f"{session(1)}.jsonl": with_agents()}
 
 
-def test_a_sub_agent_that_is_written_alone_has_a_transcript_of_its_own(
+def test_a_subagent_that_is_written_alone_has_a_transcript_of_its_own(
     store: Store, tmp_path: Path
 ) -> None:
     write(tmp_path / PROJECT, session(1), *with_agents())
@@ -254,7 +254,7 @@ def test_a_sub_agent_that_is_written_alone_has_a_transcript_of_its_own(
     assert written(store, [main]) == {f"{session(1)}.jsonl": apart}
 
 
-def test_what_is_added_to_a_sub_agent_is_one_of_its_lines(
+def test_a_message_added_to_a_subagent_is_one_of_its_lines(
     store: Store, tmp_path: Path
 ) -> None:
     write(tmp_path / PROJECT, session(1), *with_agents())
@@ -338,7 +338,7 @@ def test_a_compaction_cuts_the_chain_and_thoughts_are_lost(store: Store) -> None
     assert losses(store, found) == ["part reasoning", "event step"]
 
 
-def test_what_a_compaction_keeps_comes_after_it(store: Store) -> None:
+def test_messages_that_a_compaction_keeps_follow_it(store: Store) -> None:
     found = new(store, directory="/home/ada/tea")
     kept = event("compaction", text("S"), first_kept_id="m2")
     said(store, found, user("1", id="m1"), user("2", id="m2"), kept, user("3"))
@@ -381,7 +381,7 @@ def test_a_result_without_its_call_is_refused_and_reported(store: Store) -> None
     assert losses(store, found) == ["a result of call gone"]
 
 
-def test_what_is_written_is_read_as_the_same_conversation(
+def test_a_written_session_is_read_as_the_same_conversation(
     store: Store, tmp_path: Path
 ) -> None:
     found = native(store)
@@ -400,7 +400,7 @@ def test_what_is_written_is_read_as_the_same_conversation(
     ]  # fmt: skip
 
 
-def test_what_was_added_there_comes_back_and_nothing_else(
+def test_messages_added_there_are_imported_and_nothing_else(
     store: Store, tmp_path: Path
 ) -> None:
     found = native(store)

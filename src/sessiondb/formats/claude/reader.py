@@ -214,7 +214,7 @@ class Messages:
         self._problems = problems
 
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
-        """Read the lines that were there."""
+        """Read the lines that the transcript had."""
         with opened(self._log.path) as lines:
             for place in self._places:
                 yield from self._read(place, lines)

@@ -97,8 +97,8 @@ def _attachment(record: Record, rest: Record, parts: Sequence[Part]) -> Record:
         held = as_object(rest.get("attachment")) | {"prompt": parts[0].text}
         return overlay(record, rest) | {"attachment": held}
 
-    whole = overlay(record, deepcopy(rest))
-    sources = fields.sources_of(as_object(whole.get("attachment")))
+    found = overlay(record, deepcopy(rest))
+    sources = fields.sources_of(as_object(found.get("attachment")))
     for part in filter(_is_source, parts):
         known: Record = {}
         put(known, fields.SOURCE, _Source.of(part))
@@ -106,9 +106,9 @@ def _attachment(record: Record, rest: Record, parts: Sequence[Part]) -> Record:
         source |= overlay(known, source)
 
     texts = filterfalse(_is_source, parts)
-    for part, item in zip(texts, as_list(whole.get("rendered")), strict=False):
+    for part, item in zip(texts, as_list(found.get("rendered")), strict=False):
         item["content"] = part.text
-    return whole
+    return found
 
 
 class _Source(NamedTuple):

@@ -1,11 +1,11 @@
 """The lines of a transcript as messages: which are one, and which one each follows.
 
 An answer has a line for each block, all with the same ``message.id``; other lines may
-be between them, since results come while it is still being written. Each result hangs
-off the line of its call, so that the chain of ``parentUuid`` alone goes past all of
-them but one: here they follow one another. A line whose parent is not in the file
-follows the one before it, and one that begins a chain follows nothing. The boundary of
-a compaction follows the conversation before it.
+be between them, since results come while it is still being written. Each result names
+the line of its call, so that the chain of ``parentUuid`` passes all of them but one:
+here they follow one another. A line whose parent is not in the file follows the one
+before it, and one that begins a chain follows nothing. The boundary of a compaction
+follows the conversation before it.
 """
 
 from __future__ import annotations
