@@ -44,7 +44,7 @@ def into_folder(
             continue
         path = folder / item.name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(item.chunks), encoding="utf-8")
+        path.write_bytes(b"".join(item.encoded()))
     return losses
 
 

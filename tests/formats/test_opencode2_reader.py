@@ -274,6 +274,48 @@ def test_waiting_messages_and_instructions_are_kept_in_the_data(tmp_path: Path) 
     assert "inbox" not in export_json(source, [])["info"]
 
 
+@pytest.mark.parametrize(("start", "place"), [(-1, 0), (1, 2), (2, None)])
+def test_instructions_are_sources_of_the_first_prompt_of_their_epoch(
+    tmp_path: Path, start: int, place: int | None
+) -> None:
+    rules = [{"path": f"/home/ann/{name}", "content": "x" * 2000} for name in "ab"]
+    values = {
+        "core/instructions": rules, "core/date": "Friday", "core/odd": [1, {"path": "c"}],
+    }  # fmt: skip
+    hashes = {
+        **{key: f"h-{key}" for key in values},
+        "core/gone": "h",
+        "core/hostile": [7],
+    }
+    item = session2(1, *(asked(n, "Go on") for n in range(3)))
+    path = sqlite2_store(tmp_path / "opencode.db", item)
+    with sqlite3.connect(path) as db:
+        insert(db, "instruction_state", {
+            "session_id": "ses_0001", "epoch_start": start, "through_seq": start,
+            "initial_values": hashes, "current_values": {},
+        })  # fmt: skip
+        for key, value in values.items():
+            row = {"hash": f"h-{key}", "value": json.dumps(value)}
+            insert(db, "instruction_blob", row)
+    db.close()
+
+    source = one(path)
+    found = [[p for p in d.parts if p.type == "source"] for d in drafts(source)]
+    assert [n for n, sources in enumerate(found) if sources] == [place][place is None :]
+    assert export_json(source, drafts(source)) == item
+    if place is None:
+        return
+
+    assert [(p.title, p.text) for p in found[place]] == [
+        *((rule["path"], rule["content"]) for rule in rules),
+        ("core/date", "Friday"), ("core/odd", '[1,{"path":"c"}]'), ("core/gone", None),
+    ]  # fmt: skip
+    assert found[place][0].input == {
+        "kind": "core/instructions", "hash": "h-core/instructions", "path": "/home/ann/a",
+    }  # fmt: skip
+    assert set(found[place][-1].input) == {"kind", "hash", "error"}
+
+
 def test_the_complete_output_of_a_cut_command_is_imported(tmp_path: Path) -> None:
     file = tmp_path / "shell" / PROJECT / "sh_1.out"
     file.parent.mkdir(parents=True)

@@ -13,6 +13,7 @@ from opencode_store import (
     PROJECT,
     T0,
     assistant,
+    done,
     everything,
     session,
     sqlite_store,
@@ -224,6 +225,21 @@ def test_a_real_tree_is_written_as_it_was_read(
     assert (
         tmp_path / "out" / "tool-output" / output.name
     ).read_bytes() == output.read_bytes()
+
+
+def test_an_output_that_is_not_utf_8_is_written_to_the_byte(
+    store: Store, tmp_path: Path
+) -> None:
+    outputs = tmp_path / "in" / "tool-output"
+    outputs.mkdir(parents=True)
+    (outputs / "tool_1").write_bytes(b"caf\xe9\r\n")
+    state = done({}, "…", outputPath=str(outputs / "tool_1"))
+    item = session(1, assistant(1, tool_1("bash", "call_1", state)))
+    ids = import_store(store, sqlite_store(tmp_path / "in" / "opencode.db", item))
+    exports = [store.export(name) for name in ids.values()]
+    assert into_folder(tmp_path / "out", *exports) == []
+    written = tmp_path / "out" / "tool-output" / "tool_1"
+    assert written.read_bytes() == b"caf\xe9\r\n"
 
 
 def test_a_session_of_our_own_is_read_again_from_the_tree_it_was_written_to(

@@ -92,6 +92,19 @@ def test_calls_have_their_input_result_and_outcome(tmp_path: Path) -> None:
     assert answer.parts[-1].data == {"state": {"raw": "{"}}
 
 
+def test_instructions_that_a_read_added_are_sources(tmp_path: Path) -> None:
+    names = ["/home/ann/shop/AGENTS.md", 7, ""]
+    parts = [tool("read", "call_1", done({}, "a", loaded=names)), text("Done")]
+    item = session(1, user(0, "Read it"), assistant(1, *parts))
+    source = one(sqlite_store(tmp_path / "opencode.db", item))
+    _, answer = drafts(source)
+    assert [part.type for part in answer.parts] == ["tool", "source", "text"]
+    added = answer.parts[1]
+    assert (added.title, added.text) == (names[0], None)
+    assert added.input == {"kind": "loaded", "path": names[0]}
+    assert export_json(source, drafts(source))["messages"] == item["messages"]
+
+
 def test_an_abort_a_summary_and_a_strange_finish_are_distinguished(
     tmp_path: Path,
 ) -> None:

@@ -289,6 +289,9 @@ class ExportFileV2(ExportFileV1):
             kind = str(element.pop("type", "unknown"))
             yield Row(name, kind, time, element)
 
+    def epoch(self, session: str) -> None:
+        """Return None: an export has no instructions."""
+
     def unexplained(
         self,
         session: str,  # noqa: ARG002

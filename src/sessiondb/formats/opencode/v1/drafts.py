@@ -8,10 +8,11 @@ call): these are never written back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sessiondb.formats.kit.fields import (
+    as_list,
     as_object,
     check_storable,
     clean_name,
@@ -154,6 +155,16 @@ def _take_state(record: dict[str, Any], found: dict[str, Any]) -> None:
 
     if not state:
         del record["state"]
+
+
+def loaded(part: PartDraft) -> Iterator[PartDraft]:
+    """Yield the files with instructions that the result of a call added, as sources.
+
+    Their texts are in the result (``tool/read.ts``).
+    """
+    names = as_list(within(part.data, "state", "metadata", "loaded"))
+    for name in filter(clean_name, names):
+        yield PartDraft("source", title=name, input={"kind": "loaded", "path": name})
 
 
 def file_diffs(items: list[Any]) -> tuple[tuple[FileDiff, ...], list[Any]]:

@@ -24,7 +24,7 @@ from sessiondb.formats.opencode.keys import OUTPUT_FILE
 from sessiondb.formats.opencode.messages import Messages
 from sessiondb.formats.opencode.raw import Opened, RawPart, Records
 from sessiondb.formats.opencode.sidefiles import cut_output
-from sessiondb.formats.opencode.v1.drafts import message_draft, part_draft
+from sessiondb.formats.opencode.v1.drafts import loaded, message_draft, part_draft
 from sessiondb.model import PartDraft, Problem, SourceMessage
 
 #: How many messages may be read for the directory of a session that has none.
@@ -91,7 +91,7 @@ class MessagesV1(Messages[Records]):
                     yield self._problem_in(why, message, part.id)
                     continue
                 names.add(part.id)
-                parts.append(draft)
+                parts += (draft, *loaded(draft))
         except OddRecordError as error:
             why = f"the parts of message {abridged(message)}: {error}"
             yield self._problem_in(why, message)

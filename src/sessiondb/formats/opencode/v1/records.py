@@ -66,8 +66,7 @@ def entry_json(
     info = message_info(message, session_id)
     if info is None:
         return None
-    parts = [part_json(part, info["id"], session_id) for part in message.parts]
-    return {"info": info, "parts": parts}
+    return {"info": info, "parts": parts_json(message, info["id"], session_id)}
 
 
 def session_info(session: Session | SourceSession) -> dict[str, Any]:
@@ -131,6 +130,14 @@ def put_tokens(record: dict[str, Any], message: Message | MessageDraft) -> None:
     """Write the counts of a message into its record, if they are known."""
     if message.tokens is not None:
         put(record, fields.TOKENS, message.tokens)
+
+
+def parts_json(
+    message: Message | MessageDraft, message_id: str, session_id: str
+) -> list[dict[str, Any]]:
+    """Return the records of a message's parts; a source is in that of its call."""
+    parts = (part for part in message.parts if part.type != "source")
+    return [part_json(part, message_id, session_id) for part in parts]
 
 
 def part_json(

@@ -102,17 +102,12 @@ def _beside(export: Export, session: str) -> Iterator[Document]:
         yield _file(folder, session, value=share)
 
 
-def _outputs(messages: list[Message]) -> Iterator[Document | Loss]:
+def _outputs(messages: list[Message]) -> Iterator[Document]:
     """The files that cut outputs name, beside ``storage/`` as OpenCode keeps them."""
     for message in messages:
         kept = [part.data.get(OUTPUT_FILE) for part in message.parts]
         for output in filter(None, kept):
-            name, content = output["name"], output["content"]
-            text = content.decode("utf-8", "replace")
-            yield Document(name, (text,))
-            if text.encode() != content:
-                why = f"bytes of {name} that are not UTF-8"
-                yield Loss(message.session_id, why, message.id)
+            yield Document(output["name"], (output["content"],))
 
 
 EXPORTER = Exporter(write, names_of=names_of)

@@ -106,7 +106,7 @@ class WriterV1(OpenCodeWriter):
 
         name = self.names.message(message)
         session = self.names.session
-        parts = [exact.part_json(part, name, session) for part in message.parts]
+        parts = exact.parts_json(message, name, session)
 
         if name != message.id:
             info["id"] = name

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,6 +16,7 @@ from sessiondb.formats.opencode.forks import Fork, first_id
 from sessiondb.formats.opencode.messages import Messages, Readable
 from sessiondb.formats.opencode.v1.messages import with_output
 from sessiondb.formats.opencode.v2.drafts import message_draft
+from sessiondb.formats.opencode.v2.instructions import Epoch, sources_of
 from sessiondb.formats.opencode.v2.sqlite import Row
 from sessiondb.model import MessageDraft, PartDraft, Problem, SourceMessage, Tokens
 
@@ -35,6 +37,9 @@ class Rows(Readable, Protocol):
     def unexplained(self, session: str, fork: Fork | None) -> tuple[float, Tokens]:
         """A session's cost besides its messages."""
 
+    def epoch(self, session: str) -> Epoch | None:
+        """Return the instructions of a session; None if there are none."""
+
     def project(self, session: str) -> str:
         """Return the id of a session's project."""
 
@@ -42,12 +47,27 @@ class Rows(Readable, Protocol):
 class MessagesV2(Messages[Rows]):
     """The messages of a session of generation 2, and their problems.
 
-    The session's cost besides them (OpenCode generates a title) comes first.
+    The session's cost besides them (OpenCode generates a title) comes first. Its
+    instructions are sources of the first prompt that they were given with.
     """
 
     def _read(self) -> Iterator[SourceMessage | Problem]:
         yield from self._spent()
-        yield from map(self._message, self._records.each(self._session))
+        messages = map(self._message, self._records.each(self._session))
+        epoch = self._records.epoch(self._session)
+        if epoch is None:
+            yield from messages
+            return
+
+        # A fork has instructions of its own, not those of what it copied.
+        copied = 0 if self._fork is None else len(self._fork.copies)
+        yield from islice(messages, max(epoch.before, copied))
+        for message in messages:
+            if isinstance(message, SourceMessage) and message.draft.role == "user":
+                yield _with_parts(message, sources_of(epoch))
+                break
+            yield message
+        yield from messages
 
     def place(self) -> tuple[str, str | None]:
         """Return unknown: the record of a session of generation 2 has the directory."""
@@ -100,6 +120,11 @@ class MessagesV2(Messages[Rows]):
         if within(message.data.get("output"), "truncated") is not True:
             return None
         return f"shell/{self._records.project(self._session)}/{part.call_id}.out"
+
+
+def _with_parts(message: SourceMessage, more: Iterable[PartDraft]) -> SourceMessage:
+    draft = message.draft
+    return replace(message, draft=replace(draft, parts=(*draft.parts, *more)))
 
 
 def _named(part: PartDraft) -> Any:

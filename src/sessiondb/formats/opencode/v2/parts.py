@@ -20,8 +20,8 @@ from sessiondb.formats.opencode.generation import details_of
 from sessiondb.formats.opencode.writing import Maker, OpenCodeWriter, Record
 from sessiondb.model import Message, Part
 
-#: Parts of 1.x that became fields of the answer; nothing of them is lost.
-_FOLDED = frozenset({"step-start", "step-finish", "snapshot", "patch"})
+#: Parts of 1.x that became fields of the answer, or of a call: nothing of them is lost.
+_FOLDED = frozenset({"step-start", "step-finish", "snapshot", "patch", "source"})
 _CLEARED = "[Old tool result content cleared]"
 
 

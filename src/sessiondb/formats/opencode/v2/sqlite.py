@@ -15,6 +15,7 @@ from sessiondb.formats.kit.fields import (
     amount,
     as_list,
     as_object,
+    clean_name,
     clean_text,
     columns_of,
     filled,
@@ -38,6 +39,7 @@ from sessiondb.formats.opencode.database import TOKENS, Database
 from sessiondb.formats.opencode.forks import Fork
 from sessiondb.formats.opencode.keys import INBOX, INSTRUCTIONS, PENDING, ROW_REST
 from sessiondb.formats.opencode.raw import Head, RawPart, SessionRecord
+from sessiondb.formats.opencode.v2.instructions import Epoch, Instruction
 from sessiondb.model import Problem, Tokens
 
 #: Where the record of a session has the columns of its row; see `_info_of`.
@@ -171,6 +173,33 @@ class SQLiteV2(Database):
             found["instruction_blob"] = dict(values)
 
         return found
+
+    def epoch(self, session: str) -> Epoch | None:
+        """Return the instructions that the last epoch of a session begins with."""
+        state = next(iter(self._owned(session, "instruction_state")), {})
+        start = state.get("epoch_start")
+        try:
+            hashes = load_object(self.stored(state.get("initial_values")))
+        except OddRecordError:
+            return None  # kept with the session
+        if not integer(start):
+            return None
+
+        rows = "SELECT count(*) FROM session_message WHERE session_id = ? AND seq <= ?"
+        ((before,),) = self.rows(rows, session, start)
+        known = ((key, of) for key, of in hashes.items() if clean_name(key))
+        found = [self._instruction(key, of) for key, of in known if clean_name(of)]
+        return Epoch(start, before, found)
+
+    def _instruction(self, key: str, hash_: str) -> Instruction:
+        statement = f"SELECT {self.raw('value')} FROM instruction_blob WHERE hash = ?"
+        try:
+            has_blobs = self.has("instruction_blob", "hash", "value")
+            rows = self.rows(statement, hash_) if has_blobs else []
+            value = load(self.stored(next((raw for (raw,) in rows), None)))
+        except OddRecordError as error:
+            return Instruction(key, hash_, None, f"it {error}")
+        return Instruction(key, hash_, value, None)
 
     def project(self, session: str) -> str:
         """Return the id of a session's project."""
