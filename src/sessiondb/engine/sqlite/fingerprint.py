@@ -27,6 +27,9 @@ from sessiondb.schema.version import VERSION
 _CALLED = re.compile(r'\b(\w++)["`\]]?\s*+\(')
 _ODD = re.compile(r"generated|/\*|--")
 _HARMLESS = set("json_valid check key unique in varchar and or not".split())
+#: Schemas that are ours, to the letter: a process opens many files of the same schema.
+_checked: set[tuple[int, tuple[object, ...]]] = set()
+_KEPT = 8
 _HINT = "if the file is yours, export its sessions with the release that wrote it"
 
 
@@ -44,6 +47,13 @@ def check_schema(connection: sqlite3.Connection, version: int) -> None:
     A *version* above ours may have more columns and other views; its triggers
     must still be ours (a release that changes one raises ``min_reader``).
     """
+    rows = connection.execute(
+        "SELECT type, name, tbl_name, sql FROM sqlite_schema"
+    ).fetchall()
+    schema = version, tuple(rows)
+    if schema in _checked:
+        return
+
     derived: tuple[str, ...] = (*TRIGGERS, *search.TABLES)
     if version == VERSION:
         derived += (*views.VIEWS, search.CONTENT)
@@ -51,6 +61,10 @@ def check_schema(connection: sqlite3.Connection, version: int) -> None:
     check_derived(connection, derived)
     _check_functions(connection)
     _check_columns(connection, version)
+
+    if len(_checked) >= _KEPT:
+        _checked.clear()
+    _checked.add(schema)
 
 
 def check_derived(connection: sqlite3.Connection, derived: Iterable[str]) -> None:
