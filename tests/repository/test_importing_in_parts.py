@@ -477,7 +477,7 @@ def test_copies_of_one_answer_are_imported_in_linear_time(
         (KeyError("x"), "session s: its reader failed: KeyError('x')"),
     ],
 )
-def test_a_session_that_cannot_be_completed_is_one_problem(
+def test_a_session_that_cannot_be_completed_is_reported_once(
     store: Store, error: Exception, why: str
 ) -> None:
     def fail() -> SourceSession:

@@ -216,7 +216,7 @@ def test_system_texts_add_up_until_a_new_epoch_begins(store: Store) -> None:
     assert store.context(session).system == ("AGENTS.md", "date", "and polite")
 
 
-def test_sources_are_those_of_the_current_epoch(store: Store) -> None:
+def test_sources_of_earlier_epochs_are_left_out(store: Store) -> None:
     old, rules = (
         context_source("file", "old.md"),
         context_source("file", "AGENTS.md", text="Tabs"),
@@ -242,13 +242,15 @@ def test_sources_are_those_of_the_current_epoch(store: Store) -> None:
     ]
 
 
-def test_the_text_of_sources_is_system_text_where_nothing_else_is(store: Store) -> None:
+def test_the_text_of_sources_is_the_system_text_if_there_is_no_other(
+    store: Store,
+) -> None:
     given = [context_source("file", f"{n}.md", text=f"{n}") for n in range(3)]
     session = talk(store, event("context", *given))
     assert store.context(session).system == ("0", "1", "2")
 
 
-def test_a_source_of_another_shape_is_one_without_fields(store: Store) -> None:
+def test_a_source_of_an_unknown_shape_has_no_fields(store: Store) -> None:
     odd = [
         PartDraft("source", input=said)
         for said in ([1], "a", None, {"kind": 5, "x": 1})
@@ -264,7 +266,7 @@ def take_in(store: Store, path: Path) -> None:
         assert not [of for of in store.ingest(found.read()) if isinstance(of, Problem)]
 
 
-def test_sources_follow_a_session_wherever_it_goes(
+def test_sources_survive_forks_redaction_and_round_trips(
     store: Store, tmp_path: Path
 ) -> None:
     secret = "ghp_" + "a1" * 18

@@ -34,7 +34,7 @@ def prompts(store: Store) -> list[Prompt]:
     return list(store.prompts(project=ALL))[::-1]
 
 
-def test_a_prompt_that_its_session_has_is_not_added_again(store: Store) -> None:
+def test_a_prompt_of_a_message_is_not_added_again(store: Store) -> None:
     session = session_of("s", message("a", at=1), message("b", at=2))
     lines = [line("a"), line("/status", 5), line("b", 70_000)]
     assert read(store, session, history(*lines)) == []
@@ -46,13 +46,13 @@ def test_a_prompt_that_its_session_has_is_not_added_again(store: Store) -> None:
     assert command.time_created == T0 + 5
 
 
-def test_a_prompt_without_the_spaces_of_its_lines_is_the_same(store: Store) -> None:
+def test_spaces_at_the_ends_of_lines_make_no_second_prompt(store: Store) -> None:
     session = session_of("s", message("m", "a \t\nb  \n", at=1))
     read(store, session, history(line("a\nb"), line("a\n b", 5)))
     assert typed(store) == ["a \t\nb  \n", "a\n b"]
 
 
-def test_the_same_command_at_several_times_is_several_prompts(store: Store) -> None:
+def test_a_command_that_was_repeated_is_kept_each_time(store: Store) -> None:
     texts = ["/status", "/status", "/diff", "/status"]
     lines = [line(text, at) for at, text in enumerate(texts, 1)]
     for more in ([], [line("/diff", 9)]):
@@ -60,7 +60,7 @@ def test_the_same_command_at_several_times_is_several_prompts(store: Store) -> N
     assert typed(store) == ["a", "/status", "/diff", "/status", "/diff"]
 
 
-def test_a_prompt_of_an_unknown_session_gets_it_when_that_is_imported(
+def test_a_prompt_is_linked_to_its_session_once_that_is_imported(
     store: Store,
 ) -> None:
     lines = history(line("a"), line("/status", 1))
@@ -74,7 +74,7 @@ def test_a_prompt_of_an_unknown_session_gets_it_when_that_is_imported(
     assert sorted(found) == [("/status", done.id), ("a", done.id), ("b", done.id)]
 
 
-def test_a_history_gets_the_sessions_of_an_import_that_did_not_reach_it(
+def test_a_history_is_linked_to_sessions_that_were_imported_without_it(
     store: Store,
 ) -> None:
     """A log was imported alone, or the import was killed before the history."""
@@ -94,7 +94,7 @@ def test_a_history_is_read_again_for_other_projects(store: Store) -> None:
         assert typed(store) == (["a"] if "/mine" in how.values() else ["a", "b"])
 
 
-def test_a_history_that_did_not_change_is_not_read(store: Store) -> None:
+def test_an_unchanged_history_is_not_read_again(store: Store) -> None:
     def lines() -> Iterator[SourcePrompt]:
         yield line("a")
         count.append(1)
@@ -122,7 +122,7 @@ def test_a_history_that_did_not_change_is_not_read(store: Store) -> None:
     assert len(count) == before
 
 
-def test_prompts_of_a_deleted_session_do_not_come_back(store: Store) -> None:
+def test_prompts_of_a_deleted_session_are_not_imported_again(store: Store) -> None:
     (done,) = take_in(store, session_of("s", message("a")))
     store.delete(done.id)
     store.reap()
@@ -131,7 +131,7 @@ def test_prompts_of_a_deleted_session_do_not_come_back(store: Store) -> None:
     assert typed(store) == before
 
 
-def test_without_a_session_the_same_text_of_the_same_minute_is_one_prompt(
+def test_without_a_session_equal_texts_of_one_minute_are_one_prompt(
     store: Store,
 ) -> None:
     session = session_of("s", message("a", at=1))
@@ -144,7 +144,7 @@ def test_without_a_session_the_same_text_of_the_same_minute_is_one_prompt(
 
 
 @pytest.mark.parametrize("session", [None, "s"])
-def test_a_history_of_one_moment_is_read_in_time(
+def test_a_history_whose_lines_have_one_time_is_read_quickly(
     store: Store, session: str | None
 ) -> None:
     """Rows that were made by a migration all have its time."""
@@ -155,7 +155,7 @@ def test_a_history_of_one_moment_is_read_in_time(
     assert len(store.prompts(project=ALL, limit=2000)) == 1501
 
 
-def test_the_minute_of_a_prompt_has_no_borders(store: Store) -> None:
+def test_prompts_match_up_to_a_minute_in_either_direction(store: Store) -> None:
     """Near is what differs by a minute at most, in either direction."""
     start = -T0 % 60_000
     for at in (start - 1, start, start + 59_999):

@@ -174,13 +174,15 @@ def test_texts_that_no_column_holds_are_readable(store: Store) -> None:
     assert "\0" not in text
 
 
-def test_a_pasted_file_is_not_in_the_history(store: Store) -> None:
+def test_pasted_files_are_left_out_of_the_history(store: Store) -> None:
     longest = "x" * (32 << 10)
     take_in(store, session_of("s", message("a", longest), message("b", longest + "y")))
     assert typed(store) == [longest]
 
 
-def test_a_session_without_a_title_has_that_of_its_first_prompt(store: Store) -> None:
+def test_a_session_without_a_title_is_named_after_its_first_prompt(
+    store: Store,
+) -> None:
     given = session_of("s", message("a", "Make\n tea"), message("b", "Thanks"))
     take_in(store, given)
     (found,) = store.sessions(project=ALL)

@@ -167,7 +167,9 @@ def test_tool_call_names_the_file_under_whichever_key_the_agent_has_it(
     assert len(ask("SELECT path FROM tool_call")) == len(rows)
 
 
-def test_context_source_shows_what_a_model_was_given(store: Store, ask: Ask) -> None:
+def test_context_source_lists_the_context_given_to_a_model(
+    store: Store, ask: Ask
+) -> None:
     session = store.create_session(directory="/tmp")
     stated = context_source("file", "AGENTS.md", scope="project", hash="ab",
                             truncated=True, error="too large", text="x" * 5000)  # fmt: skip
