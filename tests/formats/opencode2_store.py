@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from opencode_store import PROJECT, T0, WORKTREE
+from sample import connected
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS project (id text PRIMARY KEY, worktree text NOT NULL, vcs text,
@@ -251,9 +252,8 @@ def forked2(
 
 def sqlite2_store(path: Path, *sessions: dict[str, Any]) -> Path:
     """Write a database, or add generation 2 to one; return *path*."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with sqlite3.connect(path) as db:
-        db.executescript(_TABLES)
+    with connected(path) as db:
+        db.executescript(f"BEGIN; {_TABLES}")
         db.execute(
             "INSERT OR IGNORE INTO project (id, worktree, vcs, time_created, time_updated,"
             " sandboxes) VALUES (?, ?, 'git', ?, ?, '[]')",

@@ -11,6 +11,8 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from sample import connected
+
 T0 = 1_700_000_000_000
 PROJECT = "0123456789abcdef0123456789abcdef01234567"
 WORKTREE = "/home/ann/shop"
@@ -221,9 +223,9 @@ def forked(
 
 def sqlite_store(path: Path, *sessions: dict[str, Any], version: str = "1.18") -> Path:
     """Write a database as version 1.2 or 1.18 does; return *path*."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with sqlite3.connect(path) as db:
-        db.executescript(_TABLES_12)
+    with connected(path) as db:
+        # One transaction, in place of one for each table and column.
+        db.executescript(f"BEGIN; {_TABLES_12}")
         if version == "1.18":
             for column in _COLUMNS_118:
                 db.execute(f"ALTER TABLE session ADD COLUMN {column}")

@@ -7,10 +7,19 @@ stores the ``REAL`` of that module; `samples` has those of all formats.
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+
+def connected(path: Path) -> sqlite3.Connection:
+    """Open a database of another program, to write it; no power cut is survived."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA synchronous = OFF")
+    return db
 
 
 @dataclass(frozen=True)

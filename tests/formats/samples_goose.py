@@ -9,7 +9,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from sample import LARGE, PIECE, Sample
+from sample import LARGE, PIECE, Sample, connected
 
 Record = dict[str, Any]
 T0 = 1_770_000_000
@@ -140,16 +140,14 @@ def database(
     path: Path, *sessions: Record, version: int = 17, more: str = ""
 ) -> sqlite3.Connection:
     """Write a database; a session is its row, with its ``messages`` and ``ledger``."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    db = sqlite3.connect(path)
+    db = connected(path)
     for table, known in (("sessions", SESSIONS), ("messages", MESSAGES)):
         columns = [column for since, column in known if since <= version]
         db.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
     db.execute("CREATE TABLE schema_version (version INTEGER PRIMARY KEY)")
     db.execute("INSERT INTO schema_version VALUES (?)", (version,))
-    db.executescript(THREADS if version >= 10 else "")
-    db.executescript(LEDGER if version >= 15 else "")
-    db.executescript(more)
+    scripts = [THREADS if version >= 10 else "", LEDGER if version >= 15 else "", more]
+    db.executescript(f"BEGIN; {'; '.join(scripts)}")
     for session in sessions:
         add(db, session)
     db.commit()

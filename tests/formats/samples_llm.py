@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sqlite3
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from sample import LARGE, PIECE, Sample
+from sample import LARGE, PIECE, Sample, connected
 
 Row = dict[str, Any]
 PNG = b"\x89PNG" + bytes(40)
@@ -74,12 +73,8 @@ class Log:
     """A log that is being written; use `closing`."""
 
     def __init__(self, path: Path, *schemas: str) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.db = sqlite3.connect(path)
-
-        # A file that lives as long as a test need not survive a power failure, and
+        self.db = connected(path)
         # 20 tables in one transaction are one write.
-        self.db.execute("PRAGMA synchronous = OFF")
         self.db.executescript(f"BEGIN; {''.join(schemas)}; COMMIT")
 
     def close(self) -> None:

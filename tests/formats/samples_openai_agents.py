@@ -5,12 +5,11 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sample import LARGE, PIECE, Sample
+from sample import LARGE, PIECE, Sample, connected
 
 Item = dict[str, Any]
 WHEN = "2026-11-20 16:23:50"
@@ -78,8 +77,7 @@ def result(name: str, output: Any) -> Item:
 
 
 def connect(path: Path) -> Any:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return contextlib.closing(sqlite3.connect(path))
+    return contextlib.closing(connected(path))
 
 
 def write(
@@ -89,7 +87,8 @@ def write(
 ) -> Path:
     """Write sessions as `SQLiteSession` does."""
     with connect(path) as db:
-        db.executescript(SCHEMA.format(sessions=tables[0], messages=tables[1]))
+        tables_ = SCHEMA.format(sessions=tables[0], messages=tables[1])
+        db.executescript(f"BEGIN; {tables_}")
         for name, items in sessions.items():
             db.execute(
                 f'INSERT INTO "{tables[0]}" VALUES (?, ?, ?)', (name, WHEN, WHEN)

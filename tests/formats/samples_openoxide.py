@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import msgpack
-from sample import LARGE, PIECE, Sample
+from sample import LARGE, PIECE, Sample, connected
 
 T0 = 1_770_000_000_000
 SCHEMA = """
@@ -23,9 +22,8 @@ Message = tuple[str, str, Any]
 
 
 def store(path: Path, schema: str = SCHEMA) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with closing(sqlite3.connect(path)) as db:
-        db.executescript(schema)
+    with closing(connected(path)) as db:
+        db.executescript(f"BEGIN; {schema}; COMMIT")
     return path
 
 
@@ -60,7 +58,7 @@ def packed(content: Any) -> Any:
 
 
 def put(path: Path, table: str, rows: Iterable[dict[str, Any]]) -> None:
-    with closing(sqlite3.connect(path)) as db, db:
+    with closing(connected(path)) as db, db:
         for row in rows:
             marks = ", ".join("?" * len(row))
             names = ", ".join(row)
