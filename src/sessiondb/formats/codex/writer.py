@@ -8,7 +8,7 @@ is an event alone, because a provider accepts only its own reasoning.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -46,9 +46,8 @@ class Writer(Conversion):
     def records(self) -> Iterator[Record]:
         """Yield the records of all messages; ``losses`` grow as they are read."""
         for index, message in enumerate(self.messages):
-            yield from _marked(self.of(message, index), message)
-        if self.messages:
-            yield from _marked(self.end(), self.messages[-1])
+            yield from self.of(message, index)
+        yield from self.end()
         self._lose_rest()
 
     def add(self, message: Message) -> Iterator[Record]:
@@ -270,12 +269,6 @@ def _shown_text(message: Message) -> str:
     return message.text or "\n\n".join(message.context_texts)
 
 
-def _marked(records: Iterable[Record], message: Message) -> Iterator[Record]:
-    """Yield records with the id of their message, known if the rollout comes back."""
-    for record in records:
-        yield {**record, MARK: message.id}
-
-
 def title_of(thread: str, when: int, title: str) -> Record:
     """Return the record of a session's name."""
     return _line(when, "event_msg", _named(thread, title))
@@ -290,9 +283,13 @@ def _line(when: int, type_: str, payload: Record) -> Record:
 
 
 def _lines(message: Message, payloads: Payloads) -> Iterator[Record]:
-    """Yield records with the time at which their message was complete."""
+    """Yield records with the time at which their message was complete, and with its id.
+
+    By that an import finds the message again.
+    """
     when = message.time_completed or message.time_created
-    return (_line(when, type_, payload) for type_, payload in payloads)
+    for type_, payload in payloads:
+        yield {**_line(when, type_, payload), MARK: message.id}
 
 
 def _picture(part: Part) -> str | None:
