@@ -25,7 +25,7 @@ from sessiondb.formats.kit.fields import (
     readable,
     text,
 )
-from sessiondb.formats.kit.files import entries, is_file
+from sessiondb.formats.kit.files import entries, is_file, may_read
 from sessiondb.formats.kit.json import (
     OddRecordError,
     known_time,
@@ -94,16 +94,18 @@ def _renaming(raw: bytes) -> tuple[str, str]:
 
 def _rows(home: Path, problems: list[Problem]) -> Iterator[Record]:
     """Yield the sessions in the database with the highest number."""
-    paths: list[Path] = []
+    found: list[re.Match[str] | None] = []
     with suppress(OddRecordError):
-        paths += (
-            Path(entry) for entry in entries(home) if _STATE.fullmatch(entry.name)
-        )
-    if not paths:
+        found += (_STATE.fullmatch(entry.name) for entry in entries(home))
+
+    numbers = [int(match[1]) for match in found if match is not None]
+    if not numbers:
         return
 
-    path = max(paths, key=lambda path: int(path.stem.removeprefix("state_")))
+    path = home / f"state_{max(numbers)}.sqlite"
     try:
+        if not may_read(path):
+            raise SourceError("Permission denied")  # noqa: TRY301
         with ForeignDatabase(path).reading() as connection:
             known = _COLUMNS & columns(connection, "threads")
             # Columns of SQLite hold values of any type.
