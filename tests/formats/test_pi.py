@@ -278,6 +278,41 @@ def test_reasoning_is_not_counted_as_output_too(
     assert written(store) == [header(1), U1, answer]
 
 
+def test_everything_that_a_log_says_it_cost_is_counted_once(
+    store: Store, tmp_path: Path
+) -> None:
+    cost = {"input": 0.1, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0.125}
+    usage = {"input": 5, "output": 2, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 7, "cost": cost}  # fmt: skip
+    model = {"provider": "fake", "model": "large", "usage": usage}
+    records = [
+        header(1), U1, A2, result(3, "c1", "ok", usage=usage), compaction(4, 1, usage=usage),
+        entry(5, "branch_summary", fromId="00000002", summary="B", usage=usage),
+        entry(6, "usage", kind="cache_warm", **model),
+        entry(7, "model_usage", purpose="title", **model),
+    ]  # fmt: skip
+    write(tmp_path / HOME, *records)
+    session = taken(store, tmp_path)
+    counted = [m.cost for m in store.messages(session)]
+    assert counted == [None, 0.25, *[0.125] * 5]
+    assert (session.cost, session.tokens.input, session.tokens.output) == (0.875, 35, 14)  # fmt: skip
+    kinds = [(m.kind, m.model_id) for m in store.messages(session)][-2:]
+    assert kinds == [("usage", "large")] * 2
+    assert written(store) == records
+
+
+@pytest.mark.slow
+def test_a_real_store_costs_what_its_logs_say(
+    real_store: Callable[[str], Path], store: Store
+) -> None:
+    read_into(store, real_store("pi-0.87.1") / "data")
+    for session in store.sessions(project=ALL, limit=100):
+        records = back(store, session, "pi")
+        used = (r.get("message", r).get("usage") for r in records)
+        known = [usage["cost"]["total"] for usage in used if usage]
+        counted = sum(filter(None, (session.cost, session.cost_inherited)))
+        assert counted == pytest.approx(sum(known))
+
+
 def test_an_answer_without_usage_or_with_an_odd_one_is_read(
     store: Store, tmp_path: Path
 ) -> None:
@@ -326,11 +361,21 @@ def test_a_command_of_the_user_is_a_call_that_the_model_is_shown(
 def test_a_title_is_that_of_the_last_record_that_names_one(
     store: Store, tmp_path: Path
 ) -> None:
-    write(
-        tmp_path / HOME, header(1), U1, entry(2, "session_info", name="First"),
-        entry(3, "session_info", name="Last"), entry(4, "session_info", name=""),
-    )  # fmt: skip
+    names = (
+        entry(2, "session_info", name="First"),
+        entry(3, "session_info", name=" Last "),
+    )
+    write(tmp_path / HOME, header(1), U1, *names)
     assert taken(store, tmp_path).title == "Last"
+
+
+@pytest.mark.parametrize("cleared", [{"name": ""}, {"name": "  "}, {}, {"name": None}])
+def test_a_title_that_was_cleared_is_the_first_prompt(
+    store: Store, tmp_path: Path, cleared: Record
+) -> None:
+    names = entry(2, "session_info", name="First"), entry(3, "session_info", **cleared)
+    write(tmp_path / HOME, header(1), asked(1, "Tea?", None), *names)
+    assert taken(store, tmp_path).title == "Tea?"
 
 
 def test_the_title_of_oh_my_pi_stands_before_its_header(
@@ -953,6 +998,19 @@ def test_a_title_that_was_given_here_follows_the_records_of_the_log(
         *kept, last = back(store, renamed, form)
         assert kept == log
         assert (last["type"], last["name"], last["parentId"]) == ("session_info", "Coffee", "00000002")  # fmt: skip
+
+
+def test_a_record_that_moves_the_leaf_keeps_the_name_of_the_session(
+    store: Store, tmp_path: Path
+) -> None:
+    """An empty name would clear it."""
+    named = entry(2, "session_info", name="Tea")
+    write(tmp_path / HOME, header(1), U1, named, asked(3, "3"))
+    session = taken(store, tmp_path)
+    store.set_leaf(session, 2)
+    *log, last = back(store, store.session(session.id), "pi")
+    assert log == [header(1), U1, named, asked(3, "3")]
+    assert (last["name"], last["parentId"]) == ("Tea", "00000002")
 
 
 def test_lists_that_were_made_here_have_no_place_in_a_log(

@@ -133,7 +133,7 @@ def _result(said: Record) -> Columns:
     if said.get("isError") is True:
         known |= {"outcome": "failed", "status": "error"}
     parts[0] = replace(parts[0], type="tool-result", **known)
-    return {"role": "tool", "parts": tuple(parts)}
+    return {"role": "tool", "parts": tuple(parts), **_paid(said)}
 
 
 def _execution(said: Record, tool: str, argument: Fields) -> Columns:
@@ -217,8 +217,13 @@ def _nothing(_: Record) -> Columns:
     return {}
 
 
+def _paid(record: Record) -> Columns:
+    """Take what anything but an answer cost: it counts, too (``usage-totals.ts``)."""
+    return {**take(record, fields.PAID), "tokens": take_tokens(record)}
+
+
 def _summary(record: Record) -> Columns:
-    return {"parts": _text_under(record, "summary")}
+    return {"parts": _text_under(record, "summary"), **_paid(record)}
 
 
 def _extension(record: Record) -> Columns:
@@ -238,14 +243,14 @@ def _model(record: Record) -> Columns:
 
 
 def _usage(record: Record) -> Columns:
-    return {**take(record, fields.USAGE), "tokens": take_tokens(record)}
+    return {**take(record, fields.USAGE), **_paid(record)}
 
 
 _EVENTS: Mapping[str, Callable[[Record], Columns]] = {
     **dict.fromkeys(fields.SUMMARIES, _summary),
     "custom_message": _extension,
     "model_change": _model,
-    "model_usage": _usage,
+    **dict.fromkeys(fields.USAGES, _usage),
 }
 
 

@@ -121,7 +121,7 @@ def _own(export: Export, losses: list[Loss], titled: bool) -> Iterator[Record]:
             writer.copied(message, record)
             yield record
 
-    yield from writer.end("" if _has_title(session, titled) else session.title)
+    yield from writer.end(is_named=_has_title(session, titled))
 
 
 def _has_title(session: Session, titled: bool) -> bool:
@@ -140,7 +140,7 @@ def _converted(export: Export, losses: list[Loss]) -> Iterator[Record]:
     writer = Writer(export, losses, messages)
     for message in messages:
         yield from writer.records(message, writer.above(message))
-    yield from writer.end(session.title)
+    yield from writer.end(is_named=False)
 
 
 def _header(session: Session) -> Record:

@@ -31,23 +31,24 @@ HEADER: Fields = {
 #: The ids of the events of a header's settings, in version 1 alone.
 MODEL, LEVEL = SETTINGS = ("~model", "~level")
 
+#: The cost of a record. Its tokens are taken by `usage`.
+PAID: Fields = {"usage": {"cost": {"total": ("cost", cost)}}}
 #: The columns of an answer.
 ANSWER: Fields = {
     "provider": ("provider_id", clean_text),
     "model": ("model_id", clean_text),
     "responseId": ("response_id", clean_name),
-    "usage": {"cost": {"total": ("cost", cost)}},
+    **PAID,
 }
 #: pi names provider and model, oh-my-pi both in one text under ``model``.
 MODEL_CHANGE: Fields = {
     "provider": ("provider_id", clean_text),
     "modelId": ("model_id", clean_text),
 }
-#: The cost of anything but an answer.
+#: The model of a cost beside the answers.
 USAGE: Fields = {
     "provider": ("provider_id", clean_text),
     "model": ("model_id", clean_text),
-    "usage": {"cost": {"total": ("cost", cost)}},
 }
 
 CALL: Fields = {
@@ -90,6 +91,8 @@ RENAMED: Mapping[str, tuple[str, str]] = {
 }
 #: Records whose text a model is shown.
 SUMMARIES = frozenset({"compaction", "branch_summary"})
+#: Records of a cost beside the answers: of pi, and of oh-my-pi.
+USAGES = frozenset({"usage", "model_usage"})
 
 
 def is_replaced_remotely(record: Mapping[str, object]) -> bool:

@@ -116,10 +116,9 @@ class _Found:
             take_it(self, record)
 
     def named(self, record: Record) -> None:
-        """Take a name."""
-        # A name cannot be cleared: the last one that is not empty counts.
-        names = (record.get("name"), record.get("title"), self.title)
-        self.title = next(filter(None, map(as_string, names)), "")
+        """Take a name; an empty one clears it (``getSessionName``, since pi 0.87)."""
+        name = record.get("name", record.get("title"))
+        self.title = as_string(name).strip()
 
     def head(self, record: Record) -> None:
         """Take the header, or the title before it; the first ones count."""

@@ -43,9 +43,10 @@ def record_of(message: Message, above: str | None) -> Record:
     """Return the record of *message*, which continues the one with the id *above*."""
     rest = dict(message.data)
 
-    # Found by the reader; the record names it in its own way, or not at all.
-    rest.pop("first_kept_id", None)
     record: Record = {"type": _type_of(message, rest)}
+    if record["type"] == "compaction":
+        # The reader found it: the record names it in its own way, or not at all.
+        rest.pop("first_kept_id", None)
     if not message.id.startswith(MADE) and "id" not in rest:
         record |= {"id": message.id, "parentId": above}
 
@@ -113,7 +114,7 @@ def _result(message: Message) -> Record:
     result = next(part for part in message.parts if part.type == "tool-result")
     record: Record = {"role": "toolResult", **_content(message.parts)}
     put(record, fields.RESULT, result)
-    return record
+    return _with_cost(record, message)
 
 
 def _execution(message: Message) -> Record:
@@ -150,8 +151,14 @@ _MESSAGES: Mapping[Any, Callable[[Message], Record]] = {
 # -- events ------------------------------------------------------------------
 
 
+def _with_cost(record: Record, message: Message) -> Record:
+    put(record, fields.PAID, message)
+    put_tokens(record, message.tokens)
+    return record
+
+
 def _summary(message: Message) -> Record:
-    return filled({"summary": message.text})
+    return _with_cost(filled({"summary": message.text}), message)
 
 
 def _extension(message: Message) -> Record:
@@ -169,8 +176,7 @@ def _model(message: Message) -> Record:
 def _usage(message: Message) -> Record:
     record: Record = {}
     put(record, fields.USAGE, message)
-    put_tokens(record, message.tokens)
-    return record
+    return _with_cost(record, message)
 
 
 _EVENTS: Mapping[str, Callable[[Message], Record]] = {
@@ -178,7 +184,7 @@ _EVENTS: Mapping[str, Callable[[Message], Record]] = {
     **dict.fromkeys(fields.SUMMARIES, _summary),
     "custom_message": _extension,
     "model_change": _model,
-    "model_usage": _usage,
+    **dict.fromkeys(fields.USAGES, _usage),
 }
 
 

@@ -87,18 +87,19 @@ class Writer(Losing):
         if record["type"] == "label":
             self._labelled[str(record.get("targetId"))] = record.get("label")
 
-    def end(self, title: str) -> Iterator[Record]:
+    def end(self, *, is_named: bool) -> Iterator[Record]:
         """Yield records with the labels and the name of the session, after its leaf.
 
-        The last record of a log is its leaf; without a title one is needed only for a
-        session that continues from another one.
+        The last record of a log is its leaf. If the log *is_named*, or there is no
+        name, one is needed only for a session that continues from another record.
         """
         self.lose_lists()
         leaf = self._last.get(self.session.leaf_seq)
         for record in self._labels():
             yield {**record, "parentId": leaf}
             leaf = self._newest = record["id"]
-        if title or leaf != self._newest:
+        title = self.session.title
+        if leaf != self._newest or (title and not is_named):
             yield self._named(title, leaf)
 
     def _labels(self) -> Iterator[Record]:
