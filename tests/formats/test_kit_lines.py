@@ -16,6 +16,7 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.kit import packed
 from sessiondb.formats.kit.json import load_object
 from sessiondb.formats.kit.lines import glance, opened
+from sessiondb.model.source import MOST_PROBLEMS
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
     ".jsonl": bytes,
@@ -172,3 +173,19 @@ def test_a_long_log_is_read_in_the_memory_of_one_line(tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert (count, most < 8 << 20) == (64, True)
+
+
+def test_of_many_bad_lines_the_first_ones_are_named_and_the_others_counted(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("x\n" * (MOST_PROBLEMS + 1_234), encoding="utf-8")
+    with opened(path) as lines:
+        assert list(lines.records(load_object)) == []
+        *named, last = lines.problems
+    assert [problem.line for problem in named] == list(range(1, MOST_PROBLEMS + 1))
+    assert (last.source, last.line, last.why) == (
+        str(path),
+        None,
+        "1,234 further problems",
+    )

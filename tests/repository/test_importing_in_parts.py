@@ -29,6 +29,7 @@ from sessiondb.model import (
     SourceMessage,
     SourceSession,
 )
+from sessiondb.model.source import MOST_PROBLEMS
 
 pytestmark = pytest.mark.slow
 
@@ -488,3 +489,15 @@ def test_a_session_that_cannot_be_completed_is_reported_once(
     assert isinstance(problem, Problem)
     assert isinstance(done, Imported)
     assert (problem.why, done.source_id) == (why, "t")
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_session_with_many_refused_messages_reports_a_bounded_number(
+    store: Store, dry_run: bool
+) -> None:
+    refused = (said("\0") for _ in range(MOST_PROBLEMS + 20))
+    (*problems, done) = store.ingest([session_of("s", *refused)], dry_run=dry_run)
+    assert isinstance(done, Imported)
+    assert tuple(problems) == done.problems
+    assert len(problems) == MOST_PROBLEMS + 1
+    assert problems[-1] == Problem("/elsewhere/store", "20 further problems")

@@ -25,7 +25,7 @@ from sessiondb.formats.kit.naming import original
 from sessiondb.importing import checks, values
 from sessiondb.importing.prompts import as_prompt
 from sessiondb.importing.values import Check, check_fields
-from sessiondb.model import Problem, SourceHistory, SourcePrompt
+from sessiondb.model import Problem, Problems, SourceHistory, SourcePrompt
 from sessiondb.repository import Read
 from sessiondb.schema import import_ledger
 
@@ -88,7 +88,7 @@ class Histories:
         if self.core.read(_is_known(facts)):
             return
 
-        problems: list[Problem] = []
+        problems = Problems()
         count = 0
         found = self._lines(item, problems)
         while lines := tuple(islice(found, MAX_LINES)):

@@ -33,6 +33,7 @@ from sessiondb.importing.units import Results, Units
 from sessiondb.model import (
     Imported,
     Problem,
+    Problems,
     Prompt,
     SourceHistory,
     SourceItem,
@@ -188,7 +189,7 @@ class Importer:
         run = self._run(checked, known, done)
         self._units.open(run, place)
 
-        problems = list(checked.problems)
+        problems = Problems(checked.problems)
         entries = checks.entries(checked.item, problems)
         yield from self._units.write(run, entries, WriteBatch)
         yield from problems
@@ -258,7 +259,7 @@ def new_importer(
 
 
 def _counted(checked: CheckedSession, done: Imported) -> Iterator[Imported | Problem]:
-    problems = list(checked.problems)
+    problems = Problems(checked.problems)
     count = sum(1 for _ in checks.entries(checked.item, problems))
     yield from problems
     yield replace(done, messages=count, problems=tuple(problems))

@@ -27,7 +27,7 @@ from sessiondb.formats import registry
 from sessiondb.formats.protocol import Outline, own_name
 from sessiondb.importing import checks
 from sessiondb.importing.units import MAX_BYTES, MAX_RECORDS, Results, Units
-from sessiondb.model import Imported
+from sessiondb.model import Imported, Problems
 from sessiondb.repository import Read
 from sessiondb.repository.references import session_by_id
 from sessiondb.schema import message, part
@@ -70,7 +70,7 @@ def take_back(
 
     Raises `StorageError`, also for a temporary directory that is full.
     """
-    item, problems = checked.item, list(checked.problems)
+    item, problems = checked.item, Problems(checked.problems)
 
     # More than a transaction could hold waits on the disk, because reading the source
     # twice would take twice as long. Closing that file writes too, so its errors are

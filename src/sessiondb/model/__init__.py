@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from sessiondb.model.source import (
         Imported,
         Problem,
+        Problems,
         SourceHistory,
         SourceItem,
         SourceMessage,
@@ -84,6 +85,7 @@ _HOMES = {
         (
             "Imported",
             "Problem",
+            "Problems",
             "SourceHistory",
             "SourceItem",
             "SourceMessage",
@@ -120,6 +122,7 @@ __all__ = [
     "Part",
     "PartDraft",
     "Problem",
+    "Problems",
     "Project",
     "Prompt",
     "Session",

@@ -29,6 +29,30 @@ class Problem:
     line: int | None = None
 
 
+#: Problems of one log or session that are kept; of further ones only the number is.
+MOST_PROBLEMS = 1000
+
+
+class Problems(list[Problem]):
+    """Problems of one log or session: the first ones, then how many there are besides.
+
+    A damaged file may have a problem on each of its lines, and must not fill the
+    memory.
+    """
+
+    _besides = 0
+
+    def append(self, problem: Problem) -> None:
+        """Add a problem, or count it."""
+        if len(self) < MOST_PROBLEMS:
+            super().append(problem)
+            return
+
+        self._besides += 1
+        further = f"{self._besides:,} further problems"
+        self[MOST_PROBLEMS:] = [Problem(problem.source, further)]
+
+
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
     """A message's state in the database it comes from.

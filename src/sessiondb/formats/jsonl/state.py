@@ -18,7 +18,7 @@ from sessiondb.formats.jsonl.scan import Found, Scan
 from sessiondb.formats.kit.fields import fitting
 from sessiondb.formats.kit.json import object_of, text_of
 from sessiondb.formats.kit.lines import Line
-from sessiondb.model import FileDiff, Problem, versions
+from sessiondb.model import FileDiff, Problems, versions
 from sessiondb.model.versions import Version, digest, order
 
 #: A revision grows by one for each write: a greater one is a mistake.
@@ -37,7 +37,7 @@ class State:
     """
 
     def __init__(self, scan: Scan, found: Found, meta: Record) -> None:
-        self.meta, self.problems = meta, list[Problem]()
+        self.meta, self.problems = meta, Problems()
         self._scan = scan
         self.seen = digest(sorted(found.messages))
         given = [record for _, record in found.state]

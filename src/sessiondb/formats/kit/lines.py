@@ -26,7 +26,7 @@ from sessiondb.formats.kit.packed import (
     suffix_of,
     unpack,
 )
-from sessiondb.model import Problem
+from sessiondb.model import Problem, Problems
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class Line(NamedTuple):
 
 
 class Lines:
-    """The lines of an open log; ``problems`` is what is wrong with those read so far.
+    """The lines of an open log; ``problems`` are those of the lines read so far.
 
     ``stat`` is of the file at *path*, also if that is packed.
     """
@@ -54,7 +54,7 @@ class Lines:
     def __init__(self, path: Path, file: IO[bytes], found: os.stat_result) -> None:
         self.path = path
         self.stat = found
-        self.problems: list[Problem] = []
+        self.problems = Problems()
         self._file = file
 
     def problem(self, why: str, line: Line | None = None) -> Problem:
