@@ -369,6 +369,11 @@ def test_a_quote_is_content_and_reasoning_a_part(tmp_path: Path) -> None:
 # -- what aider says -----------------------------------------------------------------
 
 
+def test_an_answer_may_begin_with_a_quote(tmp_path: Path) -> None:
+    write(tmp_path, run(1, asked("A"), answered("> quoted\n\nYes"), usage()))
+    assert said(only(tmp_path))[:2] == [("user", "A"), ("assistant", "> quoted\n\nYes")]
+
+
 def test_edits_and_commits_are_parts(tmp_path: Path) -> None:
     lines = ("Applied edit to my file.py", "Commit 1a2b3c4 feat: x", "Other")
     write(tmp_path, run(1, asked("A"), answered("Yes"), usage(), told(*lines)))

@@ -69,7 +69,11 @@ _BEGINS: Mapping[tuple[str | None, bool, str], str | None] = {
     ("prompt", False, "prompt"): None,
     # The rest of a torn line may show that it is one more line of the prompt.
     ("torn", False, "prompt"): None,
-    **dict.fromkeys(product(["own", "marked"], _EITHER, ["head", "prompt"]), "output"),
+    **dict.fromkeys(product(["own", "marked"], _EITHER, ["head"]), "output"),
+    **dict.fromkeys(product(["own"], _EITHER, ["prompt"]), "output"),
+    # No empty line is before the output that follows a prompt; an answer has one, and
+    # may begin with a quote.
+    ("marked", False, "prompt"): "output",
     **dict.fromkeys(product(["own", "marked"], _EITHER, ["output"]), None),
     ("own", True, "answer"): "output",
 }
