@@ -39,7 +39,7 @@ from sessiondb.model import Problem, SourceHistory, SourcePrompt
 
 Record = dict[str, Any]
 
-_STATE = re.compile(r"state_(\d{1,6})\.sqlite")
+_STATE = re.compile(r"state_(0|[1-9]\d{0,5})\.sqlite")
 _COLUMNS = frozenset({"id", "name", "title", "first_user_message", "archived_at"})
 
 
