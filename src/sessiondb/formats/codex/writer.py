@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from sessiondb.formats.codex.fields import COUNTS
 from sessiondb.formats.content import error_text, file_of
@@ -30,6 +30,8 @@ Record = dict[str, Any]
 Payloads = Iterator[tuple[str, Record]]
 #: The names of tools that the provider accepts.
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
+#: Events that are not made of a text.
+_TEXTLESS = frozenset({"compaction", "usage"})
 
 
 class Writer(Conversion):
@@ -58,7 +60,7 @@ class Writer(Conversion):
     def of(self, message: Message, index: int) -> Iterator[Record]:
         """Yield the records of one message."""
         self._index = index
-        make = _ROLES[message.role]
+        make = self._ROLES[message.role]
         yield from _lines(message, make(self, message))
 
     def end(self) -> Iterator[Record]:
@@ -126,7 +128,7 @@ class Writer(Conversion):
 
     def _answered(self, message: Message) -> Payloads:
         for part in message.parts:
-            make = _PARTS.get(part.type)
+            make = self._PARTS.get(part.type)
             if make is None:
                 self.lose(f"part {part.type}", message)
             else:
@@ -190,7 +192,7 @@ class Writer(Conversion):
         return iter(())
 
     def _noted(self, message: Message) -> Payloads:
-        make = _KINDS.get(message.kind)
+        make = self._KINDS.get(message.kind)
         # The summary of a compaction may be in its data; most others are their text.
         has_content = _shown_text(message) or message.kind in _TEXTLESS
         if make is not None and has_content:
@@ -235,33 +237,30 @@ class Writer(Conversion):
     def _renamed(self, message: Message) -> Payloads:
         yield "event_msg", _named(self.names.session, message.text)
 
+    # -- tables ----------------------------------------------------------------
 
-_ROLES: Mapping[str, Callable[[Writer, Message], Payloads]] = {
-    "user": Writer._asked,  # noqa: SLF001
-    "assistant": Writer._answered,  # noqa: SLF001
-    "system": Writer._instructed,  # noqa: SLF001
-    "tool": Writer._resulted,  # noqa: SLF001
-    "event": Writer._noted,  # noqa: SLF001
-}
-
-
-#: The parts of an answer that have records of their own.
-_PARTS: Mapping[str, Callable[[Writer, Message, Part], Payloads]] = {
-    "text": Writer._spoken,  # noqa: SLF001
-    "reasoning": Writer._thought,  # noqa: SLF001
-    "tool": Writer._called,  # noqa: SLF001
-}
-#: Those that are not made of a text.
-_TEXTLESS = frozenset({"compaction", "usage"})
-#: The events that have one; any other is lost.
-_KINDS: Mapping[str | None, Callable[[Writer, Message], Payloads]] = {
-    "compaction": Writer._compacted,  # noqa: SLF001
-    "usage": Writer._used,  # noqa: SLF001
-    "title_change": Writer._renamed,  # noqa: SLF001
-    "custom_message": Writer._shown,  # noqa: SLF001
-    "branch_summary": Writer._shown,  # noqa: SLF001
-    "context": Writer._shown,  # noqa: SLF001
-}
+    _ROLES: ClassVar[Mapping[str, Callable[[Writer, Message], Payloads]]] = {
+        "user": _asked,
+        "assistant": _answered,
+        "system": _instructed,
+        "tool": _resulted,
+        "event": _noted,
+    }
+    #: The parts of an answer that have records of their own.
+    _PARTS: ClassVar[Mapping[str, Callable[[Writer, Message, Part], Payloads]]] = {
+        "text": _spoken,
+        "reasoning": _thought,
+        "tool": _called,
+    }
+    #: The events that have one; any other is lost.
+    _KINDS: ClassVar[Mapping[str | None, Callable[[Writer, Message], Payloads]]] = {
+        "compaction": _compacted,
+        "usage": _used,
+        "title_change": _renamed,
+        "custom_message": _shown,
+        "branch_summary": _shown,
+        "context": _shown,
+    }
 
 
 def _shown_text(message: Message) -> str:
