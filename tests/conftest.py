@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -26,6 +27,11 @@ FIXTURES = Path(
 settings.register_profile("local", deadline=None)
 if "CI" not in os.environ:
     settings.load_profile("local")
+
+
+def pytest_collection_finish() -> None:
+    # Modules and tests live as long as the process: no collection looks at them again.
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -28,10 +28,9 @@ from sessiondb.errors import (
 from sessiondb.maintenance import backup, check
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Return a database with enough in it to be worth a page of each kind."""
-    path = tmp_path / "sessions.db"
+@pytest.fixture(scope="module")
+def _filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("filled") / "sessions.db"
     with Store.open(path, durability="normal") as store:
         for number in range(8):
             session = store.create_session(title=f"session {number}")
@@ -43,6 +42,12 @@ def path(tmp_path: Path) -> Path:
                     )
                     unit.append(session, assistant("answer", call), cost=0.01)
     return path
+
+
+@pytest.fixture
+def path(tmp_path: Path, _filled: Path) -> Path:
+    """Return a database with enough in it to be worth a page of each kind."""
+    return shutil.copy(_filled, tmp_path / "sessions.db")
 
 
 def _all_files(path: Path) -> dict[str, bytes]:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def folder(request: pytest.FixtureRequest, real_store: RealStore) -> Path:
     return real_store(request.param)
 
 
-def sessions(folder: Path) -> dict[str, tuple[SourceSession, list[SourceMessage]]]:
+def read(folder: Path) -> dict[str, tuple[SourceSession, list[SourceMessage]]]:
     found = {}
     for store in find(folder / "data"):
         for item in store.read():
@@ -39,6 +40,10 @@ def sessions(folder: Path) -> dict[str, tuple[SourceSession, list[SourceMessage]
             assert not [m for m in messages if isinstance(m, Problem)]
             found[item.source_id] = (item, messages)
     return found
+
+
+#: What a real store holds, read once for the tests that only look at it.
+sessions = cache(read)
 
 
 def expected(folder: Path) -> Iterator[dict[str, Any]]:
@@ -257,5 +262,5 @@ def test_reading_changes_no_byte_of_a_real_store(folder: Path) -> None:
         return {path: path.read_bytes() for path in files}
 
     before = content()
-    sessions(folder)
+    read(folder)
     assert content() == before
