@@ -50,7 +50,8 @@ def visible(text: str) -> str:
 
 def one_line(text: str) -> str:
     """Return *text* as one visible line: runs of white space are one space."""
-    return visible(" ".join(text.split()))
+    line = " ".join(text.split())
+    return line if line.isprintable() else visible(line)
 
 
 @cache

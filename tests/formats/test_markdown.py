@@ -178,10 +178,12 @@ def test_events_are_shown_where_they_happened(store: Store) -> None:
     store.append(name, event("session_init", text("quiet")))
     store.append(name, event("reset"))
     store.append(name, event("task_started"))
+    store.append(name, event("compaction_failed"), error="too long")
     out = exported(store, "markdown", name)
     assert "> Model: p/m\n" in out
     assert "> ✗ Cancelled\n" in out
     assert "> Reset\n" in out
+    assert "> Compaction failed\n\n> ✗ Error: too long\n" in out
     assert "Task started" not in out
     assert "> Task started\n" in exported(store, "markdown", name, detail="full")
 

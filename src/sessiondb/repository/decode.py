@@ -46,17 +46,18 @@ def maker(cls: type[T], last: Sequence[str] = ()) -> Callable[..., T]:
     It takes the fields in their order, except for *last*, which come at the end. Slots
     are sorted by name, so that the layout is the same.
     """
-    names = [*_names(cls, without=last), *last]
-    twin: Any = dataclass(slots=True, eq=False, repr=False)(
-        type(cls.__name__, (), {"__annotations__": dict.fromkeys(names, Any)})
-    )
 
-    def make(*values: Any) -> Any:
-        record = twin(*values)
+    def become(record: Any) -> None:
         record.__class__ = cls
-        return record
 
-    return make
+    names = [*_names(cls, without=last), *last]
+    members = {
+        "__annotations__": dict.fromkeys(names, Any),
+        "__post_init__": become,
+    }
+    twin: Any = type(cls.__name__, (), members)
+    made: Callable[..., T] = dataclass(slots=True, eq=False, repr=False)(twin)
+    return made
 
 
 def _names(cls: type[Any], without: Sequence[str]) -> list[str]:

@@ -262,8 +262,8 @@ class Composer:
             return [note, *self._said(replace(message, parts=others))]
 
         blocks = self._said(message)
-        is_shown = blocks or message.kind in _NAMED or self._detail.records
-        return [Note(name), *blocks] if is_shown else []
+        is_named = message.kind in _NAMED or message.error or self._detail.records
+        return [Note(name), *blocks] if blocks or is_named else []
 
     def _note(
         self,

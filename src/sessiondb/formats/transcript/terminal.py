@@ -39,6 +39,7 @@ _PREVIEW = Detail(bodies=False)
 #: Columns of a preview.
 PREVIEW = 200
 _TONES = {"ok": "good", "error": "bad"}
+_CODE_STYLES: dict[str | None, str] = {"diff": "diff"}
 #: Ends that no note names, and that are not the usual ones.
 _ENDS: dict[str | None, str] = {"other": "ended otherwise"}
 
@@ -177,7 +178,8 @@ class Terminal:
             return self._rows(code, indent)
         if "\n" in code.text:
             below = Span(f"{indent.text}  ")
-            return [self._row(label, indent), *self._rows(code, below)]
+            first = Line(label, indent=indent, cut=not self._full)
+            return [first, *self._rows(code, below)]
         return self._rows(code, indent, f"{label} ")
 
     def _command(self, command: Command, indent: Span) -> list[Line]:
@@ -193,14 +195,12 @@ class Terminal:
             below = "\n" + " " * len(before)
             text = before + text.replace("\n", below)
 
-        style = "diff" if code.language == "diff" else ""
-        lines = [self._row(text, indent, style)]
+        style, is_cut = _CODE_STYLES.get(code.language, ""), not self._full
+        lines = [Line(text, style, indent, None, is_cut)]
         if code.left_out:
-            lines.append(self._row(f"… {code.left_out} (--full)", indent))
+            left_out = f"… {code.left_out} (--full)"
+            lines.append(Line(left_out, "", indent, None, is_cut))
         return lines
-
-    def _row(self, text: str, indent: Span, style: str = "") -> Line:
-        return Line(text, style, indent, None, not self._full)
 
 
 def _facts(session: Session) -> Iterator[list[str]]:
@@ -242,7 +242,7 @@ def _by(message: Message, labels: Iterable[str]) -> Line:
     name = f"#{message.seq} {one_line(who)}"
     rest = f" · {one_line(' · '.join(filter(None, facts)))}"
     spans = (Span(name, "name"), Span(rest, "dim"))
-    return Line(name + rest, "", _HEAD, _BELOW_HEAD, spans=spans)
+    return Line(name + rest, "", _HEAD, _BELOW_HEAD, False, spans)
 
 
 def _prose(prose: Prose, indent: Span) -> list[Line]:
