@@ -89,6 +89,12 @@ CASES: dict[str, tuple[list[Record], int | None, list[str]]] = {
     "a compaction at the provider of another path": ([U1, A2, asked(3, "3", 1), compaction(4, 1, preserveData=REMOTE, providerReplayThroughEntryId="00000002"), asked(5, "5")], None, ["5"]),
     "a compaction at the provider of what is not there": ([U1, A2, compaction(3, 1, preserveData=REMOTE, providerReplayThroughEntryId="77"), asked(4, "4")], None, ["4"]),
     "a compaction here of what a provider would replace": ([U1, A2, U3, compaction(4, 2, providerReplayThroughEntryId="00000002"), asked(5, "5")], None, ["2", "3", "5"]),
+    "an answer that was left out later": ([U1, A2, entry(3, "context_edit", targetId="00000002", replacement=None), asked(4, "4")], None, ["1", "4"]),
+    "before it was left out": ([U1, A2, entry(3, "context_edit", targetId="00000002", replacement=None), asked(4, "4")], 2, ["1", "2"]),
+    "an answer that was edited twice": ([U1, A2, entry(3, "context_edit", targetId="00000002", replacement={"content": "x"}), entry(4, "context_edit", targetId="00000002", replacement={"content": [words("y")]})], None, ["1", "y"]),
+    "an edit of what is not there": ([U1, A2, entry(3, "context_edit", targetId="77", replacement=None)], None, ["1", "2"]),
+    "an edit that a compaction dropped": ([U1, A2, entry(3, "context_edit", targetId="00000001", replacement=None), compaction(4, 2), asked(5, "5")], None, ["2", "5"]),
+    "an odd edit": ([U1, A2, entry(3, "context_edit", targetId=["00000002"], replacement=7)], None, ["1", "2"]),
     "a compaction that keeps no record": ([U1, A2, entry(3, "compaction", summary="S", tokensBefore=9), asked(4, "4")], None, ["4"]),
     "a compaction that keeps the last one of two records with one id": ([U1, {**asked(2, "2"), "id": U1["id"]}, asked(3, "3", 1), compaction(4, 1), asked(5, "5")], None, ["2", "3", "5"]),
     "a compaction after a clear": ([U1, A2, entry(3, "reset_boundary"), asked(4, "4"), compaction(5, 4), asked(6, "6")], None, ["4", "6"]),
@@ -162,6 +168,31 @@ def test_the_state_of_the_context_is_that_of_the_last_records(
     assert (found.thinking, found.mode, found.summary) == ("high", "plan", "S")
     assert found.rules == ("a", "b", "c")
     assert found.session_init["task"] == "tea"
+
+
+@pytest.mark.parametrize("content", ["cut", [words("cut")]])
+def test_an_edited_result_is_the_one_that_a_model_is_sent(
+    store: Store, tmp_path: Path, content: Any
+) -> None:
+    records = [
+        answered(1, call("c1", command="date"), above=None), result(2, "c1", "Monday " * 99),
+        entry(3, "context_edit", targetId="00000002", replacement={"content": content}), asked(4, "next"),
+    ]  # fmt: skip
+    found = state(store, tmp_path, *records)
+    (call_,) = found.messages[0].parts
+    assert (call_.text, call_.status) == ("cut", "completed")
+    assert written(store)[1:] == records
+
+
+def test_a_result_that_was_left_out_leaves_a_call_without_one(
+    store: Store, tmp_path: Path
+) -> None:
+    edit = entry(3, "context_edit", targetId="00000002", replacement=None)
+    records = [answered(1, call("c1"), above=None), result(2, "c1", "Monday"), edit]
+    found = state(store, tmp_path, *records)
+    ((part,),) = (message.parts for message in found.messages)
+    assert (part.status, part.outcome) == ("error", "interrupted")
+    assert "Monday" not in (part.text or "")
 
 
 def test_without_records_the_state_of_the_context_is_unknown(

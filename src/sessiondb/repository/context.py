@@ -11,7 +11,7 @@ The keys of ``data`` that are read here are listed in docs/FORMAT.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -51,6 +51,8 @@ class _Gathered:
     mode: str | None = None
     rules: list[Any] = field(default_factory=list)
     session_init: dict[str, Any] = field(default_factory=dict)
+    #: The parts that messages were given later, by id; none leaves a message out.
+    edits: dict[str, tuple[Part, ...]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     def keep_from(self, message: Message, kept: Any) -> None:
@@ -171,6 +173,12 @@ def _session_init(state: _Gathered, message: Message) -> None:
     state.session_init = dict(message.data)
 
 
+def _edit(state: _Gathered, message: Message) -> None:
+    target = _text(message.data.get("target_id"))
+    if target:
+        state.edits[target] = message.parts
+
+
 _EVENTS: dict[str | None, _Step] = {
     "custom_message": lambda state, message: state.messages.append(message),
     "compaction": _cut,
@@ -182,6 +190,7 @@ _EVENTS: dict[str | None, _Step] = {
     "mode_change": _mode,
     "rules": _rules,
     "session_init": _session_init,
+    "context_edit": _edit,
 }
 
 
@@ -234,6 +243,7 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
         _step(message)(state, message)
         state.sources += filter(_is_source, message.parts)
 
+    state.messages = _edited(state.messages, state.edits)
     messages = _once(_repaired(state, repair))
     return Context(
         tuple(messages),
@@ -247,6 +257,64 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
         tuple(state.problems),
         tuple(map(_source, state.sources)),
     )
+
+
+# -- edits -------------------------------------------------------------------------
+
+
+def _edited(
+    messages: list[Message], edits: dict[str, tuple[Part, ...]]
+) -> list[Message]:
+    """Return *messages* with the parts that *edits* give them, by their ids."""
+    if not edits:
+        return messages
+
+    results: dict[str | None, tuple[Part, ...]] = {
+        item.call_id: edits[message.id]
+        for message in messages
+        if message.id in edits
+        for item in message.parts
+        if item.type == "tool-result" and item.call_id
+    }
+    kept = (_as_edited(message, edits.get(message.id)) for message in messages)
+    is_answered = partial(_is_call_of, results)
+    return _changed(
+        list(filter(None, kept)), is_answered, partial(_with_results, results)
+    )
+
+
+def _as_edited(message: Message, parts: tuple[Part, ...] | None) -> Message | None:
+    if parts is None:
+        return message
+
+    # The text of a result stays one, of the same call.
+    given = [item for item in message.parts if item.type == "tool-result"][:1]
+    texts = [item for item in parts if item.type == "text"][: len(given)]
+    results = [replace(given[0], text=item.text) for item in texts]
+    return _holding(message, [*results, *parts[len(texts) :]])
+
+
+def _is_call_of(results: Collection[str | None], item: Part) -> bool:
+    return item.type == "tool" and item.call_id in results
+
+
+def _with_results(
+    results: Mapping[str | None, tuple[Part, ...]], message: Message, _: list[Part]
+) -> Message | None:
+    """Return *message* with the edited results in its calls, which have them, too."""
+    parts = [
+        _with_text(item, results[item.call_id]) if _is_call_of(results, item) else item
+        for item in message.parts
+    ]
+    return _holding(message, parts)
+
+
+def _with_text(call: Part, result: tuple[Part, ...]) -> Part:
+    """Return a call with the text of its *result*; without one it has none yet."""
+    if not result:
+        return replace(call, status="pending", outcome=None, text=None)
+    texts = (item.text for item in result if item.type == "text")
+    return replace(call, text=next(texts, None))
 
 
 # -- calls and results -----------------------------------------------------------

@@ -230,6 +230,12 @@ def _extension(record: Record) -> Columns:
     return {"parts": _content(record)}
 
 
+def _edit(record: Record) -> Columns:
+    """Take the content that an earlier message has from here on; None omits it."""
+    replacement = record.get("replacement")
+    return {"parts": _content(replacement)} if is_object(replacement) else {}
+
+
 def _model(record: Record) -> Columns:
     """Return provider and model; a text with both stays as it is."""
     both = as_text(record.get("model"))
@@ -249,6 +255,7 @@ def _usage(record: Record) -> Columns:
 _EVENTS: Mapping[str, Callable[[Record], Columns]] = {
     **dict.fromkeys(fields.SUMMARIES, _summary),
     "custom_message": _extension,
+    "context_edit": _edit,
     "model_change": _model,
     **dict.fromkeys(fields.USAGES, _usage),
 }

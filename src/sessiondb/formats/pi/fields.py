@@ -88,6 +88,7 @@ KINDS: Mapping[str, str] = {
 RENAMED: Mapping[str, tuple[str, str]] = {
     "thinking_level_change": ("thinkingLevel", "level"),
     "ttsr_injection": ("injectedRules", "rules"),
+    "context_edit": ("targetId", "target_id"),
 }
 #: Records whose text a model is shown.
 SUMMARIES = frozenset({"compaction", "branch_summary"})

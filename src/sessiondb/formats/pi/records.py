@@ -165,6 +165,10 @@ def _extension(message: Message) -> Record:
     return _content(message.parts)
 
 
+def _edit(message: Message) -> Record:
+    return filled({"replacement": _content(message.parts)})
+
+
 def _model(message: Message) -> Record:
     record: Record = {}
     # A text with provider and model is in the data, as it was.
@@ -183,6 +187,7 @@ _EVENTS: Mapping[str, Callable[[Message], Record]] = {
     "message": _message,
     **dict.fromkeys(fields.SUMMARIES, _summary),
     "custom_message": _extension,
+    "context_edit": _edit,
     "model_change": _model,
     **dict.fromkeys(fields.USAGES, _usage),
 }
