@@ -619,6 +619,16 @@ def test_a_packed_rollout_is_read_and_a_plain_one_beside_it_wins(
     assert spoken(store, found[thread(2)]) == ["2"]
 
 
+def test_a_rollout_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
+    path = write(tmp_path / HOME, 1, meta(), asked(1, "1"))
+    packed = path.rename(path.with_name(f"{path.name}.zst"))
+    for place in (packed, tmp_path / HOME):
+        (found,) = find(place, formats=["codex"])
+        (problem,) = found.read()
+        assert isinstance(problem, Problem)
+        assert problem.source == str(packed)
+
+
 def test_the_oldest_lines_have_neither_type_nor_envelope(
     store: Store, tmp_path: Path
 ) -> None:
@@ -794,6 +804,22 @@ def test_records_before_a_header_are_written_before_it(
     (session,) = all_taken(store, tmp_path).values()
     found = back(store, session)
     assert found == {str(DAY / name): records_in(home / DAY / name) for name in (name_of(1), name_of(1, "b"))}  # fmt: skip
+
+
+def test_a_rollout_whose_first_record_is_odd_is_a_rollout_again(
+    store: Store, tmp_path: Path
+) -> None:
+    home = tmp_path / HOME
+    write(home, 1, *numbered([meta(), asked(1, "1"), asked(2, "2")]))
+    head = meta(1, at=10, history_base=base(1, 2), odd=1 << 70)
+    write(home, 1, *numbered([head, asked(11, "3")], 2), segment="b")
+    problem, found = read_into(store, tmp_path)
+    assert isinstance(problem, Problem)
+    assert isinstance(found, Imported)
+    session = store.session(found.id)
+    assert spoken(store, session) == ["1", "3"]
+    records = back(store, session)[str(DAY / name_of(1, "b"))]
+    assert records == records_in(home / DAY / name_of(1, "b"))[1:]
 
 
 def test_each_segment_is_a_rollout_again(store: Store, tmp_path: Path) -> None:

@@ -100,7 +100,9 @@ def read_rollout(path: Path) -> Iterator[SourceSession | Problem]:
     beside = _near(path) if home is None else rollouts_of(home)
     rollouts = Rollouts(item for item in beside if isinstance(item, Path))
     log = rollouts.at(path)
-    if isinstance(log, Log):
+    if isinstance(log, Problem):
+        yield log
+    else:
         yield from _sessions({log.thread: log}, rollouts, names_in(home))
 
 
@@ -323,9 +325,11 @@ class Messages:
                     continue
 
                 record.update(marks)
-                # The name of a further rollout is that of all records after it.
-                marks.pop("segment", None)
-                yield _message(lines, line, record, place, course)
+                found = _message(lines, line, record, place, course)
+                # The name of a further rollout is that of all messages after it.
+                if is_further and isinstance(found, SourceMessage):
+                    marks.clear()
+                yield found
 
             if is_own:
                 yield from lines.problems
