@@ -55,23 +55,22 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
 
 
 def _session(path: Path, run: Run, typed: Typed) -> SourceSession:
-    messages = Messages(path, run, typed)
-    session = SourceSession(
+    return SourceSession(
         "aider",
         run.name,
         str(path),
         f"{run.digest} {typed.digest} {drafts.as_text(run.torn)!s}",
-        messages,
+        Messages(path, run, typed),
         directory=str(run.folder),
         namespace=run.namespace,
         time_created=run.time,
+        complete=partial(_complete, path, run, typed),
     )
-    return replace(session, complete=partial(_complete, session, run, messages))
 
 
-def _complete(session: SourceSession, run: Run, messages: Messages) -> SourceSession:
+def _complete(path: Path, run: Run, typed: Typed) -> SourceSession:
     """Return a session with the facts in all of its blocks."""
-    facts, inputs = messages.facts()
+    facts, inputs = Messages(path, run, typed).facts()
     torn, head = map(drafts.as_text, (run.torn, facts.head))
     is_usual = run.started is not None and head == header(run.started)
     data = {
@@ -82,7 +81,10 @@ def _complete(session: SourceSession, run: Run, messages: Messages) -> SourceSes
         "inputs": inputs,
     }
     return replace(
-        session, version=facts.version, data=filled(data), **drafts.model(facts.model)
+        _session(path, run, typed),
+        version=facts.version,
+        data=filled(data),
+        **drafts.model(facts.model),
     )
 
 

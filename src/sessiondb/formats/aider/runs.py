@@ -1,9 +1,9 @@
 """The runs of a chat history, found without taking each line into a block.
 
-A line with the shape of a header is one unless a fence is open before it. `_Fences`
-follows the fences alone, and knows when they are not enough to decide that: then the
-`Scanner` reads the blocks of that run. So a file that did not change is only searched,
-and a run has the same bounds either way.
+A line with the shape of a header is one unless a fence is open before it. Few lines of
+a run decide that, and most runs have them in a usual order; for any other the `Scanner`
+reads its blocks. So a file that did not change is only searched, and a run has the same
+bounds either way.
 """
 
 from __future__ import annotations
@@ -21,23 +21,20 @@ from typing import NamedTuple
 from sessiondb.formats.aider import drafts
 from sessiondb.formats.aider.conventions import (
     ANNOUNCED,
-    FENCE,
     HEADER,
     HEADER_START,
+    USAGE,
     model_of,
     time_of,
     version_of,
 )
 from sessiondb.formats.aider.scanner import (
-    BEGINNING,
     BOM,
     ENDS,
     TOP,
     Block,
     Scanner,
-    closes,
     is_torn_header,
-    without_end,
 )
 from sessiondb.formats.kit.lines import Line, Lines
 from sessiondb.model import versions
@@ -45,11 +42,21 @@ from sessiondb.model.namespaces import Namespace
 
 #: Bytes at the end of a file that are read first for its last line.
 _TAIL = 1 << 10
-#: Lines that have to do with fences, or with where an answer ends, and headers.
+#: How a line ends, and the end of a line before one that follows an empty one.
+_END, _APART = rb"\r*(?:\n|\Z)", rb"(?:(?<=\n\n)|(?<=\n\r\n))"
+#: The lines between two headers that decide whether the second one is content, each by
+#: a letter: a header, a prompt, a report that follows an empty line, other output, the
+#: end or the beginning of a fence, the beginning of one, and lines that are not usual.
 _TELLING = re.compile(
-    rb"\n(?=(?P<header>(?:%b)?%b.*)|(?P<prompt>#### .*)|(?P<output>> .*)"
-    rb"|(?P<fence>[ \t]*(?:```|~~~).*)|(?P<odd>%b))" % (BOM, HEADER_START, BOM)
+    rb"\n(?=(?P<H>(?:%b)?%b.*)|(?P<P>%b#### .*  %b)|(?P<U>%b%b.*  %b)|(?P<o>> )"
+    rb"|(?P<f>[ \t]*```[ \t]*%b)|(?P<g>[ \t]*```[^`\n]*\n)"
+    rb"|(?P<x>[ \t]*(?:````|~~~)|%b|\r\r))"
+    % (BOM, HEADER_START, _APART, _END, _APART, USAGE, _END, _END, BOM)
 )
+#: The letters of a run in which each fence is closed for certain: in the text after a
+#: header or a prompt. Output may have fences of its own, and a prompt or report in an
+#: open fence may show that an interruption left it open.
+_CLOSED = re.compile("(?:[fg][go]*f)*(?:[oU]+|P(?:[fg][go]*f)*)*").fullmatch
 #: Empty lines, and the bytes before a line that show whether one of them is there.
 _EMPTY, _CONTEXT = (b"\n", b"\r\n"), 3
 
@@ -192,29 +199,29 @@ class Headers:
         self.end = lines.stat.st_size - len(self.torn)
 
     def __iter__(self) -> Iterator[Header]:
-        found = self._after(None)
+        found = self._after(0, 0)
         while found is not None:
             yield found
-            found = self._after(found)
+            found = self._after(found.offset, 1)
 
-    def _after(self, before: Header | None) -> Header | None:
-        """Return the header after *before*, which is None for the first one."""
-        begin, own = (0, 0) if before is None else (before.offset, len(HEADER_START))
-        rest = self.lines.batches(begin + own, self.end)
+    def _after(self, begin: int, passed: int) -> Header | None:
+        """Return the first header from *begin* on, but for those *passed* already."""
+        rest = self.lines.batches(begin + passed * len(HEADER_START), self.end)
         if not any(HEADER_START in batch for batch in rest):
             return None
 
-        fences = _Fences()
-        for match, offset in islice(self._telling(begin), before is not None, None):
-            if match.lastgroup != "header":
-                fences.add(match)
+        letters = ""
+        for match, offset in islice(self._telling(begin), passed, None):
+            letter = str(match.lastgroup)
+            if letter != "H":
+                letters += letter
                 continue
 
-            found = HEADER.fullmatch(match["header"].rstrip(ENDS))
+            found = HEADER.fullmatch(match["H"].rstrip(ENDS))
             empty = _empty_before(match)
-            if found and empty and fences.are_closed:
+            if found and empty and _CLOSED(letters):
                 return Header(max(offset - empty, 0), found[1].decode())
-            return self._by_blocks(before)
+            return self._by_blocks(begin, passed)
 
         return None
 
@@ -231,13 +238,11 @@ class Headers:
             begin += len(text)
             context = text[-_CONTEXT:]
 
-    def _by_blocks(self, before: Header | None) -> Header | None:
-        """Return the header after *before*, as the blocks between them have it."""
-        begin = Line(1, 0 if before is None else before.offset)
-        for block in Scanner(self.lines, begin, self.end):
-            if block.started and (before is None or block.line != begin):
-                return Header(block.line.offset, block.started)
-        return None
+    def _by_blocks(self, begin: int, passed: int) -> Header | None:
+        """Return the same header, as the blocks from *begin* on have it."""
+        blocks = Scanner(self.lines, Line(1, begin), self.end)
+        found = (Header(of.line.offset, of.started) for of in blocks if of.started)
+        return next(islice(found, passed, None), None)
 
 
 def _last_line(lines: Lines) -> bytes:
@@ -257,46 +262,3 @@ def _empty_before(match: re.Match[bytes]) -> int:
         end for end in _EMPTY if match.string.endswith(b"\n" + end, 0, match.end())
     )
     return len(next(found, b""))
-
-
-class _Fences:
-    """The fences of a run, as far as they are certain without its other lines.
-
-    In a prompt or an answer a fence begins code; output may have fences of its own. In
-    an open one all is content, unless an interruption left it open.
-    """
-
-    def __init__(self) -> None:
-        self._open: bytes | None = None
-        self._is_output = self._is_unsure = False
-
-    def add(self, match: re.Match[bytes]) -> None:
-        """Take the next telling line."""
-        if self._is_unsure:
-            return
-
-        kind, line = str(match.lastgroup), without_end(match[match.lastgroup or 0])
-        if self._open is not None:
-            self._inside(match, line)
-        elif kind == "fence":
-            found = FENCE.fullmatch(line)
-            self._open = found and found[1]
-            self._is_unsure = self._is_output
-        elif kind == "prompt":
-            is_prompt = line.endswith(b"  ") and _empty_before(match)
-            self._is_output = self._is_output and not is_prompt
-        else:
-            self._is_output = True
-            self._is_unsure = kind == "odd"
-
-    def _inside(self, match: re.Match[bytes], line: bytes) -> None:
-        assert self._open is not None
-        if closes(self._open, line):
-            self._open = None
-        elif BEGINNING.fullmatch(line) and _empty_before(match):
-            self._is_unsure = True
-
-    @property
-    def are_closed(self) -> bool:
-        """Whether no fence is open, for certain."""
-        return self._open is None and not self._is_unsure

@@ -53,7 +53,7 @@ _SHAPES = _shapes(
     % (_HEAD, _PROMPT, _USAGE)
 )
 #: Lines that are never part of an answer if they follow an empty one.
-BEGINNING = _shapes(rb"%b|%b|(?=%b).*  " % (_HEAD, _PROMPT, _USAGE))
+_BEGINNING = _shapes(rb"%b|%b|(?=%b).*  " % (_HEAD, _PROMPT, _USAGE))
 #: Lines of something else than an output, and all lines that decide where it ends.
 _OTHER = _shapes(rb"%b|%b|> .*" % (_HEAD, _PROMPT))
 _DECIDING = _shapes(rb"%b|> .*|.*  " % _HEAD)
@@ -105,7 +105,7 @@ class Block:
         if self.kind != "head":
             return None
 
-        found = filter(None, map(HEADER.fullmatch, map(without_end, self.lines)))
+        found = filter(None, map(HEADER.fullmatch, map(_bare, self.lines)))
         match = next(found, None)
         return match and match[1].decode()
 
@@ -128,8 +128,7 @@ class Block:
         return [(text, count in continued) for count, text in enumerate(texts, 1)]
 
 
-def without_end(line: bytes) -> bytes:
-    """Return a line without its end, and without the mark of UTF-8 before it."""
+def _bare(line: bytes) -> bytes:
     return line.removeprefix(BOM).rstrip(ENDS)
 
 
@@ -198,7 +197,7 @@ class Scanner:
             self.torn = raw
             return None
 
-        kind = self._kind(line, without_end(raw))
+        kind = self._kind(line, _bare(raw))
         over = None if kind is None else self._begin(kind, line)
         self._keep_empty()
         self._block.lines.append(raw)
@@ -266,12 +265,12 @@ class Scanner:
     def _leaves_fence(self, line: Line, bare: bytes, is_apart: bool) -> bool:
         """Return whether a line inside a fence is not content."""
         assert self._fence is not None
-        if closes(self._fence, bare):
+        if _closes(self._fence, bare):
             self._fence = None
             return False
 
         # The file is read ahead once for each fence: content stays content.
-        if self._is_content or not (is_apart and BEGINNING.fullmatch(bare)):
+        if self._is_content or not (is_apart and _BEGINNING.fullmatch(bare)):
             return False
 
         self._is_content = not self._is_left_open(line)
@@ -314,7 +313,7 @@ class Scanner:
         if not is_apart:
             return True
 
-        last = next(filter(None, map(without_end, reversed(self._block.lines))))
+        last = next(filter(None, map(_bare, reversed(self._block.lines))))
         if last.endswith(b"  "):
             return False
 
@@ -343,7 +342,7 @@ class _Fences:
         self.count += 1
         if self.fence is None:
             self.fence = match[1]
-        elif closes(self.fence, bare):
+        elif _closes(self.fence, bare):
             self.fence = None
         else:
             # A fence inside of one is content, unless it names a language.
@@ -354,7 +353,7 @@ class _Fences:
         return self.fence is not None, self._inner
 
 
-def closes(fence: bytes, bare: bytes) -> bool:
+def _closes(fence: bytes, bare: bytes) -> bool:
     """Return whether a line is nothing but a fence of that kind, as long or longer."""
     mark = bare.lstrip(b" \t").rstrip()
     return mark.startswith(fence) and not mark.strip(fence[:1])

@@ -142,7 +142,7 @@ class Lines:
         """
         while offset < end:
             self._file.seek(offset)
-            batch = self._file.read(min(_CHUNK, end - offset))
+            batch = self._file.read(min(_BATCH, end - offset))
             if not batch:
                 return
 
