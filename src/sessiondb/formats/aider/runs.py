@@ -34,7 +34,6 @@ from sessiondb.formats.aider.scanner import (
     TOP,
     Block,
     Scanner,
-    is_torn_header,
 )
 from sessiondb.formats.kit.lines import Line, Lines
 from sessiondb.model import versions
@@ -195,7 +194,7 @@ class Headers:
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
         last = _last_line(lines)
-        self.torn = last if is_torn_header(last) else b""
+        self.torn = last if _is_torn_header(last) else b""
         self.end = lines.stat.st_size - len(self.torn)
 
     def __iter__(self) -> Iterator[Header]:
@@ -262,3 +261,10 @@ def _empty_before(match: re.Match[bytes]) -> int:
         end for end in _EMPTY if match.string.endswith(b"\n" + end, 0, match.end())
     )
     return len(next(found, b""))
+
+
+def _is_torn_header(raw: bytes) -> bool:
+    """Return whether the last line of a file is the beginning of a header."""
+    # A single # may begin anything.
+    is_begun = len(raw) > 1 and HEADER_START.startswith(raw[: len(HEADER_START)])
+    return is_begun and not HEADER.fullmatch(raw)

@@ -9,7 +9,6 @@ a line that could begin something new is judged by what follows; see `_is_left_o
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,13 +18,10 @@ from sessiondb.formats.aider.conventions import (
     BREAK,
     FENCE,
     HEADER,
-    HEADER_START,
     USAGE,
 )
 from sessiondb.formats.kit.lines import Line, Lines
 
-#: The end of a file that is read to its last line.
-_ENDLESS = sys.maxsize
 #: Bytes that are read ahead to judge an open fence, or an output of several lines.
 _AHEAD = 1 << 20
 ENDS = b"\r\n"
@@ -133,15 +129,11 @@ def _bare(line: bytes) -> bytes:
 
 
 class Scanner:
-    """The blocks from *start* on; until *end*, or to the end of the file.
+    """The blocks between *start* and the offset *end*; memory holds one of them."""
 
-    Memory holds one of them. ``torn`` is a header that the file ends inside of.
-    """
-
-    def __init__(self, lines: Lines, start: Line = TOP, end: int = _ENDLESS) -> None:
+    def __init__(self, lines: Lines, start: Line, end: int) -> None:
         self._lines = lines
         self._start, self._end = start, end
-        self.torn = b""
         self._block = Block("head", start)
 
         #: The empty line before the next one, which may belong to either block.
@@ -193,10 +185,6 @@ class Scanner:
             return None
 
         self._rest = "text" if raw.endswith(b"\n") else "torn"
-        if self._rest == "torn" and is_torn_header(raw):
-            self.torn = raw
-            return None
-
         kind = self._kind(line, _bare(raw))
         over = None if kind is None else self._begin(kind, line)
         self._keep_empty()
@@ -357,10 +345,3 @@ def _closes(fence: bytes, bare: bytes) -> bool:
     """Return whether a line is nothing but a fence of that kind, as long or longer."""
     mark = bare.lstrip(b" \t").rstrip()
     return mark.startswith(fence) and not mark.strip(fence[:1])
-
-
-def is_torn_header(raw: bytes) -> bool:
-    """Return whether the last line of a file is the beginning of a header."""
-    # A single # may begin anything.
-    is_begun = len(raw) > 1 and HEADER_START.startswith(raw[: len(HEADER_START)])
-    return is_begun and not HEADER.fullmatch(raw)
