@@ -8,7 +8,6 @@ transcript, so that all of them can be written in their order again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from heapq import merge
 from itertools import chain, islice, repeat
 from operator import itemgetter
@@ -16,13 +15,11 @@ from pathlib import Path
 from sys import maxsize
 from typing import Any
 
-from sessiondb.errors import SourceError
 from sessiondb.formats.claude.fields import blocks_of
-from sessiondb.formats.claude.logs import BESIDE, Log
+from sessiondb.formats.claude.logs import BESIDE, Log, records_of
 from sessiondb.formats.kit.fields import as_list, as_string, as_text, fitting, within
 from sessiondb.formats.kit.files import read_file
 from sessiondb.formats.kit.json import load_object, usable_id
-from sessiondb.formats.kit.lines import opened
 
 Record = dict[str, Any]
 #: Tools that start subagents; the second name is the newer one.
@@ -59,13 +56,12 @@ def chains_in(log: Log) -> Iterator[Log]:
         return
 
     chains, seen = Chains(), {""}
-    with suppress(SourceError), opened(log.path) as lines:
-        for _, _, record in lines.records(_beside):
-            name = chains.of(record)
-            if name not in seen:
-                seen.add(name)
-                inner = f"{log.session}/agent-{name}"
-                yield Log(log.path, inner, name, log.session, "subagent", record)
+    for record in records_of(log.path, _beside):
+        name = chains.of(record)
+        if name not in seen:
+            seen.add(name)
+            inner = f"{log.session}/agent-{name}"
+            yield Log(log.path, inner, name, log.session, "subagent", record)
 
 
 def _beside(raw: bytes) -> Record:
@@ -135,9 +131,8 @@ class Calls:
         # An agent or a prompt that is not known has no call.
         self._by_agent: dict[str, str | None] = {"": None}
         self._by_prompt = self._by_agent.copy()
-        with suppress(SourceError), opened(path) as lines:
-            for _, _, record in lines.records(_candidate):
-                self._add(record, blocks_of(record))
+        for record in records_of(path, _candidate):
+            self._add(record, blocks_of(record))
 
     def of(self, agent: str, prompt: str) -> str | None:
         """Return the id of the call that started a subagent; None if it is unknown."""

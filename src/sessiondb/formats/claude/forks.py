@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from collections import ChainMap, Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from itertools import chain
 from math import inf
 from typing import Any, NamedTuple
 
-from sessiondb.errors import SourceError
-from sessiondb.formats.claude.logs import Log
-from sessiondb.formats.kit.fields import as_string, as_text, clean_name, fitting, within
-from sessiondb.formats.kit.json import load_object, usable_id
-from sessiondb.formats.kit.lines import opened
+from sessiondb.formats.claude.logs import Log, records_of
+from sessiondb.formats.kit.fields import as_string, clean_name, fitting, text, within
+from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.texts import time_of_text
 
 Record = dict[str, Any]
@@ -100,15 +97,16 @@ def _ancestors(log: Log, logs: Mapping[str, Log]) -> Iterator[Log]:
 
 def _lines_of(log: Log) -> Originals:
     """Return the lines of a transcript that have a uuid, as far as it can be read."""
-    found: Originals = {}
-    with suppress(SourceError), opened(log.path) as lines:
-        for _, _, record in lines.records(load_object):
-            name = as_text(record.get("uuid"))
-            if name is not None:
-                when = time_of_text(record.get("timestamp")) or 0
-                found[name] = Original(when, _source(record))
+    return {
+        record["uuid"]: Original(
+            time_of_text(record.get("timestamp")) or 0, _source(record)
+        )
+        for record in filter(_is_named, records_of(log.path))
+    }
 
-    return found
+
+def _is_named(record: Record) -> bool:
+    return text(record.get("uuid"))
 
 
 def _source(record: Record) -> str:

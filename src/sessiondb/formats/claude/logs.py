@@ -11,7 +11,7 @@ session here. The name of a directory is encoded with loss and never decoded.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import filterfalse
@@ -143,6 +143,15 @@ def _is_placed(folder: Path, depth: int, item: Path | Problem) -> bool:
         return True
     place = item.relative_to(folder).parts
     return len(place) == depth or ("subagents" in place and is_named(item))
+
+
+def records_of(
+    path: Path, decode: Callable[[bytes], Record] = load_object
+) -> Iterator[Record]:
+    """Yield the records of a transcript, as far as it can be read."""
+    with suppress(SourceError), opened(path) as lines:
+        for _, _, record in lines.records(decode):
+            yield record
 
 
 # -- one file --------------------------------------------------------------------

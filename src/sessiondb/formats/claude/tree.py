@@ -22,7 +22,6 @@ from sessiondb.formats.kit.fields import (
     as_string,
     as_text,
     clean_name,
-    fitting,
     listed,
     text,
     within,
@@ -69,7 +68,7 @@ class Place:
     @property
     def usage(self) -> str | None:
         """An id that all copies of the message have, made of that of its answer."""
-        response = self.answer and self.mark and self.answer.response
+        response = self.answer.response if self.answer else None
         return f"{response} {self.mark}" if response else None
 
 
@@ -215,12 +214,12 @@ class Tree:
 
     def _add_result(self, place: Place, answer: Answer, calls: set[str]) -> None:
         """Let a result follow the one before it to the same answer."""
-        place.answer, place.result_of = answer, answer.name
+        place.result_of = answer.name
         # A second result of one call is on a branch of its own.
         if calls & answer.answered:
             return
 
-        place.mark = fitting(min(calls), usable_id, "")
+        place.answer, place.mark = answer, ascii(min(calls))
         place.parent = answer.last_result or place.parent
         answer.answered |= calls
         answer.last_result = place.name
