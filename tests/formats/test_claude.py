@@ -567,10 +567,11 @@ def resumed(names: str, *, same_uuids: bool) -> dict[str, list[Record]]:
     """Transcripts of 1.x by their names: "o", and "a" and "b", which continue it.
 
     A resume copied the lines to a transcript of its own with new times, without the
-    id of the request and, before 1.0.100 or so, with new uuids.
+    id of the request and, before 1.0.86, with new uuids.
     """
     said = asked(1, "Hello", None), answered(2, call("c1"), requestId="r1"), result(3, "c1", "x")  # fmt: skip
     found = {"o": [*said, answered(4, words("Hi"), name="msg_2", requestId="r2")]}
+    version = {"version": "1.0.86" if same_uuids else "1.0.85"}
     for number, name in ((20, "a"), (40, "b")):
         shift = 0 if same_uuids else number
         copied = [
@@ -583,7 +584,7 @@ def resumed(names: str, *, same_uuids: bool) -> dict[str, list[Record]]:
         own = asked(number + 5, "And?", 4 + shift), answered(number + 6, words(name), name=f"msg_{number}")  # fmt: skip
         found[name] = [*({**line, **now} for line in copied), *own]
 
-    return {name: found[name] for name in names}
+    return {name: [line | version for line in found[name]] for name in names}
 
 
 @pytest.mark.parametrize("same_uuids", [True, False])
@@ -633,6 +634,18 @@ def test_a_prompt_is_in_the_history_once_before_and_after_its_answer(
     taken(store, tmp_path, U1)
     taken(store, tmp_path, U1, answered(2, words("2")))
     assert [prompt.text for prompt in store.prompts(project=ALL)] == ["1"]
+
+
+def test_a_prompt_that_got_another_answer_in_a_fork_is_one_prompt(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / PROJECT, session(1), U1, answered(2, words("2")))
+    began = beside("queue-operation", of=2, timestamp=moment(9))
+    other = answered(12, words("12"), 1, name="msg_2")
+    write(tmp_path / PROJECT, session(2), began, U1, other)
+    original, fork = family(store, tmp_path)
+    assert [prompt.text for prompt in store.prompts(project=ALL)] == ["1"]
+    assert (original.tokens_input, fork.tokens_input) == (10, 10)
 
 
 def test_equal_prompts_of_two_sessions_are_two(store: Store, tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from sessiondb.formats.kit.fields import check_storable, filled, take
 from sessiondb.formats.kit.files import may_read
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Lines, opened
+from sessiondb.formats.kit.links import MADE
 from sessiondb.formats.kit.logs import add_logs, keep_longer, log_digest, read_in_order
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import (
@@ -239,7 +240,10 @@ class Messages:
     def _message(self, place: Place, lines: list[Numbered]) -> SourceMessage:
         times = self._copies.times(line.record for line in lines)
         record = lines[0].record
-        usage = place.usage or self._copies.source(record)
+        usage = place.usage
+        # Of a line that is repeated, only the first one has its uuid here.
+        if usage is None and not place.name.startswith(MADE):
+            usage = self._copies.source(record)
 
         # A result that only its call had, before it was written for the program.
         is_ours = record.get("entrypoint") == fields.WRITER

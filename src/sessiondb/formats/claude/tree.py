@@ -10,6 +10,7 @@ follows the conversation before it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -33,6 +34,8 @@ from sessiondb.formats.kit.links import Links
 Record = dict[str, Any]
 #: The keys that are the same on each line of an answer: its id, and the request's.
 _Key: TypeAlias = tuple[str, str | None]
+#: Releases before 1.0.86 gave new uuids to the lines that they copied.
+_RENAMING = re.compile(r"0\.|1\.0\.(?:[0-7]?\d|8[0-5])(?!\d)")
 #: The counts that are the same on each line of an answer.
 _SENT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
@@ -48,48 +51,31 @@ class Joined(NamedTuple):
 class Place:
     """A message: its first line, and its parent for `SourceMessage`.
 
-    ``number`` is that of its record among those of the session, from 0. ``answer`` is
-    the one that a result is to, or that a prompt got, and ``mark`` distinguishes it
-    from the others of that answer. ``result_of`` is the message that a result is to,
-    ``kept`` the first one that the compaction of a summary keeps, ``further`` are the
-    other lines of an answer.
+    ``number`` is that of its record among those of the session, from 0. ``usage`` is an
+    id that all copies of the message have, if that is not its uuid. ``result_of`` is
+    the message that a result is to, ``kept`` the first one that the compaction of a
+    summary keeps, ``further`` are the other lines of an answer.
     """
 
     line: Line
     number: int
     name: str
     parent: Any
-    answer: Answer | None = None
-    mark: str = ""
+    usage: str | None = None
     result_of: str | None = None
     kept: str | None = None
     further: Sequence[Joined] = ()
 
-    @property
-    def usage(self) -> str | None:
-        """An id that all copies of the message have, made of that of its answer."""
-        response = self.answer.response if self.answer else None
-        return f"{response} {self.mark}" if response else None
-
 
 @dataclass(slots=True, eq=False)
 class Answer(Place):
-    """An answer, and the results that follow it.
+    """An answer, and the results that follow it."""
 
-    ``response`` is the provider's id, None if other answers have it, too.
-    """
-
-    response: str | None = None
     sent: tuple[Any, ...] = ()
     prompts: int = 0
     further: list[Joined] = field(default_factory=list)
     last_result: str | None = None
     answered: set[str] = field(default_factory=set)
-
-    @property
-    def usage(self) -> str | None:
-        """An id that all copies of the answer have."""
-        return self.response
 
 
 class Tree:
@@ -106,12 +92,13 @@ class Tree:
         self._ids = self._links.ids
         #: The answers by these keys of their lines, by their ids, by the calls in them.
         self._open: dict[_Key, Answer] = {}
-        self._responses: dict[str, Answer] = {}
+        self._responses: set[str] = set()
         self._calls: dict[str, Answer] = {}
         #: The answers by their own messages, and by those with their results.
         self._answers: dict[str, Answer] = {}
-        #: The last line of the user that is not a result, and the number of prompts.
-        self._said: Place | None = None
+        #: The last line of the user whose copies have other uuids, with a digest of its
+        #: text; and the number of prompts.
+        self._said: tuple[Place, str] | None = None
         self._prompts = 0
         #: The lines that begin a chain, with what each follows if it is summed up.
         self._cuts: dict[str, tuple[Place, str]] = {}
@@ -133,7 +120,9 @@ class Tree:
         known = line, number, self._name(record, own), parent
 
         if key is not None:
-            self._add_answer(Answer(*known, response=key[0]), key, record, is_new)
+            # An id that a gateway gives several answers is that of the first one.
+            is_own = not is_new or key[0] not in self._responses
+            self._add_answer(Answer(*known, key[0] if is_own else None), key, record)
             return
 
         place = Place(*known)
@@ -176,21 +165,16 @@ class Tree:
 
         return (answer.sent, answer.prompts) == (_sent(record), self._prompts)
 
-    def _add_answer(
-        self, answer: Answer, key: _Key, record: Record, is_new: bool
-    ) -> None:
+    def _add_answer(self, answer: Answer, key: _Key, record: Record) -> None:
         answer.sent, answer.prompts = _sent(record), self._prompts
         self.places.append(answer)
         self._open[key] = self._answers[answer.name] = answer
         self._called(answer, record)
 
-        # An id that a gateway gives several answers names none of them.
-        same = self._responses.setdefault(key[0], answer)
-        if same is not answer and is_new:
-            same.response = answer.response = None
-
-        if self._said is not None and self._said.name == answer.parent:
-            self._said.answer = answer
+        self._responses.add(key[0])
+        if self._said is not None and self._said[0].name == answer.parent:
+            prompt, text = self._said
+            prompt.usage = f"{key[0]} {text}"
 
     def _called(self, answer: Answer, record: Record) -> None:
         named = (block.get("id") for block in fields.blocks_of(record))
@@ -203,23 +187,26 @@ class Tree:
         calls = calls_answered(record)
         answer = next(filter(None, map(self._calls.get, calls)), None)
         if answer is not None:
-            self._add_result(place, answer, calls)
+            self._add_result(place, answer, calls, record)
             return
 
         if not calls and record.get("isMeta") is not True:
             self._prompts += 1
-        self._said, place.mark = place, _mark(record)
+        self._said = (place, _digest(record)) if _loses_uuid(record) else None
         if record.get("isCompactSummary") is True:
             self._add_summary(place, record)
 
-    def _add_result(self, place: Place, answer: Answer, calls: set[str]) -> None:
+    def _add_result(
+        self, place: Place, answer: Answer, calls: set[str], record: Record
+    ) -> None:
         """Let a result follow the one before it to the same answer."""
         place.result_of = answer.name
         # A second result of one call is on a branch of its own.
         if calls & answer.answered:
             return
 
-        place.answer, place.mark = answer, ascii(min(calls))
+        if answer.usage is not None and _loses_uuid(record):
+            place.usage = f"{answer.usage} {min(calls)!a}"
         place.parent = answer.last_result or place.parent
         answer.answered |= calls
         answer.last_result = place.name
@@ -290,7 +277,12 @@ class Tree:
         return (first, last) if {first, last} <= self._ids.keys() else None
 
 
-def _mark(record: Record) -> str:
+def _loses_uuid(record: Record) -> bool:
+    """Return whether a release wrote a line that gave its copies new uuids."""
+    return _RENAMING.match(as_string(record.get("version"))) is not None
+
+
+def _digest(record: Record) -> str:
     """Return a digest of the text of a prompt; a copy may have it in a block."""
     content = within(record, "message", "content")
     blocks = (item if text(item) else within(item, "text") for item in listed(content))
