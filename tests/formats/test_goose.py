@@ -79,7 +79,7 @@ def test_a_compaction_cuts_the_context_and_keeps_the_conversation(
     assert path == ["m1", "m2", "m3", "m4", "m5", "m6", "m8", "m9", "m11"]
 
 
-def test_what_neither_side_sees_is_beside_the_path(
+def test_messages_that_neither_side_sees_are_beside_the_path(
     store: Store, tmp_path: Path
 ) -> None:
     wrote(tmp_path, held(
@@ -149,7 +149,7 @@ def test_a_compaction_after_the_first_import_moves_what_it_hides(
     assert (context.summary, texts(context.messages)) == ("Summary", ["Next"])
 
 
-def test_what_was_replaced_by_an_edited_prompt_is_a_branch_here(
+def test_messages_before_an_edited_prompt_are_a_branch_here(
     store: Store, tmp_path: Path
 ) -> None:
     kept = asked("m1", "First"), answered("m2", "Answer")
@@ -225,7 +225,7 @@ def test_a_call_that_could_not_be_understood_has_no_name(
     assert part.data == block
 
 
-def test_thinking_is_reasoning_and_what_is_only_shown_an_event(
+def test_thinking_is_reasoning_and_a_note_to_the_user_an_event(
     store: Store, tmp_path: Path
 ) -> None:
     found = read(
@@ -263,12 +263,14 @@ def test_the_model_that_answered_is_that_of_the_message(
     assert (second.provider_id, second.model_id) == ("fake", "larger")
 
 
-def test_seconds_and_milliseconds_are_told_apart(store: Store, tmp_path: Path) -> None:
+def test_seconds_and_milliseconds_are_distinguished(
+    store: Store, tmp_path: Path
+) -> None:
     late, early = asked("m1", "late", 9), asked("m2", "early")
     early["created"] = (T0 + 3) * 1000 + 250
     found = read(store, tmp_path, late, early)
     times = [(m.text, m.time_created) for m in store.messages(found[0].session_id)]
-    # What is stored is not being written any more.
+    # A stored message is complete.
     assert all(m.time_completed == m.time_created for m in found)
     assert times == [("early", T0 * 1000 + 3250), ("late", T0 * 1000 + 9000)]
 
@@ -290,7 +292,9 @@ def test_ids_that_are_missing_or_repeated_are_made(
 # -- sessions -----------------------------------------------------------------------------
 
 
-def test_a_session_has_what_its_row_says(store: Store, tmp_path: Path) -> None:
+def test_the_columns_of_a_row_are_those_of_the_session(
+    store: Store, tmp_path: Path
+) -> None:
     wrote(tmp_path, *sessions())
     assert all(isinstance(item, Imported) for item in read_into(store, tmp_path))
     found = by_id(store)
@@ -355,7 +359,7 @@ def test_a_thread_holds_the_messages_of_a_session_that_has_none(
     assert session.data["thread"]["name"] == "Tea"
 
 
-def test_a_thread_repeats_nothing_and_what_it_alone_has_is_beside_the_path(
+def test_a_thread_repeats_nothing_and_its_own_messages_are_beside_the_path(
     store: Store, tmp_path: Path
 ) -> None:
     wrote(tmp_path, held(asked("m1", "1"), thread_id="t1"), version=10)
@@ -383,7 +387,7 @@ def test_a_session_that_is_its_own_ancestor_is_a_problem_and_read(
     assert sum(isinstance(item, Imported) for item in results) == 2
 
 
-def test_damage_costs_the_row_that_has_it(store: Store, tmp_path: Path) -> None:
+def test_a_damaged_row_is_reported_and_skipped(store: Store, tmp_path: Path) -> None:
     wrote(tmp_path, held(asked("m1", "1"), asked("m2", "2"), asked("m3", "3")))
     with sqlite3.connect(tmp_path / DB) as db:
         db.execute("UPDATE messages SET content_json = '[{' WHERE id = 2")
@@ -481,7 +485,7 @@ def test_sums_that_contradict_each_other_are_kept_and_not_counted(
     assert event.data["accumulated"]["cache_read_tokens"] == 50
 
 
-def test_counts_of_the_last_request_are_no_sums(store: Store, tmp_path: Path) -> None:
+def test_counts_of_the_last_request_are_not_sums(store: Store, tmp_path: Path) -> None:
     found = read(store, tmp_path, asked("m1", "Go"), input_tokens=20, total_tokens=30)
     assert [message.kind for message in found] == [None]
 
@@ -568,7 +572,7 @@ def test_blocks_of_the_first_releases_have_no_type(
     assert given.role == "tool"
 
 
-def test_a_damaged_line_costs_itself_and_is_named(store: Store, tmp_path: Path) -> None:
+def test_a_damaged_line_is_reported_and_skipped(store: Store, tmp_path: Path) -> None:
     path = log(tmp_path / "tea.jsonl", metadata(), *(bare(asked(None, str(n))) for n in range(3)))  # fmt: skip
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines[:2], '{"role"\n', "{}\n", *lines[2:]]) + '{"ro')
@@ -686,7 +690,7 @@ def test_other_files_are_not_of_goose(tmp_path: Path) -> None:
     assert list(find(tmp_path, formats=["goose"])) == []
 
 
-def test_the_environment_says_where_the_sessions_are() -> None:
+def test_the_environment_names_the_places_of_sessions() -> None:
     env = {
         "GOOSE_PATH_ROOT": "/g",
         "XDG_DATA_HOME": "/x",

@@ -75,12 +75,12 @@ def everyone(store: Store) -> list[Session]:
 # -- sessions of Goose ------------------------------------------------------------------
 
 
-def test_exports_are_written_as_they_were(store: Store, tmp_path: Path) -> None:
+def test_exports_are_written_unchanged(store: Store, tmp_path: Path) -> None:
     records = [exported(row) for row in sessions()]
     assert back(store, tmp_path / "in", *records) == records
 
 
-def test_records_that_do_not_fit_are_written_as_they_were(
+def test_records_that_do_not_fit_are_written_unchanged(
     store: Store, tmp_path: Path
 ) -> None:
     items = [
@@ -190,7 +190,7 @@ def test_sums_are_not_written_as_a_message_and_counted_once(
     assert (session.tokens_input, session.cost) == (200, 0.25)
 
 
-def test_what_was_added_here_follows_as_messages_of_goose(
+def test_messages_added_here_follow_as_messages_of_goose(
     store: Store, tmp_path: Path
 ) -> None:
     back(store, tmp_path / "in", exported(sessions()[0]))
@@ -254,7 +254,7 @@ def test_another_session_becomes_calls_and_results(store: Store) -> None:
     )
 
 
-def test_results_of_a_session_made_here_come_back_as_what_they_were(
+def test_results_of_a_session_made_here_come_back_unchanged(
     store: Store, tmp_path: Path
 ) -> None:
     calls = (tool("ls", call_id="c1", output="a"), tool("ls", call_id="c2", output=""))
@@ -288,7 +288,7 @@ def test_an_import_of_goose_requires_more_of_a_model_than_its_name(
     assert record["model_config"]["toolshim"] is False
 
 
-def test_what_a_compaction_dropped_is_out_of_the_agents_sight(
+def test_messages_before_a_compaction_are_out_of_the_agents_sight(
     store: Store, tmp_path: Path
 ) -> None:
     session = made(
@@ -315,7 +315,7 @@ def test_what_a_compaction_dropped_is_out_of_the_agents_sight(
         assert [m.text for m in context.messages] == ["A reminder", "3"]
 
 
-def test_a_summary_comes_before_what_it_keeps_as_a_model_is_sent_them(
+def test_a_summary_comes_before_the_messages_that_it_keeps(
     store: Store, tmp_path: Path
 ) -> None:
     """Goose sends nothing that precedes the first prompt."""

@@ -57,7 +57,7 @@ HOME = Path("agent/sessions/--home-ada-tea--")
 U1, A2, U3, A4 = asked(1, "1", None), answered(2, words("2")), asked(3, "3"), answered(4, words("4"))  # fmt: skip
 
 
-#: What xcsh keeps of a compaction at the provider, and a change of the model there.
+#: The data of a compaction at the provider.
 REMOTE = {"openaiRemoteCompaction": {"provider": "openai", "replacementHistory": []}}
 
 
@@ -171,7 +171,7 @@ def test_the_state_of_the_context_is_that_of_the_last_records(
 
 
 @pytest.mark.parametrize("content", ["cut", [words("cut")]])
-def test_an_edited_result_is_the_one_that_a_model_is_sent(
+def test_an_edited_result_replaces_the_original_in_the_context(
     store: Store, tmp_path: Path, content: Any
 ) -> None:
     records = [
@@ -184,9 +184,7 @@ def test_an_edited_result_is_the_one_that_a_model_is_sent(
     assert written(store)[1:] == records
 
 
-def test_a_result_that_was_left_out_leaves_a_call_without_one(
-    store: Store, tmp_path: Path
-) -> None:
+def test_without_its_result_a_call_is_interrupted(store: Store, tmp_path: Path) -> None:
     edit = entry(3, "context_edit", targetId="00000002", replacement=None)
     records = [answered(1, call("c1"), above=None), result(2, "c1", "Monday"), edit]
     found = state(store, tmp_path, *records)
@@ -228,18 +226,18 @@ def test_a_role_that_has_a_model_of_its_own_leaves_the_model_of_the_answers(
     assert found.models["default"] == ModelName("large", "fake")
 
 
-def test_a_level_that_was_taken_back_is_unknown(store: Store, tmp_path: Path) -> None:
+def test_a_level_that_was_cleared_is_unknown(store: Store, tmp_path: Path) -> None:
     high = entry(2, "thinking_level_change", thinkingLevel="high")
     none = entry(3, "thinking_level_change", thinkingLevel=None)
     assert state(store, tmp_path, U1, high, none).thinking is None
 
 
-def test_the_author_of_a_message_of_an_extension_is_kept_as_it_was(
+def test_the_author_of_a_message_of_an_extension_is_kept(
     store: Store, tmp_path: Path
 ) -> None:
     fields = {"customType": "x", "content": "C", "display": True}
-    by, of_nobody = (entry(2, "custom_message", **fields, attribution="agent"), entry(3, "custom_message", **fields))  # fmt: skip
-    found = state(store, tmp_path, U1, by, of_nobody).messages
+    by, anonymous = (entry(2, "custom_message", **fields, attribution="agent"), entry(3, "custom_message", **fields))  # fmt: skip
+    found = state(store, tmp_path, U1, by, anonymous).messages
     assert [m.data.get("attribution", "none") for m in found[1:]] == ["agent", "none"]
 
 
@@ -309,9 +307,7 @@ def test_reasoning_is_not_counted_as_output_too(
     assert written(store) == [header(1), U1, answer]
 
 
-def test_everything_that_a_log_says_it_cost_is_counted_once(
-    store: Store, tmp_path: Path
-) -> None:
+def test_every_cost_in_a_log_is_counted_once(store: Store, tmp_path: Path) -> None:
     cost = {"input": 0.1, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0.125}
     usage = {"input": 5, "output": 2, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 7, "cost": cost}  # fmt: skip
     model = {"provider": "fake", "model": "large", "usage": usage}
@@ -332,7 +328,7 @@ def test_everything_that_a_log_says_it_cost_is_counted_once(
 
 
 @pytest.mark.slow
-def test_a_real_store_costs_what_its_logs_say(
+def test_a_real_store_has_the_costs_that_its_logs_state(
     real_store: Callable[[str], Path], store: Store
 ) -> None:
     read_into(store, real_store("pi-0.87.1") / "data")
@@ -357,7 +353,9 @@ def test_an_answer_without_usage_or_with_an_odd_one_is_read(
     assert second.data["message"]["usage"] == {"input": -1, "cost": None}
 
 
-def test_a_failed_or_aborted_answer_says_why(store: Store, tmp_path: Path) -> None:
+def test_a_failed_or_aborted_answer_states_the_reason(
+    store: Store, tmp_path: Path
+) -> None:
     failed = answered(2, stopReason="error", errorMessage="400: no")
     _, first, second = messages(
         store, tmp_path, U1, failed, answered(3, stopReason="aborted")
@@ -409,7 +407,7 @@ def test_a_title_that_was_cleared_is_the_first_prompt(
     assert taken(store, tmp_path).title == "Tea?"
 
 
-def test_the_title_of_oh_my_pi_stands_before_its_header(
+def test_the_title_of_oh_my_pi_is_before_its_header(
     store: Store, tmp_path: Path
 ) -> None:
     slot = {
@@ -551,7 +549,7 @@ def test_a_fork_that_lost_its_labels_is_still_one_path(
     assert texts(store.context(found.id).messages) == ["1", "2", "4", "5"]
 
 
-def test_a_damaged_line_costs_itself_alone(store: Store, tmp_path: Path) -> None:
+def test_a_damaged_line_is_reported_and_skipped(store: Store, tmp_path: Path) -> None:
     log = write(tmp_path / HOME, header(1), U1, A2, U3, A4)
     lines = log.read_text().splitlines(keepends=True)
     lines[2] = lines[2][:40] + "\n"
@@ -562,7 +560,9 @@ def test_a_damaged_line_costs_itself_alone(store: Store, tmp_path: Path) -> None
     assert texts(store.messages(session.id)) == ["1", "3", "4"]
 
 
-def test_a_mark_of_utf_8_costs_no_header(store: Store, tmp_path: Path) -> None:
+def test_a_header_after_a_byte_order_mark_is_found(
+    store: Store, tmp_path: Path
+) -> None:
     log = write(tmp_path / HOME, header(1), U1, A2)
     log.write_bytes(codecs.BOM_UTF8 + log.read_bytes())
     session = taken(store, tmp_path)
@@ -581,9 +581,7 @@ def test_of_two_records_with_one_id_the_last_one_is_continued(
 
 
 @pytest.mark.parametrize("above", ["00000003", "00000004"])
-def test_a_circle_of_parents_is_no_circle_here(
-    store: Store, tmp_path: Path, above: str
-) -> None:
+def test_a_cycle_of_parents_is_cut(store: Store, tmp_path: Path, above: str) -> None:
     write(tmp_path / HOME, header(1), U1, A2, {**U3, "parentId": above}, A4)
     session = taken(store, tmp_path)
     assert len(list(store.messages(session, branches=True))) == 4
@@ -604,9 +602,7 @@ def test_a_log_that_lost_its_header_is_read_under_its_name(
     assert (made["type"], made["id"], records) == ("session", "01a1", [U1, A2])
 
 
-def test_a_mark_before_the_first_line_and_a_null_line_are_survived(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_null_line_is_reported_and_skipped(store: Store, tmp_path: Path) -> None:
     log = write(tmp_path / HOME, header(1), U1)
     log.write_bytes(b"\xef\xbb\xbf" + log.read_bytes() + b"null\n\r\n")
     problem, session = sorted(
@@ -662,7 +658,7 @@ def test_of_two_logs_of_one_session_the_longer_one_is_read(
         ([header(1, id="0123456789abcdef"), entry(1, "context_change", None)], "xcsh"),
     ],
 )
-def test_each_log_in_a_folder_of_no_program_is_of_the_one_whose_records_it_has(
+def test_a_log_in_a_folder_of_no_program_is_known_by_its_own_records(
     store: Store, tmp_path: Path, records: list[Record], source: str
 ) -> None:
     write(tmp_path / HOME, header(9), U1)
@@ -719,7 +715,7 @@ def test_sessions_of_pi_in_sqlite_are_named(
 
 
 @pytest.mark.parametrize("content", [b"", b"no database" * 99, b"SQLite format 3\0"])
-def test_a_database_of_another_kind_is_not_one_of_pi(
+def test_another_file_of_that_name_is_not_a_database_of_pi(
     store: Store, tmp_path: Path, content: bytes
 ) -> None:
     (tmp_path / "sessions.sqlite").write_bytes(content)
@@ -754,7 +750,7 @@ def prompts(store: Store) -> list[tuple[str, str | None, bool]]:
     return [(of.text, of.directory, of.session_id is not None) for of in found]
 
 
-def test_a_prompt_of_the_history_is_there_once(store: Store, tmp_path: Path) -> None:
+def test_a_prompt_of_the_history_is_added_once(store: Store, tmp_path: Path) -> None:
     home, name = tmp_path / ".omp/agent", header(1)["id"]
     slot = {"type": "title", "v": 1, "title": "", "updatedAt": moment(1), "pad": ""}
     write(home / "sessions/-tea", slot, header(1), asked(1, "1  \n2", None), A2)
@@ -787,7 +783,9 @@ def test_an_older_history_has_no_sessions(store: Store, tmp_path: Path) -> None:
     assert prompts(store) == [("1", place, True), ("2", place, False)]
 
 
-def test_a_row_that_is_no_prompt_costs_itself(store: Store, tmp_path: Path) -> None:
+def test_a_row_that_is_not_a_prompt_is_reported_and_skipped(
+    store: Store, tmp_path: Path
+) -> None:
     home = tmp_path / ".omp/agent"
     write(home / "sessions/-tea", header(1), U1)
     odd = [(7, 7), (None, 8), ("x", "soon"), ("x", 1 << 60), (b"x", 9), ("good", 10)]
@@ -799,7 +797,7 @@ def test_a_row_that_is_no_prompt_costs_itself(store: Store, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("content", [b"", b"no database" * 99, b"SQLite format 3\0"])
-def test_a_history_that_cannot_be_read_costs_no_session(
+def test_sessions_are_read_beside_a_history_that_cannot_be_read(
     store: Store, tmp_path: Path, content: bytes
 ) -> None:
     home = tmp_path / ".omp/agent"
@@ -837,7 +835,7 @@ def test_a_missing_blob_stays_a_reference(store: Store, tmp_path: Path) -> None:
     assert message.parts[0].data == {"mime": "image/png", "data": data}
 
 
-def test_the_complete_output_of_a_tool_comes_along(
+def test_the_complete_output_of_a_tool_is_imported(
     store: Store, tmp_path: Path
 ) -> None:
     details = {"meta": {"truncation": {"artifactId": "0"}}}
@@ -877,7 +875,7 @@ def back(store: Store, session: Session, form: str = "oh-my-pi") -> list[Record]
     return records
 
 
-def test_records_that_do_not_fit_are_written_as_they_were(
+def test_records_that_do_not_fit_are_written_unchanged(
     store: Store, tmp_path: Path
 ) -> None:
     records = [
@@ -988,7 +986,7 @@ def test_each_result_of_a_message_is_a_record(store: Store) -> None:
     assert losses == []
 
 
-def test_the_data_of_another_program_is_no_part_of_a_block(store: Store) -> None:
+def test_the_data_of_another_program_is_not_in_a_block(store: Store) -> None:
     session = store.create_session(directory="/home/ada/tea", title="Tea")
     odd = {"block": {"type": "input_text"}, "type": "x", "added": 1, "absent": True}
     image = file(content=b"\x89PNG", mime="image/png", block={"type": "input_image"})
@@ -1125,7 +1123,7 @@ def test_a_command_without_one_is_lost_and_a_hidden_one_stays_hidden(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["pi-0.87.1", "oh-my-pi-18.2.3"])
-def test_logs_of_the_real_programs_are_written_as_they_were(
+def test_logs_of_the_real_programs_are_written_unchanged(
     name: str, real_store: Callable[[str], Path], store: Store
 ) -> None:
     sources = [

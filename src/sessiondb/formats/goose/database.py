@@ -187,7 +187,7 @@ class Database:
     # -- threads -----------------------------------------------------------------
 
     def _thread(self, name: Any) -> Record:
-        """Return the row of a thread; empty if there is none."""
+        """Return the row of a thread; empty if it does not exist."""
         if not isinstance(name, str) or not self._has("threads", "id"):
             return {}
 
@@ -330,7 +330,7 @@ def _bytes(value: Any) -> bytes | None:
 def info_of(row: Record) -> tuple[Record, Record]:
     """Return the record of a session's *row* as Goose exports it, and what is left.
 
-    A key is there if its column is.
+    It has a key for each of these columns that exists.
     """
     rest = dict(row)
     record = {key: rest.pop(key) for key in _present(fields.PLAIN_COLUMNS, row)}

@@ -74,4 +74,4 @@ class Layout(Protocol):
         """Open the store to read messages; raises `OddRecordError` and OSError."""
 
     def place_of(self, entry: Entry) -> int | None:
-        """Return the line of a message; None where there are no lines."""
+        """Return the line of a message; None for a layout without lines."""

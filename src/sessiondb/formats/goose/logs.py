@@ -21,7 +21,7 @@ from sessiondb.formats.kit.lines import opened
 from sessiondb.formats.kit.logs import first_records, log_digest
 
 Record = dict[str, Any]
-#: Numbers of which the first line has at least one, and a message none.
+#: Numbers of which the first line has at least one, and no message any.
 _COUNTS = frozenset({"message_count", "total_tokens"})
 
 

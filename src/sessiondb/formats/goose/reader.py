@@ -160,7 +160,7 @@ def beginning(head: Head, layout: Layout, *, is_cut: bool = False) -> SourceSess
     known = take(record, fields.METADATA if head.is_log else fields.SESSION)
     known = named | known
 
-    # Of a cycle of parents, the one that is cut has none.
+    # The session at which a cycle of parents is cut has no parent.
     above = fitting(record.get("parent_session_id"), usable_id)
     parent = None if is_cut else above
     data = {"metadata" if head.is_log else "session": record, **head.beside}
@@ -211,7 +211,7 @@ def complete(head: Head, layout: Layout, *, is_cut: bool) -> SourceSession:
 def _made_for(session: str) -> tuple[str, ...]:
     """Return how names begin that messages get in one store only.
 
-    Schema 7 gave the first of them to messages that had none.
+    Schema 7 gave the first of them to messages without a name.
     """
     return f"msg_{session}_", f"usage_{session}", "thread_"
 

@@ -3,7 +3,7 @@
 Since 1.50 an answer states the tokens and the cost of its request. Before that no
 message does: the session has sums over its requests, and since schema 15 a ledger of
 them, of which the larger number counts (as in ``get_session_usage_totals``). What
-answers state of these is theirs. Counts of the last request alone are no sums.
+answers state of these counts for them. Counts of the last request are not sums.
 
 A session that was written for Goose begins with the sums that it had here. They are an
 event of their own, which is already counted here if the session comes back.
@@ -84,7 +84,7 @@ def usage_event(
     answers: Iterable[Any],
     time: int | None,
 ) -> MessageDraft | None:
-    """Return the event of a session's other sums; None if it has none.
+    """Return the event of a session's other sums, or None.
 
     Without those of its *answers*, which count by themselves.
     """

@@ -68,12 +68,12 @@ def placed(entries: Sequence[Entry]) -> Iterator[Place]:
 
 
 def end_of(entries: Sequence[Entry]) -> str | None:
-    """Return the last message that the agent sees; None if it sees none."""
+    """Return the last message that the agent sees, or None."""
     return next((entry.name for entry in reversed(entries) if entry.sent), None)
 
 
 def _summary(entries: Sequence[Entry]) -> int:
-    """Return the index of the last compaction; -1 if there was none."""
+    """Return the index of the last compaction, or -1."""
     hidden = list(takewhile(lambda entry: not entry.sent, entries))
     place = len(hidden)
     first_sent = entries[place : place + 1]

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sessiondb.formats.kit.files import is_file, is_folder, locations
-from sessiondb.formats.kit.logs import is_readable
 from sessiondb.formats.pi import experiments
-from sessiondb.formats.pi.logs import is_home, is_log, look_at, owners_of
+from sessiondb.formats.pi.logs import SUFFIX, is_home, log_at, owners_of
 from sessiondb.formats.pi.reader import read_home, read_log
 from sessiondb.formats.protocol import ForeignStore, Format
 
@@ -22,20 +21,31 @@ __all__ = ["FORMAT"]
 
 def _at(path: Path) -> Iterator[ForeignStore]:
     if is_folder(path):
-        if is_home(path):
-            first, *others = owners_of(path)
-            yield ForeignStore(first, path, read_home, frozenset(others))
-        return
+        yield from _homes_at(path)
+    elif path.suffix in _FILES and is_file(path):
+        yield from _FILES[path.suffix](path)
 
-    if is_log(path) and is_file(path) and is_readable(look_at, path):
-        (owner,) = owners_of(path)
-        yield ForeignStore(owner, path, read_log)
-    if path.suffix == experiments.SUFFIX and experiments.is_database(path):
+
+def _homes_at(folder: Path) -> Iterator[ForeignStore]:
+    if is_home(folder):
+        first, *others = owners_of(folder)
+        yield ForeignStore(first, folder, read_home, frozenset(others))
+
+
+def _logs_at(path: Path) -> Iterator[ForeignStore]:
+    log = log_at(path)
+    if log is not None:
+        yield ForeignStore(log.source, path, read_log)
+
+
+def _databases_at(path: Path) -> Iterator[ForeignStore]:
+    if experiments.is_database(path):
         yield ForeignStore("pi", path, experiments.read_database)
 
 
+_FILES = {SUFFIX: _logs_at, experiments.SUFFIX: _databases_at}
 FORMAT = Format(
-    frozenset({".jsonl", experiments.SUFFIX}),
+    frozenset(_FILES),
     _at,
     locations(
         ("PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR"),

@@ -15,13 +15,12 @@ from typing import Any
 
 from sessiondb.formats.kit.conversion import is_from, is_native
 from sessiondb.formats.kit.fields import text
-from sessiondb.formats.kit.logs import logs_below
 from sessiondb.formats.kit.naming import file_name, uuid_of
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.kit.writing import one_by_one
 from sessiondb.formats.pi.fields import SETTINGS
-from sessiondb.formats.pi.logs import is_log, log_at
+from sessiondb.formats.pi.logs import logs_in
 from sessiondb.formats.pi.records import record_of
 from sessiondb.formats.pi.writer import Writer
 from sessiondb.formats.protocol import Exporter, Handover, Written
@@ -186,9 +185,7 @@ def holds(session: str, env: Mapping[str, str]) -> bool:
 
     By the header of the log: pi neither looks at its name nor opens it without one.
     """
-    found = logs_below(_sessions(env), is_log)
-    paths = (item for item in found if isinstance(item, Path))
-    logs = filter(None, map(log_at, paths))
+    logs = logs_in(_sessions(env))
     return any(log.session == session for log in logs if log.header)
 
 

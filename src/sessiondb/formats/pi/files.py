@@ -78,7 +78,7 @@ def _outputs(data: Mapping[str, Any], log: Path) -> Iterator[PartDraft]:
 
 
 def _blob(reference: str, log: Path) -> bytes | None:
-    """Return what a reference stands for; None if that is not there."""
+    """Return the content that a reference names; None if it is missing."""
     named = _REFERENCE.fullmatch(reference)
     if named is None:
         return None

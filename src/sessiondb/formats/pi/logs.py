@@ -8,7 +8,7 @@ loss, and logs are moved and renamed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, NamedTuple
@@ -21,6 +21,8 @@ from sessiondb.formats.kit.logs import first_records, logs_below
 from sessiondb.formats.pi.experiments import is_newer
 from sessiondb.model import Problem, TerminalUse
 
+#: The ending of a log.
+SUFFIX = ".jsonl"
 #: Lines of a log that are looked at for its header.
 HEAD_LINES = 4
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z?_(.+)\.jsonl")
@@ -58,7 +60,7 @@ class Log(NamedTuple):
 
 def is_log(path: Path) -> bool:
     """Return whether a file with this name may be a log."""
-    return path.suffix == ".jsonl"
+    return path.suffix == SUFFIX
 
 
 def is_home(folder: Path) -> bool:
@@ -67,31 +69,44 @@ def is_home(folder: Path) -> bool:
     if not is_folder(sessions):
         return False
     # Codex has a folder of that name, too; the names of its logs are others.
-    found = logs_below(sessions, lambda path: _NAME.fullmatch(path.name) is not None)
-    return any(isinstance(item, Path) for item in found)
+    return any(_paths(logs_below(sessions, _is_named)))
+
+
+def _is_named(path: Path) -> bool:
+    return _NAME.fullmatch(path.name) is not None
+
+
+def _paths(found: Iterable[Path | Problem]) -> Iterator[Path]:
+    return (item for item in found if isinstance(item, Path))
 
 
 def logs_of(home: Path) -> Iterator[Path | Problem]:
     """Yield the logs of a program; pi 0.30 wrote some beside the folder of them."""
     yield from logs_below(home / "sessions", is_log)
-    beside = logs_below(home, lambda path: _NAME.fullmatch(path.name) is not None)
-    for item in beside:
-        if isinstance(item, Path) and item.parent == home:
-            yield item
+    beside = _paths(logs_below(home, _is_named))
+    yield from (path for path in beside if path.parent == home)
 
 
-def owners_of(path: Path) -> list[str]:
-    """Return the programs of a home or a log: by its folder, else by its logs.
+def owners_of(home: Path) -> list[str]:
+    """Return the programs of a home: by its folder, else by its logs, the first first.
 
-    At least one; that of the first log comes first.
+    At least one.
     """
-    named = program_of(path, "")
+    named = program_of(home, "")
     if named:
         return [named]
 
-    logs = logs_of(path) if is_folder(path) else iter([path])
-    known = map(log_at, (log for log in logs if isinstance(log, Path)))
-    return list(dict.fromkeys(log.source for log in known if log)) or ["pi"]
+    sources = [log.source for log in _readable(logs_of(home))]
+    return list(dict.fromkeys(sources)) or ["pi"]
+
+
+def logs_in(folder: Path) -> Iterator[Log]:
+    """Yield the logs below a folder that can be read."""
+    return _readable(logs_below(folder, is_log))
+
+
+def _readable(found: Iterable[Path | Problem]) -> Iterator[Log]:
+    return filter(None, map(log_at, _paths(found)))
 
 
 def log_at(path: Path) -> Log | None:
@@ -102,7 +117,7 @@ def log_at(path: Path) -> Log | None:
 
 
 def look_at(path: Path) -> Log | None:
-    """Return the log at *path*; None if it is none. Raises `SourceError`."""
+    """Return the log at *path*, or None. Raises `SourceError`."""
     records = first_records(path, HEAD_LINES)
     header = _header(records)
     if not header:
@@ -113,7 +128,7 @@ def look_at(path: Path) -> Log | None:
 
 
 def _header(records: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the header among the first records; an empty one if there is none."""
+    """Return the header among the first records; empty without one."""
     return next(filter(_is_header, records), {})
 
 
@@ -176,7 +191,7 @@ def _sign(record: dict[str, Any]) -> str | None:
 
 
 def _parent(path: Path, header: dict[str, Any]) -> tuple[str | None, str | None]:
-    """Return the parent, None if there is none, and the relation to it.
+    """Return the parent and the relation to it; (None, …) without a parent.
 
     A subagent of oh-my-pi has its log in the folder of its parent's artifacts.
     """

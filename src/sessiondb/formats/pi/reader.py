@@ -161,10 +161,11 @@ class Messages:
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
         """Read the log; memory holds one record, and the ids of all."""
         log = self._log
-        tree = Tree(
-            is_fork=log.parent is not None,
-            is_first_version=bool(log.header) and "version" not in log.header,
-        )
+        is_first = bool(log.header) and "version" not in log.header
+        tree = Tree(is_fork=log.parent is not None, is_first_version=is_first)
+        if is_first:
+            yield from map(SourceMessage, settings(log.header))
+
         heads: set[str | None] = {"session", "title"}
         with opened(log.path) as lines:
             for line, _, record in _records(lines):
@@ -174,8 +175,6 @@ class Messages:
                 if kind in heads:
                     # A second header in the middle of a log is a record like others.
                     heads.discard(kind)
-                    if tree.is_first_version and kind == "session":
-                        yield from map(SourceMessage, settings(record))
                     continue
                 yield self._message(tree, lines, line, record)
             yield from lines.problems

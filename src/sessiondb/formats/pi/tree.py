@@ -24,14 +24,14 @@ class Tree(Links):
 
     def __init__(self, *, is_fork: bool, is_first_version: bool) -> None:
         super().__init__("parentId", is_damaged=is_fork)
-        self.is_first_version = is_first_version
+        self._is_first = is_first_version
         #: The parent of each record, in the order of the file; `...` is the one before.
         self._above: dict[str, Any] = {}
 
     def name(self, record: dict[str, Any]) -> str:
         """Return the id of a record here; take its own out of one that is linked."""
         own = fitting(record.get("id"), usable_id)
-        if self.is_first_version or own is None:
+        if self._is_first or own is None:
             name = self.made(record)
         elif own in self.ids or own.startswith(MADE):
             # The last one of a name is the one that the program finds.
@@ -47,7 +47,7 @@ class Tree(Links):
     def parent(self, record: dict[str, Any], name: str | None = None) -> Any:
         """Return the parent of a record for `SourceMessage`; take a known one out."""
         # Never linked in the first version: a record continues the one before.
-        if self.is_first_version:
+        if self._is_first:
             return ...
         moved = self._moved(record, name) if record.get("type") == "leaf" else ...
         if moved is not ...:

@@ -24,7 +24,7 @@ _REASONING = ("reasoning", "reasoningTokens")
 
 
 def take_tokens(record: dict[str, Any]) -> Tokens | None:
-    """Return the tokens of an answer; None if it states none."""
+    """Return the tokens that a record states, or None."""
     usage = as_object(record.get("usage"))
     reasoning = next(filter(count, map(usage.get, _REASONING)), None)
     known = take(record, _COUNTS)
@@ -36,7 +36,7 @@ def take_tokens(record: dict[str, Any]) -> Tokens | None:
 
 
 def put_tokens(record: dict[str, Any], tokens: Tokens | None) -> None:
-    """Write the tokens of an answer."""
+    """Write the tokens of a record."""
     known = tokens or Tokens()
     if known.reasoning is not None:
         both = filter(None, (known.output, known.reasoning))
