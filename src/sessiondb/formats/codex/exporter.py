@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import groupby, repeat
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -75,52 +75,42 @@ def _theirs(export: Export, losses: list[Loss]) -> Iterator[Document]:
     if _is_named(session):
         losses.append(Loss(session.id, "its name: Codex keeps it beside the rollout"))
 
-    parts = _Parts(export, losses, _file_of(session))
-    for file, records in groupby(parts.records(), lambda found: found[0]):
-        yield Document(_place(session, file), (_text(record) for _, record in records))
+    records = _numbered(export, losses)
+    for file, found in groupby(records, lambda record: record[0]):
+        yield Document(_place(session, file), (_text(record) for _, record in found))
 
 
-class _Parts:
-    """The records of a session that Codex wrote, each with its rollout."""
+def _numbered(export: Export, losses: list[Loss]) -> Iterator[tuple[str, Record]]:
+    """Yield the records of a session that Codex wrote, each with its rollout.
 
-    def __init__(self, export: Export, losses: list[Loss], name: str) -> None:
-        self._export = export
-        self._name = name
-        session = export.session
-        names = Names(session.source_id or session.id)
-        #: For messages that were added here, after the last record of Codex.
-        self._ours = Writer(export, [], losses, names)
-        #: The last ordinal; None if the rollout is one without.
-        self._ordinal: int | None = None
+    Those of messages that were added here have ordinals if those before them do.
+    """
+    last: int | None = None
+    for file, is_ours, records in _batches(export, losses):
+        for record in records:
+            if is_ours and last is not None:
+                record["ordinal"] = last + 1
+            last = fitting(record.get("ordinal"), integer, last)
+            yield file, record
 
-    def records(self) -> Iterator[tuple[str, Record]]:
-        file = self._name
-        header = self._export.session.data.get("header")
-        if header is not None:
-            yield file, self._written(dict(header))
 
-        for message in filter(_is_own, self._export.messages):
-            file = fitting(message.data.get("segment"), text, file)
-            if is_native(message.id):
-                added = map(self._numbered, self._ours.add(message))
-                yield from zip(repeat(file), added)
-            else:
-                yield file, self._written(record_of(message))
+def _batches(
+    export: Export, losses: list[Loss]
+) -> Iterator[tuple[str, bool, Iterable[Record]]]:
+    """Yield the records of each message: their rollout, and whether they are ours."""
+    session = export.session
+    ours = Writer(export, [], losses, Names(session.source_id or session.id))
+    file = _file_of(session)
+    header = as_object(session.data.get("header"))
+    if header:
+        yield file, False, [dict(header)]
 
-        yield from zip(repeat(file), map(self._numbered, self._ours.end()))
+    for message in filter(_is_own, export.messages):
+        file = fitting(message.data.get("segment"), text, file)
+        is_ours = is_native(message.id)
+        yield file, is_ours, ours.add(message) if is_ours else [record_of(message)]
 
-    def _written(self, record: Record) -> Record:
-        """Return a record by Codex, whose ordinal is the last one."""
-        self._ordinal = fitting(record.get("ordinal"), integer, self._ordinal)
-        return record
-
-    def _numbered(self, record: Record) -> Record:
-        """Return a record that was added, with an ordinal if those of Codex have."""
-        if self._ordinal is None:
-            return record
-
-        self._ordinal += 1
-        return {**record, "ordinal": self._ordinal}
+    yield file, True, ours.end()
 
 
 def _is_own(message: Message) -> bool:
