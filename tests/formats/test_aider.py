@@ -265,7 +265,7 @@ def test_only_two_spaces_and_an_empty_line_make_a_prompt(tmp_path: Path) -> None
     assert [text for kind, text in found if kind == "user"] == ["A", "B"]
 
 
-def test_a_heading_that_nobody_typed_belongs_to_the_answer(tmp_path: Path) -> None:
+def test_a_heading_that_was_not_typed_belongs_to_the_answer(tmp_path: Path) -> None:
     text = "One\n\n#### Heading  \n\nTwo\n\n#### Next  \nThree"
     write(
         tmp_path, run(1, asked("A"), answered(text), usage(), asked("B")),
@@ -447,7 +447,7 @@ def test_a_report_without_an_answer_counts_by_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("digits", ["9" * 400, "9" * 5000, "9" * 19])
-def test_numbers_that_no_column_holds_cost_only_themselves(
+def test_numbers_that_no_column_holds_stay_in_the_data(
     tmp_path: Path, digits: str
 ) -> None:
     report = usage(digits, digits, digits)
@@ -533,7 +533,7 @@ def test_bytes_that_are_not_utf_8_are_kept_and_a_problem(tmp_path: Path) -> None
     assert answer.data["raw"] == b"\nCaf\xe9\n\n"
 
 
-def test_an_odd_input_history_costs_only_its_entries(tmp_path: Path) -> None:
+def test_odd_entries_of_the_input_history_are_passed_over(tmp_path: Path) -> None:
     write(tmp_path, run(1, asked("A"), usage(), asked("B")))
     odd = b"+lost\n# never\n+A\n\xff\xfe\n# 2026-02-02 02:01:01\n\n# 2026-02-02 02:01:02\n+B"
     (tmp_path / INPUTS).write_bytes(odd)
@@ -568,7 +568,7 @@ def test_histories_are_found_by_name_by_header_and_by_the_environment(
 # -- the real store --------------------------------------------------------------------
 
 
-def test_the_real_store_has_what_was_typed_and_answered(
+def test_the_real_store_has_its_prompts_and_answers(
     real_store: Callable[[str], Path],
 ) -> None:
     folder = real_store("aider-0.86.2")

@@ -71,7 +71,7 @@ def calls_of(folder: Path) -> int:
     return count
 
 
-def test_a_look_at_a_history_is_no_look_at_each_line(tmp_path: Path) -> None:
+def test_a_list_of_sessions_does_not_take_each_line_apart(tmp_path: Path) -> None:
     code = "```python\n" + "x = 1\n\n# y\n" * 40 + "```"
     turns = [asked("A"), answered(code), usage()] * 10
     write(tmp_path / "small", run(1, BANNER, *turns))

@@ -75,7 +75,7 @@ def restored(history: str) -> list[tuple[str, str]]:
     return [(role, said.strip()) for role, said in found]
 
 
-def test_the_restorer_of_this_test_does_what_aider_does() -> None:
+def test_the_restorer_of_these_tests_restores_as_aider_does() -> None:
     text = asked("One\ntwo") + answered("Yes\n# dropped\n#### You?\n> tool") + told("x")
     assert restored(text) == [
         ("user", "One  \ntwo"),
@@ -315,7 +315,9 @@ def test_a_run_that_was_continued_here_is_continued_in_the_file(
     assert files[CHAT] == path.read_bytes() + (asked("B").encode() if more else b"")
 
 
-def test_what_a_run_was_given_here_besides_messages_is_lost(tmp_path: Path) -> None:
+def test_title_lists_and_labels_that_a_run_was_given_here_are_lost(
+    tmp_path: Path,
+) -> None:
     write(tmp_path, run(1, asked("A"), answered("B"), usage()))
     with new_store() as store:
         (session,) = imported(store, tmp_path)

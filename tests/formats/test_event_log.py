@@ -86,13 +86,13 @@ def formats_of(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", THEIRS)
-def test_a_plain_log_is_no_other_log(name: str, tmp_path: Path) -> None:
+def test_a_plain_log_is_not_another_log(name: str, tmp_path: Path) -> None:
     path = write(tmp_path / "log.jsonl", *THEIRS[name])
     assert formats_of(path) == ["event-log"]
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_another_log_is_no_plain_log(name: str, tmp_path: Path) -> None:
+def test_another_log_is_not_a_plain_log(name: str, tmp_path: Path) -> None:
     path = write(tmp_path / "log.jsonl", *OTHERS[name])
     assert "event-log" not in formats_of(path)
 
@@ -342,7 +342,7 @@ def test_a_number_that_is_given_twice_names_two_messages(
     assert [message.id for message in store.messages(other)] == ["m", "s2:2"]
 
 
-def test_a_bad_line_costs_itself(store: Store, tmp_path: Path) -> None:
+def test_a_bad_line_is_reported_and_skipped(store: Store, tmp_path: Path) -> None:
     path = write(tmp_path / "log.jsonl", *first())
     lines = path.read_bytes().splitlines(keepends=True)
     bad = [b'{"type":"user_message"\n', b'{"type":5}\n', b'{"type":"tool_started","name":"x","n":%d}\n' % (1 << 70)]  # fmt: skip
@@ -520,7 +520,7 @@ def test_a_message_with_an_id_of_its_own_is_written_where_it_was_added(
     ]  # fmt: skip
 
 
-def test_what_was_added_here_follows(store: Store, tmp_path: Path) -> None:
+def test_messages_that_were_added_here_follow(store: Store, tmp_path: Path) -> None:
     session = taken(store, tmp_path, *first()[:4], *first()[9:])
     store.append(session.id, user("Once more"))
     store.set_title(session.id, "Mine")

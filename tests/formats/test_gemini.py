@@ -79,7 +79,7 @@ def test_a_replaced_text_is_kept_beside_the_one_that_counts(
     assert "everything" in json.dumps(earlier)
 
 
-def test_a_rewind_drops_a_message_and_what_follows_and_keeps_it_as_a_branch(
+def test_a_rewind_keeps_the_messages_that_it_drops_as_a_branch(
     store: Store, tmp_path: Path
 ) -> None:
     live, everything = live_and_all(
@@ -126,7 +126,7 @@ def test_new_messages_replace_all_and_those_that_were_there_stay(
     assert sorted(everything) == ["1", "2", "3", "8", "Summary"]
 
 
-def test_a_resumed_session_keeps_what_its_new_messages_do_not_repeat(
+def test_a_resumed_session_keeps_values_that_its_new_messages_do_not_repeat(
     store: Store, tmp_path: Path
 ) -> None:
     # The program writes all messages again: their content alone, at another time.
@@ -169,7 +169,7 @@ def test_an_unknown_record_is_an_event_and_one_without_a_type_a_problem(
     assert (later.kind, later.data["$later"]) == ("$later", 2)
 
 
-def test_a_damaged_line_costs_itself_alone(store: Store, tmp_path: Path) -> None:
+def test_a_damaged_line_is_reported_and_skipped(store: Store, tmp_path: Path) -> None:
     path = write(tmp_path / CHATS, header(1), asked(1, "1"), answered(2, "2"), asked(3, "3"))  # fmt: skip
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines[:2], lines[2][:30] + "\n", lines[3], '{"id": "m4']))
@@ -288,7 +288,7 @@ def test_images_are_files_also_in_results(store: Store, tmp_path: Path) -> None:
     assert [part.type for part in answer.parts] == ["tool", "file"]
 
 
-def test_only_what_was_typed_is_a_prompt(store: Store, tmp_path: Path) -> None:
+def test_only_typed_text_is_a_prompt(store: Store, tmp_path: Path) -> None:
     added = said(
         2, "user", [{"text": "Read @a.py"}, {"text": "--- content ---"}],
         displayContent=[{"text": "Read @a.py"}],
@@ -301,7 +301,7 @@ def test_only_what_was_typed_is_a_prompt(store: Store, tmp_path: Path) -> None:
     assert (summary.role, summary.kind) == ("event", "compaction")
 
 
-def test_the_context_after_a_compression_is_what_replaced_it(
+def test_the_context_after_a_compression_is_its_replacement(
     store: Store, tmp_path: Path
 ) -> None:
     session = session_of(
@@ -402,7 +402,7 @@ def test_a_session_has_its_complete_id(store: Store, tmp_path: Path) -> None:
     assert session_of(store, tmp_path, asked(1, "1")).source_id == session_id(1)
 
 
-def test_a_sub_agent_belongs_to_the_session_that_names_its_folder(
+def test_a_subagent_belongs_to_the_session_that_names_its_folder(
     store: Store, tmp_path: Path
 ) -> None:
     calling = answered(1, "", toolCalls=[call("c0", "x"), call("c1", "y", agentId=session_id(2))])  # fmt: skip
@@ -418,7 +418,7 @@ def test_a_sub_agent_belongs_to_the_session_that_names_its_folder(
     assert (child.relation, child.parent_id, child.call_id) == ("subagent", first.id, "c1")  # fmt: skip
 
 
-def test_a_bad_line_does_not_hide_the_call_that_started_a_sub_agent(
+def test_a_bad_line_does_not_hide_the_call_that_started_a_subagent(
     store: Store, tmp_path: Path
 ) -> None:
     calling = answered(1, "", toolCalls=[call("c1", "y", agentId=session_id(2))])
@@ -542,7 +542,7 @@ def test_a_record_that_is_there_is_complete(store: Store, tmp_path: Path) -> Non
     assert [m.time_completed for m in said] == [m.time_created for m in said]
 
 
-def test_a_log_that_a_resume_began_and_left_costs_no_problem(
+def test_a_log_that_a_resume_began_and_left_is_not_a_problem(
     store: Store, tmp_path: Path
 ) -> None:
     context = update(messages=[asked(0, CONTEXT)])

@@ -122,7 +122,7 @@ def test_a_first_line_may_be_longer_than_a_glance(tmp_path: Path) -> None:
     assert first_records(path) == [record]
 
 
-def test_a_torn_line_is_no_record(tmp_path: Path) -> None:
+def test_a_torn_line_is_not_a_record(tmp_path: Path) -> None:
     assert first_records(write(tmp_path / "1.jsonl", '{"a":1}\n{"b":'), 2) == [{"a": 1}]
     assert first_records(write(tmp_path / "2.jsonl", "")) == []
 

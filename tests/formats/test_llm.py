@@ -54,7 +54,7 @@ def test_a_log_of_either_generation_is_one_store(tmp_path: Path) -> None:
     assert [item.source for item in find(tmp_path)] == ["llm", "llm"]
 
 
-def test_a_log_that_cannot_be_read_says_so_by_its_name(
+def test_a_log_that_cannot_be_read_is_reported_by_its_name(
     tmp_path: Path, store: Store
 ) -> None:
     for name in ("logs.db", "other.db"):
@@ -308,7 +308,7 @@ def test_messages_that_are_the_same_by_chance_are_counted_apart(
     assert total.tokens.input == 80
 
 
-def test_a_history_that_was_sent_anew_is_another_path(
+def test_a_history_that_was_sent_again_is_another_path(
     tmp_path: Path, store: Store
 ) -> None:
     """With another system prompt all hashes differ: the old path is a branch."""
@@ -483,7 +483,7 @@ def test_a_copy_is_known_by_its_words(tmp_path: Path, store: Store) -> None:
     assert len(store.messages(session.id)) == len(every)
 
 
-def test_a_thread_that_says_otherwise_is_a_path_of_its_own(
+def test_a_thread_with_other_words_is_a_path_of_its_own(
     tmp_path: Path, store: Store
 ) -> None:
     def write(new: Log) -> None:
@@ -514,7 +514,7 @@ def test_a_response_that_is_a_turn_too_is_read_once(
     assert texts(store.messages(session.id, branches=True)) == ["Hi", "Yes"]
 
 
-def test_only_what_changed_is_read_again(tmp_path: Path, store: Store) -> None:
+def test_only_changed_sessions_are_read_again(tmp_path: Path, store: Store) -> None:
     path = tmp_path / "logs.db"
     with log(path) as new:
         conversations(new)
@@ -538,7 +538,7 @@ def test_only_what_changed_is_read_again(tmp_path: Path, store: Store) -> None:
 # -- damage ------------------------------------------------------------------------
 
 
-def test_bad_rows_cost_themselves(tmp_path: Path, store: Store) -> None:
+def test_bad_rows_are_reported_and_skipped(tmp_path: Path, store: Store) -> None:
     with log(tmp_path / "logs.db") as new:
         conversations(new)
         new.response(20, "c2", "Bad id", id=b"\xff")

@@ -192,7 +192,7 @@ def test_an_encrypted_item_is_kept_as_it_is(tmp_path: Path, store: Store) -> Non
     assert (found.kind, found.data) == ("encrypted", envelope)
 
 
-def test_what_stays_before_a_compaction_is_in_the_context(
+def test_items_that_a_compaction_keeps_are_in_the_context(
     tmp_path: Path, store: Store
 ) -> None:
     item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"}
@@ -209,7 +209,7 @@ def test_times_are_utc(tmp_path: Path, store: Store) -> None:
     assert store.messages(session.id)[0].time_created == T0
 
 
-def test_a_bad_item_costs_itself(tmp_path: Path, store: Store) -> None:
+def test_a_bad_item_is_reported_and_skipped(tmp_path: Path, store: Store) -> None:
     path = write(tmp_path / "a.db", {"s": [prompt("One"), prompt("Two")]})
     bad = [
         "{",
@@ -255,7 +255,9 @@ def test_only_new_rows_are_new(tmp_path: Path, store: Store) -> None:
     }
 
 
-def test_a_file_that_begins_anew_replaces_nothing(tmp_path: Path, store: Store) -> None:
+def test_a_file_that_begins_again_replaces_nothing(
+    tmp_path: Path, store: Store
+) -> None:
     path = write(tmp_path / "a.db", {"main": [prompt("Old")]})
     read_into(store, tmp_path)
     path.unlink()

@@ -156,7 +156,7 @@ def test_messages_of_one_time_are_in_the_order_of_their_rows(
     ]
 
 
-def test_only_what_changed_is_imported_again(store: Store, tmp_path: Path) -> None:
+def test_only_changed_sessions_are_imported_again(store: Store, tmp_path: Path) -> None:
     three(tmp_path)
     path = tmp_path / "openoxide.db"
     all_taken(store, tmp_path)
@@ -197,7 +197,9 @@ def test_content_becomes_parts(name: str, store: Store, path: Path) -> None:
     assert message.role == ("tool" if is_result else role)
 
 
-def test_what_a_map_says_of_an_answer_becomes_columns(store: Store, path: Path) -> None:
+def test_the_fields_of_an_answer_in_a_map_become_columns(
+    store: Store, path: Path
+) -> None:
     content = {"text": "Yes", "model": "small", "provider": "fake", "finish": "tool_use", "cost": 0.5,
                "usage": {"input_tokens": 9, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 4}}, "mood": "good"}  # fmt: skip
     answer = said(store, path, "assistant", content)

@@ -61,7 +61,7 @@ def test_the_last_record_of_the_file_is_where_a_session_continues(
     assert texts(store.messages(session, branches=True)) == ["1", "2", "3", "4", "5"]
 
 
-def test_a_rewind_leaves_what_it_drops_as_a_branch(
+def test_a_rewind_leaves_the_dropped_messages_as_a_branch(
     store: Store, tmp_path: Path
 ) -> None:
     rewind = system(5, "rewind", above=2, truncatedCount=2)
@@ -94,7 +94,7 @@ def test_a_record_whose_parent_is_missing_begins_a_path_of_its_own(
     assert texts(store.messages(session)) == ["3"]
 
 
-def test_a_damaged_line_costs_itself_alone(store: Store, tmp_path: Path) -> None:
+def test_a_damaged_line_is_reported_and_skipped(store: Store, tmp_path: Path) -> None:
     path = write(tmp_path / CHATS, U1, A2, U3, A4)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([lines[0], lines[1][:40] + "\n", *lines[2:]]))
@@ -125,9 +125,7 @@ def test_the_torn_end_of_such_a_line_is_a_problem_and_its_beginning_is_read(
 
 
 @pytest.mark.parametrize("above", [3, 4])
-def test_a_circle_of_parents_is_no_circle_here(
-    store: Store, tmp_path: Path, above: int
-) -> None:
+def test_a_circle_of_parents_is_cut(store: Store, tmp_path: Path, above: int) -> None:
     session = session_of(store, tmp_path, U1, A2, asked(3, "3", above), A4)
     assert texts(store.messages(session)) == ["3", "4"]
 
@@ -184,7 +182,7 @@ def test_a_request_without_an_answer_is_counted_once_and_one_with_it_by_that(
     assert (usage.tokens_output, usage.tokens_reasoning) == (4, 3)
 
 
-def test_a_record_with_an_id_that_is_no_text_costs_no_other(
+def test_a_record_with_an_id_that_is_not_a_text_hides_no_other(
     store: Store, tmp_path: Path
 ) -> None:
     odd = {**request(2, "resp_2"), "uuid": ["not a text"]}
@@ -207,7 +205,7 @@ def test_a_request_is_counted_once_when_its_answer_arrives(
     assert (event.kind, event.tokens, answer.tokens_input) == ("ui_telemetry", None, 10)
 
 
-def test_requests_of_a_sub_agent_are_counted_in_its_own_log(
+def test_requests_of_a_subagent_are_counted_in_its_own_log(
     store: Store, tmp_path: Path
 ) -> None:
     theirs = request(2, "r1", subagent_id="explore-c1")
@@ -220,7 +218,7 @@ def test_requests_of_a_sub_agent_are_counted_in_its_own_log(
     assert found[f"{session_id(1)}/explore-c1"].tokens_input == 10
 
 
-def test_a_result_says_what_became_of_its_call(store: Store, tmp_path: Path) -> None:
+def test_a_result_has_the_outcome_of_its_call(store: Store, tmp_path: Path) -> None:
     failed = said(
         3, "tool_result",
         {"functionResponse": {"id": "c1", "name": "ls", "response": {"error": "no such file"}}},
@@ -247,7 +245,7 @@ def test_a_result_says_what_became_of_its_call(store: Store, tmp_path: Path) -> 
         ({"provenance": "system"}, "event", "custom_message"),
     ],
 )  # fmt: skip
-def test_only_what_was_typed_is_a_prompt(
+def test_only_typed_text_is_a_prompt(
     store: Store, tmp_path: Path, fields: Record, role: str, kind: str | None
 ) -> None:
     (message,) = messages(store, tmp_path, {**U1, **fields})
@@ -266,7 +264,7 @@ def test_files_that_a_prompt_mentions_are_not_typed(
     assert marks == [[None, True, True], [None, True]]
 
 
-def test_what_a_hook_adds_to_a_prompt_is_synthetic(
+def test_text_that_a_hook_adds_to_a_prompt_is_synthetic(
     store: Store, tmp_path: Path
 ) -> None:
     added = "<qwen:user-prompt-submit-context>\nx\n</qwen:user-prompt-submit-context>"
@@ -274,7 +272,9 @@ def test_what_a_hook_adds_to_a_prompt_is_synthetic(
     assert [part.data.get("synthetic") for part in prompt.parts] == [None, True]
 
 
-def test_a_compression_keeps_what_it_repeats(store: Store, tmp_path: Path) -> None:
+def test_a_compression_keeps_the_messages_that_it_repeats(
+    store: Store, tmp_path: Path
+) -> None:
     history = [
         {"role": "user", "parts": [words("Summary")]},
         {"role": "model", "parts": [words("Got it.")]},
@@ -341,9 +341,7 @@ def test_a_complete_output_comes_with_the_result_that_names_it(
 # -- sessions ----------------------------------------------------------------------------
 
 
-def test_the_head_of_a_log_says_where_it_was_written(
-    store: Store, tmp_path: Path
-) -> None:
+def test_the_head_of_a_log_has_its_directory(store: Store, tmp_path: Path) -> None:
     session = session_of(store, tmp_path, U1, A2)
     assert (session.source_id, session.directory, session.version) == (
         session_id(1), "/home/ada/tea", "0.24.4",
@@ -358,7 +356,7 @@ def test_the_last_title_counts(store: Store, tmp_path: Path) -> None:
     assert session_of(store, tmp_path, U1, *titles).title == "Last"
 
 
-def test_a_fork_counts_what_it_copied_once(store: Store, tmp_path: Path) -> None:
+def test_a_fork_counts_its_copies_once(store: Store, tmp_path: Path) -> None:
     write(tmp_path / CHATS, U1, A2)
     write(tmp_path / CHATS, *forked(2, U1, A2), *of_session(2, U3, A4))
     read_into(store, tmp_path)
@@ -379,7 +377,7 @@ def test_a_fork_of_a_fork_names_the_one_that_it_was_made_of(
     assert found[session_id(3)].parent_id == found[session_id(2)].id
 
 
-def test_a_sub_agent_belongs_to_the_session_and_call_that_started_it(
+def test_a_subagent_belongs_to_the_session_and_call_that_started_it(
     store: Store, tmp_path: Path
 ) -> None:
     write(tmp_path / CHATS, U1, answered(2, call("c1", "agent")))
@@ -412,7 +410,7 @@ def test_agents_of_two_sessions_may_have_the_same_name(
         assert child.parent_id == found[session_id(number)].id
 
 
-def test_a_sub_agent_without_its_description_is_read(
+def test_a_subagent_without_its_description_is_read(
     store: Store, tmp_path: Path
 ) -> None:
     write(tmp_path / CHATS, U1)

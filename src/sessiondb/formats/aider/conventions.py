@@ -170,7 +170,7 @@ def usage_of(text: str) -> Usage | None:
 
 
 def _number(text: str) -> float | None:
-    """Return a number; None if it is none, or one that no column holds."""
+    """Return a number; None for any other text, or if no column holds it."""
     try:
         number = float(text.replace(",", ""))
     except ValueError:

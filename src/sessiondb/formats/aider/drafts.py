@@ -154,8 +154,7 @@ def model(named: str | None) -> Columns:
 def counted(usage: Usage | None, data: Columns) -> Columns:
     """Return cost and counts of a report; counts as they are written go to *data*.
 
-    A count that was rounded is in no column. What was sent includes what the cache
-    was read and written for.
+    A count that was rounded is in no column. The tokens sent include the cache.
     """
     if usage is None:
         return {}

@@ -43,7 +43,7 @@ def head_of(data: Mapping[str, Any]) -> str | bytes:
 
 
 def kept(data: Mapping[str, Any], key: str) -> str | bytes:
-    """Return what *data* has of a file: bytes if it is not UTF-8, "" without any."""
+    """Return the text of a file in *data*: bytes if it is not UTF-8, "" without any."""
     value = data.get(key)
     return value if isinstance(value, str | bytes) else ""
 

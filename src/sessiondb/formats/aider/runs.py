@@ -56,7 +56,7 @@ _TELLING = re.compile(
 #: header or a prompt. Output may have fences of its own, and a prompt or report in an
 #: open fence may show that an interruption left it open.
 _CLOSED = re.compile("(?:[fg][go]*f)*(?:[oU]+|P(?:[fg][go]*f)*)*").fullmatch
-#: Empty lines, and the bytes before a line that show whether one of them is there.
+#: Empty lines, and how many bytes before a line show one of them.
 _EMPTY, _CONTEXT = (b"\n", b"\r\n"), 3
 
 

@@ -61,7 +61,7 @@ class Writer(Losing):
             self.lose("line separators, and spaces at the end of its text", message)
 
     def lose_the_rest(self) -> None:
-        """Record what a session has beside its messages, and a history has not."""
+        """Report the properties of a session that a history cannot have."""
         if self.session.title and self.session.title_source != "derived":
             self.lose("its title")
         self.lose_lists()

@@ -178,7 +178,7 @@ _COST: Table = {"cost": fields.ANSWER["cost"]}
 
 
 def own_id(record: Record) -> Any:
-    """Return the id that a log gives a message; None if it has none that is usable."""
+    """Return the id that a log gives a message; None without a usable one."""
     # The ``id`` of a call is that of the call.
     is_call = record.get("type") in (fields.CALLED, fields.RETURNED)
     keys = fields.MESSAGE_ID[:1] if is_call else fields.MESSAGE_ID
@@ -345,7 +345,7 @@ def _plain(record: Record) -> Parts:
 
 
 def _context(record: Record) -> Parts:
-    """Take the text of a context, and its sources; what is not an object stays."""
+    """Take the text of a context, and its sources; other values stay."""
     parts = said(record, fields.TEXT[:2])
     for place, source in enumerate(as_list(record.get("sources"))):
         if is_object(source):

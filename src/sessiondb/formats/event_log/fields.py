@@ -1,4 +1,4 @@
-"""Where the records of a plain log keep what has a column, in each known spelling.
+"""Where the records of a plain log keep values that have a column, in each spelling.
 
 The first key of a column is how we write it; see `kit.spelled`.
 """

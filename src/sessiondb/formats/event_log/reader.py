@@ -1,6 +1,6 @@
 """A plain log, read one record at a time; the records of an answer are one message.
 
-What follows ``assistant_started`` up to the next answer or prompt belongs to the
+A record after ``assistant_started``, up to the next answer or prompt, belongs to the
 answer if it is a call or the end of it. Everything else in between is a message of its
 own, and follows the answer: results above all.
 """
@@ -91,7 +91,7 @@ class Messages:
         self._session = session
 
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
-        """Read the log; memory holds one answer, and the places of what is inside."""
+        """Read the log; memory holds an answer, and the places of records inside."""
         with opened(self._path) as lines:
             yield from _Reading(lines, self._session).messages()
             yield from lines.problems
@@ -148,7 +148,7 @@ class _Reading:
             self._answer = answer
 
     def _end(self) -> Iterator[SourceMessage | Problem]:
-        """Yield the answer, and then what was found inside."""
+        """Yield the answer, and then the messages inside."""
         if self._answer is None:
             return
 

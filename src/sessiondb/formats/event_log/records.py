@@ -100,7 +100,7 @@ def _part(part: Part) -> Record:
     record = _copy(part.data["record"])
     if part.type == "tool":
         put(record, fields.CALL, part)
-        # A call without arguments has none, as opposed to null.
+        # No arguments are written for a call without any: null would be others.
         if part.input_json is not None and not keys_in(record, fields.INPUT):
             record[fields.INPUT[0]] = part.input
     elif part.data["key"] is not None:

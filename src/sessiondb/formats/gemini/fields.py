@@ -1,4 +1,4 @@
-"""Where the records of Gemini CLI keep what has a column; see `kit.fields`.
+"""Where the records of Gemini CLI keep values that have a column; see `kit.fields`.
 
 Read off Gemini CLI 0.61 (``chatRecordingTypes.ts``, ``chatRecordingService.ts``).
 """
@@ -12,7 +12,7 @@ from sessiondb.formats.kit.usage import counts
 
 SESSION: Fields = {"summary": ("title", clean_text)}
 MESSAGE: Fields = {"model": ("model_id", clean_name)}
-#: ``input`` includes what came from the cache; thoughts are apart from the output.
+#: ``input`` includes the tokens from the cache; thoughts are apart from the output.
 TOKENS: Fields = counts(
     input="input", output="output", cache_read="cached", reasoning="thoughts"
 )

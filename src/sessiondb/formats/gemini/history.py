@@ -1,4 +1,4 @@
-"""``logs.json`` of a project: what was typed into the terminal, commands included.
+"""``logs.json`` of a project: all input of its terminal, commands included.
 
 The program writes the file again for each prompt. Qwen Code keeps the same one in the
 folder of a project below ``tmp``, apart from its sessions.
@@ -81,7 +81,7 @@ class _History:
 
 
 def _entries(path: Path) -> list[dict[str, Any]]:
-    """Return the entries of a file, empty ones for what is not an object."""
+    """Return the entries of a file, empty ones for items that are not objects."""
     found = load(read_file(path))
     if type(found) is not list:
         raise OddRecordError("is not a list")

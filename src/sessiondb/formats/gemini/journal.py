@@ -58,7 +58,7 @@ class Entry:
     rewound: bool = False
 
     def add(self, version: Version, record: Record) -> None:
-        """Add a version, and forget those that say nothing more than later ones."""
+        """Add a version, and forget those whose facts are all in later ones."""
         self.first = self.first or as_text(record.get("timestamp"))
         kept, said = [version], version.facts
         for older in reversed(self.versions):
@@ -69,7 +69,7 @@ class Entry:
 
 
 def facts_of(record: Record) -> Facts:
-    """Return what a version of a message says."""
+    """Return the facts in a version of a message."""
     content, calls = record.get("content"), record.get("toolCalls")
     objects = objects_in(listed(content))
     # An empty value has no meaning: a later version may leave it out.
@@ -100,7 +100,7 @@ class Journal:
         self._numbers: dict[str, Iterator[int]] = defaultdict(lambda: count(2))
 
     def apply(self, line: Line, record: Record) -> None:
-        """Apply a record; raises `OddRecordError` for one that is none of the known."""
+        """Apply a record; raises `OddRecordError` for one of an unknown kind."""
         kinds = (apply for is_one, apply in _RECORDS if is_one(record))
         next(kinds, Journal.note)(self, line, record)
 
@@ -109,7 +109,7 @@ class Journal:
         self._put(record["id"], Version(line, None, facts_of(record)), record)
 
     def update(self, line: Line, record: Record) -> None:
-        """Take what changed of the session, or all of its messages."""
+        """Take the changed properties of the session, or all of its messages."""
         update = record["$set"]
         if type(update.get("messages")) is list:
             self._replace(line, update["messages"])
@@ -122,7 +122,7 @@ class Journal:
         self.metadata |= without(("messages",), record)
 
     def rewind(self, _: Line, record: Record) -> None:
-        """Drop a message and what follows; all of them if it is not there."""
+        """Drop a message and those after it; all of them if it is not live."""
         names = list(self._live)
         start = dict(zip(names, count())).get(record["$rewindTo"], 0)
 
@@ -177,7 +177,7 @@ class Journal:
         return next(filterfalse(taken.__contains__, numbered))
 
     def note(self, line: Line, record: Record) -> None:
-        """Add a record that is none of the known ones: an event of its type."""
+        """Add a record of an unknown kind: an event of its type."""
         kind = kind_of(record)
         if kind is None:
             raise OddRecordError("is not a record of a session")
@@ -248,7 +248,7 @@ def kind_of(record: Record) -> str | None:
 
 
 def merged(entry: Entry, record_of: Callable[[Version], Record]) -> Record:
-    """Return a message: what its last version says, and what only earlier ones have.
+    """Return a message: its last version, and the keys that only earlier ones have.
 
     A resumed session writes its messages again with their content alone: tokens, model
     and calls are in the version before. A text or result that was replaced (masked

@@ -86,7 +86,7 @@ def logs_of(chats: Path) -> Iterator[Path | Problem]:
 
 
 def look_at(path: Path) -> Log | None:
-    """Return the log at *path*; None if it is none. Raises `SourceError`."""
+    """Return the log at *path*; None if the file is not one. Raises `SourceError`."""
     head = _head_of_document(path) if is_document(path) else _head(path)
     if not usable_id(head.get("sessionId")):
         return None
@@ -105,7 +105,7 @@ def _head(path: Path) -> dict[str, Any]:
 
 
 def _head_of_document(path: Path) -> dict[str, Any]:
-    """Return what a document says before its messages; all of it if they are first."""
+    """Return the properties of a document before its messages, or else all of them."""
     start = glance(path, HEAD_BYTES).decode("utf-8", "replace")
     start, messages, _ = start.partition('"messages"')
     found: dict[str, Any] = {}

@@ -73,7 +73,7 @@ def records_of(path: Path) -> Iterator[Records]:
 
 
 def _lines_of(path: Path) -> Iterator[bytes]:
-    """Yield a document as the lines of a log: what it says, and each message."""
+    """Yield a document as the lines of a log: its properties, then each message."""
     raw = read_file(path)
     if raw is None:
         raise SourceError(f"cannot read {path}: it is gone")

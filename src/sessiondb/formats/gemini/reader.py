@@ -83,7 +83,7 @@ def is_without_prompts(log: Log) -> bool:
 
 
 def beginning(log: Log, above: Log | None = None) -> SourceSession:
-    """Return what the head of a log says; *above* is the log of the parent."""
+    """Return the session of a log by its head; *above* is the log of the parent."""
     return SourceSession(
         source_of(log.path),
         log.session,

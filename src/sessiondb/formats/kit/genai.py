@@ -193,13 +193,13 @@ def marked(
 ) -> tuple[PartDraft, ...]:
     """Return the parts of a prompt, with a mark on texts that the program added.
 
-    Those are what *added* matches, files that the prompt mentions, and if *typed* is
+    Those are texts that *added* matches, mentioned files, and if *typed* is
     the content that was typed, as far as that is recorded, all other texts.
     """
     texts = [part.text or "" for part in parts if part.type == "text"]
     marks = {*filter(added.match, texts), *dropwhile(_is_before_files, texts)}
 
-    # A prompt that was edited on its way has none of the typed texts.
+    # A prompt that was edited on its way does not have the typed texts.
     own = set(texts_of(typed)).intersection(texts)
     marks |= set(texts).difference(own) if own else set()
     return tuple(
@@ -217,7 +217,7 @@ def take_tokens(
 ) -> Tokens | None:
     """Take disjoint counts; None, and nothing is taken, if they contradict each other.
 
-    The input includes what came from the cache. Thoughts are beside the output, or part
+    The input includes tokens from the cache. Thoughts are beside the output, or part
     of it, depending on the provider: the count at *total* shows which.
     """
     record = as_object(usage)
@@ -253,7 +253,7 @@ class Outputs:
             return draft
 
         results = [part.text for part in draft.parts if part.type.startswith("tool")]
-        # The name is in the first lines of what replaces the output.
+        # The name is in the first lines of the text in place of the output.
         said = [item[:_NAMED_WITHIN] for item in filter(text, [*beside, *results])]
         found = chain.from_iterable(map(self.named.findall, said))
 

@@ -132,7 +132,7 @@ class Logs:
     # -- sessions ----------------------------------------------------------------
 
     def about(self) -> Iterator[tuple[Any, str, Any]]:
-        """Yield what is known of each session: its name, the attribute, its value."""
+        """Yield the properties of each session: its name, the attribute, the value."""
         found: list[tuple[str, Iterable[tuple[Any, Any]]]] = []
         if self.has_responses:
             found.append(("conversation", self._rows_of("conversations")))
@@ -209,7 +209,7 @@ class Logs:
     # -- threads -----------------------------------------------------------------
 
     def spent(self) -> Iterator[tuple[Any, list[Any]]]:
-        """Yield the threads that have turns, with what changes when one is added."""
+        """Yield the threads that have turns, with a value that changes with each."""
         rows = self.rows(
             f"SELECT thread_id, count(*), max({ROW_NUMBER}), min(datetime_utc),"
             " max(datetime_utc) FROM turns GROUP BY thread_id"

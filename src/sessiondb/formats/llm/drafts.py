@@ -60,7 +60,7 @@ def answer(row: Row) -> Columns:
 
 
 def _finish(response: Row) -> str | None:
-    """Return why an answer ended, by the first provider's name of it that is there."""
+    """Return why an answer ended, by the first of its names that is found."""
     stated = filter(text, map(response.get, fields.FINISHED))
     reason = next(filter(None, stated), None)
     return None if reason is None else fields.FINISH.get(reason, "other")
@@ -149,12 +149,12 @@ def result(row: Row) -> PartDraft:
 
 
 def part_drafts(row: Row, payload: Row, pieces: Named, files: Named) -> list[PartDraft]:
-    """Return what a row of ``parts`` is, with what its payload refers to."""
+    """Return the parts of a row, with the rows that its payload refers to."""
     kind = row.get("type")
     attached = [
         file(dict(files[name])) for name in refers_to(payload)[1] if name in files
     ]
-    # Without its row, an attachment is what the payload has of it.
+    # Without its row, an attachment has the fields of the payload.
     if kind == "attachment":
         return attached or [PartDraft("file", data=payload)]
 

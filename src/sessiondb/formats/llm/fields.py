@@ -1,4 +1,4 @@
-"""Where the rows of llm keep what has a column here; see `kit.fields`.
+"""Where the rows of llm keep values that have a column here; see `kit.fields`.
 
 Read off llm 0.27.1 and 0.36 (``migrations.py``, ``models.py``, ``logs.py``).
 """

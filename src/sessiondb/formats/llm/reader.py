@@ -36,7 +36,7 @@ _OF_SESSION = frozenset({"id", "tip_message_hash"})
 
 @dataclass(slots=True)
 class Head:
-    """The properties of a session in rows of its tables, and what changes with it."""
+    """The properties of a session in rows of its tables, and its digest."""
 
     name: str
     conversation: Row = field(default_factory=dict)
@@ -85,7 +85,7 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
 
 
 def _heads(logs: Logs) -> dict[Any, Head]:
-    """Return what is known of each session by its name, which may be unusable."""
+    """Return the properties of each session by its name, which may be unusable."""
     found: dict[Any, Head] = {}
     for name, what, value in logs.about():
         setattr(found.setdefault(name, Head(name)), what, value)
@@ -106,7 +106,7 @@ def _sessions(logs: Logs, heads: dict[str, Head]) -> Iterator[SourceSession | Pr
 
 
 def _session(logs: Logs, head: Head, *, is_cut: bool) -> SourceSession:
-    """Return what the rows of a session say of it."""
+    """Return the properties in the rows of a session."""
     row = {**head.thread, **without_none(head.conversation)}
     rest = without_none(without(_OF_SESSION, row))
     known = take(rest, fields.SESSION)
@@ -213,7 +213,7 @@ class Messages:
         del self._steps[:end]
 
     def _graft(self, dropped: set[str], last: str | None) -> None:
-        """Let what followed messages that are *dropped* follow the *last* response."""
+        """Let the successors of *dropped* messages follow the *last* response."""
         for place, step in enumerate(self._steps):
             if step.above in dropped:
                 self._steps[place] = step._replace(above=last)

@@ -1,4 +1,4 @@
-"""The messages of a thread: a part of the tree of all messages, and what turns say.
+"""The messages of a thread: a part of the tree of all messages, and its turns.
 
 A message names the one before it, and its own name is a hash of both. So threads share
 what they have in common, and a history that was sent with another system prompt is
@@ -77,7 +77,7 @@ class Walk:
         return found
 
     def add(self, turn: Turn) -> None:
-        """Add the steps of a turn: what it was given, and what it added."""
+        """Add the steps of a turn: the messages it was given, and those it added."""
         self._lead(turn.parent, turn.number)
         is_answered = self._lead(turn.tip, turn.number, is_answer=True)
 
@@ -85,7 +85,7 @@ class Walk:
             self._bare(turn)
 
     def end(self, tip: Any) -> None:
-        """Add what belongs to no turn, and the end."""
+        """Add the messages without a turn, and the end."""
         self._lead(tip, None)
         self.leaf = self.names.get(tip)
 
@@ -110,7 +110,7 @@ class Walk:
         return bool(path)
 
     def _bare(self, turn: Turn) -> None:
-        """Add an answer without a message: what comes next continues from it."""
+        """Add an answer without a message: the next step continues from it."""
         above = self.names.get(turn.tip)
         self.steps.append(Step(turn.id, above, turn.number, ends=True, has_row=False))
 
@@ -177,7 +177,7 @@ def step_message(logs: Logs, step: Step) -> tuple[MessageDraft, str | None]:
 
 
 def _beside(logs: Logs, turn: Any) -> Row:
-    """Return what other tables say of a turn."""
+    """Return the rows of other tables on a turn."""
     pieces = logs.fragments("turn_fragments", "turn_id", turn, "kind")
     found: Row = {
         "tools": logs.tools(turn),

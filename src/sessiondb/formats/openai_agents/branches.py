@@ -122,7 +122,7 @@ _IMPLIED = frozenset({"id", "session_id", "message_id", "created_at"})
 
 
 def tokens_of(row: Row) -> Tokens | None:
-    """Return the tokens of a turn, disjoint: the SDK counts parts within a whole."""
+    """Return the tokens of a turn, disjoint: the SDK counts some within others."""
     known = take(dict(row), fields.USAGE)
     known["cache_read"] = _detail(row, "input_tokens_details", "cached_tokens")
     known["reasoning"] = _detail(row, "output_tokens_details", "reasoning_tokens")

@@ -64,7 +64,7 @@ def _other(item: Record, kind: str) -> Columns:
     return {"role": "event", "kind": kind}
 
 
-# -- what was said ---------------------------------------------------------------
+# -- messages --------------------------------------------------------------------
 
 
 def _message(item: Record) -> Columns:

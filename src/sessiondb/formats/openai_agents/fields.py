@@ -1,4 +1,4 @@
-"""Where items of the Responses API keep what has a column; see `kit.fields`.
+"""Where items of the Responses API keep values that have a column; see `kit.fields`.
 
 Read off openai 2.x (``types/responses/response_input_item_param.py``), whose items the
 SDK stores as they are.

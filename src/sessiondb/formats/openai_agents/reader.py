@@ -69,7 +69,7 @@ class _Pair:
                 yield self._session(name, full, row, stamps.get(name, []))
 
     def _full(self, name: Any) -> str | None:
-        """Return the id of a session; None if it has none that can be used."""
+        """Return the id of a session; None without a usable one."""
         full = f"{self._pair.messages_name}/{name}" if name in self._taken else name
         found: str | None = fitting(full, usable_id)
         return found
@@ -85,7 +85,7 @@ class _Pair:
         yield from ((name, {}) for name in bare)
 
     def _stamps(self) -> Stamps:
-        """Return what changes with each session; the index on its messages has it."""
+        """Return a stamp of each session, which the index on its messages has."""
         connection = self._file.connection
         found: Stamps = {}
         tables = [(self._pair.messages, "max(id)")]
@@ -192,7 +192,7 @@ class Messages:
             yield SourceMessage(draft, parent=self._above(number, names))
 
     def _with_rows(self, draft: MessageDraft, number: int, first: str) -> MessageDraft:
-        """Return a message with what other tables say of it."""
+        """Return a message with the rows of other tables on it."""
         beside: Row = {}
         tokens = None
         if draft.kind == "compaction":

@@ -43,7 +43,7 @@ class Pair(NamedTuple):
 def is_store(path: Path) -> bool:
     """Return whether the file at *path* has such tables.
 
-    A file that cannot be read is not: its name says nothing.
+    A file that cannot be read is not one: its name does not tell it apart.
     """
     if path.suffix not in SUFFIXES or not is_file(path):
         return False

@@ -118,14 +118,14 @@ def time_of(row: Record, name: str) -> int | None:
 
 
 def _value_of(raw: Any) -> Any:
-    """Return what the content of a row is; raises `OddRecordError`."""
+    """Return the content of a row; raises `OddRecordError`."""
     if isinstance(raw, bytes):
         return decode(raw)
     return _decoded(raw)
 
 
 def _decoded(value: Any) -> Any:
-    """Return what a text holds as JSON; *value* itself if it is not one."""
+    """Return the JSON in a text; *value* itself if it is not JSON."""
     # A text that is "7" or "null" is meant as a text.
     if text(value) and value.lstrip()[:1] in ("[", "{"):
         with suppress(OddRecordError):
@@ -142,7 +142,7 @@ def _with_role(role: str, parts: Parts, known: Record) -> dict[str, Any]:
 
 
 def _plain(parts: Parts, known: Record) -> Record:
-    """Return what a message has beside its role and parts: nothing."""
+    """Return no further columns."""
     del parts, known
     return {}
 
@@ -199,7 +199,7 @@ def _result_of(parts: Parts, known: Record) -> PartDraft:
 
 
 def _taken(record: Record, table: Table) -> dict[str, Any]:
-    """Take what *table* names, under whatever key it is: nothing is written again."""
+    """Take the values that *table* names, by any of their keys."""
     known = take(record, table)
     for column, value in known.items():
         same = [
@@ -215,7 +215,7 @@ def _taken(record: Record, table: Table) -> dict[str, Any]:
 
 
 def _body(value: Any) -> tuple[Parts, Record]:
-    """Return the parts of a content, and what else a map has."""
+    """Return the parts of a content, and the rest of a map."""
     if text(value) or isinstance(value, list):
         return list(map(_part, listed(value))), {}
     if not is_object(value):
@@ -389,7 +389,7 @@ _CONTENT: Table = {"content": spelled(_is_bytes, "data")}
 
 
 def _rest(block: Record, kind: str) -> Record:
-    """Return what is left of a part, without a type that says the same as its own."""
+    """Return the rest of a part, without a type that is the same as its own."""
     if _type_of(as_string(block.get("type"))) == kind:
         del block["type"]
     return block

@@ -35,7 +35,7 @@ def sessions(connection: Connection) -> Iterator[Row]:
 
 
 def stamps(connection: Connection) -> dict[Any, tuple[Any, ...]]:
-    """Return what changes with the messages of a session, by its id.
+    """Return a stamp of the messages of each session, by its id.
 
     The length of a content is known without reading it.
     """

@@ -65,7 +65,7 @@ def _unknown(record: Record, kind: str) -> Columns:
 
 
 def _user(record: Record, _: str) -> Columns:
-    """A prompt, or what the program puts into the conversation in its place."""
+    """A prompt, or a text that the program puts into the conversation."""
     subtype = as_text(record.get("subtype"))
     parts = _content(record)
     is_typed = subtype in fields.TYPED and record.get("provenance") != "system"
@@ -88,7 +88,7 @@ def _assistant(record: Record, _: str) -> Columns:
 
 
 def _result(record: Record, _: str) -> Columns:
-    """A result; what became of its call is beside the message."""
+    """A result; the outcome of its call is beside the message."""
     state = as_string(within(record, "toolCallResult", "status"))
     found = fields.FAILED.get(state, {})
 
@@ -151,7 +151,7 @@ _ROLES: Mapping[str, Make] = {
 
 
 def as_usage(draft: MessageDraft) -> MessageDraft:
-    """Return a request whose answer is not recorded, with what it used."""
+    """Return a request whose answer is not recorded, with its usage."""
     event = dict(as_object(within(draft.data, "systemPayload", "uiEvent")))
     tokens = take_tokens(event, fields.EVENT_TOKENS, total="total_token_count")
     known = take(event, fields.EVENT)

@@ -1,4 +1,4 @@
-"""Where the records of Qwen Code keep what has a column; see `kit.fields`.
+"""Where the records of Qwen Code keep values that have a column; see `kit.fields`.
 
 Read off Qwen Code 0.24 (``chatRecordingService.ts``, ``transcript-records.ts``).
 """
@@ -25,7 +25,7 @@ META: Fields = {
     "model": ("model_id", clean_name),
     "toolUseId": ("call_id", clean_text),
 }
-#: ``promptTokenCount`` includes what came from the cache.
+#: ``promptTokenCount`` includes the tokens from the cache.
 TOKENS: Fields = counts(
     input="promptTokenCount",
     output="candidatesTokenCount",
@@ -48,7 +48,7 @@ KINDS: Mapping[str, str] = {
     "session_model": "model_change",
     "session_approval_mode": "mode_change",
 }
-#: Beginnings of what a hook or the program adds to a prompt.
+#: Beginnings of texts that a hook or the program adds to a prompt.
 ADDED = ("<qwen:user-prompt-submit-context>", "<system-reminder>")
 #: Subtypes of the records of a user that the user typed.
 TYPED = frozenset({None, "mid_turn_user_message", "agent_launch_prompt"})

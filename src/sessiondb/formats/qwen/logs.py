@@ -1,8 +1,8 @@
 """The logs of Qwen Code: which session each has, and where it comes from.
 
 ``projects/DIRECTORY/chats/SESSION.jsonl`` is the log of a session, below ``archive``
-that of an archived one. A subagent has its log in ``subagents/SESSION``, with what is
-known of it in a file beside; its records have the id of the session that started it.
+that of an archived one. A subagent has its log in ``subagents/SESSION``, with its
+description in a file beside; its records have the id of the session that started it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OUTPUT = re.compile(r"[/\\]tmp[/\\]([\w-]+[/\\]\w[\w.-]*\.(?:output|txt))\b")
 class Log(NamedTuple):
     """A log, the session it has, and the one that this was forked or started from.
 
-    ``head`` is its first record, ``meta`` what is known of a subagent beside its log,
+    ``head`` is its first record, ``meta`` the description of a subagent beside its log,
     ``odd`` the problem of that file.
     """
 
@@ -97,7 +97,7 @@ def outputs_of(log: Log) -> Outputs:
 
 
 def look_at(path: Path) -> Log | None:
-    """Return the log at *path*; None if it is none. Raises `SourceError`."""
+    """Return the log at *path*; None if the file is not one. Raises `SourceError`."""
     records = [*filter(is_record, first_records(path, HEAD_LINES))]
     head = next(iter(records), {})
     if not usable_id(head.get("sessionId")):

@@ -79,7 +79,7 @@ def read_folder(folder: Path) -> Iterator[SourceSession | Problem]:
 
 
 def beginning(log: Log) -> SourceSession:
-    """Return what the head of a log says of its session."""
+    """Return the session of a log by its head."""
     rest = dict(log.meta)
     # The description of a subagent is more exact than its first record.
     known = take(dict(log.head), fields.HEAD) | take(rest, fields.META)
@@ -106,7 +106,7 @@ def _archived(path: Path) -> int | None:
 
 
 def complete(log: Log) -> SourceSession:
-    """Return a session with everything that its log says of it."""
+    """Return a session with everything that its log has of it."""
     tree = Tree()
     known: Record = {}
     with opened(log.path) as lines:
@@ -178,7 +178,7 @@ class Messages:
         return SourceMessage(draft, parent=parent, usage_id=usage)
 
     def _is_usage(self, record: Record) -> bool:
-        """Return whether a record alone says what a request used.
+        """Return whether only this record has the usage of a request.
 
         Titles, memories and empty answers are not recorded. A subagent has its
         answers in its own log.
@@ -204,7 +204,7 @@ def _records(lines: Lines) -> Iterator[tuple[Line, Record]]:
 
 
 def _decoded(raw: bytes) -> tuple[list[Record], str | None]:
-    """Return the objects of a line, and what is wrong with the rest of it."""
+    """Return the objects of a line, and why the rest of it cannot be read."""
     raw = raw.removeprefix(_BOM)
     try:
         # Nearly all lines: the rest of this function is slower.

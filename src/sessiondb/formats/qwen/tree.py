@@ -34,7 +34,7 @@ class Tree(Links):
 
     def __init__(self) -> None:
         super().__init__("parentUuid")
-        #: Hashes of what was said, and the message of each.
+        #: Hashes of contents, and the message of each.
         self._said: dict[int | None, str] = {}
         #: The last request: the uuid of its record, and the provider's id of it.
         self._request: tuple[Any, str | None] = ..., None
@@ -58,7 +58,7 @@ class Tree(Links):
             self.leaf = name
         return name, parent
 
-    # -- what a record refers to ----------------------------------------------
+    # -- references of a record ----------------------------------------------
 
     def response(self, record: Record) -> str | None:
         """Return the provider's id of an answer or request: the latter comes first."""
@@ -76,13 +76,13 @@ class Tree(Links):
         return response
 
     def said(self, record: Record, name: str) -> None:
-        """Note what a message says, for a compression that keeps it."""
+        """Note the content of a message, for a compression that keeps it."""
         said = _said(record.get("message"))
         if said is not None:
             self._said[said] = name
 
     def kept(self, record: Record) -> None:
-        """Find the first message that a compression keeps, and what it sums up."""
+        """Find the first message that a compression keeps, and how many it sums up."""
         history = as_list(within(record, "systemPayload", "compressedHistory"))
         for index, content in enumerate(history):
             name = self._said.get(_said(content))
