@@ -943,6 +943,24 @@ def test_a_session_of_another_program_continues_from_its_leaf_in_pi(
     assert (call.tool, call.input, call.text) == ("ls", {"path": "."}, "a.py")
 
 
+def test_a_compaction_that_keeps_nothing_names_itself(
+    store: Store, tmp_path: Path
+) -> None:
+    session = store.create_session(directory="/home/ada/tea", title="Tea")
+    store.append(session, user("1"))
+    cut = store.append(session, event("compaction", text("S")))
+    store.append(session, user("2"))
+    records = back(store, store.session(session.id), "pi")
+    (compacted,) = (of for of in records if of["type"] == "compaction")
+    assert compacted["firstKeptEntryId"] == compacted["id"] == cut.id
+
+    write(tmp_path / HOME, *records)
+    with new_store() as other:
+        found = other.context(taken(other, tmp_path))
+        assert (texts(found.messages), found.summary) == (["2"], "S")
+        assert found.problems == ()
+
+
 def test_labels_are_records_after_the_leaf(store: Store, tmp_path: Path) -> None:
     session = store.create_session(directory="/home/ada/tea", title="Tea")
     first = store.append(session, user("1"))

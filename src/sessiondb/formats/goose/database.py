@@ -195,7 +195,7 @@ class Database:
         return without_none(next(rows, {}))
 
     def _in_thread(self, thread: Record) -> Any:
-        """Return what changes in the messages of a thread that name no session."""
+        """Return the facts that change with messages of a thread without a session."""
         if not thread or not self._has("thread_messages", "id", "thread_id"):
             return None
 

@@ -193,7 +193,7 @@ def _text(block: Record, kind: str) -> Parts:
 
 
 def _other(block: Record, kind: str) -> Parts:
-    """Keep a block of another type; under a name that means nothing here."""
+    """Keep a block of another type, under a name without a meaning here."""
     if kind in _HERE:
         return [PartDraft("custom", data={"type": kind, **block})]
 

@@ -80,7 +80,7 @@ class Export:
         yield lambda entry: deepcopy(self._messages[entry.key])
 
     def place_of(self, _: Entry) -> None:
-        """A document has no lines that are worth naming."""
+        """Return None: the lines of a document are not reported."""
         return
 
 

@@ -65,7 +65,7 @@ def document(export: Export, losses: list[Loss]) -> Record:
 
 
 def _counted(record: Record, conversation: list[Record]) -> int:
-    """Return how many messages there are: since schema 14 those that a user sees."""
+    """Return the number of messages: since schema 14 of those that a user sees."""
     if "accumulated_usage" not in record:
         return len(conversation)
 

@@ -141,7 +141,7 @@ class Row:
             yield self._database.record
 
     def place_of(self, _: Entry) -> None:
-        """A row has no line."""
+        """Return None: a row has no line."""
         return
 
 
@@ -185,7 +185,7 @@ def beginning(head: Head, layout: Layout, *, is_cut: bool = False) -> SourceSess
 
 
 def complete(head: Head, layout: Layout, *, is_cut: bool) -> SourceSession:
-    """Return a session with what its messages say of it; raises `OddRecordError`."""
+    """Return a session with the facts of its messages; raises `OddRecordError`."""
     contents = layout.contents()
     session = beginning(head, layout, is_cut=is_cut)
     times = [entry.time * 1000 for entry in contents.entries if entry.time]

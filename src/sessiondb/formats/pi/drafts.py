@@ -122,7 +122,7 @@ def _assistant(said: Record) -> Columns:
 
 
 def _result(said: Record) -> Columns:
-    """A result: its first text is that of the call, what else it has follows."""
+    """A result: its first text is that of the call, the rest follows."""
     del said["role"]
     parts = list(_content(said))
 

@@ -88,7 +88,7 @@ def logs_of(home: Path) -> Iterator[Path | Problem]:
 
 
 def owners_of(home: Path) -> list[str]:
-    """Return the programs of a home: by its folder, else by its logs, the first first.
+    """Return the programs of a home: by its folder, else in the order of its logs.
 
     At least one.
     """

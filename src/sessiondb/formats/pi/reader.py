@@ -63,7 +63,7 @@ def _session(log: Log, uses: Uses) -> SourceSession | Problem:
 
 
 def beginning(log: Log) -> SourceSession:
-    """Return what the head of a log says of its session."""
+    """Return the session as the head of its log states it."""
     header = dict(log.header)
     known = take(header, fields.HEADER)
     return SourceSession(
@@ -81,7 +81,7 @@ def beginning(log: Log) -> SourceSession:
 
 
 def complete(log: Log) -> SourceSession:
-    """Return a session with everything that its log says of it."""
+    """Return a session with all that its log states of it."""
     session = beginning(log)
     found = _Found(session.title)
     with opened(log.path) as lines:
@@ -110,7 +110,7 @@ class _Found:
     data: Record = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
-        """Take what a record says of the session; most say nothing."""
+        """Take the properties that a record states; most state none."""
         take_it = _TAKEN.get(as_string(record.get("type")))
         if take_it is not None:
             take_it(self, record)

@@ -197,7 +197,7 @@ _EVENTS: Mapping[str, Callable[[Message], Record]] = {
 
 
 def _content(parts: Iterable[Part]) -> Record:
-    """Return the key with the content; what was no content is in the data."""
+    """Return the key with the content; one of another shape is in the data."""
     content = _content_of(parts)
     return {} if content == [] else {"content": content}
 

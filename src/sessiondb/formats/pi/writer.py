@@ -76,13 +76,13 @@ class Writer(Losing):
         return self._last.get(message.parent_seq)
 
     def wrote(self, message: Message, name: str) -> None:
-        """Note the last record of *message*, which the next ones continue."""
+        """Record that *message* ends with the record *name*, which others continue."""
         self._last[message.seq] = name
         self._own[message.seq] = message.id
         self._newest = name
 
     def copied(self, message: Message, record: Record) -> None:
-        """Note a record that was written as it was."""
+        """Record that the *record* of *message* was written unchanged."""
         self.wrote(message, message.id)
         if record["type"] == "label":
             self._labelled[str(record.get("targetId"))] = record.get("label")
@@ -98,9 +98,8 @@ class Writer(Losing):
         for record in self._labels():
             yield {**record, "parentId": leaf}
             leaf = self._newest = record["id"]
-        title = self.session.title
-        if leaf != self._newest or (title and not is_named):
-            yield self._named(title, leaf)
+        if leaf != self._newest or (self.session.title and not is_named):
+            yield self._named(leaf)
 
     def _labels(self) -> Iterator[Record]:
         """Yield records of labels that the log does not have, one for a message."""
@@ -118,7 +117,7 @@ class Writer(Losing):
                     "label": label.label,
                 }
 
-    def _named(self, title: str, leaf: str | None) -> Record:
+    def _named(self, leaf: str | None) -> Record:
         session = self.session
         return {
             "type": "session_info",
@@ -126,7 +125,7 @@ class Writer(Losing):
             "id": further(self._own.get(session.leaf_seq, session.id), _TITLE),
             "parentId": leaf,
             "timestamp": text_of_time(session.time_updated),
-            "name": title,
+            "name": session.title,
         }
 
     # -- one message -----------------------------------------------------------
@@ -311,9 +310,15 @@ def _ran(message: Message) -> Record:
 
 
 def _compaction(message: Message) -> Record:
-    known = filled({"firstKeptEntryId": as_text(message.data.get("first_kept_id"))})
+    # One that keeps nothing names itself, in pi.
+    kept = as_text(message.data.get("first_kept_id")) or message.id
     summary = message.text or message.data.get("summary") or ""
-    return {"type": "compaction", "summary": summary, **known, "tokensBefore": 0}
+    return {
+        "type": "compaction",
+        "summary": summary,
+        "firstKeptEntryId": kept,
+        "tokensBefore": 0,
+    }
 
 
 def _branch_summary(message: Message) -> Record:
