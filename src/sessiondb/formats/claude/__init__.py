@@ -1,9 +1,11 @@
 """Claude Code: a transcript for each session, with one line for each block of content.
 
-`logs` finds the transcripts and their sessions, `forks` recognises copies, `tree` makes
-messages of lines and decides what each is linked to, `reader` reads them, `drafts`
-makes drafts of records by the tables of `fields`, and `records` makes records of them
-again.
+`logs` finds the transcripts and their sessions, `agents` those of subagents in them,
+`forks` recognises copies, `tree` makes messages of lines and decides what each is
+linked to, `index` collects the properties of a session, and `reader` reads both.
+`drafts` makes drafts of records by the tables of `fields`, with the outputs that
+`files` finds, and `history` reads the prompt history. `records` makes the same records
+again, `writer` lines of any other session, and `exporter` transcripts of both.
 """
 
 from __future__ import annotations

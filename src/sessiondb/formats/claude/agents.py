@@ -77,11 +77,6 @@ def add_number(runs: list[list[int]], number: int) -> None:
         runs.append([number, 1])
 
 
-def is_inside(data: Mapping[str, Any]) -> bool:
-    """Return whether a session with this *data* was in the transcript of its parent."""
-    return KEY in data
-
-
 def placed(
     data: Mapping[str, Any], records: Iterable[Record]
 ) -> Iterator[tuple[int, Record]]:

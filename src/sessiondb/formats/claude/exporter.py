@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import InvalidInputError
-from sessiondb.formats.claude.agents import is_inside, merged, placed
+from sessiondb.formats.claude.agents import KEY, merged, placed
 from sessiondb.formats.claude.records import last_uuid, lines_of
 from sessiondb.formats.claude.writer import Writer
 from sessiondb.formats.kit.conversion import (
@@ -80,7 +80,7 @@ def _transcripts(sessions: Iterable[Export]) -> Iterator[list[Export]]:
 
 
 def _is_inside(session: Session) -> bool:
-    return is_from(session, "claude") and is_inside(session.data)
+    return is_from(session, "claude") and KEY in session.data
 
 
 def _place(session: Session) -> str:

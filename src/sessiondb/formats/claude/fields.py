@@ -47,23 +47,12 @@ _REFERENCES = frozenset({"sessionId", "leafUuid", "messageId"})
 #: Lines with a message.
 SAID = frozenset({"user", "assistant"})
 #: The keys that a link of the chain has, and those that only Qwen Code writes.
-_LINKS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
+_LINKS = {
+    **dict.fromkeys(CHAIN, ("parentUuid sessionId", "systemPayload provenance")),
     **dict.fromkeys(
-        CHAIN,
-        (
-            frozenset({"parentUuid", "sessionId"}),
-            frozenset({"systemPayload", "provenance"}),
-        ),
-    ),
-    **dict.fromkeys(
-        SAID,
-        (
-            frozenset({"parentUuid", "message.content"}),
-            frozenset({"systemPayload", "message.parts"}),
-        ),
+        SAID, ("parentUuid message.content", "systemPayload message.parts")
     ),
 }
-_NO_LINK = frozenset({"another type"}), frozenset[str]()
 #: The types of lines that the roles of their messages imply.
 TYPES: Mapping[str, str] = {"user": "user", "tool": "user", "assistant": "assistant"}
 
@@ -188,13 +177,13 @@ def is_line(record: Mapping[str, Any]) -> bool:
     Qwen Code writes similar lines, with ``parts`` in their messages.
     """
     kind = as_string(record.get("type"))
-    if kind in BESIDE:
-        return not _REFERENCES.isdisjoint(record)
+    if kind not in _LINKS:
+        return kind in BESIDE and not _REFERENCES.isdisjoint(record)
 
     inner = map("message.{}".format, as_object(record.get("message")))
     keys = record.keys() | set(inner)
-    required, foreign = _LINKS.get(kind, _NO_LINK)
-    return required <= keys and foreign.isdisjoint(keys)
+    required, foreign = _LINKS[kind]
+    return keys.issuperset(required.split()) and keys.isdisjoint(foreign.split())
 
 
 def is_queued(record: Mapping[str, Any]) -> bool:

@@ -10,7 +10,8 @@ import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import filterfalse
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.drafts import OWN
@@ -101,7 +102,9 @@ def _attachment(record: Record, rest: Record, parts: Sequence[Part]) -> Record:
     sources = fields.sources_of(as_object(found.get("attachment")))
     for part in filter(_is_source, parts):
         known: Record = {}
-        put(known, fields.SOURCE, _Source.of(part))
+        given = {"path": None, "scope": None, **as_object(part.input)}
+        columns = SimpleNamespace(**given | {"text": part.text})
+        put(known, fields.SOURCE, columns)
         source = sources[part.data["place"]]
         source |= overlay(known, source)
 
@@ -109,20 +112,6 @@ def _attachment(record: Record, rest: Record, parts: Sequence[Part]) -> Record:
     for part, item in zip(texts, as_list(found.get("rendered")), strict=False):
         item["content"] = part.text
     return found
-
-
-class _Source(NamedTuple):
-    """The columns of a file that a model was given."""
-
-    path: str | None
-    scope: str | None
-    text: str | None
-
-    @classmethod
-    def of(cls, part: Part) -> _Source:
-        """Return those of a part."""
-        known = as_object(part.input)
-        return cls(known.get("path"), known.get("scope"), part.text)
 
 
 def _is_source(part: Part) -> bool:

@@ -90,10 +90,11 @@ class Tree:
         self._links = Links("parentUuid")
         #: The messages by the uuids of their lines.
         self._ids = self._links.ids
-        #: The answers by these keys of their lines, by their ids, by the calls in them.
+        #: The answers by these keys of their lines, and by the calls in them.
         self._open: dict[_Key, Answer] = {}
-        self._responses: set[str] = set()
         self._calls: dict[str, Answer] = {}
+        #: The ids of all answers.
+        self._responses: set[str] = set()
         #: The answers by their own messages, and by those with their results.
         self._answers: dict[str, Answer] = {}
         #: The last line of the user whose copies have other uuids, with a digest of its
