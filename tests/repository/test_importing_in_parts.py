@@ -501,3 +501,30 @@ def test_a_session_with_many_refused_messages_reports_a_bounded_number(
     assert tuple(problems) == done.problems
     assert len(problems) == MOST_PROBLEMS + 1
     assert problems[-1] == Problem("/elsewhere/store", "20 further problems")
+
+
+def test_a_session_that_was_removed_is_recognised_without_a_scan(
+    store: Store,
+) -> None:
+    def steps(*names: str) -> int:
+        count = 0
+
+        def counted() -> None:
+            nonlocal count
+            count += 1
+
+        connection = store._core.readers.checkout()
+        connection.set_progress_handler(counted, 10)
+        store._core.readers.give_back(connection)
+        assert outcomes(take_in(store, *map(session_of, names))) == ["deleted"]
+        return count
+
+    (done,) = take_in(store, session_of("s", said("m")))
+    store.delete(done.id)
+    store.reap()
+    before = steps("s")
+    rows = [(change, f"ses_{change}") for change in range(1_000, 6_000)]
+    with closing(sqlite3.connect(store.path)) as db:
+        db.executemany("INSERT INTO deletion(change, session_id, revision, last_seq) VALUES (?, ?, 1, 1)", rows)  # fmt: skip
+        db.commit()
+    assert steps("s") < before + 100

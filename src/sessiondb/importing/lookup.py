@@ -56,9 +56,9 @@ def _noted() -> Any:
         tombstone.c.source_id == p("buried_as"),
         tombstone.c.namespace == p("buried_in"),
     )
-    # A scan, so it is done only for a session that does not exist.
+    # A scan, so it is done only for a session that does not exist and has no tombstone.
     was_here = case(
-        (p("own").is_(None), literal_column("0")),
+        (or_(p("own").is_(None), buried), literal_column("0")),
         else_=exists().where(deletion.c.session_id == p("own")),
     )
     entry = and_(
