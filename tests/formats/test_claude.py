@@ -628,11 +628,13 @@ def test_a_fork_whose_original_is_gone_inherits_from_the_older_session(
     assert prompt.session_id == found[session(1)].id
 
 
+@pytest.mark.parametrize("version", ["1.0.85", "2.1.329"])
 def test_a_prompt_is_in_the_history_once_before_and_after_its_answer(
-    store: Store, tmp_path: Path
+    store: Store, tmp_path: Path, version: str
 ) -> None:
-    taken(store, tmp_path, U1)
-    taken(store, tmp_path, U1, answered(2, words("2")))
+    prompt, answer = (of | {"version": version} for of in (U1, answered(2, words("2"))))
+    taken(store, tmp_path, prompt)
+    taken(store, tmp_path, prompt, answer)
     assert [prompt.text for prompt in store.prompts(project=ALL)] == ["1"]
 
 

@@ -26,7 +26,11 @@ _KNOWN = Statement(
         prompt.c.id.in_(texts("names"))
     )
 )
-_REMOVE = Statement(lambda: delete(prompt).where(prompt.c.id.in_(texts("names"))))
+_REMOVE = Statement(
+    lambda: delete(prompt).where(
+        prompt.c.id.in_(texts("names")), prompt.c.session_id == p("sid")
+    )
+)
 _COPIES = Statement(
     lambda: select(message.c.seq).where(
         message.c.session_id == p("sid"),
@@ -91,9 +95,10 @@ class FeedPrompts:
 
     def apply(self, tx: Transaction) -> None:
         """Write those that are new, or that are another session's or text now."""
-        former = list(chain.from_iterable(of.typed.former for of in self.batches))
-        if former:
-            tx.run(_REMOVE, names=as_list(former))
+        for typed in (batch.typed for batch in self.batches):
+            if typed.former:
+                sid = typed.run.session_id
+                tx.run(_REMOVE, sid=sid, names=as_list(typed.former))
 
         written = (_rows(tx, batch.typed) for batch in self.batches)
         found = {row[0]: row for row in chain.from_iterable(written)}
