@@ -961,6 +961,20 @@ def test_a_compaction_that_keeps_nothing_names_itself(
         assert found.problems == ()
 
 
+def test_an_edit_of_the_context_is_one_in_a_fork_too(
+    store: Store, tmp_path: Path
+) -> None:
+    edit = entry(3, "context_edit", targetId="00000001", replacement={"content": "x"})
+    omit = entry(4, "context_edit", targetId="00000002", replacement=None)
+    write(tmp_path / HOME, header(1), U1, A2, edit, omit, asked(5, "5"))
+    fork = store.fork(taken(store, tmp_path))
+    records = back(store, store.session(fork.id), "pi")
+    write(tmp_path / "other" / HOME, *records)
+    with new_store() as other:
+        found = other.context(taken(other, tmp_path / "other"))
+        assert texts(found.messages) == ["x", "5"]
+
+
 def test_labels_are_records_after_the_leaf(store: Store, tmp_path: Path) -> None:
     session = store.create_session(directory="/home/ada/tea", title="Tea")
     first = store.append(session, user("1"))

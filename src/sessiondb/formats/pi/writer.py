@@ -325,6 +325,15 @@ def _branch_summary(message: Message) -> Record:
     return {"type": "branch_summary", "fromId": "root", "summary": message.text}
 
 
+def _edit(message: Message) -> Record:
+    content = [block(_plain(part)) for part in message.parts]
+    return {
+        "type": "context_edit",
+        "targetId": as_text(message.data.get("target_id")),
+        "replacement": {"content": content} if content else None,
+    }
+
+
 def _model(message: Message) -> Record:
     return {"type": "model_change", **_named(message, "provider", "modelId")}
 
@@ -338,6 +347,7 @@ _EVENTS: Mapping[str | None, Callable[[Message], Record]] = {
     "custom_message": _shown,
     "compaction": _compaction,
     "branch_summary": _branch_summary,
+    "context_edit": _edit,
     "model_change": _model,
     "thinking_level_change": _thinking,
 }
