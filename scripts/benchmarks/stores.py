@@ -95,6 +95,18 @@ class Talk:
 Talks = list[Talk]
 
 
+def _logs(
+    name: str, records: Callable[[Talk], Iterator[Record]]
+) -> Callable[[Path, Talks], None]:
+    """Return what writes a log for each session, whose path is *name* of the session."""
+
+    def write(folder: Path, talks: Talks) -> None:
+        for talk in talks:
+            _log(folder / name.format(talk), records(talk))
+
+    return write
+
+
 def _log(path: Path, records: Iterator[Record]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="\n") as file:
@@ -124,15 +136,9 @@ def _insert(connection: sqlite3.Connection, table: str, **row: Any) -> None:
 # -- logs ----------------------------------------------------------------------
 
 
-def codex(folder: Path, talks: Talks) -> None:
-    """Rollouts: a message is an item, and again an event."""
-    for talk in talks:
-        day = folder / "sessions" / "2026" / "02" / "02"
-        name = f"rollout-2026-02-02T02-40-00-{talk.uuid}.jsonl"
-        _log(day / name, _codex(talk))
-
-
 def _codex(talk: Talk) -> Iterator[Record]:
+    """Rollouts: a message is an item, and again an event."""
+
     def line(when: str, kind: str, /, **payload: Any) -> Record:
         return {"timestamp": when, "type": kind, "payload": payload}
 
@@ -168,14 +174,8 @@ def _codex(talk: Talk) -> Iterator[Record]:
         yield line(when, "event_msg", type="token_count", info=info)
 
 
-def claude(folder: Path, talks: Talks) -> None:
-    """Transcripts: each block of an answer is a line."""
-    for talk in talks:
-        project = folder / ".claude" / "projects" / "-home-dev-acme"
-        _log(project / f"{talk.uuid}.jsonl", _claude(talk))
-
-
 def _claude(talk: Talk) -> Iterator[Record]:
+    """Transcripts: each block of an answer is a line."""
     above: str | None = None
 
     def line(type: str, message: Record) -> Record:
@@ -217,15 +217,8 @@ def _claude(talk: Talk) -> Iterator[Record]:
         yield answered({"type": "text", "text": turn.answer}, "end_turn")
 
 
-def pi(folder: Path, talks: Talks) -> None:
-    """Logs of version 3, each a tree without branches."""
-    for talk in talks:
-        sessions = folder / ".pi" / "agent" / "sessions" / "--home-dev-acme--"
-        name = f"2026-02-02T02-40-00-000Z_{talk.uuid}.jsonl"
-        _log(sessions / name, _pi(talk))
-
-
 def _pi(talk: Talk) -> Iterator[Record]:
+    """Logs of version 3, each a tree without branches."""
     yield {"type": "session", "version": 3, "id": talk.uuid, "timestamp": talk.began, "cwd": HOME}  # fmt: skip
     count = 0
 
@@ -258,15 +251,8 @@ def _pi(talk: Talk) -> Iterator[Record]:
         yield answered(3, "stop", {"type": "text", "text": turn.answer})
 
 
-def gemini(folder: Path, talks: Talks) -> None:
-    """Logs in which an answer has its calls with their results."""
-    for talk in talks:
-        chats = folder / ".gemini" / "tmp" / "acme" / "chats"
-        name = f"session-2026-02-02T02-40-{talk.number:08}.jsonl"
-        _log(chats / name, _gemini(talk))
-
-
 def _gemini(talk: Talk) -> Iterator[Record]:
+    """Logs in which an answer has its calls with their results."""
     yield {
         "sessionId": talk.uuid, "projectHash": "2b5e" * 16, "startTime": talk.began,
         "lastUpdated": talk.began, "kind": "main",
@@ -295,14 +281,8 @@ def _gemini(talk: Talk) -> Iterator[Record]:
         yield said(3, "gemini", turn.answer, thoughts=[], **known)
 
 
-def qwen(folder: Path, talks: Talks) -> None:
-    """Logs of linked records."""
-    for talk in talks:
-        chats = folder / ".qwen" / "projects" / "-home-dev-acme" / "chats"
-        _log(chats / f"{talk.uuid}.jsonl", _qwen(talk))
-
-
 def _qwen(talk: Talk) -> Iterator[Record]:
+    """Logs of linked records."""
     above: str | None = None
 
     def said(second: int, type: str, *parts: Record, **fields: Any) -> Record:
@@ -335,13 +315,8 @@ def _qwen(talk: Talk) -> Iterator[Record]:
         yield answered(3, {"text": turn.answer})
 
 
-def event_log(folder: Path, talks: Talks) -> None:
-    """Plain logs, with times in ms."""
-    for talk in talks:
-        _log(folder / f"{talk.uuid}.jsonl", _events(talk))
-
-
 def _events(talk: Talk) -> Iterator[Record]:
+    """Plain logs, with times in ms."""
     seq = 0
 
     def line(ms: int, type: str, **given: Any) -> Record:
@@ -610,16 +585,23 @@ def _opencode(db: sqlite3.Connection, sid: str, turn: Turn) -> None:
 
 #: Each format with a reader of stores that other programs write, and its generator.
 STORES: dict[str, Callable[[Path, Talks], None]] = {
-    "codex": codex,
-    "claude": claude,
-    "pi": pi,
+    "codex": _logs(
+        "sessions/2026/02/02/rollout-2026-02-02T02-40-00-{0.uuid}.jsonl", _codex
+    ),
+    "claude": _logs(".claude/projects/-home-dev-acme/{0.uuid}.jsonl", _claude),
+    "pi": _logs(
+        ".pi/agent/sessions/--home-dev-acme--/2026-02-02T02-40-00-000Z_{0.uuid}.jsonl",
+        _pi,
+    ),
     "goose": goose,
     "aider": aider,
-    "gemini": gemini,
-    "qwen": qwen,
+    "gemini": _logs(
+        ".gemini/tmp/acme/chats/session-2026-02-02T02-40-{0.number:08}.jsonl", _gemini
+    ),
+    "qwen": _logs(".qwen/projects/-home-dev-acme/chats/{0.uuid}.jsonl", _qwen),
     "llm": llm,
     "openai-agents": openai_agents,
-    "event-log": event_log,
+    "event-log": _logs("{0.uuid}.jsonl", _events),
     "openoxide": openoxide,
     "opencode": opencode,
 }
