@@ -846,7 +846,7 @@ def test_records_that_do_not_fit_are_written_as_they_were(
         item(8, "message", role="user", content="plain"), item(9, "message", role="assistant", content=[image]),
         item(10, "reasoning", summary=[], content=[{"type": "text", "text": ""}]), item(11, "reasoning", summary=[7]),
         item(12, "image_generation_call", id="ig", status="completed", revised_prompt="a cup", result=PNG),
-        item(13, "tool_search_output", call_id="c4", status="completed", tools=[{"name": "a"}]),
+        item(12, "image_generation_call", id="ig2", result="not\nbase64"), item(13, "tool_search_output", call_id="c4", status="completed", tools=[{"name": "a"}]),
         line(14, "compacted", message=""), line(15, "turn_context", model=[], effort="low"), turn(16, effort="high", level="x"),
         {"timestamp": "yesterday", "type": "event_msg", "payload": "text"}, event(18, "token_count", info={"total_token_usage": 1}),
         item(19, "agent_message", author="a", recipient="b", content=[{"type": "input_text", "text": "Hi"}]),

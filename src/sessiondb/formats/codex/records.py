@@ -13,7 +13,7 @@ from typing import Any
 from sessiondb.formats.codex import fields
 from sessiondb.formats.codex.drafts import item_of
 from sessiondb.formats.codex.given import texts_in
-from sessiondb.formats.content import file_of
+from sessiondb.formats.content import embedded_text, file_of
 from sessiondb.formats.kit.fields import (
     as_object,
     as_text,
@@ -91,7 +91,7 @@ def _call(shape: fields.CallShape, message: Message) -> Record:
         record[shape.json] = compact(given) if structure(given) else given
 
     for file in files:
-        record[file.data["of"]] = file_of(file).data
+        record[file.data["of"]] = embedded_text(file)
 
     return record
 
