@@ -7,6 +7,7 @@ transcript, so that all of them can be written in their order again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import merge
 from itertools import chain, islice, repeat
@@ -24,6 +25,8 @@ from sessiondb.formats.kit.json import load_object, usable_id
 Record = dict[str, Any]
 #: Tools that start subagents; the second name is the newer one.
 _STARTS = ("Task", "Agent")
+#: A line with calls, or with the name of an agent.
+_CALLS = re.compile(rb'"tool_use"|"agentId"')
 #: The key of a session's data with its places in the transcript of its parent.
 KEY = "places"
 
@@ -56,17 +59,12 @@ def chains_in(log: Log) -> Iterator[Log]:
         return
 
     chains, seen = Chains(), {""}
-    for record in records_of(log.path, _beside):
+    for record in records_of(log.path, BESIDE):
         name = chains.of(record)
         if name not in seen:
             seen.add(name)
             inner = f"{log.session}/agent-{name}"
             yield Log(log.path, inner, name, log.session, "subagent", record)
-
-
-def _beside(raw: bytes) -> Record:
-    """Return a line of a subagent; no other one is decoded."""
-    return load_object(raw) if BESIDE.search(raw) else {}
 
 
 def add_number(runs: list[list[int]], number: int) -> None:
@@ -126,7 +124,7 @@ class Calls:
         # An agent or a prompt that is not known has no call.
         self._by_agent: dict[str, str | None] = {"": None}
         self._by_prompt = self._by_agent.copy()
-        for record in records_of(path, _candidate):
+        for record in records_of(path, _CALLS):
             self._add(record, blocks_of(record))
 
     def of(self, agent: str, prompt: str) -> str | None:
@@ -142,12 +140,6 @@ class Calls:
             for block in filter(_is_start, blocks):
                 prompt = as_string(within(block, "input", "prompt"))
                 self._by_prompt.setdefault(prompt, as_text(block.get("id")))
-
-
-def _candidate(raw: bytes) -> Record:
-    """Return a line with calls, or with the result of an agent; no other one."""
-    is_result = b'"agentId"' in raw and b"tool_result" in raw
-    return load_object(raw) if is_result or b'"tool_use"' in raw else {}
 
 
 def _is_start(block: Record) -> bool:

@@ -11,7 +11,7 @@ session here. The name of a directory is encoded with loss and never decoded.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import filterfalse
@@ -30,7 +30,12 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.formats.kit.files import ancestor, entries, is_file
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import opened
-from sessiondb.formats.kit.logs import first_records, is_readable, logs_below
+from sessiondb.formats.kit.logs import (
+    first_records,
+    is_readable,
+    logs_below,
+    objects_of,
+)
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem
 
@@ -40,6 +45,8 @@ HEAD_LINES, HEAD_BYTES = 40, 1 << 20
 _UUID = re.compile(r"(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _AGENT = re.compile(r"agent-.+")
 _NAMED = re.compile(rf"(?:{_UUID.pattern}|{_AGENT.pattern})\.jsonl")
+#: Any line that is not empty.
+ANY = re.compile(rb"\S")
 #: A line of a subagent; in its own transcript, or in that of its parent.
 BESIDE = re.compile(rb'"isSidechain"\s*:\s*true')
 #: The keys of a link of the chain.
@@ -145,13 +152,13 @@ def _is_placed(folder: Path, depth: int, item: Path | Problem) -> bool:
     return len(place) == depth or ("subagents" in place and is_named(item))
 
 
-def records_of(
-    path: Path, decode: Callable[[bytes], Record] = load_object
-) -> Iterator[Record]:
-    """Yield the records of a transcript, as far as it can be read."""
+def records_of(path: Path, wanted: re.Pattern[bytes] = ANY) -> Iterator[Record]:
+    """Yield the records of a transcript, as far as it can be read.
+
+    Lines without what is *wanted* are not decoded.
+    """
     with suppress(SourceError), opened(path) as lines:
-        for _, _, record in lines.records(decode):
-            yield record
+        yield from objects_of(raw for _, raw in lines if wanted.search(raw))
 
 
 # -- one file --------------------------------------------------------------------
