@@ -11,7 +11,8 @@ import hashlib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import chain
+from functools import cached_property
+from itertools import chain, filterfalse, islice
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -45,13 +46,13 @@ class _Place(NamedTuple):
 class Inputs:
     """The entries of the file at *path*; memory holds where they are.
 
-    Raises `SourceError` for a file that cannot be read; one that is missing is empty,
-    and so is None.
+    Raises `SourceError` for a file that cannot be read; one that is missing is empty.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path, *, is_readable: bool = True) -> None:
         self._path = path
-        self._places = sorted(_places(path), key=attrgetter("time"))
+        places = _places(path) if is_readable else ()
+        self._places = sorted(places, key=attrgetter("time"))
 
     def between(self, start: int | None, end: int | None) -> Typed:
         """Return the entries of a run that begins at *start*, before another one."""
@@ -70,13 +71,12 @@ class Typed:
     The first *own* of them cannot be of the next run.
     """
 
-    def __init__(self, path: Path | None, places: list[_Place], own: int) -> None:
+    def __init__(self, path: Path, places: list[_Place], own: int) -> None:
         self._path = path
         self._places = places
         self._own = own
         self._next = 0
         self._taken: set[int] = set()
-        self._by_key: dict[bytes | None, list[int]] = {}
 
     @property
     def is_known(self) -> bool:
@@ -98,22 +98,14 @@ class Typed:
 
     def left(self) -> list[list[str]]:
         """Return the time and text of each entry that was not taken."""
-        places = enumerate(self._places[: max(self._own, 0)])
-        left = [place for i, place in places if i not in self._taken]
-        return [[entry.stamp, entry.text] for entry in self._entries(left) if entry]
+        left = filterfalse(self._taken.__contains__, range(self._own))
+        return [[entry.stamp, entry.text] for _, entry in self._entries(left)]
 
     def take(self, block: str) -> Entry | None:
         """Return the entry of a recorded prompt, none of which is before the last one.
 
         None if there is none; the block is unchanged then.
         """
-        if not self._places:
-            return None
-        if not self._by_key:
-            for index, entry in enumerate(self._entries(self._places)):
-                key = None if entry is None else _key(prompt_of(prompt(entry.text)))
-                self._by_key.setdefault(key, []).append(index)
-
         found = self._by_key.get(_key(prompt_of(block)), [])
         at = bisect_left(found, self._next)
         if at == len(found):
@@ -121,15 +113,23 @@ class Typed:
 
         self._next = found[at] + 1
         self._taken.add(found[at])
-        return next(self._entries([self._places[found[at]]]), None)
+        return next((entry for _, entry in self._entries([found[at]])), None)
 
-    def _entries(self, places: Iterable[_Place]) -> Iterator[Entry | None]:
-        """Yield the entries at *places*; None for one that is not there now."""
-        assert self._path is not None
+    @cached_property
+    def _by_key(self) -> dict[bytes, list[int]]:
+        """The numbers of the entries, in order, by their recorded prompts."""
+        found: dict[bytes, list[int]] = {}
+        for number, entry in self._entries(range(len(self._places))):
+            key = _key(prompt_of(prompt(entry.text)))
+            found.setdefault(key, []).append(number)
+        return found
+
+    def _entries(self, numbers: Iterable[int]) -> Iterator[tuple[int, Entry]]:
+        """Yield the entries with these numbers, unless they were removed since."""
         with suppress(SourceError), opened(self._path) as lines:
-            for place in places:
-                found = (entry for _, entry in _entries(lines, place.line))
-                yield next(found, None)
+            for number in numbers:
+                found = _entries(lines, self._places[number].line)
+                yield from ((number, entry) for _, entry in islice(found, 1))
 
 
 def _key(text: str) -> bytes:
@@ -137,8 +137,8 @@ def _key(text: str) -> bytes:
     return hashlib.sha256(text.rstrip().encode("utf-8", "replace")).digest()[:12]
 
 
-def _places(path: Path | None) -> Iterator[_Place]:
-    if path is None or stamp(path) is None:
+def _places(path: Path) -> Iterator[_Place]:
+    if stamp(path) is None:
         return
 
     with opened(path) as lines:

@@ -38,7 +38,7 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
         inputs = Inputs(beside)
     except SourceError as error:
         yield Problem(str(beside), str(error))
-        inputs = Inputs(None)
+        inputs = Inputs(beside, is_readable=False)
 
     # Resolved, so that `..` and a link give the name of the project's own folder.
     folder = path.parent.resolve()
