@@ -66,7 +66,7 @@ def test_it_is_the_session_used_last_in_this_terminal_and_directory(
     assert last(sessiondb) == mine
 
 
-def test_without_a_use_it_is_the_newest_session(
+def test_without_a_use_the_newest_session_is_the_last_one(
     sessiondb: Run, home: Path, project: Path, newest: str
 ) -> None:
     used(home, project, 1, pane=ELSEWHERE)
@@ -76,7 +76,7 @@ def test_without_a_use_it_is_the_newest_session(
 
 
 @pytest.mark.parametrize("log", ["/gone/-project/gone.jsonl", "", "\udc80"])
-def test_a_use_of_an_unknown_session_is_no_problem(
+def test_a_use_of_an_unknown_session_is_skipped(
     sessiondb: Run, home: Path, project: Path, newest: str, log: str
 ) -> None:
     used(home, project, 1)
@@ -87,7 +87,7 @@ def test_a_use_of_an_unknown_session_is_no_problem(
     assert last(sessiondb) == newest
 
 
-def test_a_use_before_the_terminal_was_opened_was_in_another_one(
+def test_a_use_older_than_the_terminal_is_ignored(
     sessiondb: Run, home: Path, project: Path, newest: str
 ) -> None:
     used(home, project, 1, ago=60)
@@ -166,7 +166,7 @@ def test_a_session_that_was_removed_here_is_not_used(
 
 
 @pytest.mark.slow
-def test_a_real_terminal_has_the_name_that_they_give_it(
+def test_a_real_terminal_has_the_name_that_oh_my_pi_gives_it(
     terminal: Run,
     home: Path,
     project: Path,

@@ -123,7 +123,7 @@ def test_a_comparison_shows_the_shared_messages(sessiondb: Run, story: Story) ->
     assert "user: Thanks" in shown
 
 
-def test_titles_labels_and_archive_are_noted(sessiondb: Run, story: Story) -> None:
+def test_titles_labels_and_archive_are_recorded(sessiondb: Run, story: Story) -> None:
     titled = sessiondb("title", story.parser, "New name", "--json").json
     assert titled["session"]["title"] == "New name"
     labels = sessiondb("label", story.parser, "2", "good", "--json").json["labels"]

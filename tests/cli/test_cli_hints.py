@@ -1,8 +1,8 @@
 """Every command in a hint can be typed as it is: its name, its arguments, the database.
 
 Commands in hints are written by `hints.command` alone, so that they can be found in
-the source: each is parsed as the command line would, and wherever a person meets
-them, the situation is made for real and the command in the hint is run.
+the source: each is parsed as the command line would, and each situation
+in which one is shown is made for real and the command in the hint is run.
 """
 
 from __future__ import annotations
@@ -507,7 +507,7 @@ def test_a_command_does_not_advise_to_run_itself() -> None:
     assert without(command("check"), "check") == ""
 
 
-def test_check_of_a_damaged_file_does_not_say_to_run_check(world: World) -> None:
+def test_check_of_a_damaged_file_does_not_advise_check(world: World) -> None:
     damaged(world)
     ran: Any = world.type("--db", "damaged.db", "check")
     assert ran.code == 4

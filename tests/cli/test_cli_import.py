@@ -45,7 +45,7 @@ def test_a_dry_run_writes_nothing(sessiondb: Run) -> None:
     assert sessiondb("import", str(SAMPLE), "--dry-run").out.startswith("would be ")
 
 
-def test_a_corrupt_file_is_a_problem_and_the_rest_comes_in(
+def test_a_corrupt_file_is_a_problem_and_the_rest_is_imported(
     sessiondb: Run, copy: Path
 ) -> None:
     broken = next(copy.rglob("message/*/*.json"))
@@ -224,7 +224,7 @@ def test_a_bundle_is_read_from_stdin(
     assert sessiondb("export", "-a", "--to", "jsonl").out.encode() == bundle
 
 
-def test_a_bundle_that_breaks_off_is_read_up_to_there(
+def test_a_bundle_that_breaks_off_is_read_as_far_as_it_goes(
     sessiondb: Run, tmp_path: Path
 ) -> None:
     bundle = exported(sessiondb, story(tmp_path))
@@ -260,7 +260,7 @@ def test_stdin_is_a_log_and_no_store_of_another_format(
     assert ran.out == "2 imported · 1 store\n"
 
 
-def test_a_problem_is_not_followed_by_a_claim_of_success_when_nothing_came_in(
+def test_a_problem_is_not_followed_by_a_claim_of_success_if_nothing_was_imported(
     sessiondb: Run, tmp_path: Path
 ) -> None:
     assert sessiondb("import", "-", stdin=b"hello\n").err.startswith("1 problem:\n")
@@ -271,7 +271,7 @@ def test_a_problem_is_not_followed_by_a_claim_of_success_when_nothing_came_in(
     assert "1 problem, everything else was imported:\n" in ran.err
 
 
-def test_a_log_that_needs_a_package_says_how_to_install_it(
+def test_a_log_that_needs_a_package_names_its_installation(
     sessiondb: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "zstandard", None)

@@ -65,7 +65,7 @@ def test_without_a_path_each_store_is_announced_and_each_agent_has_a_row(
     assert total == "6 imported · 2 stores"
 
 
-def test_the_same_is_in_json(sessiondb: Run, home: Path) -> None:
+def test_the_report_is_available_as_json(sessiondb: Run, home: Path) -> None:
     log = pi_log(home, "p1")
     pi_log(home, "p2")
     pi_log(home, "o1", folder=".omp")
@@ -89,7 +89,7 @@ def test_the_same_is_in_json(sessiondb: Run, home: Path) -> None:
     assert "found" not in ran.err
 
 
-def test_a_row_for_what_is_rare_only_if_there_is_any(
+def test_rare_counts_have_a_row_only_if_they_are_not_zero(
     sessiondb: Run, home: Path
 ) -> None:
     pi_log(home, "p1")
@@ -194,7 +194,7 @@ def test_a_place_that_cannot_be_read_is_a_problem_of_its_agent(
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), BusyError("busy")])
-def test_an_import_that_ends_early_says_what_it_imported(
+def test_an_import_that_ends_early_reports_its_sessions(
     sessiondb: Run, home: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     add = Report.add
@@ -269,7 +269,7 @@ def test_projects_below_the_current_folder_are_searched(
     assert sessiondb("import", "--from", "pi", "--json").json["stores"] == []
 
 
-def test_the_search_is_bounded_and_says_so(
+def test_the_search_is_bounded_and_reports_it(
     sessiondb: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     near = history(project / "near")

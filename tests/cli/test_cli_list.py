@@ -286,7 +286,7 @@ def test_prompts_are_narrowed_by_who_kept_them_and_where(
     assert found("--archived") == usual
 
 
-def test_a_list_by_size_says_how_large_each_session_is(
+def test_a_list_by_size_shows_the_size_of_each_session(
     sessiondb: Run, terminal: Run, store: Store
 ) -> None:
     for number in (10, 300_000, 2_000):

@@ -17,7 +17,7 @@ from sessiondb.formats.registry import REGISTRY
     "command",
     ["list", "search lexer", "stats", "export --to jsonl", "rm --dry-run", "prune --keep 1 --dry-run"],
 )  # fmt: skip
-def test_an_unknown_source_says_which_there_are(
+def test_an_unknown_source_lists_the_known_ones(
     sessiondb: Run, story: Story, command: str
 ) -> None:
     ran = sessiondb(*command.split(), "-a", "--source", "foo")
@@ -46,7 +46,7 @@ def test_filters_that_no_session_passes_are_not_an_empty_database(
         assert ran.err == "no session in any project matches these filters\n"
 
 
-def test_an_empty_database_says_how_to_import(sessiondb: Run, project: Path) -> None:
+def test_an_empty_database_names_the_import(sessiondb: Run, project: Path) -> None:
     assert "`sessiondb import` imports them" in sessiondb("list", "--source", "foo").err
 
 

@@ -124,7 +124,7 @@ def test_bad_arguments_are_exit_2(sessiondb: Run, args: tuple[str, ...]) -> None
     assert sessiondb(*args).code == 2
 
 
-def test_a_setting_says_how_durable_writes_are(
+def test_a_setting_chooses_how_durable_writes_are(
     sessiondb: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = project / "config.toml"

@@ -112,7 +112,7 @@ def test_the_newest_are_kept_within_the_filters(
     assert len(left(sessiondb)) == 4, "three, and the subagent of one of them"
 
 
-def test_only_sessions_of_this_project_go_unless_all_are_asked_for(
+def test_only_sessions_of_this_project_are_removed_unless_all_are_chosen(
     sessiondb: Run, story: Story
 ) -> None:
     assert sessiondb("prune", "--older-than", "0h", "--yes").code == 0
@@ -160,7 +160,7 @@ def test_nothing_to_prune_is_not_a_failure(sessiondb: Run, story: Story) -> None
     assert (ran.code, ran.json["sessions"]) == (0, [])
 
 
-def test_a_terminal_is_asked_first(terminal: Run, sessiondb: Run, story: Story) -> None:
+def test_a_terminal_prompts_first(terminal: Run, sessiondb: Run, story: Story) -> None:
     ran = terminal("prune --keep 1 -a", typed="no\n")
     assert "Type yes to remove" in ran.out
     assert (ran.code, len(left(sessiondb))) == (1, 4)

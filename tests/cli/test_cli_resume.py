@@ -376,7 +376,7 @@ def test_the_steps_for_a_store_of_files_do_the_same_by_hand(
     subprocess.run(continued, check=True)
     (log,) = agents.rglob("*.jsonl")
     assert calls()[0][1][1] == json.loads(log.read_text().splitlines()[0])["id"]
-    # What the export wrote is what would have been written.
+    # The export wrote the same log: it is found, not written again.
     assert sessiondb("resume", session.id, "--in", "pi", "--print").code == 0
 
 

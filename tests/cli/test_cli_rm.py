@@ -12,7 +12,7 @@ def left(sessiondb: Run) -> set[str]:
     return {session["id"] for session in listed.json["sessions"]}
 
 
-def test_a_removal_is_for_good_and_takes_the_family(
+def test_a_removal_is_permanent_and_includes_the_family(
     sessiondb: Run, story: Story, database: Path
 ) -> None:
     ran = sessiondb("rm", story.parser, "--yes", "--json")
@@ -97,9 +97,7 @@ def test_nothing_is_removed_by_mistake(sessiondb: Run, story: Story) -> None:
     assert len(left(sessiondb)) == 4
 
 
-def test_a_name_that_is_wrong_removes_none_of_the_others(
-    sessiondb: Run, story: Story
-) -> None:
+def test_a_wrong_name_removes_no_session(sessiondb: Run, story: Story) -> None:
     assert sessiondb("rm", story.parser, "nobody", "--yes").code == 3
     assert len(left(sessiondb)) == 4
 
@@ -107,7 +105,7 @@ def test_a_name_that_is_wrong_removes_none_of_the_others(
 @pytest.mark.parametrize(
     ("typed", "code", "kept"), [("yes", 0, 1), ("y", 1, 4), ("", 1, 4)]
 )
-def test_a_terminal_is_asked_for_a_typed_yes(
+def test_a_terminal_prompts_for_a_typed_yes(
     terminal: Run, sessiondb: Run, story: Story, *, typed: str, code: int, kept: int
 ) -> None:
     ran = terminal(f"rm {story.parser}", typed=f"{typed}\n")

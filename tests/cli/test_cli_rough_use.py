@@ -253,3 +253,4 @@ def test_without_a_prompt_history_a_hint_names_search(
         in sessiondb("prompts", "chapter").err
     )
     assert sessiondb("search", "-a", "--role", "user", "chapter", "--json").json["hits"]
+    assert "`sessiondb search --help`" in sessiondb("prompts", "").err

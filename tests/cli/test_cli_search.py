@@ -21,7 +21,7 @@ def test_a_hit_names_its_session_and_seq(sessiondb: Run, story: Story) -> None:
     assert "‹off-by-one›" in hit["snippet"]
 
 
-def test_the_search_is_in_this_project_unless_all_are_meant(
+def test_the_search_is_in_this_project_unless_all_are_chosen(
     sessiondb: Run, story: Story
 ) -> None:
     assert found(sessiondb("search", "chapter", "--json")) == []
@@ -82,7 +82,7 @@ def test_a_terminal_gets_the_words_in_colour(terminal: Run, story: Story) -> Non
     assert "‹off-by-one›" in terminal("search off-by-one", NO_COLOR="1").out
 
 
-def test_nothing_found_says_where_to_look_further(sessiondb: Run, story: Story) -> None:
+def test_an_empty_search_names_wider_searches(sessiondb: Run, story: Story) -> None:
     ran = sessiondb("search", "xylophone", "--json")
     assert (ran.code, ran.json["hits"]) == (0, [])
     assert "-a" in ran.err

@@ -57,11 +57,13 @@ def test_a_session_can_be_named_in_many_ways(sessiondb: Run, story: Story) -> No
         assert sessiondb("show", ref, "--json").json["session"]["id"] == story.parser
 
 
-def test_without_a_name_it_is_the_newest_here(sessiondb: Run, story: Story) -> None:
+def test_without_a_name_the_newest_session_here_is_shown(
+    sessiondb: Run, story: Story
+) -> None:
     assert sessiondb("show", "--json").json["session"]["id"] == story.fork
 
 
-def test_without_a_session_here_a_hint_says_what_to_do(sessiondb: Run) -> None:
+def test_without_a_session_here_a_hint_names_a_command(sessiondb: Run) -> None:
     ran = sessiondb("show")
     assert (ran.code, ran.out) == (3, "")
     assert "sessiondb import" in ran.err
@@ -166,7 +168,7 @@ def test_at_is_the_last_one_used_in_this_terminal(terminal: Run, story: Story) -
 
 
 @pytest.mark.slow
-def test_a_program_does_not_move_a_persons_at(
+def test_a_program_does_not_change_the_last_session_of_a_person(
     process: Run, store: Store, story: Story
 ) -> None:
     assert process("show", story.other, stdin=subprocess.DEVNULL).code == 0

@@ -79,7 +79,7 @@ def test_no_row_is_an_empty_list(sessiondb: Run) -> None:
     assert sessiondb("sql", "SELECT id FROM session").out == ""
 
 
-def test_columns_of_one_name_are_all_there(sessiondb: Run) -> None:
+def test_columns_of_the_same_name_are_all_written(sessiondb: Run) -> None:
     query = "SELECT 1 AS a, 2 AS a, 3 AS a_2, 4 AS a"
     assert sessiondb("sql", query, "--json").json == [
         {"a": 1, "a_2": 2, "a_2_2": 3, "a_3": 4}

@@ -23,7 +23,7 @@ def test_help_names_every_command(sessiondb: Run) -> None:
     assert all(f"\n  {name} " in helped.out for name in COMMANDS)
 
 
-def test_every_command_says_what_it_does(sessiondb: Run) -> None:
+def test_every_command_has_a_help_text(sessiondb: Run) -> None:
     for name in COMMANDS:
         helped = sessiondb(name, "-h")
         assert helped.code == 0
@@ -59,7 +59,7 @@ def test_the_module_is_the_command(process: Run) -> None:
 
 
 @pytest.mark.parametrize("missing", ["click", "rich"])
-def test_without_its_extra_it_says_in_one_line_what_to_install(
+def test_a_command_without_its_extra_names_the_installation_in_one_line(
     monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)

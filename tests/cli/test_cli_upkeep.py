@@ -259,7 +259,9 @@ def test_sizes_are_estimated_without_dbstat(
     assert 0 < estimated["part"] <= exact["part"]
 
 
-def test_migrate_says_when_there_is_nothing_to_do(sessiondb: Run, story: Story) -> None:
+def test_migrate_reports_a_file_of_the_newest_schema(
+    sessiondb: Run, story: Story
+) -> None:
     ran = sessiondb("migrate", "--json")
     assert (ran.code, ran.json["pending"]) == (0, [])
     assert "up to date" in sessiondb("migrate", "--dry-run").err

@@ -180,7 +180,7 @@ def test_a_database_that_is_missing_is_not_made(sessiondb: Run, database: Path) 
     assert not database.exists()
 
 
-def test_a_terminal_is_asked_and_a_pipe_is_not(
+def test_a_terminal_prompts_and_a_pipe_does_not(
     terminal: Run, sessiondb: Run, story: Story, store: Store
 ) -> None:
     ran = terminal("vacuum", typed="no\n")

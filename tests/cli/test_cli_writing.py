@@ -129,7 +129,7 @@ def test_no_command_writes_over_a_database_or_through_a_link(
 
 
 @pytest.mark.parametrize("command", ["rm", "prune", "backup"])
-def test_a_file_that_must_be_new_replaces_none(
+def test_a_file_that_must_be_new_replaces_no_other(
     sessiondb: Run, story: Story, tmp_path: Path, command: str
 ) -> None:
     notes = tmp_path / "notes.md"
@@ -224,7 +224,7 @@ def test_a_file_in_the_way_of_a_folder_of_the_tree_stays(
     assert (out / "storage").read_text() == "mine"
 
 
-def test_a_new_folder_is_gone_again_when_nothing_came_of_it(
+def test_a_new_folder_is_removed_if_the_export_fails(
     sessiondb: Run, store: Store, story: Story, tmp_path: Path
 ) -> None:
     with closing(sqlite3.connect(store.path)) as connection:

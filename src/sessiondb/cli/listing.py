@@ -165,7 +165,7 @@ def prompts_command(
 
 def _instead(words: tuple[str, ...]) -> str:
     """Return the search for *words* in sessions, which finds more than prompts."""
-    if words and len(" ".join(words)) <= MAX_TYPED:
+    if 0 < len(" ".join(words)) <= MAX_TYPED:
         search = command("search", "-a", "--role", "user", "--", *words)
         return f"{search} finds it in sessions"
     return f"{command('search', '--help')} describes how to search sessions"

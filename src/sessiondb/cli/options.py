@@ -211,7 +211,7 @@ class Filters:
 
     @property
     def wider(self) -> str:
-        """What a message adds to say where else to look; empty if nowhere."""
+        """The wider search, as the end of a message; empty if there is none."""
         return "" if self.everywhere else " here · -a for every project"
 
     def keywords(self) -> dict[str, Any]:

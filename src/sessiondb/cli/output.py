@@ -31,7 +31,7 @@ MIN_TITLE = 16
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """What stdout is: a terminal or not, in colour or not, how large."""
+    """The properties of stdout: whether a terminal, whether coloured, its size."""
 
     terminal: bool
     color: bool
@@ -47,7 +47,7 @@ class Screen:
 
 
 def screen() -> Screen:
-    """Return what stdout is in this invocation; honours NO_COLOR and ``--color``."""
+    """Return the properties of stdout; honours NO_COLOR and ``--color``."""
     terminal = sys.stdout.isatty()
     columns, lines = shutil.get_terminal_size()
     return Screen(terminal, _has_color(terminal), columns, lines)

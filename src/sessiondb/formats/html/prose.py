@@ -101,7 +101,7 @@ def _rendered(text: str) -> str | None:
     """Return Markdown as HTML; None of one that is nested too deep."""
     tokens = _MARKDOWN.parse(text)
 
-    # What is nested deeper is left out by the parser silently.
+    # The parser leaves out deeper levels without a report.
     if max((token.level for token in tokens), default=0) > _DEEPEST - 4:
         return None
     return str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))

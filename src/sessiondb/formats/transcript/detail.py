@@ -26,7 +26,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """What is shown besides prompts, answers and one line for each call.
+    """The content shown besides prompts, answers and one line for each call.
 
     ``asides``: reasoning, system texts, what a program added, what happened between
     messages. ``bodies``: what a call was given and returned, the content of files.

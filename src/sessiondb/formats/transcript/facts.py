@@ -21,7 +21,7 @@ _MODELS = 12
 
 
 class Tally:
-    """What is counted of messages; complete only after the last one.
+    """Counts over messages; complete only after the last one.
 
     ``first`` and ``last`` are Unix ms.
     """
