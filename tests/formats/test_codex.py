@@ -50,6 +50,7 @@ from samples_codex import (
 
 from sessiondb import ALL, Store, Tokens
 from sessiondb.formats import default_locations, exporter, find
+from sessiondb.formats.codex.logs import look_at
 from sessiondb.formats.protocol import Written
 from sessiondb.model import Document, Imported, Message, Problem, Session, SourceSession
 from sessiondb.model.draft import assistant, text, tool, user
@@ -503,6 +504,8 @@ def test_the_header_has_sources_of_the_context(store: Store, tmp_path: Path) -> 
     for number in (2, 3):
         (source,) = store.context(found[thread(number)]).sources
         assert (source.kind, source.text) == ("instructions", long)
+        # The heads of all rollouts are in memory at once, and have no long texts.
+        assert long not in repr(look_at(home / DAY / name_of(number)))
     # A text that several sessions were given is stored once.
     with store.connection() as connection:
         sizes = "SELECT count(*) FROM blob WHERE instr(data, 'Be kind. Be kind.')"
