@@ -60,8 +60,8 @@ _COLUMNS = ("input", "cache_read", "cache_write", "output", "reasoning")
 class Course:
     """The state in the course of one session; *root* is where its forks began.
 
-    *chains* has of each further rollout the ordinals that it continues others at, by
-    their ids.
+    *chains* maps the id of each further rollout to the ordinals at which it continues
+    others, by the ids of those.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Course:
         self._is_open = self._has_tasks = False
         self._chains = chains
         #: The ordinals at which further rollouts continue the present one, and the last
-        #: message of what each of them continues.
+        #: message below each.
         self._cuts: dict[str, int] = {}
         self._ends: dict[str, str | None] = dict.fromkeys(chains)
         self._ids: set[str] = set()

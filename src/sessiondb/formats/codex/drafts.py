@@ -145,7 +145,7 @@ def _prompt(course: Course, item: Record) -> Columns:
 
 
 def _typed(course: Course, item: Record) -> list[bool]:
-    """Return of each block of a prompt whether a person added it.
+    """Return whether a person added each block of a prompt.
 
     New records say what each block is, and who added it. In older ones an event repeats
     what was typed.

@@ -82,7 +82,7 @@ class Thread(NamedTuple):
         return [*self.before, *map(Piece, self.logs)]
 
     def chains(self) -> dict[str, dict[str, int]]:
-        """Return of each further rollout where it continues others, by their ids."""
+        """Return the ordinals at which further rollouts continue others, by ids."""
         found = {}
         for log in self.logs[1:]:
             before, missing = self.rollouts.before(log)
