@@ -19,7 +19,7 @@ from sessiondb.formats.kit.naming import file_name, uuid_of
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.kit.writing import one_by_one
-from sessiondb.formats.pi.fields import SETTINGS
+from sessiondb.formats.pi.fields import NEWEST, SETTINGS
 from sessiondb.formats.pi.logs import logs_in
 from sessiondb.formats.pi.records import record_of
 from sessiondb.formats.pi.writer import Writer
@@ -145,7 +145,7 @@ def _converted(export: Export, losses: list[Loss]) -> Iterator[Record]:
 def _header(session: Session) -> Record:
     return {
         "type": "session",
-        "version": 3,
+        "version": NEWEST,
         "id": _name(session),
         "timestamp": text_of_time(session.time_created),
         "cwd": session.directory,

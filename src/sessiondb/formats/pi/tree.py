@@ -8,6 +8,7 @@ where a line is damaged, or a fork left the labels out, it continues the record 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice, pairwise
 from typing import Any
 
@@ -98,15 +99,19 @@ class Tree(Links):
         return next(islice(self._above, number - 1, None), None) if number > 0 else None
 
     def _after(self, through: str | None, name: str) -> str | None:
-        """Return the record after *through* on the path to *name*, if one is between.
+        """Return the record after *through* on the path to *name*, or None."""
+        if through is None:
+            return None
 
-        A record continues an earlier one, so that every path ends.
-        """
+        path = pairwise(self._path(name))
+        first = next((below for below, at in path if at == through), name)
+        return None if first == name else first
+
+    def _path(self, name: str) -> Iterator[str]:
+        """Yield a record, and those that it continues; each is an earlier one."""
         before = {later: of for of, later in pairwise(self._above)}
-        path: list[str] = []
         at: str | None = name
-        while at is not None and at != through:
-            path.append(at)
+        while at is not None:
+            yield at
             above = self._above[at]
             at = before.get(at) if above is ... else above
-        return path[-1] if at is not None and len(path) > 1 else None
