@@ -42,7 +42,8 @@ def show_command(
 ) -> None:
     """One session as text (default: the last one used here).
 
-    Tool calls are folded to a few lines; JSON is never folded.
+    Tool calls are folded to a few lines, and events with nothing to read are only
+    counted; --full shows all of them. JSON is never folded.
     """
     from sessiondb.model import message_json, session_json
 

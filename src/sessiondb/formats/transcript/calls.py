@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 from sessiondb.errors import CorruptionError
+from sessiondb.formats.kit.fields import without
 from sessiondb.formats.transcript.blocks import (
     Block,
     Code,
@@ -98,7 +99,7 @@ def call(
     """Return the call *part*; *nested* are the sessions it started."""
     given = Given.to(part)
     records = Records(part.data)
-    exits = exit_codes(records)
+    codes = _error_codes(records)
     # The changes of a failed call were not made.
     failed = part.status == "error"
     changed = NO_CHANGES if failed else changes(given.named(), records)
@@ -116,33 +117,33 @@ def call(
         kind="call",
         label=part.tool or "tool",
         about=subject,
-        details=_details(part, changed, exits),
+        details=_details(part, changed, codes),
         state=str(part.outcome or _STATES.get(part.status, part.status)),
-        tone=_tone(part, exits),
+        tone=_tone(part, codes),
         blocks=(*cut_all(body, detail), *nested),
     )
 
 
-def _tone(part: Part, exits: list[int]) -> str:
+def _tone(part: Part, codes: list[int]) -> str:
     """Return the tone of a call, see `Fold`."""
     if part.outcome:
         return "error"
-    if part.status == "completed" and any(exits):
+    if codes and part.status == "completed":
         return "odd"
     return _TONES.get(part.status, "open")
 
 
-def _details(part: Part, changed: Changes, exits: list[int]) -> tuple[str, ...]:
-    failed = map("exit {}".format, filter(None, exits))
+def _details(part: Part, changed: Changes, codes: list[int]) -> tuple[str, ...]:
+    failed = map("exit {}".format, codes)
     return tuple(filter(None, [changed.counted(), *failed, _time(part)]))
 
 
-def exit_codes(records: Records) -> list[int]:
-    """Return the codes with which a command ended, if its program kept them."""
+def _error_codes(records: Records) -> list[int]:
+    """Return the codes with which a command failed, if its program kept them."""
     found = chain.from_iterable(records.having(_EXITS, _EXIT_DEPTH))
     values = [record.get(name) for record in found for name in _EXITS]
     # Not True, which is an int too.
-    return [code for code in values if type(code) is int]
+    return [code for code in filter(None, values) if type(code) is int]
 
 
 def _time(part: Part) -> str:
@@ -163,19 +164,19 @@ def _joined(value: Any) -> str:
 def _body(part: Part, given: Given, changed: Changes, subject: str) -> list[Block]:
     """Return the arguments and the result of a call, without those in *subject*."""
     # A command stays: a subject is an excerpt, and may end in the middle of it.
-    mentions = _MENTIONS if subject else ()
-    rest = {
-        key: value
+    mentioned = [
+        key
         for key, value in given.fields.items()
-        if key not in changed.used and not (value == subject and key in mentions)
-    }
+        if value == subject != "" and key in _MENTIONS
+    ]
+    rest = without({*changed.used, *mentioned}, given.fields)
 
     bare = [] if given.bare is None or changed.used else [Code(as_text(given.bare))]
-    todos = list(_todos(rest))
+    todos, command = _todos(rest), _command(rest)
 
     return [
         *bare,
-        *_command(rest),
+        *command,
         *_arguments(rest),
         *todos,
         *changed.codes,
@@ -183,13 +184,14 @@ def _body(part: Part, given: Given, changed: Changes, subject: str) -> list[Bloc
     ]
 
 
-def _todos(rest: dict[str, Any]) -> Iterator[Todos]:
-    """Yield the todo list among the arguments, and take it out of them."""
+def _todos(rest: dict[str, Any]) -> list[Todos]:
+    """Return the todo list among the arguments, and take it out of them."""
     items = rest.get("todos")
+    if not items or not is_list_of(items, _is_todo):
+        return []
 
-    if items and is_list_of(items, _is_todo):
-        del rest["todos"]
-        yield Todos(tuple(map(_todo, items)))
+    del rest["todos"]
+    return [Todos(tuple(map(_todo, items)))]
 
 
 def _is_todo(item: Any) -> bool:
@@ -200,15 +202,14 @@ def _todo(item: Mapping[str, Any]) -> tuple[str, str]:
     return str(item.get("status") or "pending"), item["content"]
 
 
-def _command(rest: dict[str, Any]) -> Iterator[Command]:
-    """Yield the command line among the arguments, and take it out of them."""
+def _command(rest: dict[str, Any]) -> list[Command]:
+    """Return the command line among the arguments, and take it out of them."""
     for key in filter(rest.__contains__, _COMMANDS):
         command = _joined(rest[key])
-
         if command:
             del rest[key]
-            yield Command(command, "bash")
-            return
+            return [Command(command, "bash")]
+    return []
 
 
 def _arguments(rest: Mapping[str, Any]) -> Iterator[Code]:

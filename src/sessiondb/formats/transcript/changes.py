@@ -97,7 +97,7 @@ def changes(arguments: Mapping[str, Any], records: Records) -> Changes:
             shown = () if find is _written else kept
             return Changes(shown or tuple(codes), used)
 
-    return Changes(kept) if kept else NO_CHANGES
+    return Changes(kept)
 
 
 def _patch(arguments: Mapping[str, Any]) -> _Requested:

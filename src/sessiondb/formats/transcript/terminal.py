@@ -190,10 +190,8 @@ class Terminal:
 
     def _rows(self, code: Code, indent: Span, before: str = "") -> list[Line]:
         """Return the lines of *code*, the first after *before*, the others below it."""
-        text = visible(code.text)
-        if before:
-            below = "\n" + " " * len(before)
-            text = before + text.replace("\n", below)
+        below = "\n" + " " * len(before)
+        text = before + visible(code.text).replace("\n", below)
 
         style, is_cut = _CODE_STYLES.get(code.language, ""), not self._full
         lines = [Line(text, style, indent, None, is_cut)]
@@ -251,8 +249,11 @@ def _prose(prose: Prose, indent: Span) -> list[Line]:
 
 def _reasoning(fold: Fold, indent: Span) -> list[Line]:
     bar = Span(f"{indent.text}│ ", "thought")
-    texts = (block.text for block in fold.blocks if isinstance(block, Prose))
-    return [_paragraphs(text, bar) for text in texts]
+    return [
+        _paragraphs(block.text, bar)
+        for block in fold.blocks
+        if isinstance(block, Prose)
+    ]
 
 
 def _paragraphs(text: str, indent: Span) -> Line:
@@ -288,7 +289,7 @@ def _bracketed(indent: Span, *facts: str) -> list[Line]:
 
 def _subject(fold: Fold) -> str:
     """Return the subject of *fold*, unless it begins the body, which is always open."""
-    first = fold.blocks[0] if fold.blocks else None
+    first = next(iter(fold.blocks), None)
     # The result of a call may begin like its subject by chance.
     subject = fold.subject
     if not isinstance(first, _REPEATING) or isinstance(first, Output):
