@@ -49,8 +49,7 @@ _USAGE = re.compile(
 _EXACT = re.compile(r"[0-9]{1,18}")
 _MODEL = re.compile(r"(?:Main model|Models?): (\S+)(?: (?:with|using) .*)?")
 _VERSION = re.compile(r"Aider v(\S+)")
-#: Lines of a block that may announce a model or a version.
-ANNOUNCED = re.compile(rb"^> ?(?:Aider v|Main model: |Models?: )", re.MULTILINE)
+_ANNOUNCED = re.compile(rb"\n> ?(?:Aider v|Main model: |Models?: )")
 _EDIT = re.compile(r"Applied edit to (.+)")
 _COMMIT = re.compile(r"Commit (?P<hash>[0-9a-f]{7,40}) (?P<message>.*)")
 
@@ -192,6 +191,12 @@ def model_of(text: str) -> str | None:
 def version_of(text: str) -> str | None:
     """Return the version that aider announces."""
     return _named(_VERSION, text)
+
+
+def may_announce(raw: bytes) -> bool:
+    """Return whether any of these lines may announce a model or a version."""
+    # A search for a line feed is ten times as fast as one for beginnings of lines.
+    return _ANNOUNCED.search(b"\n" + raw) is not None
 
 
 def edited(text: str) -> str | None:

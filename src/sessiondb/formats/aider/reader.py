@@ -18,7 +18,7 @@ from pathlib import Path
 from sessiondb.errors import SourceError
 from sessiondb.formats.aider import drafts
 from sessiondb.formats.aider.assigned import Assigned, Assignment
-from sessiondb.formats.aider.conventions import ANNOUNCED, INPUTS, header
+from sessiondb.formats.aider.conventions import INPUTS, header, may_announce
 from sessiondb.formats.aider.drafts import State
 from sessiondb.formats.aider.inputs import Inputs, Typed
 from sessiondb.formats.aider.runs import Facts, Headers, Run, runs_of
@@ -112,7 +112,7 @@ class Messages:
         run = self._run
         with opened(self._path) as lines:
             rest = lines.batches(run.facts.end, run.end)
-            if not (self._typed.is_known or any(map(ANNOUNCED.search, rest))):
+            if not (self._typed.is_known or any(map(may_announce, rest))):
                 return run.facts, []
 
         facts = Facts()

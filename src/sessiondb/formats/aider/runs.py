@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 from sessiondb.formats.aider import drafts
 from sessiondb.formats.aider.conventions import (
-    ANNOUNCED,
     HEADER,
     HEADER_START,
     USAGE,
+    may_announce,
     model_of,
     time_of,
     version_of,
@@ -88,7 +88,7 @@ class Facts:
         if block.kind == "prompt" and not self.first:
             self.first = versions.digest(drafts.text_of(block))
         # Most output announces nothing, and is not taken apart.
-        if block.kind == "output" and ANNOUNCED.search(raw):
+        if block.kind == "output" and may_announce(raw):
             for text, _ in block.outputs:
                 self.version = self.version or version_of(text)
                 self.model = model_of(text) or self.model
