@@ -28,7 +28,10 @@ ENDS = b"\r\n"
 #: How a line begins that may be more than text of an answer, and the end of a line
 #: before such a line, or before the empty line that makes it one.
 _IS_MEANT = re.compile(rb"[#>\r\n]|[ \t]*[`~]").match
-_NEXT_MEANT = re.compile(rb"\n(?=(?:\r*\n)?(?:[#>]|[ \t]*[`~]|\Z))").search
+_NEXT_MEANT = re.compile(
+    # Few lines begin with one of these: the others are passed over at once.
+    rb"\n(?![^\r\n#>`~ \t])(?=(?:\r*\n)?(?:[#>]|[ \t]*[`~]|\Z))"
+).search
 #: The first line of a file.
 TOP = Line(1, 0)
 BOM = b"\xef\xbb\xbf"
@@ -147,23 +150,25 @@ class Scanner:
         self._rest = "text"
 
     def __iter__(self) -> Iterator[Block]:
-        line = self._start
-        for batch in self._lines.batches(line.offset, self._end):
+        number, offset = self._start
+        for batch in self._lines.batches(offset, self._end):
             at = 0
             while at < len(batch):
-                text = self._text_at(batch, at)
+                text = self._text_at(batch, at) if self._block.kind == "answer" else b""
                 if text:
                     # Most lines of most files: text of an answer, whatever is open.
                     self._keep_empty()
                     self._block.lines.append(text)
+                    number += text.count(b"\n")
                 else:
                     text = batch[at : batch.find(b"\n", at) + 1 or len(batch)]
-                    over = self._take(line, text)
+                    over = self._take(Line(number, offset), text)
                     if over is not None:
                         yield over
+                    number += 1
 
                 at += len(text)
-                line = Line(line.number + text.count(b"\n"), line.offset + len(text))
+                offset += len(text)
 
         self._keep_empty()
         if self._block.lines:
@@ -171,7 +176,7 @@ class Scanner:
 
     def _text_at(self, batch: bytes, at: int) -> bytes:
         """Return the lines from *at* on that can only be text of the open answer."""
-        if self._block.kind != "answer" or _IS_MEANT(batch, at):
+        if _IS_MEANT(batch, at):
             return b""
 
         found = _NEXT_MEANT(batch, at)
