@@ -82,7 +82,7 @@ def _databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture
 def store(_databases: Iterator[Path], empty: Path) -> Iterator[Store]:
     """A store on a file of its own, outside of `tmp_path`; no power cut is survived."""
-    # A copy takes a twentieth of the time of a new file, which waits for the disk.
+    # A copy: a new file takes twice the time, and waits for the disk if there is one.
     path = next(_databases)
     path.parent.mkdir()
     shutil.copy(empty, path)
