@@ -10,6 +10,7 @@ from sessiondb import (
     MessageDraft,
     Store,
     assistant,
+    event,
     part,
     text,
     tool,
@@ -200,3 +201,14 @@ def test_an_ambiguous_name_lists_the_candidates(sessiondb: Run, story: Story) ->
     assert ran.code == 3
     assert story.parser in ran.err
     assert story.other in ran.err
+
+
+def test_a_folded_event_leaves_no_empty_line(sessiondb: Run, store: Store) -> None:
+    session = store.create_session().id
+    store.append(session, user("go"))
+    store.append(session, event("task_started"))
+    store.append(session, user("on"))
+    _, _, shown = sessiondb("show", session).out.partition("\n\n")
+    assert [line[:5] for line in shown.splitlines()] == [
+        "── #1", "go", "", "── #3", "on", "", "… 1 e"
+    ]  # fmt: skip
