@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 #: Characters of a command line that is repeated in a hint.
 MAX_TYPED = 1_000
-#: New objects after which the collector looks for cycles. Records have none: with the
-#: default of 700 it takes a twelfth of the time of `show`, and finds nothing.
+#: New objects after which the collector looks for cycles. Records have none, and with
+#: the default of 700 it takes about 4 % of the time of `show` of a long session.
 _COLLECTED = 10_000
 #: A seq: int() refuses 5,000 digits, and SQLite has no room for 20.
 _SEQ = "(?=0*[1-9])[0-9]{1,18}"
