@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -302,13 +303,13 @@ class Copies:
 
         return new
 
-    def of(self, row: UsageClass) -> list[Copy]:
-        """Return all copies in one class with *row*, which may be gone."""
+    def of(self, link: Link) -> list[Copy]:
+        """Return the copies that have *link*, and all in one class with them."""
         found: dict[Copy, None] = {}
-        links, seen = list(row.links), row.links
+        links, seen = [link], {link}
         # Grows while it is walked: a copy may have copies under another key.
-        for link in links:
-            for copy in self._joined_by(link):
+        for each in links:
+            for copy in self._joined_by(each):
                 if copy in found:
                     continue
                 found[copy] = None
@@ -319,10 +320,18 @@ class Copies:
 
     def _joined_by(self, link: Link) -> list[Copy]:
         copies = self._linked.get(link, [])
-        # Ids that two programs made may agree by chance. Of copies, one is inherited or
-        # came with a fork: the sessions between two forks may be removed.
-        is_class = isinstance(link, str) or any(c.inherited or c.born for c in copies)
+        # Ids that two programs made may agree by chance. Of copies, one came with a
+        # fork or, as the sessions between two forks may be removed, is inherited
+        # although no other message has its key.
+        is_class = isinstance(link, str) or any(
+            copy.born or (copy.inherited and self._is_alone(copy)) for copy in copies
+        )
         return copies if is_class else []
+
+    def _is_alone(self, copy: Copy) -> bool:
+        """Return whether no other message has the usage key of *copy*."""
+        keys = (link for link in copy.links if isinstance(link, str))
+        return all(len(self._linked[key]) == 1 for key in keys)
 
     def owner(self, copies: list[Copy]) -> Copy:
         """Return the one of *copies* that is counted."""
@@ -377,12 +386,13 @@ def assign_owner(tx: Transaction, rows: Collection[UsageClass]) -> set[str]:
     touched: set[str] = set()
     copies = Copies(tx, rows)
     settled: set[Link] = set()
-    for row in rows:
-        alike = [] if row.links <= settled else copies.of(row)
+    # One by one: a row that is gone, or has another key now, joins nothing any more.
+    for link in chain.from_iterable(row.links for row in rows):
+        alike = [] if link in settled else copies.of(link)
         if not alike:
             continue
 
-        settled |= row.links | _links(alike)
+        settled |= _links(alike)
         owner = copies.owner(alike)
         for copy in alike:
             inherited = int(copy is not owner)

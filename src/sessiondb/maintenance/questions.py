@@ -58,20 +58,40 @@ SELECT count(*) FROM message AS m
          WHERE p.session_id = m.session_id AND p.seq = m.parent_seq))
 """
 
-# Both ways in which a message can be a copy of another: see `effects.ownership`.
-_KIN = """
-SELECT 1 FROM session AS k JOIN message AS o ON o.session_id = k.id
- WHERE k.root_id = s.root_id AND k.time_deleted IS NULL
-   AND o.id = m.id AND o.seq = m.seq AND o.time_created = m.time_created"""
 _CLASS = "s.root_id, m.seq, m.id, m.time_created, m.usage_key"
+_NEXT = "c.start, k.root_id, o.seq, o.id, o.time_created, o.usage_key, o.inherited"
 #: The class of each message that is inherited although no copy counts.
+#
+# A message can be a copy of another in two ways (see `effects.ownership`), and the copy
+# that counts may be a copy of a copy. Few have none beside them: only their copies are
+# followed.
 UNOWNED = f"""
-SELECT {_CLASS} FROM message AS m JOIN session AS s ON s.id = m.session_id
- WHERE m.inherited = 1 AND {_LIVE}
-   AND NOT EXISTS ({_KIN} AND o.inherited = 0)
-   AND NOT EXISTS (
-       SELECT 1 FROM message AS o JOIN session AS k ON k.id = o.session_id
-        WHERE o.usage_key = m.usage_key AND o.inherited = 0 AND k.time_deleted IS NULL)
+WITH RECURSIVE
+  lone AS (
+    SELECT {_CLASS}, m.rid AS start
+      FROM message AS m JOIN session AS s ON s.id = m.session_id
+     WHERE m.inherited = 1 AND {_LIVE}
+       AND NOT EXISTS (
+           SELECT 1 FROM session AS k JOIN message AS o ON o.session_id = k.id
+            WHERE k.root_id = s.root_id AND k.time_deleted IS NULL AND o.inherited = 0
+              AND o.id = m.id AND o.seq = m.seq AND o.time_created = m.time_created)
+       AND NOT EXISTS (
+           SELECT 1 FROM message AS o JOIN session AS k ON k.id = o.session_id
+            WHERE o.usage_key = m.usage_key AND o.inherited = 0
+              AND k.time_deleted IS NULL)),
+  class AS (
+    SELECT start, root_id, seq, id, time_created, usage_key, 1 AS inherited FROM lone
+     UNION
+    SELECT {_NEXT} FROM class AS c JOIN session AS k ON k.root_id = c.root_id
+      JOIN message AS o ON o.session_id = k.id AND o.seq = c.seq
+       AND o.id = c.id AND o.time_created = c.time_created
+     WHERE c.inherited = 1 AND k.time_deleted IS NULL
+     UNION
+    SELECT {_NEXT} FROM class AS c JOIN message AS o ON o.usage_key = c.usage_key
+      JOIN session AS k ON k.id = o.session_id
+     WHERE c.inherited = 1 AND k.time_deleted IS NULL)
+SELECT root_id, seq, id, time_created, usage_key FROM lone
+ WHERE start NOT IN (SELECT start FROM class WHERE inherited = 0)
 """
 _NOWHERE = f"SELECT count(*) FROM ({UNOWNED})"
 #: The same of each class that is counted more than once.
@@ -83,7 +103,10 @@ COUNTED_TWICE = f"""
   SELECT {_CLASS} FROM message AS m JOIN session AS s ON s.id = m.session_id
    WHERE {_LIVE} AND s.root_id IN (SELECT root_id FROM session WHERE relation = 'fork')
    GROUP BY s.root_id, m.seq, m.id, m.time_created
-  HAVING sum(m.inherited = 0) > 1 AND sum(m.inherited) > 0
+  HAVING sum(m.inherited = 0) > 1 AND sum(m.inherited = 1 AND NOT EXISTS (
+             SELECT 1 FROM message AS o JOIN session AS k ON k.id = o.session_id
+              WHERE o.usage_key = m.usage_key AND o.rid <> m.rid
+                AND k.time_deleted IS NULL)) > 0
 """
 _TWICE = f"SELECT count(*) FROM ({COUNTED_TWICE})"
 #: (rid, session, inherited of the message) of parts that differ from their message.

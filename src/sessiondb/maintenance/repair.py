@@ -44,8 +44,6 @@ from sessiondb.maintenance.questions import (
 from sessiondb.schema import meta
 from sessiondb.schema.version import MIN_READER, MIN_WRITER
 
-#: Ownership of one class can decide that of another; more rounds were never needed.
-_ROUNDS = 10
 _NEWEST_CHANGE = (
     "SELECT max(change) FROM"
     " (SELECT change FROM session UNION ALL SELECT change FROM deletion)"
@@ -362,36 +360,12 @@ def _ownership(run: _Run) -> None:
         "UPDATE message SET inherited = 0 WHERE inherited NOT IN (0, 1) "
         "RETURNING session_id"
     )
-    for _ in range(_ROUNDS):
-        lost = [
-            ownership.UsageClass(*row)
-            for row in (*run.rows(UNOWNED), *run.rows(COUNTED_TWICE))
-        ]
-        changed = ownership.assign_owner(run.tx, lost)
-        run.touched |= changed
-        if not changed and not _drop_keys(run):
-            break
-
+    lost = [
+        ownership.UsageClass(*row)
+        for row in (*run.rows(UNOWNED), *run.rows(COUNTED_TWICE))
+    ]
+    run.touched |= ownership.assign_owner(run.tx, lost)
     _parts(run)
-
-
-def _drop_keys(run: _Run) -> bool:
-    """Forget keys that join unrelated messages; False if there are none.
-
-    A key that was written by hand can join messages that have nothing to do with each
-    other. Their one owner then leaves the others counted nowhere.
-    """
-    unowned = run.rows(UNOWNED)
-    for root_id, seq, name, time, _ in unowned:
-        run.touch(
-            "UPDATE message SET usage_key = NULL "
-            "WHERE id = ? AND seq = ? AND time_created = ? "
-            "AND session_id IN (SELECT id FROM session WHERE root_id = ?) "
-            "RETURNING session_id",
-            name, seq, time, root_id,
-        )  # fmt: skip
-
-    return bool(unowned)
 
 
 def _parts(run: _Run) -> None:

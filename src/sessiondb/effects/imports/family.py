@@ -357,14 +357,13 @@ def _settle(tx: Transaction, moved: set[str]) -> None:
     Once for all of them: to do it for each link would read every copy again for each of
     the forks that wait for one parent.
     """
-    classes: dict[object, ownership.UsageClass] = {}
+    classes: set[ownership.UsageClass] = set()
     for sid in moved:
         root_id = root_of(tx, sid)
         for row in tx.run(_ROWS, sid=sid).fetchall():
-            found = ownership.UsageClass(root_id, *row)
-            classes[found.usage_key or found] = found
+            classes.add(ownership.UsageClass(root_id, *row))
 
-    touched = ownership.assign_owner(tx, classes.values())
+    touched = ownership.assign_owner(tx, classes)
     ownership.recount(tx, touched | moved)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from sqlalchemy import delete, func, select, text
 
@@ -86,15 +85,14 @@ def is_bare(row: PartRow) -> bool:
 class WriteBatch:
     """Write some messages of an import.
 
-    ``copies`` are the written messages whose other copies must be settled, by usage
-    key, else by themselves; ``new`` those that may have copies, by usage key; ``typed``
-    are the prompts among them.
+    ``copies`` are the written messages whose other copies must be settled, ``new``
+    those that may have copies, by usage key; ``typed`` are the prompts among them.
     """
 
     verb = "import"
     run: Run
     entries: tuple[Entry, ...]
-    copies: dict[Any, UsageClass] = field(default_factory=dict)
+    copies: set[UsageClass] = field(default_factory=set)
     new: dict[str, UsageClass] = field(default_factory=dict)
     typed: Typed = field(init=False)
     _begun: tuple[int, Position, int, str | None] | None = None
@@ -103,7 +101,7 @@ class WriteBatch:
     def apply(self, tx: Transaction) -> None:
         """Write them; changed records are updated in place."""
         run = self.run
-        self.copies, self.new, self.typed = {}, {}, Typed(run)
+        self.copies, self.new, self.typed = set(), {}, Typed(run)
         if run.is_gone(tx):
             return
 
@@ -163,7 +161,7 @@ class WriteBatch:
         state.last_seq = placed.seq
         self._changed(to, placed.seq)
         self._insert_parts(to, placed, None)
-        self._count(state, placed, placed.usage_key)
+        self._count(state, placed, placed.row.time_created, placed.usage_key)
 
     def _update(self, to: Writing, entry: Entry, placed: Placed, here: Here) -> None:
         tx, run, state = to
@@ -191,9 +189,10 @@ class WriteBatch:
         self._insert_parts(to, revised, here)
         if old["usage_key"] != revised.usage_key:
             self.typed.rename(entry, revised.row.time_created or 0)
-        # Copies under its former key need another owner now.
-        for key in {old["usage_key"], revised.usage_key}:
-            self._count(state, revised, key)
+        # Those that were copies of it may need another owner now.
+        before = (old["time_created"], old["usage_key"])
+        self._count(state, revised, *before)
+        self._count(state, revised, revised.row.time_created, revised.usage_key)
 
     def _changed(self, to: Writing, seq: int) -> None:
         tx, run, state = to
@@ -224,16 +223,16 @@ class WriteBatch:
             put_label(tx, session_id, seq, name)
             self.run.changed = True
 
-    def _count(self, state: SessionState, placed: Placed, key: str | None) -> None:
+    def _count(
+        self, state: SessionState, placed: Placed, time: int | None, key: str | None
+    ) -> None:
         """Remember a message whose copies, if there are any, must be settled."""
-        row = placed.row
-        found = UsageClass(
-            state.root_id, placed.seq, row.id, row.time_created or 0, key
-        )
+        place = (state.root_id, placed.seq, placed.row.id, time or 0)
+        found = UsageClass(*place, key)
         suspect = placed.inherited or self._forked
         # Without a key only a fork's message can be a copy.
         if suspect or (key and not self.run.fresh):
-            self.copies[key or found] = found
+            self.copies.add(found)
         elif key:
             self.new[key] = found
 
@@ -252,7 +251,7 @@ class CountOnce:
 
     def apply(self, tx: Transaction) -> None:
         """Write it."""
-        copies: dict[Any, UsageClass] = {}
+        copies: set[UsageClass] = set()
         new: dict[str, UsageClass] = {}
         for batch in self.batches:
             copies |= batch.copies
@@ -261,9 +260,9 @@ class CountOnce:
         if new:
             # Nearly all messages have no copy: one statement finds those that do.
             found = tx.run(_SHARED_KEYS, keys=as_list(new)).fetchall()
-            copies |= {key: new[key] for (key,) in found}
+            copies.update(new[key] for (key,) in found)
 
-        touched = ownership.assign_owner(tx, copies.values())
+        touched = ownership.assign_owner(tx, copies)
         touched |= set(self._visible(tx))
         touched |= {run.session_id for run in self.closed if _is_counted(run)}
         ownership.recount(tx, touched)
