@@ -99,6 +99,14 @@ def test_the_time_for_an_output_grows_with_its_lines(tmp_path: Path, line: str) 
     assert times[1] < 24 * times[0]
 
 
+def test_outputs_before_an_open_fence_are_searched_in_one_way(tmp_path: Path) -> None:
+    # Each way to divide the outputs was tried, which took minutes for 30 of them.
+    first = run(1, asked("/run"), told(*["out"] * 1000), answered("```\nx"))
+    write(tmp_path, first, run(2))
+    (store,) = find(tmp_path)
+    assert len(list(store.read())) == 2
+
+
 def test_facts_after_the_first_prompt_are_those_of_the_session(tmp_path: Path) -> None:
     turn = [asked("A"), answered("Yes:\n> Model: quoted"), usage()]
     write(tmp_path, run(1, *turn, asked("/model acme/b"), told("Model: acme/b"), *turn))
