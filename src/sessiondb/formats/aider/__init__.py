@@ -1,8 +1,9 @@
 """aider: one Markdown file with all runs of a project, and the input history beside it.
 
 `conventions` has the shapes of lines in both directions, `scanner` cuts the file into
-blocks by them, `inputs` reads the input history, `reader` makes sessions of runs,
-`drafts` messages of blocks, and `records` makes blocks of messages again.
+blocks by them, `fences` judges a fence that may have been left open, `inputs` reads the
+input history, `reader` makes sessions of runs, `drafts` messages of blocks, and
+`records` makes blocks of messages again.
 """
 
 from __future__ import annotations

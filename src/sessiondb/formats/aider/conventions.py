@@ -19,6 +19,8 @@ from sessiondb.formats.kit.json import known_time
 #: The names of the chat history, and of the input history beside it.
 CHAT, INPUTS = ".aider.chat.history.md", ".aider.input.history"
 BREAK = "  "
+#: The characters that end a line, and a mark of byte order before it.
+ENDS, BOM = b"\r\n", b"\xef\xbb\xbf"
 HEADER = re.compile(
     rb"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)", re.ASCII
 )

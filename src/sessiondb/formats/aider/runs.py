@@ -20,6 +20,8 @@ from typing import NamedTuple
 
 from sessiondb.formats.aider import drafts
 from sessiondb.formats.aider.conventions import (
+    BOM,
+    ENDS,
     HEADER,
     HEADER_START,
     USAGE,
@@ -29,8 +31,6 @@ from sessiondb.formats.aider.conventions import (
     version_of,
 )
 from sessiondb.formats.aider.scanner import (
-    BOM,
-    ENDS,
     TOP,
     Block,
     Scanner,

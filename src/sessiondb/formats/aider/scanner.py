@@ -3,7 +3,7 @@
 Blocks follow each other without a gap, so that together they are the file. A line is
 judged by its shape, by the empty line before it and by the fence that is open: inside
 of one everything is content. An answer that was interrupted leaves its fence open, so
-a line that could begin something new is judged by what follows; see `_is_left_open`.
+a line that could begin something new is judged by what follows; see `fences`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from functools import cached_property
 from itertools import product
 
 from sessiondb.formats.aider.conventions import (
+    BOM,
     BREAK,
+    ENDS,
     FENCE,
     HEADER,
     USAGE,
 )
+from sessiondb.formats.aider.fences import AHEAD, Fences
 from sessiondb.formats.kit.lines import Line, Lines
 
-#: Bytes that are read ahead to judge an open fence, or an output of several lines.
-_AHEAD = 1 << 20
-ENDS = b"\r\n"
 #: How a line begins that may be more than text of an answer, and the end of a line
 #: before such a line, or before the empty line that makes it one.
 _IS_MEANT = re.compile(rb"[#>\r\n]|[ \t]*[`~]").match
@@ -34,7 +34,6 @@ _NEXT_MEANT = re.compile(
 ).search
 #: The first line of a file.
 TOP = Line(1, 0)
-BOM = b"\xef\xbb\xbf"
 
 # Mark and end may share a space: an empty output is `>` and two spaces.
 _HEAD = HEADER.pattern.replace(b"(", b"(?:")
@@ -143,7 +142,9 @@ class Scanner:
         self._empty: tuple[bytes, ...] = ()
         self._empty_at = start
         self._fence: bytes | None = None
-        self._is_content = False
+        #: The offset of its line, None if everything inside of it is content.
+        self._opened: int | None = None
+        self._fences: Fences | None = None
         #: The last line that decided where an output ends, and that it continues.
         self._decided = -1, False
         #: The shape of a line that has no other one.
@@ -198,7 +199,7 @@ class Scanner:
 
     def _ahead(self, line: Line) -> Iterator[tuple[int, bytes]]:
         """Yield *line* and those after it: their offsets, and them without ends."""
-        offset, most = line.offset, min(self._end, line.offset + _AHEAD)
+        offset, most = line.offset, min(self._end, line.offset + AHEAD)
         for raw in self._lines.after(offset):
             if offset >= most:
                 return
@@ -250,7 +251,7 @@ class Scanner:
 
         fence = FENCE.fullmatch(bare)
         self._fence = fence and fence[1]
-        self._is_content = False
+        self._opened = line.offset
         return None if block.kind == "answer" else "answer"
 
     # -- fences --------------------------------------------------------------------
@@ -262,38 +263,27 @@ class Scanner:
             self._fence = None
             return False
 
-        # The file is read ahead once for each fence: content stays content.
-        if self._is_content or not (is_apart and _BEGINNING.fullmatch(bare)):
+        # Each fence is judged once: content stays content.
+        if self._opened is None or not (is_apart and _BEGINNING.fullmatch(bare)):
             return False
 
-        self._is_content = not self._is_left_open(line)
-        if self._is_content:
+        if not self._is_left_open(self._opened, line.offset):
+            self._opened = None
             return False
 
         self._block.doubts.append("its fence was never closed")
         self._fence = None
         return True
 
-    def _is_left_open(self, line: Line) -> bool:
-        """Return whether the fence at *line* is one that an interruption left open.
+    def _is_left_open(self, opened: int, offset: int) -> bool:
+        """Return whether an interruption left the fence *opened* there open.
 
-        The fences that follow fit together if it was, or if it was not: closed at the
-        end, and none begun inside another one. If both fit equally well, the line is
-        content.
+        If the fences that follow fit together equally well, the line is content.
         """
         assert self._fence is not None
-        inside, outside = _Fences(self._fence), _Fences(None)
-        for _, bare in self._ahead(line):
-            # A later run has fences of its own, but its header may be content, too.
-            if inside.count and HEADER.fullmatch(bare):
-                break
-
-            inside.add(bare)
-            outside.add(bare)
-            # Further lines make no difference.
-            if inside.fence == outside.fence:
-                break
-        return outside.oddness < inside.oddness
+        if self._fences is None or not self._fences.reach(offset):
+            self._fences = Fences(self._lines, self._fence, opened, offset, self._end)
+        return self._fences.is_left_open(opened, offset)
 
     # -- output of several lines -----------------------------------------------------
 
@@ -317,33 +307,6 @@ class Scanner:
             offset, bare = next(found, (line.offset, b"> "))
             self._decided = offset, _OTHER.fullmatch(bare) is None
         return self._decided[1]
-
-
-class _Fences:
-    """The fences of some lines, the first of which may be inside of one."""
-
-    def __init__(self, fence: bytes | None) -> None:
-        self.fence = fence
-        self._inner = 0
-        self.count = 0
-
-    def add(self, bare: bytes) -> None:
-        match = FENCE.fullmatch(bare)
-        if match is None:
-            return
-
-        self.count += 1
-        if self.fence is None:
-            self.fence = match[1]
-        elif _closes(self.fence, bare):
-            self.fence = None
-        else:
-            # A fence inside of one is content, unless it names a language.
-            self._inner += bool(match[2].strip())
-
-    @property
-    def oddness(self) -> tuple[bool, int]:
-        return self.fence is not None, self._inner
 
 
 def _closes(fence: bytes, bare: bytes) -> bool:
