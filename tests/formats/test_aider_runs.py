@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from samples_aider import BANNER, answered, asked, run, told, usage, write
+from samples_aider import BANNER, THINKING, answered, asked, run, told, usage, write
 
 from sessiondb.formats import find
 from sessiondb.formats.aider.runs import Headers, runs_of
@@ -105,6 +105,37 @@ def test_outputs_before_an_open_fence_are_searched_in_one_way(tmp_path: Path) ->
     write(tmp_path, first, run(2))
     (store,) = find(tmp_path)
     assert len(list(store.read())) == 2
+
+
+TAG = f"<{THINKING}>\n\n"
+#: Texts that were searched again from each of their pieces.
+REPEATED = {
+    "tags of reasoning": (answered("{}"), TAG + "x\n\n", ""),
+    "confirmations": (asked("{}"), "(Y)es/(N)o/(S)kip all[", ""),
+    "a line of tildes": (answered("{}"), "~", "`"),
+    "prompts after a plan": (
+        answered("line\n" * 30_000) + usage() + "{}",
+        asked("A"),
+        "",
+    ),
+    "marks of byte order": ("> a\n{}\nx  \n", "\n\ufeff\n", ""),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REPEATED)
+def test_repeated_text_is_read_in_a_time_that_grows_with_it(
+    tmp_path: Path, name: str
+) -> None:
+    place, piece, end = REPEATED[name]
+    text = place.replace("{}", piece * (200_000 // len(piece)) + end)
+    write(tmp_path, run(1, asked("A"), text))
+    begin = process_time()
+    for session in next(iter(find(tmp_path))).read():
+        assert isinstance(session, SourceSession)
+        assert list(session.messages)
+    # The fastest of them took four seconds, most of them minutes.
+    assert process_time() - begin < 3
 
 
 def test_facts_after_the_first_prompt_are_those_of_the_session(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ begin with an empty line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -26,17 +27,18 @@ HEADER = re.compile(
 )
 #: How a header begins, for one that is torn.
 HEADER_START = b"# aider chat started at "
-FENCE = re.compile(rb"[ \t]*(`{3,}|~{3,})([^`]*)")
+FENCE = re.compile(rb"[ \t]*+(`{3,}+|~{3,}+)([^`]*+)")
 #: The start of lines that end an answer even without two spaces at their own end.
 USAGE = b"> Tokens: "
-_THINKING = re.compile(
-    r"<(thinking-content-[0-9a-f]{32})>\n\n(.*?)\n\n</\1>(?:\n\n|\Z)", re.DOTALL
-)
+_TAG = r"(thinking-content-[0-9a-f]{32})>"
+_OPENING = re.compile(rf"<{_TAG}\n\n")
+_CLOSING = re.compile(rf"\n\n</{_TAG}(?=\n\n|\Z)")
 #: Records of prompts that were not typed: an empty one, and the answer to a question,
-#: which aider repeats for each file of a group.
+#: which aider repeats for each file of a group. Its pieces fit in one way alone.
 UNTYPED = re.compile(
     r"(?P<blank><blank>)"
-    r"|(?P<confirmation>.*\(Y\)es/\(N\)o.*/\(S\)kip all.*\[[^\]]*\]: \w+)"
+    r"|(?P<confirmation>(?>.*?\(Y\)es/\(N\)o)(?>.*?/\(S\)kip all)"
+    r"(?>.*\[)[^\]]*+\]: \w+)"
 )
 _COUNT = r"[\d.,]+[kKmM]?"
 _USAGE = re.compile(
@@ -133,15 +135,31 @@ def _unquoted(line: str) -> str:
 
 def reasoning_and_text(said: str) -> list[tuple[str, str, str]]:
     """Return the pieces of an answer: their type, their tag if any, and their text."""
-    # A text, then a tag, its reasoning and the text after it, again and again.
-    *before, rest = _THINKING.split(said)
-    found = []
-    for text, tag, thought in zip(*(before[n::3] for n in range(3)), strict=True):
-        found.append(("text", "", text.removesuffix("\n\n")))
-        found.append(("reasoning", tag, thought))
+    found, end = [], 0
+    for opening, closing in _thoughts(said):
+        text = said[end : opening.start()].removesuffix("\n\n")
+        thought = said[opening.end() : closing.start()]
+        found += [("text", "", text), ("reasoning", opening[1], thought)]
+        end = closing.end() + len("\n\n")
 
-    found.append(("text", "", rest))
+    found.append(("text", "", said[end:]))
     return [piece for piece in found if any(piece[1:])] or found[-1:]
+
+
+def _thoughts(said: str) -> Iterator[tuple[re.Match[str], re.Match[str]]]:
+    """Yield the tags around each reasoning in an answer."""
+    closings: dict[str, deque[re.Match[str]]] = {}
+    for closing in _CLOSING.finditer(said):
+        closings.setdefault(closing[1], deque()).append(closing)
+
+    end = 0
+    for opening in _OPENING.finditer(said) if closings else ():
+        after = closings.get(opening[1], deque())
+        while after and after[0].start() < opening.end():
+            after.popleft()
+        if after and opening.start() >= end:
+            end = after[0].end()
+            yield opening, after[0]
 
 
 def pieces_joined(pieces: Iterable[tuple[str, str, str]]) -> str:

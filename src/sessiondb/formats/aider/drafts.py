@@ -48,6 +48,8 @@ class State:
     model: str | None = None
     time: int | None = None
     answered: str = ""
+    #: The last answer as a prompt with it is read again, once that was compared.
+    plan: str | None = None
     cost: float = 0.0
     reports: bool = False
     #: Doubts about the run, and the first line of each.
@@ -106,14 +108,11 @@ def _said_by(said: str, entry: Entry | None, state: State) -> tuple[str, str | N
         return "event", found.lastgroup
 
     # An architect's answer is the prompt of the editor.
-    if state.answered and said.strip() == _as_prompt(state.answered):
+    if state.plan is None:
+        state.plan = "\n".join(state.answered.splitlines()).strip()
+    if state.answered and said.strip() == state.plan:
         return "event", "custom_message"
     return "user", None
-
-
-def _as_prompt(text: str) -> str:
-    """Return a text as a prompt with it is read again, without its ends."""
-    return "\n".join(text.splitlines()).strip()
 
 
 # -- answers -------------------------------------------------------------------
@@ -128,6 +127,7 @@ def answered(
     if pieces_joined(pieces) != said:
         pieces = [("text", "", said)]
     state.answered = "\n\n".join(text for kind, _, text in pieces if kind == "text")
+    state.plan = None
 
     parts = tuple(
         PartDraft(kind, text, data=fields.filled({"tag": tag}))

@@ -91,6 +91,8 @@ class Block:
     lines: list[bytes] = field(default_factory=list)
     marks: list[int] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
+    #: How many lines were searched for the last one with text, and that one.
+    _searched: tuple[int, bytes] = field(default=(0, b""), repr=False, compare=False)
 
     @property
     def raw(self) -> bytes:
@@ -106,6 +108,14 @@ class Block:
         found = filter(None, map(HEADER.fullmatch, map(_bare, self.lines)))
         match = next(found, None)
         return match and match[1].decode()
+
+    def last(self) -> bytes:
+        """Return the last line that is not empty, without its end."""
+        count, last = self._searched
+        rest = map(_bare, reversed(self.lines[count:]))
+        last = next(filter(None, rest), last)
+        self._searched = len(self.lines), last
+        return last
 
     @cached_property
     def outputs(self) -> list[tuple[str, bool]]:
@@ -296,8 +306,7 @@ class Scanner:
         if not is_apart:
             return True
 
-        last = next(filter(None, map(_bare, reversed(self._block.lines))))
-        if last.endswith(b"  "):
+        if self._block.last().endswith(b"  "):
             return False
 
         # The first line that decides it does so for all lines before it.
