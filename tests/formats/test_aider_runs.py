@@ -10,7 +10,17 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from samples_aider import BANNER, THINKING, answered, asked, run, told, usage, write
+from samples_aider import (
+    BANNER,
+    THINKING,
+    answered,
+    asked,
+    run,
+    told,
+    typed,
+    usage,
+    write,
+)
 
 from sessiondb.formats import find
 from sessiondb.formats.aider.runs import Headers, runs_of
@@ -136,6 +146,19 @@ def test_repeated_text_is_read_in_a_time_that_grows_with_it(
         assert list(session.messages)
     # The fastest of them took four seconds, most of them minutes.
     assert process_time() - begin < 3
+
+
+@pytest.mark.slow
+def test_the_input_of_runs_of_one_second_is_read_once(tmp_path: Path) -> None:
+    start = "2026-02-02 02:01:00"
+    inputs = typed(*[(f"{start}.000001", "A")] * 1000)
+    write(tmp_path, *[run(1, asked("A"))] * 1000, inputs=inputs)
+    begin = process_time()
+    for session in next(iter(find(tmp_path))).read():
+        assert isinstance(session, SourceSession)
+        assert len(list(session.messages)) == 1
+    # All entries were read again for each run, in 44 seconds.
+    assert process_time() - begin < 8
 
 
 def test_facts_after_the_first_prompt_are_those_of_the_session(tmp_path: Path) -> None:

@@ -62,20 +62,49 @@ class Inputs:
         if end is not None:
             until = bisect_left(self._places, end, key=time)
             last = bisect_left(self._places, end + _SECOND, key=time)
-        return Typed(self._path, self._places[first:last], until - first)
+        return Typed(self, self._places[first:last], first, until - first)
+
+    def numbers(self, key: bytes) -> list[int]:
+        """Return the numbers of the entries that are recorded alike, in order."""
+        return self._by_key.get(key, [])
+
+    def entries(self, numbers: Iterable[int]) -> Iterator[Entry]:
+        """Yield the entries with these numbers, unless they were removed since."""
+        with suppress(SourceError), opened(self._path) as lines:
+            for number in numbers:
+                found = _entries(lines, self._places[number].line)
+                yield from (entry for _, entry in islice(found, 1))
+
+    @cached_property
+    def _by_key(self) -> dict[bytes, list[int]]:
+        """The numbers of all entries, in order, by their recorded prompts."""
+        numbers = {place.line: number for number, place in enumerate(self._places)}
+        found: list[tuple[int, bytes]] = []
+        with suppress(SourceError), opened(self._path) as lines:
+            for line, entry in _entries(lines, TOP):
+                if line in numbers:
+                    key = _key(prompt_of(prompt(entry.text)))
+                    found.append((numbers[line], key))
+
+        by_key: dict[bytes, list[int]] = {}
+        for number, key in sorted(found):
+            by_key.setdefault(key, []).append(number)
+        return by_key
 
 
 class Typed:
     """The entries of one run, each of which belongs to one prompt at most.
 
-    The first *own* of them cannot be of the next run.
+    Their numbers begin with *first*, and *own* of them cannot be of the next run.
     """
 
-    def __init__(self, path: Path, places: list[_Place], own: int) -> None:
-        self._path = path
+    def __init__(
+        self, inputs: Inputs, places: list[_Place], first: int, own: int
+    ) -> None:
+        self._inputs = inputs
         self._places = places
-        self._own = own
-        self._next = 0
+        self._first = self._next = first
+        self._own = range(first, first + own)
         self._taken: set[int] = set()
 
     @property
@@ -93,43 +122,27 @@ class Typed:
 
     def rewind(self) -> None:
         """Begin again with the first entry."""
-        self._next = 0
+        self._next = self._first
         self._taken.clear()
 
     def left(self) -> list[list[str]]:
         """Return the time and text of each entry that was not taken."""
-        left = filterfalse(self._taken.__contains__, range(self._own))
-        return [[entry.stamp, entry.text] for _, entry in self._entries(left)]
+        left = filterfalse(self._taken.__contains__, self._own)
+        return [[entry.stamp, entry.text] for entry in self._inputs.entries(left)]
 
     def take(self, block: str) -> Entry | None:
         """Return the entry of a recorded prompt, none of which is before the last one.
 
         None if there is none; the block is unchanged then.
         """
-        found = self._by_key.get(_key(prompt_of(block)), [])
+        found = self._inputs.numbers(_key(prompt_of(block)))
         at = bisect_left(found, self._next)
-        if at == len(found):
+        if at == len(found) or found[at] >= self._first + len(self._places):
             return None
 
         self._next = found[at] + 1
         self._taken.add(found[at])
-        return next((entry for _, entry in self._entries([found[at]])), None)
-
-    @cached_property
-    def _by_key(self) -> dict[bytes, list[int]]:
-        """The numbers of the entries, in order, by their recorded prompts."""
-        found: dict[bytes, list[int]] = {}
-        for number, entry in self._entries(range(len(self._places))):
-            key = _key(prompt_of(prompt(entry.text)))
-            found.setdefault(key, []).append(number)
-        return found
-
-    def _entries(self, numbers: Iterable[int]) -> Iterator[tuple[int, Entry]]:
-        """Yield the entries with these numbers, unless they were removed since."""
-        with suppress(SourceError), opened(self._path) as lines:
-            for number in numbers:
-                found = _entries(lines, self._places[number].line)
-                yield from ((number, entry) for _, entry in islice(found, 1))
+        return next(self._inputs.entries([found[at]]), None)
 
 
 def _key(text: str) -> bytes:
