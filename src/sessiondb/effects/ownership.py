@@ -60,7 +60,7 @@ class UsageClass(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Copy:
-    """A live message that may have copies; ``born``: a fork got it when it was made.
+    """A live message that may have copies; ``born``: it came with a fork made here.
 
     ``time_created`` is that of its session, in Unix ms.
     """
@@ -78,7 +78,11 @@ _COLUMNS = (
     session.c.parent_id,
     session.c.time_created,
     message.c.inherited,
-    and_(session.c.relation == text("'fork'"), message.c.seq <= session.c.parent_seq),
+    and_(
+        session.c.source_id.is_(None),
+        session.c.relation == text("'fork'"),
+        message.c.seq <= session.c.parent_seq,
+    ),
     session.c.root_id,
     message.c.seq,
     message.c.id,
