@@ -130,6 +130,11 @@ def run(path: Path, *sql: str) -> None:
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(typed=[f"UPDATE part SET text_blob = 0 WHERE {ROWS['part']}".format(cond="1")])
+@example(
+    typed=[
+        f"UPDATE message SET parent_seq = 5 WHERE {ROWS['message']}".format(cond="1")
+    ]
+)
 @given(typed=st.lists(statements(), min_size=1, max_size=4))
 def test_after_any_statements_of_a_shell_a_repair_leaves_a_sound_file(
     family: tuple[Path, frozenset[str]],

@@ -44,6 +44,7 @@ from sessiondb.maintenance.questions import (
 from sessiondb.schema import meta
 from sessiondb.schema.version import MIN_READER, MIN_WRITER
 
+_LATER = "SELECT seq FROM message WHERE session_id = ? AND parent_seq > seq"
 _NEWEST_CHANGE = (
     "SELECT max(change) FROM"
     " (SELECT change FROM session UNION ALL SELECT change FROM deletion)"
@@ -332,6 +333,12 @@ def _tree(run: _Run) -> None:
     )
     _behind(run, lost)
     _behind(run, message_cycles(run.connection))
+
+    # The message before may be a descendant, too. Not one parent comes later then:
+    # to try again would take a round for each message.
+    for name, _ in message_cycles(run.connection):
+        _behind(run, [(name, seq) for seq in run.column(_LATER, name)])
+
     run.touch(
         f"UPDATE session SET last_seq = {_LAST_SEQ} WHERE last_seq < {_LAST_SEQ} "
         "RETURNING id"
