@@ -60,7 +60,7 @@ class UsageClass(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Copy:
-    """A live message that may have copies; ``born``: it came with a fork made here.
+    """A live message that may have copies; ``born``: a fork began with it.
 
     ``time_created`` is that of its session, in Unix ms.
     """
@@ -78,11 +78,7 @@ _COLUMNS = (
     session.c.parent_id,
     session.c.time_created,
     message.c.inherited,
-    and_(
-        session.c.source_id.is_(None),
-        session.c.relation == text("'fork'"),
-        message.c.seq <= session.c.parent_seq,
-    ),
+    and_(session.c.relation == text("'fork'"), message.c.seq <= session.c.parent_seq),
     session.c.root_id,
     message.c.seq,
     message.c.id,
@@ -307,23 +303,27 @@ class Copies:
 
         return new
 
-    def of(self, link: Link) -> list[Copy]:
-        """Return the copies that have *link*, and all in one class with them."""
-        found: dict[Copy, None] = {}
-        links, seen = [link], {link}
+    def having(self, link: Link) -> list[Copy]:
+        """Return the messages that have *link*; those of a place may be no copies."""
+        return self._linked.get(link, [])
+
+    def of(self, copy: Copy) -> list[Copy]:
+        """Return all copies in one class with *copy*, itself among them."""
+        found = {copy: None}
+        links, seen = list(copy.links), set(copy.links)
         # Grows while it is walked: a copy may have copies under another key.
-        for each in links:
-            for copy in self._joined_by(each):
-                if copy in found:
+        for link in links:
+            for other in self._joined_by(link):
+                if other in found:
                     continue
-                found[copy] = None
-                links += copy.links - seen
-                seen |= copy.links
+                found[other] = None
+                links += other.links - seen
+                seen |= other.links
 
         return list(found)
 
     def _joined_by(self, link: Link) -> list[Copy]:
-        copies = self._linked.get(link, [])
+        copies = self.having(link)
         # Ids that two programs made may agree by chance. Of copies, one came with a
         # fork or, as the sessions between two forks may be removed, is inherited
         # although no other message has its key.
@@ -389,22 +389,22 @@ def assign_owner(tx: Transaction, rows: Collection[UsageClass]) -> set[str]:
     """
     touched: set[str] = set()
     copies = Copies(tx, rows)
-    settled: set[Link] = set()
+    settled: set[Copy] = set()
     # One by one: a row that is gone, or has another key now, joins nothing any more.
-    for link in chain.from_iterable(row.links for row in rows):
-        alike = [] if link in settled else copies.of(link)
-        if not alike:
+    for copy in chain.from_iterable(map(copies.having, _links(rows))):
+        if copy in settled:
             continue
 
-        settled |= _links(alike)
+        alike = copies.of(copy)
+        settled.update(alike)
         owner = copies.owner(alike)
-        for copy in alike:
-            inherited = int(copy is not owner)
+        for each in alike:
+            inherited = int(each is not owner)
             # Rows that are owned by the right copy already are not touched.
-            if copy.inherited != inherited:
-                mark(tx, copy.session_id, copy.seq, inherited)
-                copy.inherited = inherited
-                touched.add(copy.session_id)
+            if each.inherited != inherited:
+                mark(tx, each.session_id, each.seq, inherited)
+                each.inherited = inherited
+                touched.add(each.session_id)
 
     return touched
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import starmap
 
 from sqlalchemy import delete, func, select, text
 
@@ -27,7 +28,7 @@ from sessiondb.effects.ownership import UsageClass
 from sessiondb.effects.session import put_label
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, as_list, p, texts, update_of
-from sessiondb.schema import label, message, part
+from sessiondb.schema import label, message, part, session
 from sessiondb.schema.rows import MESSAGE, PART, PartRow
 
 _at = (message.c.session_id == p("sid"), message.c.seq == p("at"))
@@ -56,6 +57,25 @@ _SEQ = Statement(
 _LABELLED = Statement(
     lambda: select(label.c.seq).where(
         label.c.session_id == p("sid"), label.c.label == p("name")
+    )
+)
+#: Messages that forks begin with, and count themselves.
+_BEGINNINGS = Statement(
+    lambda: (
+        select(
+            session.c.root_id,
+            message.c.seq,
+            message.c.id,
+            message.c.time_created,
+            message.c.usage_key,
+        )
+        .join_from(session, message, session.c.id == message.c.session_id)
+        .where(
+            session.c.id.in_(texts("names")),
+            session.c.relation == text("'fork'"),
+            message.c.seq <= session.c.parent_seq,
+            message.c.inherited == text("0"),
+        )
     )
 )
 _SHARED_KEYS = Statement(
@@ -262,9 +282,15 @@ class CountOnce:
             found = tx.run(_SHARED_KEYS, keys=as_list(new)).fetchall()
             copies.update(new[key] for (key,) in found)
 
+        closed = {run.session_id for run in self.closed if _is_counted(run)}
+        # Where a fork begins is known when it is closed. What it had before is a copy,
+        # also if the original has another usage, and so another key, by now.
+        if closed:
+            rows = tx.run(_BEGINNINGS, names=as_list(closed)).fetchall()
+            copies.update(starmap(UsageClass, rows))
+
         touched = ownership.assign_owner(tx, copies)
-        touched |= set(self._visible(tx))
-        touched |= {run.session_id for run in self.closed if _is_counted(run)}
+        touched |= closed | set(self._visible(tx))
         ownership.recount(tx, touched)
 
     def _visible(self, tx: Transaction) -> Iterable[str]:
