@@ -55,8 +55,9 @@ _TELLING = re.compile(
 #: The letters of a run in which each fence is closed for certain: in the text after a
 #: header or a prompt. Output may have fences of its own, and a prompt or report in an
 #: open fence may show that an interruption left it open. Letters fit in one way alone,
-#: so no other one is tried.
-_CLOSED = re.compile("(?:[fg][go]*f)*+(?:[oU]|P(?:[fg][go]*f)*+)*+").fullmatch
+#: so a mismatch is found without trying others. A possessive repetition of a group
+#: would say so, but matches wrongly in Python before 3.11.5.
+_CLOSED = re.compile("(?:[fg][go]*f)*(?:[oU]|P(?:[fg][go]*f)*)*").fullmatch
 #: Empty lines, and how many bytes before a line show one of them.
 _EMPTY, _CONTEXT = (b"\n", b"\r\n"), 3
 
