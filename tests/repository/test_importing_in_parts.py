@@ -492,15 +492,18 @@ def test_a_session_that_cannot_be_completed_is_reported_once(
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize(
+    ("besides", "why"), [(1, "1 further problem"), (20, "20 further problems")]
+)
 def test_a_session_with_many_refused_messages_reports_a_bounded_number(
-    store: Store, dry_run: bool
+    store: Store, dry_run: bool, besides: int, why: str
 ) -> None:
-    refused = (said("\0") for _ in range(MOST_PROBLEMS + 20))
+    refused = (said("\0") for _ in range(MOST_PROBLEMS + besides))
     (*problems, done) = store.ingest([session_of("s", *refused)], dry_run=dry_run)
     assert isinstance(done, Imported)
     assert tuple(problems) == done.problems
     assert len(problems) == MOST_PROBLEMS + 1
-    assert problems[-1] == Problem("/elsewhere/store", "20 further problems")
+    assert problems[-1] == Problem("/elsewhere/store", why)
 
 
 def test_a_session_that_was_removed_is_recognised_without_a_scan(

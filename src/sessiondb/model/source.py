@@ -15,6 +15,7 @@ from typing import Any
 from sessiondb.model.draft import MessageDraft
 from sessiondb.model.records import FileDiff, Prompt, Todo
 from sessiondb.model.versions import Version
+from sessiondb.words import count
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,8 @@ class Problems(list[Problem]):
             return
 
         self._besides += 1
-        further = f"{self._besides:,} further problems"
-        self[MOST_PROBLEMS:] = [Problem(problem.source, further)]
+        further = Problem(problem.source, count(self._besides, "further problem"))
+        self[MOST_PROBLEMS:] = [further]
 
 
 @dataclass(frozen=True, slots=True)
