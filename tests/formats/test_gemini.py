@@ -537,7 +537,7 @@ def test_of_two_logs_of_one_session_the_longer_one_is_read(
     assert session.messages == 2
 
 
-def test_a_record_that_is_there_is_complete(store: Store, tmp_path: Path) -> None:
+def test_a_recorded_message_is_complete(store: Store, tmp_path: Path) -> None:
     said = messages(store, tmp_path, asked(1, CONTEXT), asked(2, "2"), answered(3, "3"))
     assert [m.time_completed for m in said] == [m.time_created for m in said]
 

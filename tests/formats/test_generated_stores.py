@@ -74,7 +74,7 @@ def gemini_message(name: str, version: int) -> dict[str, Any]:
 
 @some
 @given(st.lists(records, min_size=1, max_size=12))
-def test_a_log_of_gemini_shows_what_its_records_leave(steps: list[Any]) -> None:
+def test_a_log_of_gemini_has_what_its_changes_leave(steps: list[Any]) -> None:
     shown: dict[str, str] = {}
     written = [gemini.header(1)]
     for version, (kind, given_) in enumerate(steps):

@@ -334,8 +334,9 @@ def _tree(run: _Run) -> None:
     _behind(run, lost)
     _behind(run, message_cycles(run.connection))
 
-    # The message before may be a descendant, too. Not one parent comes later then:
-    # to try again would take a round for each message.
+    # The message before may be a descendant, which makes another circle. Then no parent
+    # in that session may come later: breaking one circle after the other could take a
+    # round for each message.
     for name, _ in message_cycles(run.connection):
         _behind(run, [(name, seq) for seq in run.column(_LATER, name)])
 
