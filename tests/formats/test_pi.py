@@ -79,6 +79,7 @@ CASES: dict[str, tuple[list[Record], int | None, list[str]]] = {
     "a compaction": ([U1, A2, U3, A4, compaction(5, 3), asked(6, "6"), answered(7, words("7"))], None, ["3", "4", "6", "7"]),
     "a compaction that keeps all": ([U1, A2, compaction(3, 1), asked(4, "4")], None, ["1", "2", "4"]),
     "two compactions": ([U1, A2, compaction(3, 1, "S1"), asked(4, "4"), answered(5, words("5")), compaction(6, 4), asked(7, "7")], None, ["4", "5", "7"]),
+    "a compaction that keeps more than the one before it": ([U1, A2, U3, compaction(4, 3, "S1"), asked(5, "5"), compaction(6, 2), asked(7, "7")], None, ["2", "3", "5", "7"]),
     "a compaction of what is not there": ([U1, A2, compaction(3, 99), asked(4, "4")], None, ["4"]),
     "a compaction at the provider": ([U1, A2, compaction(3, 1, preserveData=REMOTE), asked(4, "4")], None, ["4"]),
     "a compaction at a provider that kept nothing": ([U1, A2, compaction(3, 1, preserveData={"openaiRemoteCompaction": {}}), asked(4, "4")], None, ["1", "2", "4"]),
@@ -141,6 +142,54 @@ def test_the_context_is_that_of_the_program(
     context = store.context(session, at=at)
     assert texts(context.messages) == expected
     assert context.summary == ("S" if name in SUMMARISED else None)
+    assert written(store)[1:] == records
+
+
+OF_OMP, OF_XCSH = (Path(f"{home}/agent/sessions/-tea") for home in (".omp", ".xcsh"))
+FAILED = [
+    U1,
+    answered(2, words("2"), call("c1"), stopReason="aborted"),
+    result(3, "c1", "aborted"),
+    asked(4, "4"),
+    answered(5, words("5"), stopReason="error", errorMessage="Overloaded"),
+    asked(6, "6"),
+    answered(7, {"type": "thinking", "thinking": "Hm"}, stopReason="aborted"),
+    entry(8, "custom_message", customType="interrupted-thinking", content="8", display=False),
+    entry(9, "custom_message", customType="prewalk-plan", content="9", display=False),
+    answered(10, words("10"), model="small"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("home", "expected"),
+    [
+        (HOME, ["1", "2", "4", "5", "6", "", "8", "10"]),
+        (OF_XCSH, ["1", "2", "4", "5", "6", "", "8", "10"]),
+        (OF_OMP, ["1", "4", "6", "", "8", "10"]),
+    ],
+)
+def test_oh_my_pi_alone_leaves_failed_answers_out_of_the_context(
+    home: Path, expected: list[str], store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / home, header(1), *FAILED)
+    context = store.context(taken(store, tmp_path))
+    assert [message.text for message in context.messages] == expected
+    assert context.models["default"].model_id == "small"
+    assert context.problems == ()
+    assert written(store)[1:] == FAILED
+
+
+def test_a_section_of_the_system_text_replaces_the_earlier_one_of_its_name(
+    store: Store, tmp_path: Path
+) -> None:
+    first = {"preamble": "Be brief", "tools": "bash", "rules": "Tabs"}
+    records = [
+        said(1, "system", None, content="", sections=first), asked(2, "2"),
+        said(3, "system", content="Be kind", sections={"rules": None, "tools": "read", "odd": 7}),
+        compaction(4, 2),
+    ]  # fmt: skip
+    found = state(store, tmp_path, *records)
+    assert found.system == ("Be kind", "Be brief", "read")
     assert written(store)[1:] == records
 
 
@@ -216,6 +265,14 @@ def test_a_model_that_was_chosen_in_oh_my_pi_stays_whatever_model_answers(
     )  # fmt: skip
     chosen = {"default": ModelName("gpt-4", "openai")}
     assert found.models == {**chosen, "smol": ModelName("mini", "other")}
+
+
+def test_xcsh_takes_the_model_of_the_last_answer(store: Store, tmp_path: Path) -> None:
+    change = entry(2, "model_change", model="openai/gpt-4")
+    write(tmp_path / OF_XCSH, header(1), U1, change, answered(3, words("3")))
+    found = store.context(taken(store, tmp_path))
+    assert found.models == {"default": ModelName("large", "fake")}
+    assert written(store)[2] == change
 
 
 def test_a_role_that_has_a_model_of_its_own_leaves_the_model_of_the_answers(

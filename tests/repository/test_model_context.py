@@ -216,6 +216,36 @@ def test_system_texts_add_up_until_a_new_epoch_begins(store: Store) -> None:
     assert store.context(session).system == ("AGENTS.md", "date", "and polite")
 
 
+def test_sections_of_the_system_text_are_those_that_were_given_last(
+    store: Store,
+) -> None:
+    def section(name: str, said: str | None) -> PartDraft:
+        return PartDraft("text", said, data={"section": name})
+
+    first = [section("a", "old"), section("b", "bash")]
+    session = talk(store, system("be kind"), system(*first), user("a"))
+    store.append(session, system(section("a", "new"), section("b", None)))
+    assert store.context(session).system == ("be kind", "new")
+    store.append(session, event("context", "Use tabs"))
+    assert store.context(session).system == ("Use tabs",)
+
+
+@pytest.mark.parametrize("finish", ["error", "cancelled", "stop"])
+def test_an_answer_that_is_unsent_is_left_out_with_its_results(
+    store: Store, finish: str
+) -> None:
+    session = talk(store, user("a"))
+    failed = MessageDraft("assistant", (text("b"), tool("bash", call_id="c1")), data={"unsent": True})  # fmt: skip
+    store.append(session, failed, finish=finish, model="one")
+    store.append(session, result(("c1", "c")))
+    store.append(session, user("d"))
+    is_left_out = finish != "stop"
+    assert sent(store, session) == (["a", "d"] if is_left_out else ["a", "b", "d"])
+    context = store.context(session, repair="none")
+    assert context.models["default"].model_id == "one"
+    assert not context.problems
+
+
 def test_sources_of_earlier_epochs_are_left_out(store: Store) -> None:
     old, rules = (
         context_source("file", "old.md"),

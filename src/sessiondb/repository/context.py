@@ -11,7 +11,8 @@ The keys of ``data`` that are read here are listed in docs/FORMAT.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -25,7 +26,10 @@ from sessiondb.model.records import SOURCE, SOURCE_KEYS
 
 #: The role of the model that the conversation is held with.
 DEFAULT_ROLE = "default"
+#: The extension message after an unsent answer with which that one is sent.
+_CONTINUES = "interrupted-thinking"
 _NO_RESULT = "[no result: the call was interrupted]"
+_FAILED = ("error", "cancelled")
 _UNSETTLED, _SETTLED = ("pending", "running"), ("completed", "error")
 #: The types of the values of a source.
 _SOURCE: dict[str, type] = dict.fromkeys(SOURCE_KEYS, str) | {
@@ -40,8 +44,12 @@ class _Gathered:
     places: dict[str | None, int]
     #: The first message of the tail that the last requested compaction is to keep.
     tail: Any = None
-    messages: list[Message] = field(default_factory=list)
+    #: What a model is shown, and the place in it of the first that it is still shown.
+    shown: list[Message] = field(default_factory=list)
+    first: int = 0
     system: list[str] = field(default_factory=list)
+    #: The system text in sections, by their names.
+    sections: dict[str, str] = field(default_factory=dict)
     sources: list[Part] = field(default_factory=list)
     summary: str | None = None
     models: dict[str, ModelName] = field(default_factory=dict)
@@ -59,21 +67,25 @@ class _Gathered:
         """Drop the messages before the one with the id *kept*; None drops all.
 
         *message* is the compaction that states it. The kept part may begin with an
-        event, which is not sent but has its place on the path.
+        event, which is not sent but has its place on the path; and before an earlier
+        compaction, in place of which this one is.
         """
+        self.first = len(self.shown)
         if not kept:
-            self.messages = []
             return
 
         first = self.places.get(_text(kept))
         if first is None:
-            first = len(self.places)
             self.problems.append(
                 f"message {message.seq} keeps from {abridged(kept)}, "
                 "which is not on the path"
             )
+        else:
+            self.first = bisect_left(self.shown, first, key=self.place)
 
-        self.messages = [m for m in self.messages if self.places[m.id] >= first]
+    def place(self, message: Message) -> int:
+        """Return the place of *message* on the path."""
+        return self.places[message.id]
 
     def set_model(self, role: Any, model: Any, provider: Any) -> None:
         """Record the model of a role; data of other types is ignored."""
@@ -112,17 +124,18 @@ def _cut(state: _Gathered, message: Message) -> None:
 
 
 def _reset(state: _Gathered, _: Message) -> None:
-    state.messages, state.summary = [], None
+    state.first, state.summary = len(state.shown), None
 
 
 def _branch_summary(state: _Gathered, message: Message) -> None:
     if message.text:
-        state.messages.append(message)
+        state.shown.append(message)
 
 
 def _context(state: _Gathered, message: Message) -> None:
     state.sources = []
     state.system = list(message.context_texts)
+    state.sections = {}
 
 
 def _is_source(item: Part) -> bool:
@@ -148,7 +161,7 @@ def _model(state: _Gathered, message: Message) -> None:
         _first(message.model_id, data.get("model_id"), message.text),
         _first(message.provider_id, data.get("provider_id")),
     )
-    if _text(data.get("model")) and data.get("role") in (None, DEFAULT_ROLE):
+    if data.get("chosen") is True and data.get("role") in (None, DEFAULT_ROLE):
         state.is_chosen = True
 
 
@@ -180,7 +193,7 @@ def _edit(state: _Gathered, message: Message) -> None:
 
 
 _EVENTS: dict[str | None, _Step] = {
-    "custom_message": lambda state, message: state.messages.append(message),
+    "custom_message": lambda state, message: state.shown.append(message),
     "compaction": _cut,
     "branch_summary": _branch_summary,
     "reset": _reset,
@@ -199,7 +212,19 @@ def _ignore(_: _Gathered, __: Message) -> None:
 
 
 def _system(state: _Gathered, message: Message) -> None:
-    state.system.append(message.text)
+    named = {_text(item.data.get("section")): item.text for item in message.parts}
+    if not any(named):
+        state.system.append(message.text)
+        return
+
+    # A section replaces the earlier one of its name; without a text it removes it.
+    own = (item.text for item in message.parts if "section" not in item.data)
+    state.system += filter(None, own)
+    for name, text in named.items():
+        if name and text:
+            state.sections[name] = text
+        elif name:
+            state.sections.pop(name, None)
 
 
 def _request(state: _Gathered, message: Message) -> None:
@@ -208,11 +233,11 @@ def _request(state: _Gathered, message: Message) -> None:
 
 
 def _append(state: _Gathered, message: Message) -> None:
-    state.messages.append(message)
+    state.shown.append(message)
 
 
 def _answered(state: _Gathered, message: Message) -> None:
-    state.messages.append(message)
+    state.shown.append(message)
     if not state.is_chosen:
         state.set_model(DEFAULT_ROLE, message.model_id, message.provider_id)
 
@@ -243,11 +268,11 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
         _step(message)(state, message)
         state.sources += filter(_is_source, message.parts)
 
-    state.messages = _edited(state.messages, state.edits)
-    messages = _once(_repaired(state, repair))
+    sent = _sent(state.shown[state.first :])
+    messages = _once(_repaired(state, _edited(sent, state.edits), repair))
     return Context(
         tuple(messages),
-        tuple(state.system),
+        (*state.system, *state.sections.values()),
         state.summary,
         state.models,
         state.thinking,
@@ -257,6 +282,27 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
         tuple(state.problems),
         tuple(map(_source, state.sources)),
     )
+
+
+def _sent(shown: Sequence[Message]) -> list[Message]:
+    """Return *shown* without answers that are not sent again, and their results."""
+    gone = {
+        message.id: message
+        for message, after in zip(shown, [*shown[1:], None], strict=False)
+        if message.finish in _FAILED and _is_unsent(message, after)
+    }
+    if not gone:
+        return list(shown)
+
+    calls = _named(gone.values(), "tool")
+    left = [message for message in shown if message.id not in gone]
+    return _changed(left, partial(_is_record_of, calls), _without)
+
+
+def _is_unsent(message: Message, after: Message | None) -> bool:
+    """Return whether an answer is not sent; what continues it comes right after."""
+    is_continued = after is not None and after.data.get("customType") == _CONTINUES
+    return message.data.get("unsent") is True and not is_continued
 
 
 # -- edits -------------------------------------------------------------------------
@@ -323,8 +369,8 @@ def _with_text(call: Part, result: tuple[Part, ...]) -> Part:
 _Change = Callable[[Message, list[Part]], Message | None]
 
 
-def _repaired(state: _Gathered, name: str) -> list[Message]:
-    """Return the messages without unmatched calls and results."""
+def _repaired(state: _Gathered, messages: list[Message], name: str) -> list[Message]:
+    """Return *messages* without unmatched calls and results."""
     repair = REPAIRS[name]
 
     def repair_and_report(message: Message, loose: list[Part]) -> Message | None:
@@ -334,7 +380,6 @@ def _repaired(state: _Gathered, name: str) -> list[Message]:
         ]
         return repair(message, loose)
 
-    messages = state.messages
     while True:
         calls, answered = _named(messages, "tool"), _named(messages, "tool-result")
         is_dangling = partial(_is_dangling, calls, answered)
@@ -368,11 +413,11 @@ def _is_dangling(calls: set[str | None], answered: set[str | None], item: Part) 
     return item.type == "tool-result" and item.call_id not in calls
 
 
-def _parts_in(messages: list[Message]) -> Iterator[Part]:
+def _parts_in(messages: Iterable[Message]) -> Iterator[Part]:
     return chain.from_iterable(map(_PARTS, messages))
 
 
-def _named(messages: list[Message], kind: str) -> set[str | None]:
+def _named(messages: Iterable[Message], kind: str) -> set[str | None]:
     """Return the ids of all calls, or of all results."""
     named = {item.call_id for item in _parts_in(messages) if item.type == kind}
     return named - {None, ""}

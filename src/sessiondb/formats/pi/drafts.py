@@ -44,8 +44,8 @@ Parts = list[PartDraft]
 Columns = dict[str, Any]
 
 
-def message_draft(record: Record, message_id: str) -> MessageDraft:
-    """Return the message that a record is.
+def message_draft(record: Record, message_id: str, source: str) -> MessageDraft:
+    """Return the message that a record is in a log of the program *source*.
 
     Raises `OddRecordError` for a record without a type, or one that cannot be stored.
     """
@@ -62,8 +62,23 @@ def message_draft(record: Record, message_id: str) -> MessageDraft:
     if found["role"] == "assistant":
         found["time_completed"] = written
 
+    if source == "oh-my-pi":
+        record |= _marks(found, record)
     check_storable(record)
     return MessageDraft(id=message_id, data=record, **found)
+
+
+def _marks(found: Columns, record: Record) -> Record:
+    """Return the marks of a record of oh-my-pi (``session-context.ts``).
+
+    It does not send failed answers again, and keeps to a model that was chosen,
+    whatever model answers. pi and xcsh have no such rules there.
+    """
+    marks = {
+        "unsent": found.get("finish") in fields.FAILED,
+        "chosen": found.get("kind") == "model_change" and "model" in record,
+    }
+    return {key: True for key, applies in marks.items() if applies}
 
 
 # -- messages ----------------------------------------------------------------
@@ -93,10 +108,15 @@ def _system(said: Record) -> Columns:
     del said["role"]
     parts = list(_content(said))
 
-    # The prompt of pi is in named sections, and its content empty.
-    table: Fields = {name: (name, text) for name in as_object(said.get("sections"))}
-    named = take(said, {"sections": table})
-    parts += [PartDraft("text", named[name], data={"section": name}) for name in named]
+    # The prompt of pi is in named sections, and its content empty. A later message has
+    # those that changed, and null for one that was removed, which stays in the data.
+    given = as_object(said.get("sections"))
+    removed = [name for name, value in given.items() if value is None]
+    named = take(said, {"sections": {name: (name, text) for name in given}})
+    parts += [
+        PartDraft("text", named.get(name), data={"section": name})
+        for name in (*named, *removed)
+    ]
     return {"role": "system", "parts": tuple(parts)}
 
 
@@ -201,6 +221,8 @@ _ROLES: Mapping[str, Callable[[Record], Columns]] = {
 
 def _event(record: Record, type_: str) -> Columns:
     kind = fields.KINDS.get(type_, type_)
+    if type_ == "custom_message" and record.get("customType") in fields.HIDDEN:
+        kind = "custom"
     if kind != type_ or kind in ("custom", "custom_message"):
         # Messages of some roles are events of these kinds, too.
         record["type"] = type_

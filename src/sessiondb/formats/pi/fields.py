@@ -77,6 +77,11 @@ FINISH: Mapping[str, str] = {
     "error": "error",
     "aborted": "cancelled",
 }
+FAILED = ("error", "cancelled")
+#: Keys of ``data`` that `Store.context` reads and that no record has.
+MARKS = ("unsent", "chosen")
+#: Messages of extensions that oh-my-pi sends to no model, by their ``customType``.
+HIDDEN = ("prewalk-plan", "vibe-mode-context")
 #: Records that are known here under another name; the others keep theirs.
 KINDS: Mapping[str, str] = {
     "session_info": "title_change",

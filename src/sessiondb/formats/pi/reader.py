@@ -186,7 +186,7 @@ class Messages:
         parent = tree.parent(record, name)
         tree.kept(record, name)
         try:
-            draft = message_draft(record, name)
+            draft = message_draft(record, name, self._log.source)
         except OddRecordError as error:
             return lines.problem(f"record {abridged(name)} {error}", line)
 

@@ -41,7 +41,7 @@ _UNNAMED: Mapping[str | None, str] = {
 
 def record_of(message: Message, above: str | None) -> Record:
     """Return the record of *message*, which continues the one with the id *above*."""
-    rest = dict(message.data)
+    rest = without(fields.MARKS, message.data)
 
     record: Record = {"type": _type_of(message, rest)}
     if record["type"] == "compaction":
