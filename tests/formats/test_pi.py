@@ -242,6 +242,39 @@ def test_without_its_result_a_call_is_interrupted(store: Store, tmp_path: Path) 
     assert "Monday" not in (part.text or "")
 
 
+LOOKED = [U1, answered(2, words("2"), call("c1"), stopReason="toolUse")]
+
+
+def test_a_call_whose_result_is_on_another_branch_has_none_in_the_context(
+    store: Store, tmp_path: Path
+) -> None:
+    records = [*LOOKED, result(3, "c1", "Monday"), asked(4, "4", 2)]
+    write(tmp_path / HOME, header(1), *records)
+    session = taken(store, tmp_path)
+    stripped = store.context(session, repair="strip")
+    assert [part.type for part in stripped.messages[1].parts] == ["text"]
+    assert store.context(session).messages[1].parts[1].outcome == "interrupted"
+
+    call_ = store.context(session, at="00000003").messages[1].parts[1]
+    assert (call_.text, call_.status) == ("Monday", "completed")
+    assert written(store)[1:] == records
+
+
+def test_a_call_with_a_result_on_each_branch_ends_as_its_own_one_does(
+    store: Store, tmp_path: Path
+) -> None:
+    other = result(4, "c1", "Tuesday") | {"parentId": "00000002"}
+    failed = result(3, "c1", "no clock", isError=True)
+    write(tmp_path / HOME, header(1), *LOOKED, failed, other)
+    session = taken(store, tmp_path)
+    ends = [
+        (part.text, part.status, part.outcome)
+        for at in (failed, other)
+        for part in store.context(session, at=at["id"]).messages[-1].parts[1:]
+    ]
+    assert ends == [("no clock", "error", "failed"), ("Tuesday", "completed", None)]
+
+
 def test_without_records_the_state_of_the_context_is_unknown(
     store: Store, tmp_path: Path
 ) -> None:

@@ -262,6 +262,7 @@ class Queries:
         session ``messages`` is empty.
         """
         from sessiondb.repository.context import context_of
+        from sessiondb.repository.results import with_own_results
 
         found = yield from self.session(ref)
         leaf: Any = ...
@@ -269,9 +270,10 @@ class Queries:
             leaf = yield from self._seq(found, at, "at")
 
         path = yield from transcript.live_path(found.id, leaf=leaf)
-        return context_of(
-            (yield from transcript.load(found.id, path, live=path)), repair
-        )
+        messages = yield from transcript.load(found.id, path, live=path)
+        if len(path) < found.last_seq:
+            messages = yield from with_own_results(found.id, messages)
+        return context_of(messages, repair)
 
     def usage(
         self,

@@ -7,8 +7,9 @@ no text is shown with that of the call before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -17,6 +18,7 @@ from sqlalchemy import and_, or_, select, text
 
 from sessiondb.engine.sql import Statement, as_list, by_index, p, texts
 from sessiondb.model import Message, Part
+from sessiondb.model.draft import ending
 from sessiondb.repository import Read, Rows
 from sessiondb.repository.decode import SELECT_PART, parts_by_seq, report_lost
 from sessiondb.schema import part
@@ -44,14 +46,21 @@ _ANY_RESULT = Statement(
         .limit(1)
     )
 )
+_RECORDS = Statement(
+    lambda: (
+        select(part.c.call_id)
+        .with_hint(*_BY_CALL)
+        .where(_of_calls, part.c.type == text("'tool-result'"))
+    )
+)
 _RESULTS = Statement(
     lambda: SELECT_PART.with_hint(*_BY_RESULT).where(_of_calls, _has_text)
 )
 
 _CALL_ID, _PARTS, _TYPE = map(attrgetter, ("call_id", "parts", "type"))
 _PLACE = itemgetter(0)
-#: call id → (its place, its text), in order.
-Texts = dict[str | None, list[tuple[int, str | None]]]
+#: call id → (its place, a call or a result), in order.
+Placed = dict[str | None, list[tuple[int, Part]]]
 
 
 @dataclass(slots=True)
@@ -64,9 +73,9 @@ class _Shown:
     """
 
     session_id: str
-    calls: Texts = field(default_factory=dict)
-    ended: Texts = field(default_factory=dict)
-    results: Texts = field(default_factory=dict)
+    calls: Placed = field(default_factory=dict)
+    ended: Placed = field(default_factory=dict)
+    results: Placed = field(default_factory=dict)
     places: dict[int, int] = field(default_factory=dict)
     bare: set[str | None] = field(default_factory=set)
 
@@ -139,8 +148,9 @@ class _Shown:
         if not found:
             return call
 
-        _, shown = max(found, key=_PLACE)
-        return replace(call, text=shown)
+        _, last = max(found, key=_PLACE)
+        status, outcome = ending(last.outcome, failed=last.status == "error")
+        return replace(call, text=last.text, status=status, outcome=outcome)
 
     def _with_text_of_call(self, seq: int, result: Part) -> Part:
         """Return a bare result with the text of the last call that ended before it."""
@@ -150,11 +160,11 @@ class _Shown:
 
         before = [entry for entry in known if entry[0] < seq]
         _, shown = (before or known)[-1]
-        return replace(result, text=shown)
+        return replace(result, text=shown.text)
 
 
-def _add(texts: Texts, place: int, item: Part) -> None:
-    texts.setdefault(item.call_id, []).append((place, item.text))
+def _add(placed: Placed, place: int, item: Part) -> None:
+    placed.setdefault(item.call_id, []).append((place, item))
 
 
 def _is_bare(item: Part) -> bool:
@@ -186,3 +196,39 @@ def with_results(
         yield from shown.read_results(path)
     yield from shown.read_calls()
     return list(map(shown.message, messages))
+
+
+def with_own_results(session_id: str, path: list[Message]) -> Read[list[Message]]:
+    """Return the messages of a *path* without results of other branches.
+
+    A call whose result is a record, but not one of these messages, has none here.
+    """
+    parts = [item for message in path for item in message.parts if item.call_id]
+    answered = {item.call_id for item in parts if item.type == "tool-result"}
+    calls = {item.call_id for item in parts if item.type == "tool"} - answered
+    if not calls:
+        return path
+
+    where = {"sid": session_id, "calls": as_list(sorted(map(str, calls)))}
+    rows = yield _RECORDS, where
+    elsewhere = {call_id for (call_id,) in rows}
+    is_open = partial(_is_call_of, elsewhere)
+    return [_opened(message, is_open) for message in path]
+
+
+def _is_call_of(calls: Collection[str], item: Part) -> bool:
+    return item.type == "tool" and item.call_id in calls
+
+
+def _opened(message: Message, is_open: Callable[[Part], bool]) -> Message:
+    """Return *message* with some of its calls as they were without a result."""
+    if not any(map(is_open, message.parts)):
+        return message
+
+    parts = [
+        replace(item, status="pending", outcome=None, text=None)
+        if is_open(item)
+        else item
+        for item in message.parts
+    ]
+    return replace(message, parts=tuple(parts))
