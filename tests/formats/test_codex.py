@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from imported import all_taken
+from imported import all_taken, by_id
 from opencode_store import everything, tree_store
 from samples import new_store, read_into
 from samples_codex import (
@@ -101,6 +101,30 @@ def test_text_that_codex_adds_to_a_prompt_is_synthetic(
     assert (added.role, added.kind) == ("event", "custom_message")
     assert [p.data.get("synthetic") for p in (*added.parts, *mixed.parts)] == [True, True, None]  # fmt: skip
     assert mixed.role == "user"
+
+
+def test_the_marks_around_a_picture_are_synthetic(store: Store, tmp_path: Path) -> None:
+    texts = (
+        '<image name=[Image #1] path="/home/ada/tea.png">',
+        "</image>",
+        "What is it?",
+    )
+    prompt = labelled(1, "user", *(("user.text", said) for said in texts), name="m1")
+    alone = labelled(2, "user", ("user.text", "</image>"), name="m2")
+    payload = prompt["payload"]
+    picture = {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"}
+    payload["content"].insert(1, picture)
+    about = payload["internal_chat_message_metadata_passthrough"]
+    for known in about.values():
+        known.insert(1, known[0])
+
+    found, other = messages(store, tmp_path, prompt, alone)
+    assert [p.data.get("synthetic") for p in found.parts] == [True, None, True, None]
+    assert other.role == "user"
+    (session,) = by_id(store).values()
+    assert session.title == "What is it?"
+    ((*_, written, _),) = back(store, session).values()
+    assert written == prompt
 
 
 def test_an_event_names_the_typed_text_if_no_block_does(
@@ -260,6 +284,37 @@ def test_a_fork_of_a_fork_has_the_chain_below_each_cut(
     assert spoken(store, found[thread(3)]) == ["1", "2", "4", "6"]
     assert spoken(store, found[thread(4)]) == ["1", "7"]
     assert found[thread(3)].parent_id == found[thread(2)].id
+
+
+def test_a_fork_of_a_reverted_session_begins_at_the_message_of_its_parent(
+    store: Store, tmp_path: Path
+) -> None:
+    home = tmp_path / HOME
+    write(home, 1, *numbered([meta(), asked(1, "1"), asked(2, "reverted")]))
+    head = meta(history_base=base(1, 2), at=10)
+    write(home, 1, *numbered([head, asked(11, "2"), asked(12, "3")], 2), segment="b")
+    known = {"forked_from_id": thread(1), "history_base": base("b", 4)}
+    write(home, 2, *numbered([meta(2, at=20, **known), asked(21, "mine")], 4))
+
+    found = all_taken(store, tmp_path)
+    parent, fork = found[thread(1)], found[thread(2)]
+    assert spoken(store, fork) == ["1", "2", "mine"]
+    cut = next(m.seq for m in all_of(store, parent) if m.text == "2")
+    assert fork.parent_seq == cut
+
+
+def test_a_fork_begins_at_a_message_of_a_parent_that_is_imported_later(
+    store: Store, tmp_path: Path
+) -> None:
+    home = tmp_path / HOME
+    write(home, 2, *numbered([forked(2, 1, 2), asked(4, "mine")], 2))
+    read_into(store, tmp_path)
+    assert by_id(store)[thread(2)].parent_seq is None
+    write(home, 1, *numbered([meta(), asked(1, "1"), asked(2, "2")]))
+
+    found = all_taken(store, tmp_path)
+    assert spoken(store, found[thread(2)]) == ["1", "mine"]
+    assert found[thread(2)].parent_seq == 1
 
 
 def test_a_fork_without_its_parent_has_its_own_turns(

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import and_, func, select, text, update
+from sqlalchemy import func, select, text, update
 
 from sessiondb import codec, ids
 from sessiondb.effects import ownership
 from sessiondb.effects.calls import add_data, data_of
 from sessiondb.effects.imports import lists
-from sessiondb.effects.imports.family import namespace_beside
+from sessiondb.effects.imports.family import common_seq, namespace_beside
 from sessiondb.effects.imports.messages import is_bare, seq_by_id
 from sessiondb.effects.imports.run import Entry, Here, Placed, Run, Writing
 from sessiondb.effects.imports.session import (
@@ -63,14 +63,6 @@ _RENAME_COPIES = update_of(
     message.c.id == p("mid"),
     message.c.seq == p("at"),
     message.c.inherited == text("1"),
-)
-_there = message.alias("there")
-_COMMON = Statement(
-    lambda: (
-        select(func.max(message.c.seq))
-        .join(_there, and_(_there.c.seq == message.c.seq, _there.c.id == message.c.id))
-        .where(message.c.session_id == p("sid"), _there.c.session_id == p("above"))
-    )
 )
 _CLOSED = "leaf_seq time_updated time_importing parent_seq call_id".split()
 _FACTS = Statement(
@@ -295,8 +287,7 @@ class Derived:
             return known
 
         # A fork begins after the last message that it has in common with its parent.
-        common: int | None = tx.value(_COMMON, sid=run.session_id, above=parent_id)
-        return common
+        return common_seq(tx, run.session_id, parent_id)
 
 
 def _id_of(tx: Transaction, **name: str) -> str | None:

@@ -14,7 +14,7 @@ from itertools import chain, starmap
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from sqlalchemy import select, text, update
+from sqlalchemy import func, select, text, update
 
 from sessiondb.effects import ownership
 from sessiondb.effects.imports.run import Run
@@ -106,6 +106,18 @@ def _branched() -> Any:
 
 #: A fork begins at a seq of its parent, whose messages may have other seqs here.
 _BRANCHED = Statement(_branched)
+
+_mine, _theirs = message.alias("mine"), message.alias("theirs")
+_COMMON = Statement(
+    lambda: (
+        select(func.max(_theirs.c.seq))
+        .join_from(_mine, _theirs, _theirs.c.usage_key == _mine.c.usage_key)
+        .where(_mine.c.session_id == p("sid"), _theirs.c.session_id == p("above"))
+    )
+)
+_SET_CUT = update_of(
+    session, "parent_seq", session.c.id == p("sid"), session.c.parent_seq.is_(None)
+)
 
 
 def _copied() -> Any:
@@ -215,6 +227,12 @@ def may_have_child(tx: Transaction, parent: str) -> bool:
 def match_cut(tx: Transaction, session_id: str) -> None:
     """Make a fork begin at the same message of its parent, whose seq may differ."""
     tx.run(_BRANCHED, sid=session_id)
+
+
+def common_seq(tx: Transaction, session_id: str, parent_id: str) -> int | None:
+    """Return the seq of the last message of a parent that a fork copied, or None."""
+    seq: int | None = tx.value(_COMMON, sid=session_id, above=parent_id)
+    return seq
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -345,6 +363,7 @@ def _link(tx: Transaction, waiting: Waiting, about: Run) -> set[str]:
 
     if waiting.relation == "fork":
         match_cut(tx, child)
+        tx.run(_SET_CUT, sid=child, parent_seq=common_seq(tx, child, parent))
         # A message that a fork took over without a usage key is a copy of its parent's.
         for seq in tx.column(_COPIED, sid=child, parent=parent):
             ownership.mark(tx, child, seq, 1)

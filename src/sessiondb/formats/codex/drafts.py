@@ -8,9 +8,10 @@ an event. A record keeps its envelope and its types, so that `records` finds the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain, starmap, zip_longest
+from operator import and_
 from typing import Any
 
 from sessiondb.formats.codex import fields
@@ -22,6 +23,7 @@ from sessiondb.formats.kit.blocks import is_block
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
+    as_string,
     as_text,
     check_storable,
     clean_name,
@@ -45,6 +47,8 @@ Parts = tuple[PartDraft, ...]
 Make = Callable[[Course, Record], Columns | None]
 
 _DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
+#: Texts around a picture, which Codex labels as typed.
+_MARK = re.compile(r'<image(?: name=\[[^]\n]*\])?(?: path="[^\n]*")?>|</image>')
 
 
 def message_draft(
@@ -155,7 +159,8 @@ def _typed(course: Course, item: Record) -> list[bool]:
     kinds = as_list(within(about, "content_item_kinds"))
     sources = as_list(within(about, "content_item_metadata"))
     if len(blocks) in (len(kinds), len(sources)):
-        return list(starmap(_is_by_user, zip_longest(kinds, sources)))
+        by_user = starmap(_is_by_user, zip_longest(kinds, sources))
+        return list(map(and_, by_user, _are_content(blocks)))
 
     texts = [as_text(within(block, "text")) for block in blocks]
     # An event joins the texts of a prompt, which may be typed only as one.
@@ -167,6 +172,14 @@ def _typed(course: Course, item: Record) -> list[bool]:
     typed = list(map(is_typed, filter(text, texts)))
     pictures = any(typed) or not typed
     return [pictures if said is None else is_typed(said) for said in texts]
+
+
+def _are_content(blocks: list[Any]) -> Iterator[bool]:
+    """Yield whether each block is more than a mark around a picture."""
+    has_picture = any(within(block, "type") == "input_image" for block in blocks)
+    for block in blocks:
+        mark = _MARK.fullmatch(as_string(within(block, "text")))
+        yield not (has_picture and mark)
 
 
 def _is_by_user(kind: Any, source: Any) -> bool:
