@@ -35,7 +35,7 @@ LINES = (
     "#### x  \n", "#### x\n", "\n#### x  \n\n", "#### x  \r\n",
     "> out  \n", "> out\n", ">\n", "> Tokens: 1k sent, 2 received.\n", "\n> Tokens: 1k sent, 2 received.  \n",
     "```\n", "```python\n", "````\n", "~~~\n", "  ```\n", "``` a`b\n", "\n```py\ncode\n```\n",
-    "text\n", "text  \n", "# comment\n", "\ufeff```\n", f"\ufeff{HEADER}", "# aider chat st", "",
+    "text\n", "text  \n", "# comment\n", "\ufeff```\n", "\ufeff\n", f"\ufeff{HEADER}", "# aider chat st", "",
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.aider.conventions import CHAT, HEADER
+from sessiondb.formats.aider.conventions import BOM, CHAT, HEADER
 from sessiondb.formats.aider.reader import read
 from sessiondb.formats.kit.files import is_file, locations
 from sessiondb.formats.kit.lines import glance
@@ -36,7 +36,7 @@ def _is_history(path: Path) -> bool:
         head = glance(path, _HEAD)
     except SourceError:
         return False
-    first = head.strip().split(b"\n")[0]
+    first = head.removeprefix(BOM).strip().split(b"\n")[0]
     return HEADER.fullmatch(first.strip()) is not None
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from sessiondb.formats.aider.conventions import UNTYPED, prompt_of
 from sessiondb.formats.aider.drafts import State, text_of
-from sessiondb.formats.aider.inputs import Entry, Typed
+from sessiondb.formats.aider.inputs import Input, Typed
 from sessiondb.formats.aider.scanner import Block
 
 _HEADING = "a line of it is recorded like a prompt"
@@ -22,10 +23,10 @@ _INTERRUPTED = "^C"
 
 
 class Assignment(NamedTuple):
-    """A block, and its entry of the input history if it is a prompt that has one."""
+    """A block, and its input if it is a prompt that the input history has."""
 
     block: Block
-    entry: Entry | None
+    typed: Input | None
 
 
 class Assigned:
@@ -41,7 +42,7 @@ class Assigned:
         # The block that the next one may belong to.
         held: list[Assignment] = []
         for block in self._blocks:
-            found = Assignment(block, self._entry(block))
+            found = Assignment(block, self._input(block))
             answer = next((x.block for x in held if x.block.kind == "answer"), None)
             if answer is not None and self._continues(answer, found):
                 answer.lines += block.lines
@@ -55,17 +56,18 @@ class Assigned:
 
         yield from held
 
-    def _entry(self, block: Block) -> Entry | None:
+    def _input(self, block: Block) -> Input | None:
         return self._typed.take(text_of(block)) if block.kind == "prompt" else None
 
     def _continues(self, answer: Block, found: Assignment) -> bool:
         """Return whether a block continues the *answer* before it."""
         block = found.block
         # After a heading, the text that follows belongs to the same answer.
-        if block.kind != "prompt" or found.entry is not None:
+        if block.kind != "prompt" or found.typed is not None:
             return self._is_continued and block.kind == "answer"
 
-        if self._typed.is_known:
+        # Empty input and repeated confirmations are never in the input history.
+        if self._typed.is_known and not UNTYPED.fullmatch(prompt_of(text_of(block))):
             answer.doubts.append(_HEADING)
             self._is_continued = True
             return True

@@ -55,7 +55,7 @@ _MODEL = re.compile(r"(?:Main model|Models?): (\S+)(?: (?:with|using) .*)?")
 _VERSION = re.compile(r"Aider v(\S+)")
 _ANNOUNCED = re.compile(rb"\n> ?(?:Aider v|Main model: |Models?: )")
 _EDIT = re.compile(r"Applied edit to (.+)")
-_COMMIT = re.compile(r"Commit (?P<hash>[0-9a-f]{7,40}) (?P<message>.*)")
+_COMMIT = re.compile(r"Commit (?P<hash>[0-9a-f]{7,40}) (?P<message>(?s:.*))")
 
 
 # -- times ---------------------------------------------------------------------

@@ -21,7 +21,7 @@ from sessiondb.formats.aider.conventions import (
     reasoning_and_text,
     usage_of,
 )
-from sessiondb.formats.aider.inputs import Entry
+from sessiondb.formats.aider.inputs import Input
 from sessiondb.formats.aider.records import raw_of
 from sessiondb.formats.aider.scanner import Block
 from sessiondb.formats.kit import fields
@@ -30,6 +30,8 @@ from sessiondb.model import MessageDraft, PartDraft, Tokens
 
 Columns = dict[str, Any]
 
+#: Commands after which the model is sent nothing of what was before.
+_RESETS = frozenset({"/clear", "/reset"})
 #: Sent, and the counts that it includes.
 _SENT = ("sent", "cache_hit", "cache_write")
 #: The counts of a report, after the cache is subtracted from the tokens sent.
@@ -84,23 +86,25 @@ def finished(block: Block, found: Columns, data: Columns) -> MessageDraft:
 # -- prompts -------------------------------------------------------------------
 
 
-def asked(block: Block, entry: Entry | None, state: State, name: str) -> MessageDraft:
+def asked(block: Block, typed: Input | None, state: State, name: str) -> MessageDraft:
     """Return the message of a prompt, exact if the input history has it."""
     said = prompt_of(text_of(block))
     data: Columns = {}
-    if entry is not None:
-        state.time, data["typed"], said = entry
+    if typed is not None:
+        state.time = typed.time or state.time
+        data, said = fields.without_none({"typed": typed.stamp}), typed.text
 
-    role, kind = _said_by(said, entry, state)
+    role, kind = _said_by(said, typed, state)
     found = {"role": role, "kind": kind, "parts": (PartDraft("text", said),)}
     return finished(block, {**found, "id": name, "time_created": state.time}, data)
 
 
-def _said_by(said: str, entry: Entry | None, state: State) -> tuple[str, str | None]:
+def _said_by(said: str, typed: Input | None, state: State) -> tuple[str, str | None]:
     """Return role and kind of the author of a recorded prompt."""
     if said.startswith(("/", "!")):
-        return "event", "command"
-    if entry is not None:
+        is_reset = said.split(maxsplit=1)[0] in _RESETS
+        return "event", "reset" if is_reset else "command"
+    if typed is not None:
         return "user", None
 
     found = UNTYPED.fullmatch(said)
@@ -230,12 +234,10 @@ def _check_cost(usage: Usage, state: State, block: Block) -> None:
 
 
 def _part(text: str, is_ambiguous: bool) -> PartDraft:
-    if is_ambiguous:
-        return PartDraft("text", text, data={"ambiguous": True})
-
+    data: Columns = {"ambiguous": True} if is_ambiguous else {}
     path, commit = edited(text), committed(text)
     if path is not None:
-        return PartDraft("patch", text, data={"files": [path]})
+        return PartDraft("patch", text, data={**data, "files": [path]})
     if commit is not None:
-        return PartDraft("commit", text, data=commit)
-    return PartDraft("text", text)
+        return PartDraft("commit", text, data={**data, **commit})
+    return PartDraft("text", text, data=data)

@@ -1,8 +1,9 @@
 """The input history of aider: all input as it was typed, with its time.
 
 A file of prompt_toolkit: an entry is a line ``# TIME`` and its text, each line of it
-after a ``+``. It has answers to questions, too, and the single lines of a prompt that
-was typed between braces; so an entry belongs to a prompt only if it is recorded alike.
+after a ``+``. It has answers to questions, too, so an entry belongs to a prompt only if
+it is recorded alike. A prompt between braces has an entry for each line that it was
+typed in. Empty input has no entry, nor has input that equals the entry before it.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import hashlib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import chain, filterfalse, islice
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.aider.conventions import prompt, prompt_of, time_of
@@ -32,6 +33,18 @@ class Entry(NamedTuple):
 
     time: int
     stamp: str
+    text: str
+
+
+class Input(NamedTuple):
+    """The input of a prompt: its time in Unix ms, its stamp, and its text.
+
+    A prompt between braces has the time of its end but no stamp, because its entries
+    stay what they are. One that repeats the entry before it has neither.
+    """
+
+    time: int | None
+    stamp: str | None
     text: str
 
 
@@ -68,6 +81,10 @@ class Inputs:
         """Return the numbers of the entries that are recorded alike, in order."""
         return self._by_key.get(key, [])
 
+    def time(self, number: int) -> int:
+        """Return the time of an entry."""
+        return self._places[number].time
+
     def entries(self, numbers: Iterable[int]) -> Iterator[Entry]:
         """Yield the entries with these numbers, unless they were removed since."""
         with suppress(SourceError), opened(self._path) as lines:
@@ -77,13 +94,12 @@ class Inputs:
 
     @cached_property
     def _by_key(self) -> dict[bytes, list[int]]:
-        """The numbers of all entries, in order, by their recorded prompts."""
+        """The numbers of all entries, in order, by the prompts that end with them."""
         numbers = {place.line: number for number, place in enumerate(self._places)}
         found: list[tuple[int, bytes]] = []
         with suppress(SourceError), opened(self._path) as lines:
-            for line, entry in _entries(lines, TOP):
+            for line, key in _keys(_entries(lines, TOP)):
                 if line in numbers:
-                    key = _key(prompt_of(prompt(entry.text)))
                     found.append((numbers[line], key))
 
         by_key: dict[bytes, list[int]] = {}
@@ -130,24 +146,102 @@ class Typed:
         left = filterfalse(self._taken.__contains__, self._own)
         return [[entry.stamp, entry.text] for entry in self._inputs.entries(left)]
 
-    def take(self, block: str) -> Entry | None:
-        """Return the entry of a recorded prompt, none of which is before the last one.
+    def take(self, block: str) -> Input | None:
+        """Return the input of a recorded prompt, none of which is before the last one.
 
         None if there is none; the block is unchanged then.
         """
-        found = self._inputs.numbers(_key(prompt_of(block)))
+        text = prompt_of(block)
+        key = _key(text)
+        number = self._number(key)
+        if number is not None:
+            self._taken.add(number)
+            entry = next(self._inputs.entries([number]), None)
+            return entry and Input(*entry)
+
+        number = self._number(reduce(_with_line, text.split("\n"), _NO_LINES)[0])
+        if number is not None:
+            return Input(self._inputs.time(number), None, text)
+
+        is_repeated = self._next - 1 in self._inputs.numbers(key)
+        return Input(None, None, text) if is_repeated else None
+
+    def _number(self, key: bytes) -> int | None:
+        """Return the number of the next entry with that key, and go to the one after.
+
+        None if the run has none.
+        """
+        found = self._inputs.numbers(key)
         at = bisect_left(found, self._next)
         if at == len(found) or found[at] >= self._first + len(self._places):
             return None
 
         self._next = found[at] + 1
-        self._taken.add(found[at])
-        return next(self._inputs.entries([found[at]]), None)
+        return found[at]
+
+
+# -- keys ----------------------------------------------------------------------
 
 
 def _key(text: str) -> bytes:
     # A recorded prompt has lost its last spaces.
-    return hashlib.sha256(text.rstrip().encode("utf-8", "replace")).digest()[:12]
+    return _digest(text.rstrip())
+
+
+def _digest(text: str, before: bytes = b"") -> bytes:
+    return hashlib.sha256(before + text.encode("utf-8", "replace")).digest()[:12]
+
+
+def _keys(entries: Iterable[tuple[Line, Entry]]) -> Iterator[tuple[Line, bytes]]:
+    """Yield the keys of the prompts that may end with each of the *entries*."""
+    braces: _Braces | None = None
+    for line, entry in entries:
+        yield line, _key(prompt_of(prompt(entry.text)))
+        if entry.text.startswith("{") and (braces is None or braces.is_closed):
+            braces = _Braces(entry.text)
+        elif braces is not None:
+            yield from ((line, key) for key in braces.add(entry.text))
+
+
+#: A digest of some lines that were typed, and the last one of them.
+_Typed: TypeAlias = tuple[bytes, str]
+_NO_LINES: _Typed = (b"{", "")
+
+
+def _with_line(lines: _Typed, line: str) -> _Typed:
+    """Return *lines* and one more; an empty or repeated one has no entry."""
+    bare = line.rstrip()
+    return lines if bare in {"", lines[1]} else (_digest(bare, lines[0]), bare)
+
+
+class _Braces:
+    """The entries of a prompt between braces, the first of which begins with one.
+
+    Before 0.64 the text may begin beside that brace, and ends with a brace at the end
+    of a line. Since then both braces have a line of their own, and may have a tag.
+    """
+
+    def __init__(self, first: str) -> None:
+        self.is_closed = False
+        self._closing = f"{first[1:]}}}"
+        self._between = _NO_LINES
+        self._beside = _with_line(_NO_LINES, first[1:])
+
+    def add(self, line: str) -> Iterator[bytes]:
+        """Add an entry, and yield the keys of the prompts that may end with it."""
+        if line == self._closing:
+            self.is_closed = True
+            yield self._between[0]
+
+        if line.endswith("}"):
+            self.is_closed = True
+            yield _with_line(self._beside, line[:-1])[0]
+
+        self._between = _with_line(self._between, line)
+        self._beside = _with_line(self._beside, line)
+
+
+# -- the file --------------------------------------------------------------------
 
 
 def _places(path: Path) -> Iterator[_Place]:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import chain, pairwise, zip_longest
+from itertools import chain, pairwise
 from pathlib import Path
 
 from sessiondb.errors import SourceError
@@ -27,6 +27,9 @@ from sessiondb.formats.kit.fields import filled
 from sessiondb.formats.kit.lines import opened
 from sessiondb.model import Problem, SourceMessage, SourceSession
 
+#: The most that clocks of two zones differ by, in milliseconds.
+_ZONES = 26 * 3600 * 1000
+_EARLIER = "a run began before the one above it: its header may be text of an answer"
 #: Comes after the last block of a run, and has no report.
 _END = Assignment(Block("head", TOP), None)
 
@@ -46,10 +49,15 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
         headers = Headers(lines)
         runs = runs_of(headers, folder)
 
-    # The input of a run ends where the next one begins.
-    ends = [run.time for run in runs[1:]]
-    for run, end in zip_longest(runs, ends):
-        yield _session(path, run, inputs.between(run.time, end))
+    # The input of a run ends when the next one begins, wherever that is in the file.
+    by_time = sorted(runs, key=lambda run: run.time or 0)
+    ends = {id(run): after.time for run, after in pairwise(by_time)}
+    for run in runs:
+        yield _session(path, run, inputs.between(run.time, ends.get(id(run))))
+
+    for before, run in pairwise(runs):
+        if (run.time or 0) < (before.time or 0) - _ZONES:
+            yield Problem(str(path), _EARLIER, run.line.number)
     if headers.torn:
         yield Problem(str(path), "the file ends inside of a header")
 
@@ -132,10 +140,10 @@ class Messages:
         self, found: Iterable[Assignment], state: State
     ) -> Iterator[SourceMessage | Problem]:
         is_counted = False
-        for (block, entry), after in pairwise(chain(found, [_END])):
+        for (block, typed), after in pairwise(chain(found, [_END])):
             name = f"{self._run.name}-{block.line.number - self._run.line.number + 1}"
             if block.kind == "prompt":
-                draft = drafts.asked(block, entry, state, name)
+                draft = drafts.asked(block, typed, state, name)
             elif block.kind == "answer":
                 report = drafts.report_in(after.block)
                 draft = drafts.answered(block, report, state, name)

@@ -15,7 +15,7 @@ from sessiondb.formats.aider.conventions import (
 from sessiondb.formats.kit.fields import as_string
 
 #: Events that are recorded like prompts.
-ASKED = frozenset({"command", "confirmation", "blank", "custom_message"})
+ASKED = frozenset({"command", "reset", "confirmation", "blank", "custom_message"})
 
 
 class _Part(Protocol):

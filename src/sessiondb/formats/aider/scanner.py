@@ -195,13 +195,14 @@ class Scanner:
 
     def _take(self, line: Line, raw: bytes) -> Block | None:
         """Add a line to a block; return the one before if it begins another one."""
-        if not raw.rstrip(ENDS):
+        bare = _bare(raw)
+        if not bare:
             self._keep_empty()
             self._empty, self._empty_at = (raw,), line
             return None
 
         self._rest = "text" if raw.endswith(b"\n") else "torn"
-        kind = self._kind(line, _bare(raw))
+        kind = self._kind(line, bare)
         over = None if kind is None else self._begin(kind, line)
         self._keep_empty()
         self._block.lines.append(raw)
