@@ -122,6 +122,17 @@ def test_an_older_use_does_not_replace_a_newer_one_of_its_terminal(
     assert last(sessiondb) == mine
 
 
+def test_a_use_follows_a_directory_that_was_moved(
+    sessiondb: Run, home: Path, project: Path, newest: str
+) -> None:
+    mine = used(home, project, 1)
+    sessiondb("import", str(home.parents[1]))
+    # The working directory is the moved one now.
+    there = project.rename(project.with_name("moved"))
+    assert sessiondb("relink", str(project), str(there)).code == 0
+    assert last(sessiondb) == mine
+
+
 def test_importing_twice_changes_nothing(
     sessiondb: Run, home: Path, project: Path, database: Path
 ) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy import ColumnElement, delete, func, or_, select
 
 from sessiondb.effects.merge import merge_projects, projects_at
 from sessiondb.effects.project import Place, add_directory, project_of
@@ -31,6 +32,12 @@ LAST_USE = Statement(
         terminal.c.id == p("name"), terminal.c.directory == p("directory")
     )
 )
+_USES = Statement(
+    lambda: select(*(terminal.c[name] for name in TERMINAL)).where(
+        _is_below(terminal.c.directory)
+    )
+)
+_DROP_USES = Statement(lambda: delete(terminal).where(_is_below(terminal.c.directory)))
 _SESSIONS = Statement(
     lambda: select(session.c.id, session.c.directory, session.c.project_id).where(
         _is_below(session.c.directory)
@@ -65,6 +72,8 @@ _FORMER = update_of(
 @dataclass(slots=True)
 class Relink:
     """Record that a folder moved: its projects, and every session below it, follow.
+
+    The sessions that terminals used last there are those of the new place.
 
     A project that is at the new place already takes in the one that comes: its
     own sessions stay where they are.
@@ -105,6 +114,7 @@ class Relink:
                 slug=slug,
             )
 
+        _move_uses(tx, _Move(self.old, self.place.directory))
         self.moved = len(rows)
 
     def _project(
@@ -159,12 +169,24 @@ class TakeUses:
 
     def apply(self, tx: Transaction) -> None:
         """Apply it; a no-op for a session that was removed since."""
-        sql = upsert_text(terminal, TERMINAL)
-        for row in self.uses:
-            name, directory, session_id, time = row
-            known = tx.value(LAST_USE, name=name, directory=directory)
-            if (known is None or known < time) and tx.exists(session_id):
-                tx.connection.execute(sql, row)
+        _take_uses(tx, [row for row in self.uses if tx.exists(row[2])])
+
+
+def _take_uses(tx: Transaction, uses: Iterable[tuple[Any, ...]]) -> None:
+    """Write the rows of *uses*, unless there is one that is as new."""
+    sql = upsert_text(terminal, TERMINAL)
+    for row in uses:
+        name, directory, _, time = row
+        known = tx.value(LAST_USE, name=name, directory=directory)
+        if known is None or known < time:
+            tx.connection.execute(sql, row)
+
+
+def _move_uses(tx: Transaction, where: _Move) -> None:
+    uses = tx.run(_USES, **where.filter).fetchall()
+    tx.run(_DROP_USES, **where.filter)
+    moved = ((name, where.of(at), sid, time) for name, at, sid, time in uses)
+    _take_uses(tx, moved)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
