@@ -148,3 +148,44 @@ def test_every_name_that_a_script_imports_exists(script: Path) -> None:
         assert hasattr(found, name) or importlib.util.find_spec(f"{module}.{name}"), (
             name
         )
+
+
+INSTALLER = """\
+#!/bin/sh
+# Stands in for an environment: an installation takes a moment and is not interrupted.
+case "$*" in
+*pip\\ install*)
+    mkdir "$0.busy" || { echo "two at once" >&2; exit 9; }
+    sleep 0.5
+    rmdir "$0.busy"
+    ;;
+*) exec PYTHON "$@" ;;
+esac
+"""
+
+
+def test_two_scripts_prepare_the_environment_one_after_the_other(
+    clone: Path, machine: Path
+) -> None:
+    for tool in ("mkdir", "rmdir", "sleep"):
+        (machine / tool).symlink_to(shutil.which(tool) or pytest.fail(f"no {tool}"))
+    (machine / "python3").symlink_to(sys.executable)
+    python = clone / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(INSTALLER.replace("PYTHON", sys.executable))
+    python.chmod(0o755)
+
+    running = [
+        subprocess.Popen(
+            [clone / "scripts" / "environment", extras],
+            env={"PATH": str(machine)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for extras in ("all", "dev")
+    ]
+    said = [process.communicate()[1] for process in running]
+    assert [process.returncode for process in running] == [0, 0], said
+    assert sum("waiting for it" in text for text in said) == 1
+    installed = sorted(path.name for path in (clone / ".venv").glob(".installed-*"))
+    assert installed == [".installed-all", ".installed-dev"]
