@@ -228,7 +228,7 @@ def test_equal_losses_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert next(found) is one
     assert said == []
     assert next(found) is other
-    assert said == ["s1: part reasoning (3 times)", "s1: its cost"]
+    assert said == ["s1: lost: part reasoning (3 times)", "s1: lost: its cost"]
     assert list(found) == []
     assert len(said) == 2
 

@@ -15,6 +15,7 @@ import pytest
 from command_line import SAMPLE, Run
 
 from sessiondb import Store, assistant, user
+from sessiondb.cli.resume import Plan
 from sessiondb.formats.registry import targets
 from sessiondb.model import SourceMessage, SourceSession
 
@@ -346,6 +347,35 @@ def test_a_file_of_the_program_is_never_written_again(
     assert "pi --session" in other.err
     assert (log.read_bytes(), len(calls())) == (before, 2)
     assert [log] == list(agents.rglob("*.jsonl"))
+
+
+def test_a_file_that_another_resume_wrote_first_is_continued(
+    sessiondb: Run,
+    store: Store,
+    programs: Any,
+    agents: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    programs("pi")
+    monkeypatch.setenv("PWD", str(Path.cwd()))
+    ran: list[list[str]] = []
+    monkeypatch.setattr(os, "execvp", lambda _, command: ran.append(command))
+    session = born_here(store)
+    assert sessiondb("resume", session.id, "--in", "pi").code == 0
+    (log,) = agents.rglob("*.jsonl")
+
+    # The look before the file is written finds nothing.
+    looks = [False]
+    is_taken = Plan.is_taken
+    monkeypatch.setattr(
+        Plan, "is_taken", lambda plan: looks.pop() if looks else is_taken(plan)
+    )
+    again = sessiondb("resume", session.id, "--in", "pi")
+    assert (again.code, again.err.splitlines()) == (
+        0,
+        [f"already taken there, and continued: {log}"],
+    )
+    assert ran[0] == ran[1]
 
 
 def test_a_link_in_the_store_of_the_program_is_not_followed(

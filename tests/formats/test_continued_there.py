@@ -390,7 +390,7 @@ def test_the_content_of_sources_is_written_where_a_context_has_no_other_text(
 def test_branches_that_are_not_written_are_reported(form: str, store: Store) -> None:
     session = store.create_session(title="Tea").id
     asked = store.append(session, user("How long?"))
-    lost = "1 message(s) of branches that are not continued"
+    lost = "1 message of branches that are not continued"
     whys = []
     for text in ("And coffee?", "And milk?"):
         store.append(session, user(text), after=asked)

@@ -505,7 +505,7 @@ def test_branches_that_are_not_written_are_reported(
                 list(item.chunks)
             else:
                 whys.append(item.why)
-    assert whys == ["1 message(s) of branches that are not continued"]
+    assert whys == ["1 message of branches that are not continued"]
 
 
 def test_a_message_with_an_id_of_its_own_is_written_where_it_was_added(

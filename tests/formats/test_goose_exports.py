@@ -352,7 +352,7 @@ def test_branches_lists_and_parts_without_a_place_are_losses(store: Store) -> No
     store.append(session, user("4"))
     record, losses = written(store, store.session(session.id))
     assert [m["content"][0]["text"] for m in record["conversation"]] == ["1", "3", "4"]
-    assert losses == ["1 message(s) of branches that are not continued"]
+    assert losses == ["1 message of branches that are not continued"]
 
 
 def test_goose_imports_a_file_and_continues_it_by_its_name() -> None:

@@ -98,7 +98,7 @@ def _key(outcome: str) -> str:
 
 def counted(outcomes: Mapping[str, int]) -> list[str]:
     """Return the outcomes that sessions had, each with its number: ``3 imported``."""
-    return [f"{outcomes[name]} {name}" for name in OUTCOMES if outcomes[name]]
+    return [f"{outcomes[name]:,} {name}" for name in OUTCOMES if outcomes[name]]
 
 
 def problem_line(problem: Problem) -> str:

@@ -23,7 +23,7 @@ def documents(items: Iterable[Document | Loss]) -> Iterator[Document]:
     lost: Counter[str] = Counter()
     for item in items:
         if isinstance(item, Loss):
-            lost[f"{item.session_id}: {item.why}"] += 1
+            lost[f"{item.session_id}: lost: {item.why}"] += 1
         else:
             _report(lost)
             yield item

@@ -61,6 +61,11 @@ class Plan:
     text: str = ""
     detail: str = ""
 
+    @property
+    def content(self) -> bytes:
+        """The bytes of the file."""
+        return self.text.encode("utf-8", "surrogatepass")
+
     def steps(self, database: Path, form: str) -> Iterator[list[str]]:
         """Yield the lines that a user would type to do all this by hand."""
         if self.file:
@@ -74,6 +79,45 @@ class Plan:
         if self.transfer:
             yield self.transfer
         yield self.command
+
+    def is_taken(self) -> bool:
+        """Return whether the program has everything of the file, from an earlier time.
+
+        Raises `ConflictError` if it has the session in another state.
+        """
+        if not os.path.lexists(self.file):
+            return False
+
+        with suppress(OSError), Path(self.file).open("rb") as file:
+            if file.read(len(self.content)) == self.content:
+                say(f"already taken there, and continued: {self.file}")
+                return True
+
+        continues = " ".join(map(word, self.command))
+        raise ConflictError(
+            f"already taken there, and changed since: {self.file}",
+            hint=f"`{continues}` continues it there, in {word(self.directory)}; "
+            f"{command('import')} imports it first",
+        )
+
+    def place(self) -> None:
+        """Put the file into the program's store, so that only its owner reads it.
+
+        One that another process has just put there is continued. Raises
+        `ConflictError` if it is another file, and other `SessionDBError`.
+        """
+        from sessiondb.engine.disk import translated
+        from sessiondb.engine.outputs import writing
+
+        file = Path(self.file)
+        with translated(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with writing(file) as out:
+                out.write(self.content)
+        except ConflictError:
+            if not self.is_taken():
+                raise
 
 
 class Tool(click.ParamType):  # type: ignore[type-arg]
@@ -253,11 +297,12 @@ def _transferred(store: Store, session: Session, form: str) -> Plan:
     file = str(Path(tempfile.gettempdir()) / f"sessiondb-{session.id}.json")
     if taken.place is not None:
         file = str(taken.place)
-        if _is_there_already(taken.place, written, taken.resume):
-            return Plan(session, session.directory, taken.resume)
     transfer = _filled(taken.take_in, FILE, file)
     given = (transfer, file, written.text, to.taken)
-    return Plan(session, session.directory, taken.resume, *given)
+    plan = Plan(session, session.directory, taken.resume, *given)
+    if taken.place is not None and plan.is_taken():
+        return Plan(session, session.directory, taken.resume)
+    return plan
 
 
 def _report_subagents(store: Store, session: Session) -> None:
@@ -277,28 +322,6 @@ def _written(directory: str, document: Document) -> Written:
 
     text = b"".join(document.encoded()).decode("utf-8", "surrogatepass")
     return Written(document.name, text, directory)
-
-
-def _is_there_already(place: Path, written: Written, how: list[str]) -> bool:
-    """Return whether a program has everything of a session, from an earlier time.
-
-    Raises `ConflictError` if it has the session in another state.
-    """
-    if not os.path.lexists(place):
-        return False
-
-    text = written.text.encode("utf-8", "surrogatepass")
-    with suppress(OSError), place.open("rb") as file:
-        if file.read(len(text)) == text:
-            say(f"already taken there, and continued: {place}")
-            return True
-
-    continues = " ".join(map(word, how))
-    raise ConflictError(
-        f"already taken there, and changed since: {place}",
-        hint=f"`{continues}` continues it there, in {word(written.directory)}; "
-        f"{command('import')} imports it first",
-    )
 
 
 def _print(plan: Plan, steps: list[list[str]], as_json: bool) -> None:
@@ -333,24 +356,9 @@ def _run(plan: Plan) -> NoReturn:
     if plan.transfer:
         _transfer(plan)
     elif plan.file:
-        _place(plan)
+        plan.place()
     sys.stdout.flush()
     os.execvp(program, plan.command)  # noqa: S606  no shell is meant
-
-
-def _place(plan: Plan) -> None:
-    """Put the session into the program's store, as a file that only its owner reads.
-
-    Raises `ConflictError` if there is a file by now, and other `SessionDBError`.
-    """
-    from sessiondb.engine.disk import translated
-    from sessiondb.engine.outputs import writing
-
-    file = Path(plan.file)
-    with translated(file):
-        file.parent.mkdir(parents=True, exist_ok=True)
-    with writing(file) as out:
-        out.write(plan.text.encode("utf-8", "surrogatepass"))
 
 
 def _transfer(plan: Plan) -> None:
@@ -358,7 +366,7 @@ def _transfer(plan: Plan) -> None:
     descriptor, name = tempfile.mkstemp(prefix="sessiondb-", suffix=".json")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(plan.text.encode("utf-8", "surrogatepass"))
+            file.write(plan.content)
         transfer = _filled(plan.transfer, plan.file, name)
         ended = subprocess.run(transfer, stdout=sys.stderr, check=False)  # noqa: S603
     finally:

@@ -39,6 +39,7 @@ from sessiondb.formats.kit.sqlite import (
     records,
 )
 from sessiondb.model import Problem
+from sessiondb.words import count
 
 Record = dict[str, Any]
 _REQUIRED = {
@@ -282,9 +283,8 @@ class Database:
             " GROUP BY session_id"
         )
         for name, number in rows:
-            why = (
-                f"{number} message(s) of session {abridged(name)}, which does not exist"
-            )
+            messages = count(number, "message")
+            why = f"{messages} of session {abridged(name)}, which does not exist"
             yield Problem(str(self.path), why)
 
 

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from sessiondb.model import Export, Loss, Message, Part, Session
+from sessiondb.words import count
 
 #: The name of a provider or model that is not known.
 UNKNOWN = "unknown"
@@ -103,7 +104,7 @@ class Losing:
         """Record the messages that were not `counted` as lost."""
         beside = self.session.message_count - self._count
         if beside > 0:
-            self.lose(f"{beside} message(s) of branches that are not continued")
+            self.lose(f"{count(beside, 'message')} of branches that are not continued")
 
     def lose_lists(self) -> None:
         """Record the lists beside the session as lost, for a format without any."""
