@@ -57,6 +57,8 @@ HOME = Path("agent/sessions/--home-ada-tea--")
 U1, A2, U3, A4 = asked(1, "1", None), answered(2, words("2")), asked(3, "3"), answered(4, words("4"))  # fmt: skip
 
 
+#: A reference to a blob that is missing.
+BLOB_OF_NONE = f"blob:sha256:{'0' * 64}"
 #: The data of a compaction at the provider.
 REMOTE = {"openaiRemoteCompaction": {"provider": "openai", "replacementHistory": []}}
 
@@ -918,11 +920,44 @@ def test_a_reference_to_a_blob_has_two_meanings(store: Store, tmp_path: Path) ->
     assert written(store)[1:] == records
 
 
+def test_the_images_in_the_rest_of_a_record_are_parts_of_its_message(
+    store: Store, tmp_path: Path
+) -> None:
+    image, url = b"\x89PNG", b"data:image/png;base64,iVBORw=="
+    hashes = [hashlib.sha256(content).hexdigest() for content in (image, url)]
+    for name, content in zip(hashes, (image, url), strict=True):
+        path = tmp_path / "agent" / "blobs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+    block, sent = (f"blob:sha256:{name}" for name in hashes)
+    shown = {
+        "images": [{"data": block, "mimeType": "image/webp"}, {"data": BLOB_OF_NONE}]
+    }
+    replaced = {"provider": "openai", "replacementHistory": [{"image_url": sent}]}
+    records = [
+        result(1, "c1", "Monday", details=shown),
+        answered(2, providerPayload={"items": [{"type": "image_generation_call", "result": block}]}),
+        compaction(3, 1, preserveData={"openaiRemoteCompaction": replaced, "snapcompact": {"frames": [*shown["images"]]}}),
+        said(4, "bashExecution", command="ls", output="", exitCode=0, meta=shown),
+        said(5, "fileMention", files=[{"path": "tea.md", "content": "Tea"}], more=shown),
+        entry(6, "custom", customType="x", data=shown),
+    ]  # fmt: skip
+    found = messages(store, tmp_path, *records)
+    files = [[p.data for p in m.parts if "added" in p.data] for m in found]
+    assert [file.get("url") or file["content"] for (file, *_) in files] == [
+        image, image, url.decode(), image, image, image,
+    ]  # fmt: skip
+    assert [len(given) for given in files] == [1, 1, 2, 1, 1, 1]
+    assert files[0][0]["mime"] == "image/webp"
+    assert store.context(found[0].session_id).summary == "S"
+    assert written(store)[1:] == records
+
+
 def test_a_missing_blob_stays_a_reference(store: Store, tmp_path: Path) -> None:
-    data = f"blob:sha256:{'0' * 64}"
-    record = said(1, "user", None, content=[{"type": "image", "data": data, "mimeType": "image/png"}])  # fmt: skip
-    (message,) = messages(store, tmp_path, record)
-    assert message.parts[0].data == {"mime": "image/png", "data": data}
+    image = {"type": "image", "data": BLOB_OF_NONE, "mimeType": "image/png"}
+    (message,) = messages(store, tmp_path, said(1, "user", None, content=[image]))
+    assert message.parts[0].data == {"mime": "image/png", "data": BLOB_OF_NONE}
 
 
 def test_the_complete_output_of_a_tool_is_imported(

@@ -1,8 +1,8 @@
 """Files that records refer to: blobs of images, and the complete output of tools.
 
-A reference ``blob:sha256:HASH`` has two meanings: as the data of an image it is the
-image, as an ``image_url`` it is a ``data:`` URL. Files are read from inside the store
-alone; one that is missing stays a reference.
+A reference ``blob:sha256:HASH`` has two meanings: as an ``image_url`` it is a ``data:``
+URL, anywhere else the image itself (``session-persistence.ts``). Files are read from
+inside the store alone; one that is missing stays a reference.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"\d{1,9}")
 def with_files(draft: MessageDraft, log: Path) -> MessageDraft:
     """Return a message with the content of the files that it refers to."""
     parts = [_with_image(part, log) for part in draft.parts]
-    parts += _sent_images(draft.data, log)
+    parts += _further_images(draft.data, log)
     parts += _outputs(draft.data, log)
     return replace(draft, parts=tuple(parts))
 
@@ -41,23 +41,32 @@ def _with_image(part: PartDraft, log: Path) -> PartDraft:
     return replace(part, data={**part.data, "content": content})
 
 
-def _sent_images(data: Mapping[str, Any], log: Path) -> Iterator[PartDraft]:
-    """Yield the images of what a provider was sent, which stays as it is."""
-    for reference in _image_urls(within(data, "message", "providerPayload")):
-        url = _blob(reference, log)
-        if url is not None:
-            shown = url.decode("utf-8", "replace")
-            yield PartDraft("file", data={"url": shown, "added": reference})
+def _further_images(data: Mapping[str, Any], log: Path) -> Iterator[PartDraft]:
+    """Yield the images in the rest of a record, which stays as it is.
+
+    They are in what a provider was sent, in details of a tool, and in a compaction.
+    """
+    for key, reference, mime in dict.fromkeys(_references(data)):
+        content = _blob(reference, log)
+        if content is None:
+            continue
+
+        shown: dict[str, Any] = {"mime": mime, "content": content}
+        if key == "image_url":
+            shown = {"url": content.decode("utf-8", "replace")}
+        yield PartDraft("file", data={**shown, "added": reference})
 
 
-def _image_urls(value: Any) -> Iterator[str]:
-    """Yield the references under ``image_url``, at any depth."""
-    url = as_string(as_object(value).get("image_url"))
-    if url.startswith(BLOB):
-        yield url
+def _references(value: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield the keys, references and media types of images, at any depth."""
+    known = as_object(value)
+    for key in ("image_url", "data", "result"):
+        reference = as_string(known.get(key))
+        if reference.startswith(BLOB):
+            yield key, reference, as_string(known.get("mimeType")) or "image/png"
 
-    for item in (*as_list(value), *as_object(value).values()):
-        yield from _image_urls(item)
+    for item in (*as_list(value), *known.values()):
+        yield from _references(item)
 
 
 def _outputs(data: Mapping[str, Any], log: Path) -> Iterator[PartDraft]:

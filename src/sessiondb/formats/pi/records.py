@@ -123,7 +123,8 @@ def _execution(message: Message) -> Record:
 
 
 def _mentioned(message: Message) -> Record:
-    return filled({"files": [*map(_file, message.parts)]})
+    files = (part for part in message.parts if "added" not in part.data)
+    return filled({"files": [*map(_file, files)]})
 
 
 def _file(part: Part) -> Record:
