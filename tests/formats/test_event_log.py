@@ -135,6 +135,41 @@ def test_times_are_texts_or_ms(store: Store, tmp_path: Path) -> None:
     assert times == [T0 + 1007000 - 1000000, T0 + 2, T0]
 
 
+@pytest.mark.parametrize(
+    "time", [T0 + 7000.75, "2026-02-02T02:40:07", "2026-02-02 02:40:07.0001"]
+)
+def test_times_with_a_fraction_or_without_an_offset_are_in_utc(
+    time: object, store: Store, tmp_path: Path
+) -> None:
+    records = [
+        meta() | {"time": time},
+        line(1, "user_message", text="Hi") | {"time": time},
+    ]
+    session = taken(store, tmp_path, *records)
+    (message,) = store.messages(session)
+    assert session.time_created == message.time_created == T0 + 7000
+    assert written(store, session) == records
+
+
+def test_a_line_that_was_written_twice_counts_once(
+    store: Store, tmp_path: Path
+) -> None:
+    records = [record for record in first() for _ in range(2)]
+    session = taken(store, tmp_path / "twice", *records)
+    once = taken(store, tmp_path / "once", meta("s2"), *first()[1:])
+    messages = store.messages(session)
+    repeated = [m for m in messages if m.kind == "repeated"]
+    assert len(repeated) == len(first())
+    assert session.tokens == once.tokens
+    assert session.cost == once.cost
+    assert [m.text for m in messages if m.kind != "repeated"] == imported.texts(
+        store.messages(once)
+    )
+    (ending,) = [m for m in messages if m.time_completed is None]
+    assert ending.id == "s1:14"
+    assert written(store, session) == records
+
+
 def test_an_answer_is_one_message_with_its_calls(store: Store, tmp_path: Path) -> None:
     _, _, answer, *rest = store.messages(taken(store, tmp_path, *first()))
     assert answer.role == "assistant"
@@ -233,6 +268,7 @@ USAGES: dict[str, tuple[Record, Tokens | None]] = {
     "a total of two": ({"input": 9, "output": 5, "reasoning": 2, "cache_read": 4, "total": 14}, Tokens(5, 3, 2, 4)),
     "a total of all": ({"input": 5, "output": 3, "reasoning": 2, "cache_read": 4, "total": 14}, Tokens(5, 3, 2, 4)),
     "more cached than there is": ({"input_tokens": 1, "cached_input_tokens": 4}, None),
+    "of Codex": ({"input_tokens": 9, "cached_input_tokens": 4, "output_tokens": 5, "reasoning_output_tokens": 2, "total_tokens": 14}, Tokens(5, 3, 2, 4)),
     "hostile": ({"input": [], "output": {}, "reasoning": -1, "total": "x"}, None),
 }  # fmt: skip
 
@@ -333,10 +369,12 @@ def test_a_number_that_is_given_twice_names_two_messages(
     store: Store, tmp_path: Path
 ) -> None:
     numbers = (1, 1, 5, 2, 9)
+    prompts = [f"{place} {number}" for place, number in enumerate(numbers)]
     messages = said(
-        store, tmp_path, *(line(n, "user_message", text=str(n)) for n in numbers)
-    )
-    assert [message.text for message in messages] == list(map(str, numbers))
+        store, tmp_path,
+        *(line(n, "user_message", text=text) for n, text in zip(numbers, prompts, strict=True)),
+    )  # fmt: skip
+    assert imported.texts(messages) == prompts
     twice = [line(n, "user_message", message_id="m") for n in (1, 2)]
     other = taken(store, tmp_path / "other", meta("s2"), *twice)
     assert [message.id for message in store.messages(other)] == ["m", "s2:2"]
@@ -353,6 +391,15 @@ def test_a_bad_line_is_reported_and_skipped(store: Store, tmp_path: Path) -> Non
     (session,) = store.sessions(project=ALL)
     assert len(store.messages(session)) == 12
     assert written(store, store.session(session.id)) == first()
+
+
+def test_a_mark_of_utf_8_at_the_beginning_is_skipped(
+    store: Store, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "log.jsonl", *first())
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    session = imported.taken(store, path)
+    assert written(store, session) == first()
 
 
 def test_a_log_that_grows_completes_its_answer(store: Store, tmp_path: Path) -> None:

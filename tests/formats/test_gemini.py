@@ -144,6 +144,16 @@ def test_a_resumed_session_keeps_values_that_its_new_messages_do_not_repeat(
     assert found.time_created == 1_769_997_602_000
 
 
+def test_a_resumed_session_was_created_when_it_began(
+    store: Store, tmp_path: Path
+) -> None:
+    session = session_of(
+        store, tmp_path, asked(1, "1"), header(1, startTime=moment(50)), asked(2, "2"),
+    )  # fmt: skip
+    (first, *_) = store.messages(session)
+    assert session.time_created <= first.time_created
+
+
 def test_metadata_is_merged_and_the_last_title_counts(
     store: Store, tmp_path: Path
 ) -> None:

@@ -268,7 +268,7 @@ def _as_said(draft: MessageDraft, times: list[int]) -> MessageDraft:
 
 
 def _decoded(raw: bytes) -> Record:
-    record = load_object(raw.removeprefix(b"\xef\xbb\xbf"))
+    record = load_object(raw)
     if not usable_id(record.get("type")):
         raise OddRecordError("has no type")
     return record

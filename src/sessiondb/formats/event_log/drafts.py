@@ -81,6 +81,15 @@ def message_draft(record: Record, message_id: str) -> MessageDraft:
     )
 
 
+def repeated_draft(record: Record, message_id: str) -> MessageDraft:
+    """Return the event of a record that was written twice; raises `OddRecordError`."""
+    time = fields.take_time(record)
+    check_storable(record)
+    return MessageDraft(
+        "event", (), message_id, kind=fields.REPEATED, time_created=time, data=record
+    )
+
+
 # -- answers -----------------------------------------------------------------
 
 

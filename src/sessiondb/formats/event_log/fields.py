@@ -6,6 +6,7 @@ The first key of a column is how we write it; see `kit.spelled`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 from sessiondb.formats.kit.fields import (
@@ -26,11 +27,11 @@ from sessiondb.formats.kit.spelled import (
     stated,
     take,
 )
-from sessiondb.formats.kit.texts import time_of_text
+from sessiondb.formats.kit.texts import time_in_utc
 from sessiondb.model import Message
 
 Record = dict[str, Any]
-#: When a record was written, in Unix ms or in RFC 3339.
+#: When a record was written: in Unix ms, or a text, in UTC if it has no offset.
 TIME = ("time", "timestamp", "ts")
 _IN_MS: Table = {"ms": spelled(in_ms, *TIME)}
 #: Says whether a record has no time, and the value that the record itself has there.
@@ -132,6 +133,8 @@ OUTCOME_KEYS = ("outcome", "status")
 USER, SYSTEM, STARTED = "user_message", "system_message", "assistant_started"
 FINISHED, CALLED, RETURNED = "assistant_finished", "tool_started", "tool_finished"
 RENAMED = "session_renamed"
+#: The kind of a record that is equal to the one before it.
+REPEATED = "repeated"
 #: Records that are messages of a role, by their type; `type_of` is the way back.
 ROLES: Mapping[str, str] = {
     USER: "user",
@@ -158,14 +161,21 @@ TYPES = OF_ANSWER | {USER, RETURNED}
 
 
 def take_time(record: Record) -> int | None:
-    """Return when a record was written; one in Unix ms leaves it."""
+    """Return when a record was written; an integer in Unix ms leaves it."""
     is_timeless = not keys_in(record, TIME)
     if is_timeless or TIMELESS in record:
         own = [record[key] for key in keys_in(record, (TIMELESS,))]
         record[TIMELESS] = [is_timeless, *own]
 
-    _, written = found(record, TIME, text)
-    return take(record, _IN_MS).get("ms", time_of_text(written))
+    _, written = found(record, TIME, stated)
+    return take(record, _IN_MS).get("ms", _time_of(written))
+
+
+def _time_of(written: Any) -> int | None:
+    """Return the Unix ms of a text, or of a number with a fraction."""
+    if type(written) is float and isfinite(written) and in_ms(int(written)):
+        return int(written)
+    return time_in_utc(written)
 
 
 def put_time(record: Record, ms: int | None) -> None:

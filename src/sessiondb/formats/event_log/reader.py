@@ -7,7 +7,7 @@ own, and follows the answer: results above all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from sessiondb.formats.event_log.drafts import (
     check_record,
     message_draft,
     own_id,
+    repeated_draft,
 )
 from sessiondb.formats.event_log.logs import HEAD_LINES, META, SOURCE
 from sessiondb.formats.kit.fields import fitting, integer
@@ -27,9 +28,10 @@ from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import first_records, log_digest
 from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.kit.spelled import take
-from sessiondb.model import Problem, SourceMessage, SourceSession
+from sessiondb.model import MessageDraft, Problem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
+MakeDraft = Callable[[Record, str], MessageDraft]
 #: Records that end an answer whose end was not written.
 _CLOSE = frozenset({"user_message", "user", META, "session_finished"})
 
@@ -105,32 +107,47 @@ class _Reading:
         self._names = Names(session)
         self._answer: Answer | None = None
         #: Records before the end of the answer, which come after it here.
-        self._held: list[tuple[Line, str]] = []
+        self._held: list[tuple[Line, str, MakeDraft]] = []
 
     def messages(self) -> Iterator[SourceMessage | Problem]:
-        is_first = True
-        for line, _, record in self._lines.records(load_object):
-            if not (is_first and _is_meta(record)):
-                yield from self._next(line, record)
-            is_first = False
+        before = b""
+        for line, raw, record in self._lines.records(load_object):
+            if before or not _is_meta(record):
+                yield from self._next(line, record, raw == before)
+            before = raw
 
         # The file may end inside of an answer.
         yield from self._end()
 
-    def _next(self, line: Line, record: Record) -> Iterator[SourceMessage | Problem]:
+    def _next(
+        self, line: Line, record: Record, is_repeated: bool
+    ) -> Iterator[SourceMessage | Problem]:
         try:
             kind = check_record(record)
         except OddRecordError as error:
             yield self._lines.skipped(error, line)
             return
 
+        if is_repeated:
+            yield from self._beside(line, record, repeated_draft)
+            return
         if kind in fields.OF_ANSWER:
             yield from self._answered(line, record)
-        elif self._answer is not None and kind not in _CLOSE:
-            self._held.append((line, self._names.of(record)))
-        else:
+            return
+
+        if kind in _CLOSE:
             yield from self._end()
-            yield self._message(line, self._names.of(record), record)
+        yield from self._beside(line, record, message_draft)
+
+    def _beside(
+        self, line: Line, record: Record, make: MakeDraft
+    ) -> Iterator[SourceMessage | Problem]:
+        """Yield a message of its own, after the answer that it is inside of."""
+        name = self._names.of(record)
+        if self._answer is None:
+            yield self._message(line, name, record, make)
+        else:
+            self._held.append((line, name, make))
 
     def _answered(
         self, line: Line, record: Record
@@ -155,17 +172,17 @@ class _Reading:
         answer = self._answer.draft()
         yield SourceMessage(answer, open=answer.time_completed is None)
         # Places, not records: results of any size may be inside of one answer.
-        for line, name in self._held:
-            yield self._message(line, name, load_object(self._lines.at(line)))
+        for line, name, make in self._held:
+            yield self._message(line, name, load_object(self._lines.at(line)), make)
         self._answer, self._held = None, []
 
     def _message(
-        self, line: Line, name: str, record: Record
+        self, line: Line, name: str, record: Record, make: MakeDraft
     ) -> SourceMessage | Problem:
         # A result from elsewhere has no id of its own.
         ours = fitting(record.get(MARK), usable_id)
         try:
-            return SourceMessage(message_draft(record, name), alias=ours)
+            return SourceMessage(make(record, name), alias=ours)
         except OddRecordError as error:
             return self._lines.skipped(error, line)
 

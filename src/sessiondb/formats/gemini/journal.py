@@ -92,6 +92,8 @@ class Journal:
 
     def __init__(self) -> None:
         self.metadata: Record = {}
+        #: When the session began: each time it is resumed, the log has a header more.
+        self.begun: str | None = None
         #: The text with which the program begins a session; it names the directory.
         self.context = ""
         self._live: dict[str, Entry] = {}
@@ -119,6 +121,7 @@ class Journal:
         """Take a header; one of a document comes with the messages."""
         for index, item in _messages(record):
             self._put(item["id"], Version(line, index, facts_of(item)), item)
+        self.begun = self.begun or as_text(record.get("startTime"))
         self.metadata |= without(("messages",), record)
 
     def rewind(self, _: Line, record: Record) -> None:

@@ -116,7 +116,7 @@ def complete(log: Log, above: Log | None = None) -> SourceSession:
         or next(directories, ""),
         leaf=journal.leaf,
         call_id=None if above is None else _call_of(log.session, above),
-        time_created=time_of_text(stated.get("startTime")),
+        time_created=time_of_text(journal.begun),
         time_updated=time_of_text(stated.get("lastUpdated")),
         data=stated,
         messages=Messages(log, journal, problems),

@@ -28,7 +28,6 @@ _SIGNS = (
     re.compile(rb'"working_dir"\s*:'),
     re.compile(rb'"(extension_data|conversation|message_count|user_set_name)"\s*:'),
 )
-_BOM = b"\xef\xbb\xbf"
 
 Record = dict[str, Any]
 
@@ -85,5 +84,4 @@ class Export:
 
 
 def _document(path: Path) -> Record:
-    raw = read_file(path)
-    return load_object(None if raw is None else raw.removeprefix(_BOM))
+    return load_object(read_file(path))

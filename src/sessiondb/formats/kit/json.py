@@ -20,6 +20,8 @@ _LEAST, _LARGEST = -(1 << 63), (1 << 64) - 1
 #: The types that a decoded record nests. To check for an abstract `Mapping` takes four
 #: times as long.
 _CONTAINERS = frozenset({dict, list, tuple})
+#: The mark with which some editors and shells begin a file of UTF-8.
+_BOM = "\ufeff"
 _ID = re.compile("[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,256}")
 
 #: A record as stored; decoded already where the store is one large document.
@@ -51,12 +53,14 @@ def _decoded(raw: bytes) -> str:
 
 
 def load_text(text: str) -> Any:
-    """Decode JSON; raises `OddRecordError`."""
+    """Decode JSON, also after the mark of UTF-8; raises `OddRecordError`."""
     try:
         value = decode(text)
     except RecursionError:
         raise OddRecordError("is nested too deeply") from None
     except ValueError as error:
+        if text.startswith(_BOM):
+            return load_text(text.lstrip(_BOM))
         raise OddRecordError(f"is not JSON ({error})") from None
 
     # Counting brackets is cheap; only a record that has enough of them is walked.

@@ -7,7 +7,6 @@ rest is read only if it changed, by `SourceSession.complete`.
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import filterfalse, islice, product
@@ -196,8 +195,7 @@ def first_records(
     while head.count(b"\n") < most and len(head) == size < longest:
         size *= 4
         head = glance(path, size)
-    lines = head.removeprefix(codecs.BOM_UTF8).split(b"\n")
-    return list(objects_of(islice(lines, most)))
+    return list(objects_of(islice(head.split(b"\n"), most)))
 
 
 def records_naming(path: Path, name: str) -> Iterator[dict[str, Any]]:

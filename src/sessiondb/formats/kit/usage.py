@@ -34,6 +34,7 @@ _WITHIN: Mapping[tuple[str, ...], str] = {
     ("cached_input_tokens",): "cache_read",
     ("completion_tokens_details", "reasoning_tokens"): "reasoning",
     ("output_tokens_details", "reasoning_tokens"): "reasoning",
+    ("reasoning_output_tokens",): "reasoning",
 }
 _TOTALS = ("total", "total_tokens")
 #: The counts that programs have within another one, and which that is.

@@ -6,7 +6,6 @@ later lines, so that `complete` reads all of them once, and the messages once mo
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -198,5 +197,5 @@ class Messages:
 
 
 def _records(lines: Lines) -> Iterator[tuple[Line, bytes, Record]]:
-    """Yield the objects of a log; a mark of UTF-8 before the first one is skipped."""
-    return lines.records(lambda raw: load_object(raw.removeprefix(codecs.BOM_UTF8)))
+    """Yield the objects of a log."""
+    return lines.records(load_object)

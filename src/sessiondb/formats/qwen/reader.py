@@ -49,7 +49,6 @@ from sessiondb.formats.qwen.tree import Tree, request_of
 from sessiondb.model import Problem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
-_BOM = b"\xef\xbb\xbf"
 #: Where a result names files that have all of its output.
 _FILES = (
     ("toolCallResult", "resultDisplay", "outputFiles"),
@@ -205,7 +204,6 @@ def _records(lines: Lines) -> Iterator[tuple[Line, Record]]:
 
 def _decoded(raw: bytes) -> tuple[list[Record], str | None]:
     """Return the objects of a line, and why the rest of it cannot be read."""
-    raw = raw.removeprefix(_BOM)
     try:
         # Nearly all lines: the rest of this function is slower.
         return [load_object(raw)], None
