@@ -247,7 +247,9 @@ def home_of_2025(home: Path) -> None:
         totals(6, 10, 2, 5, 1), totals(7, 10, 2, 5, 1),
     ]  # fmt: skip
     write(home, 1, meta(), *records)
-    write(home, 2, meta(2, forked_from_id=thread(1)), meta(), *records, *typed(20, "And?"), said(21, "assistant", "Four"), totals(21, 30, 5, 9, 1, last=(20, 3, 4, 0)))  # fmt: skip
+    # The time of a copy is that of the fork.
+    copies = [{**record, "timestamp": moment(19)} for record in (meta(), *records)]
+    write(home, 2, meta(2, at=19, forked_from_id=thread(1)), *copies, *typed(20, "And?"), said(21, "assistant", "Four"), totals(21, 30, 5, 9, 1, last=(20, 3, 4, 0)))  # fmt: skip
     back = event(9, "thread_rolled_back", num_turns=1)
     write(home, 3, meta(3), *typed(1, "One"), said(2, "assistant", "1"), *typed(3, "Two"), back, *typed(10, "Three"))  # fmt: skip
 

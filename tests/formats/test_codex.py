@@ -254,6 +254,16 @@ def test_counts_that_contradict_each_other_stay_in_the_record(
     assert found.data["payload"]["usage"] == counts(1, 2, 3, 4)
 
 
+def test_a_total_that_begins_again_is_that_of_a_new_response(
+    store: Store, tmp_path: Path
+) -> None:
+    found = messages(
+        store, tmp_path, totals(1, 10, 2, 5, 1), event(2, "token_count", info=None),
+        totals(3, 12, 3, 6, 2), totals(4, 12, 3, 6, 2), totals(5, 30, 4, 9, 2, last=(18, 1, 3, 0)),
+    )  # fmt: skip
+    assert tokens(found) == [(8, 2, 4, 1), (9, 3, 4, 2), (17, 1, 3, 0)]
+
+
 # -- forks ----------------------------------------------------------------------------
 
 
@@ -339,7 +349,46 @@ def test_a_copy_of_2025_is_counted_where_it_was_made(
     assert (fork.relation, fork.parent_id) == ("fork", found[thread(1)].id)
     assert spoken(store, fork) == ["How long?", "And?"]
     assert [m.inherited for m in all_of(store, fork) if m.tokens] == [True, False]
+    assert [m.inherited for m in store.messages(fork) if m.role == "user"] == [True, False]  # fmt: skip
     assert all_of(store, fork)[0].kind == "session_meta"
+
+    counted = next(m for m in all_of(store, found[thread(1)]) if m.tokens)
+    assert fork.parent_seq == counted.seq
+    typed_in = [prompt.text for prompt in store.prompts(project=ALL).items]
+    assert sorted(typed_in) == ["And?", "How long?", "One", "Three", "Two"]
+
+
+def migrated(records: list[Record]) -> list[Record]:
+    """Return records as Codex numbers them, without what was rolled back."""
+    found = []
+    for record in numbered(records):
+        payload = record["payload"]
+        if payload.get("type") == "user_message":
+            blocks = [{"type": "text", "text": payload["message"]}]
+            done = {"type": "UserMessage", "id": "u", "content": blocks}
+            record["payload"] = {"type": "item_completed", "item": done}
+        found.append(record)
+
+    return found
+
+
+def test_a_rollout_that_codex_numbered_later_is_the_same_session(
+    store: Store, tmp_path: Path
+) -> None:
+    begun = [meta(), *typed(1, "One"), said(2, "assistant", "1"), totals(2, 10, 2, 5, 1)]  # fmt: skip
+    back = [*typed(3, "Two"), event(4, "thread_rolled_back", num_turns=1)]
+    after = [*typed(5, "Three"), said(6, "assistant", "3"), totals(6, 30, 5, 9, 1)]
+    write(tmp_path / HOME, 1, *begun, *back, *after)
+    before = all_taken(store, tmp_path)[thread(1)]
+    known = {m.id: m.text for m in all_of(store, before)}
+
+    write(tmp_path / HOME, 1, *migrated([*begun, *after]))
+    session = all_taken(store, tmp_path)[thread(1)]
+    assert {m.id: m.text for m in all_of(store, session)} == known
+    assert spoken(store, session) == ["One", "Three"]
+    assert session.tokens_output == before.tokens_output
+    events = [m.kind for m in store.messages(session) if m.role == "event"]
+    assert events == ["item_completed", "usage", "item_completed", "usage"]
 
 
 def test_a_fork_is_read_with_the_rollout_that_is_named_alone(

@@ -7,12 +7,13 @@ and a rollback takes back turns that stay in the file.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
-from sessiondb.formats.codex.fields import COUNTS, INJECTED, ITEMS
+from sessiondb.formats.codex.fields import COUNTS, INJECTED
 from sessiondb.formats.codex.given import Given
 from sessiondb.formats.kit.fields import (
     as_list,
@@ -22,13 +23,13 @@ from sessiondb.formats.kit.fields import (
     clean_name,
     count,
     fitting,
-    integer,
     is_object,
     text,
     within,
     without_none,
 )
 from sessiondb.formats.kit.json import known_time, load_object, load_text, usable_id
+from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.kit.usage import disjoint
 from sessiondb.model import Tokens
 
@@ -39,8 +40,6 @@ Columns = dict[str, Any]
 #: last is part of the fourth.
 Counts = tuple[int, ...]
 
-#: Records that a fork of 2025 copies.
-_COPIED = frozenset({"response_item", "compacted", *ITEMS})
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
 #: Characters of a result that say how it ended; the rest is output, which may say
 #: anything.
@@ -91,6 +90,8 @@ class Course:
         self._ids: set[str] = set()
         self._rollout = ""
         self._number = 1
+        #: How often each place is repeated.
+        self._repeated: Counter[str] = Counter()
         self._root = root
         self._digest = blake2b(root.encode(), digest_size=12)
         self._endings: dict[str | None, Columns] = {}
@@ -106,23 +107,22 @@ class Course:
         self.above = self._ends.get(rollout, ...)
         self.prompts = prompts
 
-    def name_of(self, record: Record, item: Record | None) -> str:
-        """Return the id of a record: its own, else that of its place.
+    def name_of(self, own: Any, when: int | None) -> str:
+        """Return the id of a record: its *own*, else that of its place.
 
-        Its place is its ordinal, or its number among the messages of its rollout: a
-        line that cannot be read now may be mended later.
+        Its place is its time, which stays the same when Codex numbers the records of an
+        older rollout and leaves out those that were rolled back. A record without a
+        time has its number among the messages of its rollout.
         """
-        own = None if item is None else item.get("id")
         if usable_id(own) and own not in self._ids:
             return str(own)
 
-        rollout = self._rollout[:200]
-        ordinal = record.get("ordinal")
-        place = f".{ordinal}" if integer(ordinal) else f"-{self._number}"
-        name = f"{rollout}{place}"
-        # An ordinal may be repeated, and a record have any id of its own.
+        at = f"-{self._number}" if when is None else f".{when}"
+        place = name = f"{self._rollout[:200]}{at}"
+        # A time may be repeated, and a record have any id of its own.
         while name in self._ids:
-            name = f"{name}-{self._number}"
+            self._repeated[place] += 1
+            name = f"{place}-{self._repeated[place]}"
 
         return name
 
@@ -140,24 +140,26 @@ class Course:
 
     # -- copies --------------------------------------------------------------------
 
-    def add_copied(self, record: Record, kind: str) -> None:
-        """Add the content of a record, if a fork of 2025 has a copy of it."""
-        if "ordinal" not in record and kind in _COPIED:
-            # Copies are in new envelopes: only their content is equal.
-            content = as_object(record.get("payload", record))
-            self._digest.update(repr(content).encode("utf-8", "surrogatepass"))
+    def copied(self, record: Record, item: Record | None, own: Any) -> str | None:
+        """Return an id that stays the same when a record is copied into a fork.
 
-    def usage_id(self, record: Record) -> str | None:
-        """Return an id that stays the same when a count is copied into a fork.
-
-        None if the id of its message does, because forks refer to numbered records.
+        Forks that are copies have an item in a new envelope, with a new time. None for
+        a numbered item with an id of its *own*, which forks refer to, and for events.
         """
-        response = within(record, "payload", "response_id")
-        if usable_id(response):
-            return str(response)
-        if "ordinal" in record:
+        is_item = item is not None or record.get("type") == "compacted"
+        if not is_item or ("ordinal" in record and usable_id(own)):
             return None
 
+        content = as_object(record.get("payload", record))
+        self._digest.update(repr(content).encode("utf-8", "surrogatepass"))
+        return None if MARK in record else self._after_items()
+
+    def usage_id(self, record: Record) -> str:
+        """Return the id of a response, or of a count by the items before it."""
+        response = within(record, "payload", "response_id")
+        return str(response) if usable_id(response) else self._after_items()
+
+    def _after_items(self) -> str:
         return f"{self._root[:100]}:{self._digest.hexdigest()}"
 
     # -- turns, calls and prompts -------------------------------------------------
@@ -211,9 +213,9 @@ class Course:
 class Usage:
     """Counts each response once, whichever of its records come and how often.
 
-    A ``token_usage_record`` is of one response, and says the total with it; in older
-    rollouts only totals are repeated (``token_count``), and a response is what was
-    added to the last one.
+    A ``token_usage_record`` is of one response, and says the total with it. Older
+    rollouts have totals alone (``token_count``), each with the counts of the last
+    response; they are repeated when nothing was added.
     """
 
     def __init__(self) -> None:
@@ -236,21 +238,21 @@ class Usage:
         return _tokens_of(usage)
 
     def of_total(self, payload: Record) -> Tokens | None:
-        """Return what a total has more than the one before; None for nothing."""
+        """Return the counts of the last response; None if the total is a repetition."""
         info = as_object(payload.get("info"))
         total = _counts_of(info.get("total_token_usage"))
-        if total is None:
+        if total is None or total == self._total:
             return None
 
-        before, self._total = self._total, total
-        # The total of a fork continues that of its parent, which may be missing, and
-        # one that shrank began again: only the last response is known to be new then.
-        last = _counts_of(info.get("last_token_usage")) or total
-        added = _added(total, before, -1) if before else last
-        if min(added) < 0:
-            added = last
+        before, self._total = self._total or _NOTHING, total
+        # What was added may be more or less: in 2025 a total began again whenever a
+        # session was continued, and a fork continues the total of its parent.
+        last = _counts_of(info.get("last_token_usage"))
+        if last is None:
+            last = _added(total, before, -1)
+            last = total if min(last) < 0 else last
 
-        return _tokens_of(added) if any(added) else None
+        return _tokens_of(last) if any(last) else None
 
 
 def _counts_of(value: Any) -> Counts | None:

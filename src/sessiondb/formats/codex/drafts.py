@@ -36,7 +36,7 @@ from sessiondb.formats.kit.fields import (
     without_none,
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
-from sessiondb.formats.kit.texts import take_json, time_of_text
+from sessiondb.formats.kit.texts import take_json
 from sessiondb.model import MessageDraft, PartDraft, Tokens
 
 Record = dict[str, Any]
@@ -52,9 +52,11 @@ _MARK = re.compile(r'<image(?: name=\[[^]\n]*\])?(?: path="[^\n]*")?>|</image>')
 
 
 def message_draft(
-    record: Record, item: Record | None, message_id: str, course: Course
+    record: Record, item: Record | None, known: Columns, course: Course
 ) -> MessageDraft:
     """Return the message that a record is, which holds *item* or is an event.
+
+    The columns *known* are its id and its time.
 
     Raises `OddRecordError` for a record without a type, or one that cannot be stored.
     """
@@ -66,11 +68,8 @@ def message_draft(
 
     assert kind is not None
     check_storable(record)
-    course.add_copied(record, kind)
-
-    when = time_of_text(record.get("timestamp"))
-    known = _columns(record, item, kind, course)
-    return MessageDraft(id=message_id, time_created=when, data=record, **known)
+    found = _columns(record, item, kind, course)
+    return MessageDraft(data=record, **known, **found)
 
 
 def item_of(record: Record) -> Record | None:

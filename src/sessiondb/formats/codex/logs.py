@@ -71,6 +71,11 @@ class Log(NamedTuple):
         return self.rollout
 
     @property
+    def is_continued(self) -> bool:
+        """Whether it has the beginning of its parent."""
+        return self.relation == "fork" or self.base is not None
+
+    @property
     def is_archived(self) -> bool:
         """Whether it lies where Codex moves archived sessions to."""
         return FOLDERS[1] in self.path.parts[:-1]
@@ -264,8 +269,8 @@ class Rollouts:
             seen.add(name)
             last = name
             logs, _ = self.of_thread(name)
-            forks = (log.parent for log in logs[:1] if log.relation == "fork")
-            name = next(forks, None)
+            # A subagent may continue its parent, too.
+            name = next((log.parent for log in logs[:1] if log.is_continued), None)
 
         return last
 

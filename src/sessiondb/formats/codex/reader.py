@@ -353,14 +353,19 @@ def _message(
     lines: Lines, line: Line, record: Record, place: int, course: Course
 ) -> SourceMessage | Problem:
     item = item_of(record)
-    name = course.name_of(record, item)
+    own = None if item is None else item.get("id")
+    when = time_of_text(record.get("timestamp"))
+    name = course.name_of(own, when)
     ours = fitting(record[MARK], usable_id) if MARK in record else None
+    copied = course.copied(record, item, own)
 
     try:
-        draft = message_draft(record, item, name, course)
+        known = {"id": name, "time_created": when}
+        draft = message_draft(record, item, known, course)
     except OddRecordError as error:
         return lines.problem(f"record {abridged(name)} {error}", line)
 
     above = course.follow(name, place)
-    counted = course.usage_id(record) if draft.kind == "usage" else None
-    return SourceMessage(draft, parent=above, usage_id=counted, alias=ours)
+    if draft.kind == "usage":
+        copied = course.usage_id(record)
+    return SourceMessage(draft, above, copied, alias=ours, timeless=copied is not None)
