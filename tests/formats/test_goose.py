@@ -40,6 +40,7 @@ from samples_goose import (
 )
 
 from sessiondb import Store
+from sessiondb.errors import SourceError
 from sessiondb.formats import default_locations, find
 from sessiondb.model import Imported, Message, Problem, SourceSession, Tokens
 
@@ -688,6 +689,20 @@ def test_other_files_are_not_of_goose(tmp_path: Path) -> None:
     (tmp_path / "d.json").write_text('[{"working_dir": "/", "conversation": []}]')
     sqlite3.connect(tmp_path / "e.db").execute("CREATE TABLE sessions (id)").close()
     assert list(find(tmp_path, formats=["goose"])) == []
+
+
+@pytest.mark.parametrize("most", [0.5, 0.02])
+def test_a_damaged_database_of_that_name_is_reported(
+    tmp_path: Path, most: float
+) -> None:
+    wrote(tmp_path, held(asked("m1", "x" * 9000)))
+    raw = (tmp_path / DB).read_bytes()
+    damaged = tmp_path / "new" / "sessions.db"
+    damaged.parent.mkdir()
+    damaged.write_bytes(raw[: int(len(raw) * most)])
+    (found,) = find(damaged.parent)
+    with pytest.raises(SourceError, match=r"sessions\.db"):
+        list(found.read())
 
 
 def test_the_environment_names_the_places_of_sessions() -> None:

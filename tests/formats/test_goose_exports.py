@@ -113,6 +113,32 @@ def test_records_that_do_not_fit_are_written_unchanged(
     assert found == record
 
 
+@pytest.mark.parametrize(
+    "block",
+    [
+        None, 7, "text", {"no": "type", "content": 1}, {"type": 5, "text": "x"}, {"type": ""}, {"block": {}},
+        {"type": "later", "url": "u", "content": [1], "mime": "m", "at": 0, "untyped": True},
+        {"type": "text", "text": "x", "url": "u", "mime": "m", "content": "c"}, words("x", at=0), words("x", untyped=True),
+        {"type": "image", "data": PNG, "mimeType": "image/png", "mime": "m", "url": "u"},
+        {"type": "thinking", "thinking": "x", "signature": "s", "at": 1, "content": "c"},
+        {**result("c1", words("x")), "url": "u"}, {**result("c1", words("x")), "at": 7},
+        {**call("c1", "x"), "content": "c", "at": 1}, {**call("c1", "x"), "untyped": True},
+        {"tool_name": "", "content": "c"}, {"text": "x", "at": 1}, {"type": "custom", "block": 1, "at": 1},
+    ],
+)  # fmt: skip
+def test_a_block_of_any_shape_is_written_unchanged_and_hides_no_other(
+    store: Store, tmp_path: Path, block: Any
+) -> None:
+    record = exported(
+        {"id": "1", "messages": [said("1", "user", words("Tea?"), block)]}
+    )
+    (found,) = back(store, tmp_path / "in", record)
+    assert found == record
+    (session,) = everyone(store)
+    (message,) = store.messages(session)
+    assert message.parts[0].text == "Tea?"
+
+
 def test_keys_that_an_export_did_not_have_are_not_added(
     store: Store, tmp_path: Path
 ) -> None:

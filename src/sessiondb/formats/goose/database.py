@@ -46,6 +46,8 @@ _REQUIRED = {
     "sessions": {"id"},
     "messages": {"id", "session_id", "role", "content_json"},
 }
+#: The name of the file, into which a newer release took over the logs beside it.
+NAME = "sessions.db"
 #: The tables that a session's messages are in, the current one first.
 TABLES = ("messages", "thread_messages")
 #: The names of messages without one, by their table: as schema 7 made them.
@@ -62,7 +64,10 @@ _UTC = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d+)?)(?:Z|\+00:00|
 
 
 def is_store(path: Path) -> bool:
-    """Return whether a file is a database of Goose, by its tables."""
+    """Return whether a file is a database of Goose, by its tables.
+
+    A file of its name that cannot be read counts, so that reading it reports why.
+    """
     file = ForeignDatabase(path, glance=True)
     try:
         with file.reading() as connection:
@@ -71,7 +76,7 @@ def is_store(path: Path) -> bool:
                 for table, needed in _REQUIRED.items()
             )
     except (SourceError, Error):
-        return False
+        return path.name == NAME
 
 
 class Database:

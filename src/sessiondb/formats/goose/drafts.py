@@ -157,34 +157,32 @@ def _model(record: Record) -> Record:
 
 
 def _content(record: Record) -> tuple[PartDraft, ...]:
-    """Take the blocks of a message; content of another shape stays in the record."""
-    content = record.get("content")
-    if not isinstance(content, list) or not all(map(_is_block, content)):
+    """Take the blocks of a message; content that is not a list stays in the record."""
+    if not isinstance(record.get("content"), list):
         return ()
 
-    del record["content"]
-    return tuple(chain.from_iterable(map(_parts, content)))
+    return tuple(chain.from_iterable(map(_parts, record.pop("content"))))
 
 
-def _is_block(value: Any) -> bool:
-    if not is_object(value):
-        return False
+def _parts(block: Any) -> Parts:
+    """Return the parts of a block: of a result what it holds besides its text, too.
 
-    return usable_id(value["type"]) if "type" in value else _is_untyped(value)
-
-
-def _is_untyped(block: Record) -> bool:
-    """Return whether a block is one of the first releases, which had no types."""
-    return not fields.UNTYPED.keys().isdisjoint(block)
-
-
-def _parts(block: Record) -> Parts:
-    """Return the parts of a block: of a result what it holds besides its text, too."""
+    A block without a type, or with a key that means something else in a part, is kept
+    as it is.
+    """
+    kind = _kind(block)
+    own = fields.OWN.get(kind, frozenset())
+    if kind is None or not usable_id(kind) or not own.isdisjoint(block):
+        return _kept(block)
     if "type" not in block:
         return _untyped(block)
 
-    kind = block.pop("type")
+    del block["type"]
     return _MAKERS.get(kind, _other)(block, kind)
+
+
+def _kept(block: Any) -> Parts:
+    return [PartDraft("custom", data={"block": block})]
 
 
 def _text(block: Record, kind: str) -> Parts:
@@ -214,12 +212,12 @@ def _untyped(block: Record) -> Parts:
     if "tool_result" in block:
         return [_untyped_result(block)]
 
+    if "tool_name" in block and not clean_name(block["tool_name"]):
+        return _kept(block)
+
     block["untyped"] = True
     if "tool_name" not in block:
         return [PartDraft("text", **take(block, fields.TEXTS["text"][1]), data=block)]
-
-    if not clean_name(block["tool_name"]):
-        return [PartDraft("custom", data=block)]
 
     known = take(block, fields.UNTYPED_CALL)
     if "arguments" in block:

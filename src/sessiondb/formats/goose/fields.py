@@ -110,6 +110,13 @@ TEXTS: Mapping[str, tuple[str, Fields]] = {
     "contextLengthExceeded": ("contextLengthExceeded", {"msg": ("text", text)}),
     "summarizationRequested": ("summarizationRequested", {"msg": ("text", text)}),
 }
+#: The keys of ``data`` that are a part's own, by the types of the block and the part.
+_ITEM, _FILE = frozenset({"at", "untyped"}), frozenset({"at", "mime", "content", "url"})
+OWN: Mapping[str | None, frozenset[str]] = {
+    **dict.fromkeys(("text", "toolResponse", "tool-result"), _ITEM),
+    **dict.fromkeys(("toolRequest", "tool"), frozenset({"untyped"})),
+    **dict.fromkeys(("image", "file"), _FILE),
+}
 #: Blocks that the program shows and that no model is sent.
 SHOWN_ONLY = frozenset(
     {

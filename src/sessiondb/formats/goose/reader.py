@@ -15,7 +15,7 @@ from typing import Any
 
 from sessiondb.errors import SourceError, abridged
 from sessiondb.formats.goose import fields
-from sessiondb.formats.goose.database import Database, is_store
+from sessiondb.formats.goose.database import NAME, Database, is_store
 from sessiondb.formats.goose.drafts import message_draft
 from sessiondb.formats.goose.export_file import Export
 from sessiondb.formats.goose.layouts import Contents, Fetch, Head, Layout
@@ -37,8 +37,6 @@ from sessiondb.formats.kit.texts import text_of_time, time_of_text
 from sessiondb.model import Problem, SourceMessage, SourceSession
 
 SOURCE = "goose"
-#: The database that logs were taken over into, when a newer release began to use it.
-_DATABASE = "sessions.db"
 _UNREADABLE = (Error, OddRecordError)
 
 Record = dict[str, Any]
@@ -61,7 +59,7 @@ def read_log(path: Path) -> Iterator[SourceSession | Problem]:
 
 def _is_taken_over(log: Path) -> bool:
     """Return whether the database beside a log has the same session."""
-    beside = log.with_name(_DATABASE)
+    beside = log.with_name(NAME)
     # A name that is not UTF-8 cannot be looked for; the log reports it itself.
     if not usable_id(log.stem) or not is_store(beside):
         return False

@@ -23,8 +23,6 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.model import Message, Part
 
 Record = dict[str, Any]
-#: Keys of ``data`` that parts here have and blocks do not.
-_OWN = ("at", "mime", "content", "url", "untyped")
 
 
 def record_of(message: Message, *, is_bare: bool = False) -> Record:
@@ -52,9 +50,9 @@ def record_of(message: Message, *, is_bare: bool = False) -> Record:
 # -- content -----------------------------------------------------------------
 
 
-def content_of(parts: Iterable[Part]) -> list[Record]:
+def content_of(parts: Iterable[Part]) -> list[Any]:
     """Return parts as the blocks that they were."""
-    blocks: list[Record] = []
+    blocks: list[Any] = []
     for part in parts:
         if part.type in ("text", "file") and "at" in part.data:
             if blocks:
@@ -67,7 +65,7 @@ def content_of(parts: Iterable[Part]) -> list[Record]:
 
 
 def _rest(part: Part) -> Record:
-    return deepcopy(without(_OWN, part.data))
+    return deepcopy(without(fields.OWN.get(part.type, ()), part.data))
 
 
 def _text(part: Part) -> Record:
@@ -148,11 +146,12 @@ def _other(part: Part) -> Record:
     return overlay(record, _rest(part))
 
 
-def _custom(part: Part) -> Record:
-    return _rest(part)
+def _custom(part: Part) -> Any:
+    rest = _rest(part)
+    return rest if "type" in rest else rest.get("block")
 
 
-_BLOCKS: Mapping[str, Callable[[Part], Record]] = {
+_BLOCKS: Mapping[str, Callable[[Part], Any]] = {
     "text": _text,
     "reasoning": _thinking,
     "tool": _call,
