@@ -218,6 +218,28 @@ def test_requests_of_a_subagent_are_counted_in_its_own_log(
     assert found[f"{session_id(1)}/explore-c1"].tokens_input == 10
 
 
+def test_a_request_of_a_subagent_that_is_only_named_is_counted_once(
+    store: Store, tmp_path: Path
+) -> None:
+    # Two requests with the same counts, of which one is in the log of a subagent.
+    theirs = [
+        request(2, "r1", subagent_name="explore"),
+        request(3, "r2", subagent_name="explore"),
+    ]
+    other = request(4, "r3", subagent_name="plan")
+    write(tmp_path / CHATS, U1, *theirs, other)
+    agent_log(
+        tmp_path / PROJECT,
+        "explore-c1",
+        asked(11, "Look", None),
+        answered(12, words("Found"), agentName="explore"),
+    )
+    read_into(store, tmp_path)
+    found = by_id(store)
+    assert found[session_id(1)].tokens_input == 20
+    assert found[f"{session_id(1)}/explore-c1"].tokens_input == 10
+
+
 def test_a_result_has_the_outcome_of_its_call(store: Store, tmp_path: Path) -> None:
     failed = said(
         3, "tool_result",

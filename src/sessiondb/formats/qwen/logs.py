@@ -56,9 +56,13 @@ def meta_of(path: Path) -> Path:
 
 def agent_log_of(log: Log, agent: str) -> Path:
     """Return where a subagent that a session started has its log."""
+    return agents_of(log) / f"agent-{_OTHER.sub('_', agent)}.jsonl"
+
+
+def agents_of(log: Log) -> Path:
+    """Return the folder with the logs of the subagents that a session started."""
     chats = log.path.parent.parent if is_archived(log.path) else log.path.parent
-    folder, name = (_OTHER.sub("_", item) for item in (log.session, agent))
-    return chats.parent / "subagents" / folder / f"agent-{name}.jsonl"
+    return chats.parent / "subagents" / _OTHER.sub("_", log.session)
 
 
 def is_archived(path: Path) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, repeat, starmap
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,7 @@ from sessiondb.formats.kit.fields import (
     within,
     without_none,
 )
-from sessiondb.formats.kit.files import is_file, stamp
-from sessiondb.formats.kit.genai import Outputs
+from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object, load_text, piece
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import (
@@ -35,10 +34,10 @@ from sessiondb.formats.kit.logs import (
 )
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.formats.qwen import fields
+from sessiondb.formats.qwen.agents import Answered
 from sessiondb.formats.qwen.drafts import as_usage, message_draft
 from sessiondb.formats.qwen.logs import (
     Log,
-    agent_log_of,
     is_archived,
     is_log,
     look_at,
@@ -141,17 +140,27 @@ class Messages:
 
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
         """Read the log; memory holds one record, and the ids of all."""
-        tree, outputs = Tree(), outputs_of(self.log)
         with opened(self.log.path) as lines:
-            for line, record in _records(lines):
-                if lines.problems:
-                    tree.damaged()
-                yield self._message(tree, outputs, lines, line, record)
+            reading = _Reading(self.log, lines, self.answered)
+            yield from starmap(reading.message, _records(lines))
             yield from lines.problems
 
-    def _message(
-        self, tree: Tree, outputs: Outputs, lines: Lines, line: Line, record: Record
-    ) -> SourceMessage | Problem:
+
+class _Reading:
+    """One pass over a log."""
+
+    def __init__(self, log: Log, lines: Lines, answered: frozenset[str]) -> None:
+        self._lines = lines
+        self._tree = Tree()
+        self._outputs = outputs_of(log)
+        self._answered = answered
+        self._elsewhere = Answered(log)
+
+    def message(self, line: Line, record: Record) -> SourceMessage | Problem:
+        tree = self._tree
+        if self._lines.problems:
+            tree.damaged()
+
         uuid = as_text(record.get("uuid"))
         response = tree.response(record)
         is_usage = self._is_usage(record)
@@ -162,7 +171,7 @@ class Messages:
         try:
             draft = message_draft(record, name)
         except ValueError as error:
-            return lines.problem(f"record {abridged(name)} {error}", line)
+            return self._lines.problem(f"record {abridged(name)} {error}", line)
 
         if is_usage:
             draft = as_usage(draft)
@@ -171,7 +180,7 @@ class Messages:
             response = None
 
         files = chain.from_iterable(as_list(within(draft.data, *at)) for at in _FILES)
-        draft = replace(outputs.added(draft, *files), response_id=response)
+        draft = replace(self._outputs.added(draft, *files), response_id=response)
         # A fork copies records with their uuid.
         usage = (response or uuid) if draft.tokens else None
         return SourceMessage(draft, parent=parent, usage_id=usage)
@@ -183,10 +192,8 @@ class Messages:
         answers in its own log.
         """
         event = request_of(record)
-        agent = as_text(event.get("subagent_id"))
-        is_elsewhere = agent is not None and is_file(agent_log_of(self.log, agent))
-        is_answered = as_text(record.get("uuid")) in self.answered
-        return not (event == {} or is_answered or is_elsewhere)
+        is_answered = as_text(record.get("uuid")) in self._answered
+        return not (event == {} or is_answered or self._elsewhere.take(event))
 
 
 # -- records -------------------------------------------------------------------
