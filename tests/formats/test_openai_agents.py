@@ -179,6 +179,46 @@ def test_tools_of_the_provider_have_no_result_of_their_own(
     assert (mcp.tool, mcp.text) == ("look", "green")
 
 
+RESULTS: dict[str, tuple[Any, str, list[str]]] = {
+    "a shell": ([{"stdout": "a", "stderr": "b", "outcome": {"type": "exit", "exit_code": 1}}], "a\nb", []),
+    "a shell without output": ([{"stdout": "", "stderr": ""}], "", []),
+    "a screen": ({"type": "computer_screenshot", "image_url": PNG}, "", ["file"]),
+    "an image alone": ([{"type": "input_image", "image_url": PNG}], "", ["file"]),
+    "an object": ({"rows": [1]}, '{"rows":[1]}', []),
+    "nothing": (None, "", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_of_any_form_ends_its_call(
+    name: str, tmp_path: Path, store: Store
+) -> None:
+    output, text, more = RESULTS[name]
+    done = {"type": "computer_call_output", "call_id": "c1", "output": output}
+    asked, found = read(
+        store, tmp_path, {"type": "computer_call", "call_id": "c1", "action": {"x": 1}}, done
+    )  # fmt: skip
+    assert (asked.parts[0].status, asked.parts[0].text) == ("completed", text)
+    assert [part.type for part in found.parts] == ["tool-result", *more]
+
+
+def test_a_call_of_mcp_with_its_output_is_completed(
+    tmp_path: Path, store: Store
+) -> None:
+    items = [{"type": "mcp_call", "id": "m", "name": "find", "arguments": "{}", **more} for more in ({"output": "a", "error": None}, {})]  # fmt: skip
+    found = read(store, tmp_path, *items)
+    assert [m.parts[0].status for m in found] == ["completed", "running"]
+
+
+def test_an_item_names_the_model_if_it_is_not_of_responses(
+    tmp_path: Path, store: Store
+) -> None:
+    said = answer("Yes") | {"provider_data": {"model": "large", "response_id": "r1"}}
+    asked, found = read(store, tmp_path, prompt("Hi"), said)
+    assert (asked.model_id, found.model_id) == (None, "large")
+    assert found.data["provider_data"] == said["provider_data"]
+
+
 def test_ids_of_items_may_all_be_the_same(tmp_path: Path, store: Store) -> None:
     items = [answer("One"), answer("Two")]
     for item in items:

@@ -15,12 +15,14 @@ from sessiondb.formats.kit.fields import (
     as_text,
     check_storable,
     clean_name,
+    fitting,
     is_object,
     take,
     text,
+    within,
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
-from sessiondb.formats.kit.texts import take_json
+from sessiondb.formats.kit.texts import compact, take_json
 from sessiondb.formats.openai_agents import fields
 from sessiondb.model import MessageDraft, PartDraft
 
@@ -37,6 +39,10 @@ def message_draft(item: Record, message_id: str, time: int | None) -> MessageDra
     kind = _kind(item)
     check_storable(item)
     found = _message(item) if kind == "message" else _other(item, kind)
+    if found["role"] == "assistant":
+        # Items of a model that does not speak Responses say where they are from.
+        model = within(item, "provider_data", "model")
+        found["model_id"] = fitting(model, clean_name)
     return MessageDraft(id=message_id, time_created=time, data=item, **found)
 
 
@@ -172,22 +178,27 @@ def _decoded(item: Record, key: str) -> Any:
 
 
 def _served(item: Record) -> Columns:
-    status, outcome = fields.STATUS.get(
-        as_string(item.get("status")), ("running", None)
-    )
-    found: Columns = {"status": status, "outcome": outcome}
     if text(item.get("error")):
         return {"text": item.pop("error"), "status": "error", "outcome": "failed"}
+
+    found: Columns = {}
     if text(item.get("output")):
         found["text"] = item.pop("output")
 
+    # A call of MCP may leave its status out.
+    otherwise = ("completed" if found else "running", None)
+    state = fields.STATUS.get(as_string(item.get("status")), otherwise)
+    found["status"], found["outcome"] = state
     return found
 
 
 def _result(item: Record) -> Columns:
     """A result: its texts are that of the call, the files in it follow."""
+    if _is_block(item.get("output")):
+        item["output"] = [item["output"]]
     parts = list(_content(item, "output"))
     found = take(item, fields.RESULT)
+    found["text"] = _structured(item.get("output"))
     if item.get("status") == "failed":
         found.update(status="error", outcome="failed")
 
@@ -196,3 +207,17 @@ def _result(item: Record) -> Columns:
         del parts[0]
 
     return {"role": "tool", "parts": (PartDraft("tool-result", **found), *parts)}
+
+
+def _structured(output: Any) -> str:
+    """Return a result that is neither a text nor blocks; empty if there is none.
+
+    A shell returns what each of its commands has written.
+    """
+    if output is None:
+        return ""
+
+    commands = filter(is_object, as_list(output))
+    streams = (item.get(key) for item in commands for key in ("stdout", "stderr"))
+    written = [*filter(text, streams)]
+    return "\n".join(filter(None, written)) if written else compact(output)
