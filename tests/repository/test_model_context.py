@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,19 @@ def test_rules_add_up_over_the_path_each_once_in_order(store: Store) -> None:
     assert store.context(session).rules == ("a", {"allow": ["bash"]}, "b")
     assert store.context(session, at=1).rules == ("a", {"allow": ["bash"]})
     assert store.context(talk(store, user("x"))).rules == ()
+
+
+@pytest.mark.parametrize("repair", ["synthesise", "strip"])
+def test_thousands_of_rules_and_of_calls_without_a_result_take_no_second(
+    store: Store, repair: str
+) -> None:
+    rules = event("rules", rules=[{"allow": number} for number in range(20_000)])
+    calls = [tool("bash", call_id=f"c{number}") for number in range(4_000)]
+    session = talk(store, rules, assistant("go", *calls))
+    began = time.process_time()
+    context = store.context(session, repair=repair)
+    assert time.process_time() - began < 1.5
+    assert (len(context.rules), len(context.problems)) == (20_000, 4_000)
 
 
 def test_the_last_session_init_is_a_state(store: Store) -> None:

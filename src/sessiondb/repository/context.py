@@ -11,6 +11,7 @@ The keys of ``data`` that are read here are listed in docs/FORMAT.md.
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -57,7 +58,8 @@ class _Gathered:
     is_chosen: bool = False
     thinking: str | None = None
     mode: str | None = None
-    rules: list[Any] = field(default_factory=list)
+    #: The rules, by a text that equal ones share.
+    rules: dict[str, Any] = field(default_factory=dict)
     session_init: dict[str, Any] = field(default_factory=dict)
     #: The parts that messages were given later, by id; none leaves a message out.
     edits: dict[str, tuple[Part, ...]] = field(default_factory=dict)
@@ -178,8 +180,7 @@ def _rules(state: _Gathered, message: Message) -> None:
     rules = several if isinstance(several, list) else [dict(message.data)]
 
     for rule in rules:
-        if rule not in state.rules:
-            state.rules.append(rule)
+        state.rules.setdefault(json.dumps(rule, sort_keys=True, default=repr), rule)
 
 
 def _session_init(state: _Gathered, message: Message) -> None:
@@ -277,7 +278,7 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
         state.models,
         state.thinking,
         state.mode,
-        tuple(state.rules),
+        tuple(state.rules.values()),
         state.session_init,
         tuple(state.problems),
         tuple(map(_source, state.sources)),
@@ -441,7 +442,8 @@ def _is_record_of(calls: set[str | None], item: Part) -> bool:
 
 def _without(message: Message, gone: list[Part]) -> Message | None:
     """Return *message* without the parts *gone*; None if no part is left."""
-    return _holding(message, [item for item in message.parts if item not in gone])
+    named = set(map(id, gone))
+    return _holding(message, [item for item in message.parts if id(item) not in named])
 
 
 def _holding(message: Message, parts: list[Part]) -> Message | None:
@@ -460,8 +462,9 @@ def _dropped(_: Message, __: list[Part]) -> Message | None:
 def _synthesised(message: Message, loose: list[Part]) -> Message | None:
     """Give the calls an error as their result, and omit results without a call."""
     repaired = []
+    unmatched = set(map(id, loose))
     for item in message.parts:
-        if item not in loose:
+        if id(item) not in unmatched:
             repaired.append(item)
         elif item.type == "tool":
             repaired.append(_interrupted(item))
