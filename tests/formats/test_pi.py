@@ -554,6 +554,50 @@ def test_the_first_version_has_the_same_ids_each_time(
     assert [message.id for message in store.messages(session)][:2] == before
 
 
+def upgraded(number: int, record: Record, **more: Any) -> Record:
+    """Return a record of the first version with the id that a later one gave it."""
+    links = {"id": f"{number:08x}", "parentId": f"{number - 1:08x}" if number > 90 else None}  # fmt: skip
+    return {**record, **links, **more}
+
+
+def test_an_upgrade_of_the_first_version_is_the_same_session(
+    store: Store, tmp_path: Path
+) -> None:
+    old = [U1, A2, said(3, "hookMessage", customType="x", content="3", display=True)]
+    cut = entry(4, "compaction", summary="S", tokensBefore=9)
+    settings = {"provider": "fake", "modelId": "large", "thinkingLevel": "high"}
+    log = write(tmp_path / HOME, old_header(**settings), *map(bare, old), bare(cut) | {"firstKeptEntryIndex": 2})  # fmt: skip
+    before = messages_of(store, taken(store, tmp_path))
+
+    # As pi does it: linked, with random ids, and hook messages under another name.
+    renamed = json.loads(json.dumps(bare(old[2])).replace("hookMessage", "custom"))
+    records = [
+        old_header(**settings) | {"version": 3},
+        *(upgraded(90 + n, of) for n, of in enumerate([bare(U1), bare(A2), renamed])),
+        upgraded(93, bare(cut), firstKeptEntryId=f"{91:08x}"),
+        asked(5, "5", 93), entry(6, "label", targetId=f"{91:08x}", label="here"),
+    ]  # fmt: skip
+    write(tmp_path / HOME, *records, name=log.name)
+    session = taken(store, tmp_path)
+    assert messages_of(store, session)[:-2] == before
+    assert texts(store.context(session).messages) == ["2", "3", "5"]
+    assert [(label.label, label.seq) for label in store.labels(session)] == [
+        ("here", 4)
+    ]
+    assert store.session(session).cost == pytest.approx(0.25)
+    assert written(store) == records
+
+    store.append(session, user("more"))
+    store.label(session, 3, "prompt")
+    added = back(store, store.session(session))[len(records) :]
+    assert added[0]["parentId"] == records[-1]["id"]
+    assert {record.get("targetId") for record in added} == {None, f"{90:08x}"}
+
+
+def messages_of(store: Store, session: str) -> list[tuple[str, int | None]]:
+    return [(message.id, message.parent_seq) for message in store.messages(session)]
+
+
 def test_a_compaction_of_the_first_version_names_a_place_that_counts_the_header(
     store: Store, tmp_path: Path
 ) -> None:

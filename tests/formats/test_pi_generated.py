@@ -62,7 +62,10 @@ def generated(pick: random.Random) -> Record:
     changes: list[Record] = [{}, {}, {"parentId": other}, {"id": other}, {"parentId": record.get("id")}]  # fmt: skip
     record |= pick.choice(changes)
     without = pick.choice([(), (), (), ("id",), ("parentId",), ("id", "parentId")])
-    return {key: value for key, value in record.items() if key not in without}
+    rest = {key: value for key, value in record.items() if key not in without}
+    # An upgrade of version 1 gives ids at the end of its records.
+    late = pick.choice([(), (), ("id",), ("id", "parentId")])
+    return {key: rest[key] for key in sorted(rest, key=late.__contains__)}
 
 
 def back(store: Store, session: str) -> list[Any]:

@@ -162,8 +162,7 @@ class Messages:
         log = self._log
         is_first = bool(log.header) and "version" not in log.header
         tree = Tree(is_fork=log.parent is not None, is_first_version=is_first)
-        if is_first:
-            yield from map(SourceMessage, settings(log.header))
+        yield from map(SourceMessage, settings(log.header))
 
         heads: set[str | None] = {"session", "title"}
         with opened(log.path) as lines:
@@ -190,7 +189,8 @@ class Messages:
             return lines.problem(f"record {abridged(name)} {error}", line)
 
         draft = with_files(draft, self._log.path)
-        labels = self._labels.get(name, ())
+        own = as_string(draft.data.get("id"))
+        labels = self._labels.get(name) or self._labels.get(own) or ()
         return SourceMessage(
             draft, parent=parent, labels=labels, alias=message_of(name)
         )

@@ -2,8 +2,10 @@
 
 pi lost links in several ways, and every record is kept all the same. Records of
 version 1 have no ids: theirs are made of their content, so that each import finds the
-same ones. A record whose parent is missing is a root, as it is for the program; but
-where a line is damaged, or a fork left the labels out, it continues the record before.
+same ones. A program that continues such a log upgrades it with random ids: these are in
+``data``, and the id here stays the same. A record whose parent is missing is a root, as
+it is for the program; but where a line is damaged, or a fork left the labels out, it
+continues the record before.
 """
 
 from __future__ import annotations
@@ -12,12 +14,27 @@ from collections.abc import Iterator
 from itertools import islice, pairwise
 from typing import Any
 
-from sessiondb.formats.kit.fields import as_string, fitting, integer
+from sessiondb.formats.kit.fields import (
+    as_object,
+    as_string,
+    fitting,
+    integer,
+    without,
+)
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.links import MADE, Links
 from sessiondb.formats.pi.fields import is_replaced_remotely
 
 __all__ = ["MADE", "Tree"]
+
+#: Keys that a record has in one version alone.
+_LINKS = ("id", "parentId", "firstKeptEntryId", "firstKeptEntryIndex")
+
+
+def _is_upgraded(record: dict[str, Any]) -> bool:
+    """Return whether a record was given its id later: new ones begin with theirs."""
+    keys = [key for key in record if key in ("timestamp", "id")]
+    return keys == ["timestamp", "id"]
 
 
 class Tree(Links):
@@ -34,7 +51,7 @@ class Tree(Links):
         own = fitting(record.get("id"), usable_id)
         if self._is_first or own is None:
             name = self.made(record)
-        elif own in self.ids or own.startswith(MADE):
+        elif own in self.ids or own.startswith(MADE) or _is_upgraded(record):
             # The last one of a name is the one that the program finds.
             name = self.ids[own] = self.made(record)
         else:
@@ -45,10 +62,19 @@ class Tree(Links):
         self._above[name] = ...
         return name
 
+    def made(self, record: dict[str, Any]) -> str:
+        """Return an id made of what a record has in every version."""
+        content = without(_LINKS, record)
+        said = as_object(content.get("message"))
+        if said.get("role") == "hookMessage":
+            content["message"] = {**said, "role": "custom"}
+        return super().made(content)
+
     def parent(self, record: dict[str, Any], name: str | None = None) -> Any:
         """Return the parent of a record for `SourceMessage`; take a known one out."""
-        # Never linked in the first version: a record continues the one before.
-        if self._is_first:
+        # Never linked in the first version: a record continues the one before. The
+        # first one of an upgraded log continues the settings of its header.
+        if self._is_first or (len(self._above) == 1 and _is_upgraded(record)):
             return ...
         moved = self._moved(record, name) if record.get("type") == "leaf" else ...
         if moved is not ...:

@@ -83,7 +83,10 @@ class Writer(Losing):
 
     def copied(self, message: Message, record: Record) -> None:
         """Record that the *record* of *message* was written unchanged."""
-        self.wrote(message, message.id)
+        # In an upgraded log its id is another one.
+        name = str(record.get("id", message.id))
+        self.wrote(message, name)
+        self._own[message.seq] = name
         if record["type"] == "label":
             self._labelled[str(record.get("targetId"))] = record.get("label")
 
