@@ -381,6 +381,22 @@ def test_a_result_without_its_call_is_refused_and_reported(store: Store) -> None
     assert losses(store, found) == ["a result of call gone"]
 
 
+def test_a_result_that_is_recorded_twice_is_written_once_and_not_lost(
+    store: Store,
+) -> None:
+    found = new(store, directory="/home/ada/tea")
+    call = assistant(tool("clock", call_id="c1"))
+    once, again, other = (
+        MessageDraft("tool", (PartDraft("tool-result", text, call_id="c1"),))
+        for text in ("four", "four", "five")
+    )
+    said(store, found, user("1"), call, once, again, other, assistant("2"))
+    blocks = [r["message"]["content"] for r in lines(store, found)]
+    assert [block[0]["content"] for block in blocks[2:3]] == ["four"]
+    assert len(blocks) == 4
+    assert losses(store, found) == ["a result of call c1"]
+
+
 def test_a_written_session_is_read_as_the_same_conversation(
     store: Store, tmp_path: Path
 ) -> None:

@@ -73,6 +73,8 @@ class Writer(Losing):
         self._answering: Message
         #: The lines of the calls that have no result yet, and their times.
         self._open: dict[str, tuple[str, int]] = {}
+        #: The digests of the results that were written, by the names of their calls.
+        self._results: dict[str, int] = {}
 
     def lines(self, message: Message) -> Iterator[Record]:
         """Yield the lines of *message*."""
@@ -200,8 +202,12 @@ class Writer(Losing):
             name = _id(part.call_id or "")
             above, _ = self._open.pop(name, (None, 0))
             if above is None:
-                self.lose(f"a result of call {part.call_id}", message)
+                # Some programs record a result again when they continue a session.
+                if self._results.get(name) != hash(part.text):
+                    self.lose(f"a result of call {part.call_id}", message)
                 continue
+
+            self._results[name] = hash(part.text)
             own = _uuid(message, index)
             block = _answered(name, part)
             yield self._result(message.time_created, own, above, block)
