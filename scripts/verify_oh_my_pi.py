@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from verify_pi import provide, write_log
+from verify_pi import provide, put
 from verifying.continuing import PROMPT, Continued, continue_all, run
 from verifying.installing import installed, search_path
 from verifying.provider import MODEL, Provider
@@ -28,11 +28,11 @@ class OhMyPi:
         self._project.mkdir()
 
     def resume(self, store: Store, session: Session) -> Continued | str:
-        """Write a log and continue it by its path."""
-        log, text = write_log(store, session, "oh-my-pi", self._project)
+        """Put a log into the store of oh-my-pi, and continue it by its id."""
+        log, how = put(store, session, "oh-my-pi", self._home, self._project)
         program = [str(self._program.with_name("bun")), str(self._program)]
         failed = run(
-            [*program, *OPTIONS.split(), "--resume", str(log), PROMPT],
+            [*program, *OPTIONS.split(), *how, PROMPT],
             self._project,
             {"PATH": search_path(self._program.parent), "HOME": str(self._home)},
         )
@@ -40,10 +40,13 @@ class OhMyPi:
             return failed
 
         # The title before the header is rewritten in place.
-        before, after = records(text), records(log.read_text(encoding="utf-8"))
+        before, after = (
+            records(log.text),
+            records(log.place.read_text(encoding="utf-8")),
+        )
         if after[: len(before)] != before:
             return "the log was changed"
-        return Continued(log, "")
+        return Continued(log.place, "")
 
 
 def records(text: str) -> list[Any]:

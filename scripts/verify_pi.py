@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from verifying.continuing import PROMPT, Continued, continue_all, document, run
+from verifying.continuing import PROMPT, Continued, Given, continue_all, given, run
 from verifying.installing import installed, search_path
 from verifying.provider import Provider
 
@@ -33,17 +33,16 @@ def provide(settings: Path, provider: Provider) -> None:
     settings.write_text(json.dumps({"providers": {"local": local}}), encoding="utf-8")
 
 
-def write_log(
-    store: Store, session: Session, form: str, folder: Path
-) -> tuple[Path, str]:
-    """Write a session as a log in *folder*; return its path and text."""
-    name, text = document(store, session, form)
+def put(
+    store: Store, session: Session, form: str, home: Path, folder: Path
+) -> tuple[Given, list[str]]:
+    """Write a session as a log of *folder*; return it, and how it is continued."""
+    log = given(store, session, form, str(folder), {"HOME": str(home)})
     # The directory of a session must exist, and that of another machine does not.
     there, here = map(json.dumps, (session.directory, str(folder)))
-    text = text.replace(f'"cwd":{there}', f'"cwd":{here}', 1)
-    log = folder / name
-    log.write_text(text, encoding="utf-8")
-    return log, text
+    log = log._replace(text=log.text.replace(f'"cwd":{there}', f'"cwd":{here}', 1))
+    log.put()
+    return log, log.handover.resume[1:]
 
 
 class Pi:
@@ -55,16 +54,16 @@ class Pi:
         provide(home / ".pi" / "agent" / "models.json", provider)
 
     def resume(self, store: Store, session: Session) -> Continued | str:
-        """Write a log and continue it by its path."""
-        log, text = write_log(store, session, "pi", self._home)
+        """Put a log into the store of pi, and continue it by its id."""
+        log, how = put(store, session, "pi", self._home, self._home)
         program = [str(self._program.with_name("node")), str(self._program.resolve())]
         options = ("-p", "--provider", "local", "--model", "echo")
         failed = run(
-            [*program, *options, "--session", str(log), PROMPT],
+            [*program, *options, *how, PROMPT],
             self._home,
             {"PATH": search_path(self._program.parent), "HOME": str(self._home)},
         )
-        return failed or Continued(log, text)
+        return failed or Continued(log.place, log.text)
 
 
 if __name__ == "__main__":

@@ -420,13 +420,34 @@ def test_a_log_of_a_program_that_descends_from_it_is_not_doubled(
     assert sessiondb("resume", fork, "--in", "pi", "--print").code == 0
     assert not agents.exists()
 
+    theirs = ingested(store, "pi", "0198bb", tmp_path)
+    for descendant in ("oh-my-pi", "xcsh"):
+        assert sessiondb("resume", theirs, "--in", descendant, "--print").code == 2
+
+
+@pytest.mark.parametrize(
+    ("program", "command"), [("oh-my-pi", "omp"), ("xcsh", "xcsh")]
+)
+def test_a_session_becomes_a_new_log_of_a_descendant_of_pi(
+    process: Run, programs: Any, store: Store, program: str, command: str
+) -> None:
+    session = born_here(store)
+    calls = programs(command)
+    assert process("resume", session.id, "--in", program).code == 0
+    (log,) = (Path.home() / f".{command}" / "agent" / "sessions").rglob("*.jsonl")
+    (header, *_) = map(json.loads, log.read_text().splitlines())
+    directory = store.session(session).directory
+    assert calls() == [(directory, ["--resume", header["id"]])]
+    assert header["cwd"] == directory
+
 
 def test_sessions_are_taken_wherever_an_exporter_says_how(sessiondb: Run) -> None:
     found = targets()
     assert {"opencode", "opencode2", "pi"} <= set(found)
     assert not {"markdown", "html", "jsonl", "sessiondb"} & set(found)
     known = sessiondb("resume", "--in", "emacs").err
-    assert all(name in known for name in found)
+    described = sessiondb("resume", "--help").out
+    assert all(name in known and name in described for name in found)
 
 
 def test_messages_added_here_since_the_import_are_reported(

@@ -158,7 +158,7 @@ def _tools() -> list[str]:
     "into",
     metavar="TOOL",
     type=Tool(),
-    help="Take it to this program (opencode, pi, …) and continue there.",
+    help="Take it to this program and continue there.",
 )
 @click.option(
     "--print", "printing", is_flag=True, help="Print the commands, run nothing."
@@ -177,9 +177,10 @@ def resume_command(
 
     --in TOOL takes any session to another program, as a new session in that
     program's own store; this one stays as it is, and an import adds to it what was
-    said there. --in opencode keeps the generation of OpenCode that a session has,
-    else it is 1.x; --in opencode2 is OpenCode 2. --json prints the same as --print,
-    as JSON.
+    said there. TOOL is opencode, opencode2, claude, codex, pi, oh-my-pi, xcsh or
+    goose; gemini, qwen and llm continue only their own sessions. --in opencode
+    keeps the generation of OpenCode that a session has, else it is 1.x; --in
+    opencode2 is OpenCode 2. --json prints the same as --print, as JSON.
     """
     with open_store(options) as store:
         session = find(store, ref)
@@ -211,8 +212,8 @@ def _planned(store: Store, session: Session, into: str | None) -> Plan:
             f"{into} continues only its own",
             hint=_elsewhere(session),
         )
-    is_theirs = session.time_imported is not None and family(session.source) == into
-    if is_theirs and not came_from_there:
+    is_relative = family(session.source) == family(into) and not came_from_there
+    if is_relative and session.time_imported is not None:
         copies = command("fork", session.id)
         raise InvalidInputError(
             f"the log of {session.source} would be a second session of the same name",

@@ -82,11 +82,16 @@ REGISTRY: dict[str, Entry] = {
     ),
     "oh-my-pi": Entry(
         "oh-my-pi",
-        writes=f"{_HERE}.pi.descendants",
+        writes=f"{_HERE}.pi.oh_my_pi",
         resume="omp --resume {}",
         family="pi",
     ),
-    "xcsh": Entry("xcsh", resume="xcsh --resume {}", family="pi"),
+    "xcsh": Entry(
+        "xcsh",
+        writes=f"{_HERE}.pi.xcsh",
+        resume="xcsh --resume {}",
+        family="pi",
+    ),
     "goose": Entry(
         "Goose",
         reads=f"{_HERE}.goose",

@@ -2,7 +2,8 @@
 
 `logs` finds the logs and their sessions, `reader` reads them, `tree` decides what each
 record is linked to, `drafts` makes messages of records by the tables of `fields`, and
-`records` makes records of them again. `experiments` names stores that are not read.
+`records` makes records of them again. `places` has the folders of the programs,
+`experiments` names stores that are not read.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from sessiondb.formats.kit.files import is_file, is_folder, locations
+from sessiondb.formats.kit.files import is_file, is_folder
 from sessiondb.formats.pi import experiments
 from sessiondb.formats.pi.logs import SUFFIX, is_home, log_at, owners_of
+from sessiondb.formats.pi.places import default_locations
 from sessiondb.formats.pi.reader import read_home, read_log
 from sessiondb.formats.protocol import ForeignStore, Format
 
@@ -47,8 +49,5 @@ _FILES = {SUFFIX: _logs_at, experiments.SUFFIX: _databases_at}
 FORMAT = Format(
     frozenset(_FILES),
     _at,
-    locations(
-        ("PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR"),
-        (".pi/agent", ".omp/agent", ".xcsh/agent"),
-    ),
+    default_locations,
 )

@@ -7,10 +7,8 @@ records with complete answers, because pi reads their usage and model without a 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from sessiondb.formats.kit.conversion import is_from, is_native
@@ -20,7 +18,8 @@ from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.kit.writing import one_by_one
 from sessiondb.formats.pi.fields import NEWEST, SETTINGS
-from sessiondb.formats.pi.logs import logs_in
+from sessiondb.formats.pi.logs import is_header
+from sessiondb.formats.pi.places import PI, Program
 from sessiondb.formats.pi.records import record_of
 from sessiondb.formats.pi.writer import Writer
 from sessiondb.formats.protocol import Exporter, Handover, Written
@@ -29,12 +28,6 @@ from sessiondb.model import Document, Export, Loss, Session
 Record = dict[str, Any]
 #: Their own logs are written with the branches that are not continued.
 SOURCES = ("pi", "oh-my-pi", "xcsh")
-#: The variable that names one folder for the logs of all directories.
-_ONE_FOLDER = "PI_CODING_AGENT_SESSION_DIR"
-#: The characters of a directory that are a dash in the name of its folder.
-_SEPARATOR = re.compile(r"[/\\:]")
-#: The first one, which the name does not have.
-_FIRST = re.compile(r"\A[/\\]")
 
 
 def write(
@@ -156,37 +149,21 @@ def _line(record: Record) -> str:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
 
 
-def take_in(written: Written, env: Mapping[str, str]) -> Handover:
-    """Return the place of a log in the store of pi, by ``session-manager.ts``."""
-    header = json.loads(written.text.partition("\n")[0])
-    place = _folder(written.directory, env) / written.name
-    return Handover([], ["pi", "--session", header["id"]], place)
+def take_in(program: Program, written: Written, env: Mapping[str, str]) -> Handover:
+    """Return the place of a log in the store of *program*."""
+    header = next(filter(is_header, map(json.loads, written.text.split("\n"))))
+    place = program.folder_of(written.directory, env) / written.name
+    return Handover([], [program.command, program.resume, header["id"]], place)
 
 
-def _folder(directory: str, env: Mapping[str, str]) -> Path:
-    """Return the folder in which pi keeps the sessions of *directory*."""
-    folder = _sessions(env)
-    # The logs of all directories are in the one that the environment names.
-    if env.get(_ONE_FOLDER):
-        return folder
-
-    below = _SEPARATOR.sub("-", _FIRST.sub("", directory))
-    return folder / f"--{below}--"
-
-
-def _sessions(env: Mapping[str, str]) -> Path:
-    """Return the folder that all logs of pi are in, or below."""
-    home = env.get("PI_CODING_AGENT_DIR") or "~/.pi/agent"
-    return Path(env.get(_ONE_FOLDER) or f"{home}/sessions").expanduser()
+def exporter(program: Program, *, titled: bool) -> Exporter:
+    """Return the exporter of *program*; logs are *titled* if it writes such ones."""
+    return Exporter(
+        partial(write, titled=titled),
+        read={"branches": True},
+        take_in=partial(take_in, program),
+        holds=program.holds,
+    )
 
 
-def holds(session: str, env: Mapping[str, str]) -> bool:
-    """Return whether the store of pi has a log of a session.
-
-    By the header of the log: pi neither looks at its name nor opens it without one.
-    """
-    logs = logs_in(_sessions(env))
-    return any(log.session == session for log in logs if log.header)
-
-
-EXPORTER = Exporter(write, read={"branches": True}, take_in=take_in, holds=holds)
+EXPORTER = exporter(PI, titled=False)

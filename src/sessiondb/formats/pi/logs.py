@@ -129,10 +129,11 @@ def look_at(path: Path) -> Log | None:
 
 def _header(records: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the header among the first records; empty without one."""
-    return next(filter(_is_header, records), {})
+    return next(filter(is_header, records), {})
 
 
-def _is_header(record: dict[str, Any]) -> bool:
+def is_header(record: dict[str, Any]) -> bool:
+    """Return whether *record* is the header of a log."""
     is_known = not record.keys().isdisjoint(("cwd", "timestamp"))
     return record.get("type") == "session" and is_known and usable_id(record.get("id"))
 

@@ -1,0 +1,8 @@
+"""Sessions as logs of xcsh, which has the dialect of oh-my-pi."""
+
+from __future__ import annotations
+
+from sessiondb.formats.pi.exporter import exporter
+from sessiondb.formats.pi.places import XCSH
+
+EXPORTER = exporter(XCSH, titled=True)
