@@ -352,6 +352,19 @@ def test_a_result_says_how_its_call_ended(
     assert (part.outcome, message.role) == (outcome, "tool")
 
 
+def test_a_result_that_is_an_image_alone_ends_its_call(
+    store: Store, tmp_path: Path
+) -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": PNG}
+    shown = result(3, "c1", [{"type": "image", "source": source}])
+    _, answer, _ = everything(
+        store, tmp_path, asked(1, "1", None), answered(2, call("c1")), shown
+    )
+    (part,) = answer.parts
+    assert (part.status, part.outcome, part.text) == ("completed", None, None)
+    assert not store.unfinished()
+
+
 def test_images_are_files_in_prompts_and_in_results(
     store: Store, tmp_path: Path
 ) -> None:

@@ -106,6 +106,19 @@ def test_a_fork_is_linked_and_counts_its_copies_once(store: Store, path: Path) -
     assert [s.cost for s in map(found.get, ("first", "second", "third")) if s] == [0.25, None, None]  # fmt: skip
     inherited = [m.inherited for m in store.messages(found["third"])]
     assert inherited == [True] * 4 + [False]
+    assert [found[name].parent_seq for name in ("first", "second", "third")] == [
+        None,
+        4,
+        4,
+    ]
+
+
+def test_messages_of_a_session_without_a_row_are_kept(store: Store, path: Path) -> None:
+    add(path, "s1", ("m1", "user", "Hi"))
+    put(path, "message", [{"id": "m2", "session_id": "gone", "role": "user", "time_created": T0, "content": packed("Ho")}])  # fmt: skip
+    found = all_taken(store, path)
+    assert [m.text for m in store.messages(found["gone"])] == ["Ho"]
+    assert (found["gone"].title, found["gone"].time_created) == ("Ho", T0)
 
 
 def test_a_cycle_and_a_missing_parent_cost_nothing(store: Store, path: Path) -> None:
@@ -217,6 +230,19 @@ def test_a_picture_is_a_file(store: Store, path: Path) -> None:
     block = {"type": "image", "mime_type": "image/png", "data": b"\x89PNG"}
     (part,) = said(store, path, "user", [block]).parts
     assert (part.type, part.data) == ("file", {"mime": "image/png", "content": b"\x89PNG"})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}},
+        {"type": "image", "mime": "image/png", "data": "iVBORw=="},
+    ],
+)  # fmt: skip
+def test_a_picture_may_be_base64(store: Store, path: Path, block: Any) -> None:
+    (part,) = said(store, path, "user", [block]).parts
+    assert (part.type, part.data["mime"]) == ("file", "image/png")
+    assert part.data["content"] == b"\x89PNG"
 
 
 def test_extensions_and_odd_keys_are_kept(store: Store, path: Path) -> None:

@@ -225,10 +225,11 @@ class Derived:
     def result(
         self, to: Writing, placed: Placed, item: PartRow, here: Here | None
     ) -> PartRow:
-        """Give the text of a result to its call, if it is the first one on the path."""
-        if is_bare(item):
-            return item
-        again = here is not None and _gave_text(here, item.call_id)
+        """End the call of a result with its text, if it is the first on the path."""
+        # A result without a text never had any to give.
+        again = (
+            here is not None and not is_bare(item) and _gave_text(here, item.call_id)
+        )
         dated = _dated(item, placed)
         return fill_call(to.tx, to.state, placed.parent_seq, dated, again=again)
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import Any
 
+from sessiondb.formats.content import embedded
 from sessiondb.formats.kit.conversion import is_json
 from sessiondb.formats.kit.fields import (
     as_object,
@@ -375,8 +376,14 @@ def _is_output(value: Any) -> bool:
 
 
 def _file(block: Record) -> PartDraft:
-    mime = _taken(block, _MIME).get("mime", "")
+    """Return a file; its content is bytes, or base64 as providers expect it."""
+    source = as_object(block.get("source"))
+    mime = _taken(block, _MIME).get("mime") or found(source, _MIMES, text)[1] or ""
     known = {"mime": mime, **take(block, _CONTENT)}
+    holders = (holder for holder in (block, source) if text(holder.get("data")))
+    holder = next(holders, None)
+    if holder is not None and "content" not in known:
+        known |= embedded(mime, holder.pop("data"))
     return PartDraft("file", data={**known, **_rest(block, "file")})
 
 
@@ -384,7 +391,8 @@ def _is_bytes(value: Any) -> bool:
     return isinstance(value, bytes)
 
 
-_MIME: Table = {"mime": spelled(text, "mime", "mime_type")}
+_MIMES = ("mime", "mime_type", "media_type", "mimeType")
+_MIME: Table = {"mime": spelled(text, *_MIMES)}
 _CONTENT: Table = {"content": spelled(_is_bytes, "data")}
 
 

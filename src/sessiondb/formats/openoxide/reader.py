@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +72,17 @@ class _File:
 
     def sessions(self) -> Iterator[SourceSession | Problem]:
         """Yield the sessions, parents first."""
-        for row in tables.sessions(self.file.connection):
+        stamps = tables.stamps(self.file.connection)
+        listed = [*tables.sessions(self.file.connection)]
+        # A file without foreign keys may have messages of a session without a row.
+        lost = sorted(stamps.keys() - {row["id"] for row in listed}, key=repr)
+        made = ({"id": name, "time_created": stamps[name][-2]} for name in lost)
+        for row in chain(listed, made):
             name = _name_of(row["id"])
             if usable_id(name):
                 self._rows[str(name)] = row
             else:
                 yield self.problem(f"session {abridged(name)} has no usable id")
-
-        stamps = tables.stamps(self.file.connection)
 
         def session(name: str, cut: bool) -> list[SourceSession]:
             row = self._rows[name]
@@ -117,7 +123,28 @@ class _File:
         )
         # Values that were taken have left the row by now.
         rest = without(("id", "parent_id"), without_none(row))
-        return replace(session, data=rest)
+        session = replace(session, data=rest)
+        return replace(session, complete=partial(self._complete, session))
+
+    def _complete(self, session: SourceSession) -> SourceSession:
+        """Return a fork with the message of its parent that it begins after."""
+        last = None
+        # The problem is reported with the messages.
+        with suppress(Error), self.file.reading():
+            for mine, above in self._with_parent(session):
+                if _said(mine) != _said(above):
+                    break
+                last = above.get("id")
+
+        cut = fitting(_name_of(last), usable_id)
+        return replace(session, parent_message=cut, complete=None)
+
+    def _with_parent(self, session: SourceSession) -> Iterator[tuple[Row, Row]]:
+        """Yield the rows of a session beside those of its parent, if that is here."""
+        parent = session.parent_source_id
+        if parent in self._rows:
+            both = map(self.rows, (session.source_id, str(parent)))
+            yield from zip(*both, strict=False)
 
     # -- messages --------------------------------------------------------------
 

@@ -37,12 +37,13 @@ def sessions(connection: Connection) -> Iterator[Row]:
 def stamps(connection: Connection) -> dict[Any, tuple[Any, ...]]:
     """Return a stamp of the messages of each session, by its id.
 
-    The length of a content is known without reading it.
+    Its last two values are the first and the last time, None where there is none. The
+    length of a content is known without reading it.
     """
     have = columns(connection, MESSAGE)
-    last = "max(time_created)" if "time_created" in have else "0"
+    time = "time_created" if "time_created" in have else "NULL"
     rows = connection.execute(
-        f"SELECT session_id, count(*), sum(length(content)), {last}"
+        f"SELECT session_id, count(*), sum(length(content)), min({time}), max({time})"
         f" FROM {MESSAGE} GROUP BY session_id"
     )
     return {name: tuple(facts) for name, *facts in rows}
