@@ -19,7 +19,7 @@ from sessiondb.formats.aider.scanner import Block
 _HEADING = "a line of it is recorded like a prompt"
 _UNSURE = "a prompt that follows an answer at once may be a heading of that answer"
 #: The notice before an answer that was interrupted, which no report follows.
-_INTERRUPTED = "^C"
+_INTERRUPTED = b"^C"
 
 
 class Assignment(NamedTuple):
@@ -40,21 +40,22 @@ class Assigned:
 
     def __iter__(self) -> Iterator[Assignment]:
         # The block that the next one may belong to.
-        held: list[Assignment] = []
+        held: Assignment | None = None
         for block in self._blocks:
             found = Assignment(block, self._input(block))
-            answer = next((x.block for x in held if x.block.kind == "answer"), None)
-            if answer is not None and self._continues(answer, found):
-                answer.lines += block.lines
-                continue
+            if held is not None:
+                if held.block.kind == "answer" and self._continues(held.block, found):
+                    held.block.lines += block.lines
+                    continue
+                yield held
 
-            yield from held
-            held, self._is_continued = [found], False
+            held, self._is_continued = found, False
             # The answer that an interruption cut off is recorded after its notice.
             if block.kind != "answer":
-                self._is_interrupted = _INTERRUPTED in text_of(block)
+                self._is_interrupted = _INTERRUPTED in block.raw
 
-        yield from held
+        if held is not None:
+            yield held
 
     def _input(self, block: Block) -> Input | None:
         return self._typed.take(text_of(block)) if block.kind == "prompt" else None

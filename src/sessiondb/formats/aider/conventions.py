@@ -30,6 +30,7 @@ HEADER_START = b"# aider chat started at "
 FENCE = re.compile(rb"[ \t]*+(`{3,}+|~{3,}+)([^`]*+)")
 #: The start of lines that end an answer even without two spaces at their own end.
 USAGE = b"> Tokens: "
+_TAG_START = "</thinking-content-"
 _TAG = r"(thinking-content-[0-9a-f]{32})>"
 _OPENING = re.compile(rf"<{_TAG}\n\n")
 _CLOSING = re.compile(rf"\n\n</{_TAG}(?=\n\n|\Z)")
@@ -135,6 +136,9 @@ def _unquoted(line: str) -> str:
 
 def reasoning_and_text(said: str) -> list[tuple[str, str, str]]:
     """Return the pieces of an answer: their type, their tag if any, and their text."""
+    if _TAG_START not in said:
+        return [("text", "", said)]
+
     found, end = [], 0
     for opening, closing in _thoughts(said):
         text = said[end : opening.start()].removesuffix("\n\n")

@@ -71,9 +71,15 @@ def as_text(raw: bytes) -> str | bytes:
         return raw
 
 
-def finished(block: Block, found: Columns, data: Columns) -> MessageDraft:
-    """Return the draft of a block, with its text if the parts do not give it."""
-    raw = as_text(block.raw)
+def readable(raw: str | bytes) -> str:
+    """Return what `as_text` returned as text; bytes that are not UTF-8 are replaced."""
+    return raw if isinstance(raw, str) else raw.decode("utf-8", "replace")
+
+
+def finished(
+    block: Block, raw: str | bytes, found: Columns, data: Columns
+) -> MessageDraft:
+    """Return the draft of a block, with its *raw* text if the parts do not give it."""
     if block.doubts:
         data["ambiguous"] = list(block.doubts)
 
@@ -88,15 +94,17 @@ def finished(block: Block, found: Columns, data: Columns) -> MessageDraft:
 
 def asked(block: Block, typed: Input | None, state: State, name: str) -> MessageDraft:
     """Return the message of a prompt, exact if the input history has it."""
-    said = prompt_of(text_of(block))
+    raw = as_text(block.raw)
+    said = prompt_of(readable(raw))
     data: Columns = {}
     if typed is not None:
         state.time = typed.time or state.time
         data, said = fields.without_none({"typed": typed.stamp}), typed.text
 
     role, kind = _said_by(said, typed, state)
-    found = {"role": role, "kind": kind, "parts": (PartDraft("text", said),)}
-    return finished(block, {**found, "id": name, "time_created": state.time}, data)
+    found: Columns = {"role": role, "kind": kind, "id": name}
+    found |= {"parts": (PartDraft("text", said),), "time_created": state.time}
+    return finished(block, raw, found, data)
 
 
 def _said_by(said: str, typed: Input | None, state: State) -> tuple[str, str | None]:
@@ -112,11 +120,18 @@ def _said_by(said: str, typed: Input | None, state: State) -> tuple[str, str | N
         return "event", found.lastgroup
 
     # An architect's answer is the prompt of the editor.
+    return ("event", "custom_message") if _is_plan(said, state) else ("user", None)
+
+
+def _is_plan(said: str, state: State) -> bool:
+    """Return whether a prompt is the last answer; most begin otherwise."""
+    begin, _, _ = said.strip().partition("\n")
+    if not state.answered or not state.answered.lstrip().startswith(begin):
+        return False
+
     if state.plan is None:
         state.plan = "\n".join(state.answered.splitlines()).strip()
-    if state.answered and said.strip() == state.plan:
-        return "event", "custom_message"
-    return "user", None
+    return said.strip() == state.plan
 
 
 # -- answers -------------------------------------------------------------------
@@ -126,7 +141,8 @@ def answered(
     block: Block, usage: Usage | None, state: State, name: str
 ) -> MessageDraft:
     """Return the message of an answer, with the report that follows it."""
-    said = text_of(block).replace("\r\n", "\n").strip()
+    raw = as_text(block.raw)
+    said = readable(raw).replace("\r\n", "\n").strip()
     pieces = reasoning_and_text(said)
     if pieces_joined(pieces) != said:
         pieces = [("text", "", said)]
@@ -139,8 +155,8 @@ def answered(
     )
     data: Columns = {}
     found = {"role": "assistant", "id": name, "parts": parts, **model(state.model)}
-    found |= counted(usage, data)
-    return finished(block, {**found, "time_created": state.time}, data)
+    found |= {**counted(usage, data), "time_created": state.time}
+    return finished(block, raw, found, data)
 
 
 def model(named: str | None) -> Columns:
@@ -182,20 +198,20 @@ def counted(usage: Usage | None, data: Columns) -> Columns:
 
 def report_in(block: Block) -> Usage | None:
     """Return the report that a block begins with, if it is one of output."""
-    if block.kind != "output":
-        return None
-    return usage_of(block.outputs[0][0])
+    return usage_of(block.outputs[0][0]) if block.kind == "output" else None
 
 
-def shown(block: Block, state: State, name: str, *, counts: bool) -> MessageDraft:
-    """Return the event of aider's own output.
+def shown(
+    block: Block, first: Usage | None, state: State, name: str, *, counts: bool
+) -> MessageDraft:
+    """Return the event of aider's own output, which begins with the report *first*.
 
     Its first report *counts* unless it is that of the answer before.
     """
     found: Columns = {"role": "event", "kind": "output", "id": name}
     data: Columns = {}
     parts: list[PartDraft] = []
-    for text, is_ambiguous in block.outputs:
+    for number, (text, is_ambiguous) in enumerate(block.outputs):
         announced = model_of(text)
         if announced is not None:
             state.model = announced
@@ -203,15 +219,15 @@ def shown(block: Block, state: State, name: str, *, counts: bool) -> MessageDraf
 
         parts.append(_part(text, is_ambiguous))
 
-        usage = usage_of(text)
+        usage = usage_of(text) if number else first
         if usage is not None:
             _check_cost(usage, state, block)
             if counts:
                 found |= _added(found, counted(usage, data))
             counts = True
 
-    found["parts"] = tuple(parts)
-    return finished(block, {**found, "time_created": state.time}, data)
+    found |= {"parts": tuple(parts), "time_created": state.time}
+    return finished(block, as_text(block.raw), found, data)
 
 
 def _added(found: Columns, usage: Columns) -> Columns:

@@ -151,6 +151,9 @@ class Typed:
 
         None if there is none; the block is unchanged then.
         """
+        if not self.is_known:
+            return None
+
         text = prompt_of(block)
         key = _key(text)
         number = self._number(key)

@@ -31,7 +31,7 @@ from sessiondb.model import Problem, SourceMessage, SourceSession
 _ZONES = 26 * 3600 * 1000
 _EARLIER = "a run began before the one above it: its header may be text of an answer"
 #: Comes after the last block of a run, and has no report.
-_END = Assignment(Block("head", TOP), None)
+_END = Assignment(Block("head", TOP), None), None
 
 
 def read(path: Path) -> Iterator[SourceSession | Problem]:
@@ -140,18 +140,18 @@ class Messages:
         self, found: Iterable[Assignment], state: State
     ) -> Iterator[SourceMessage | Problem]:
         is_counted = False
-        for (block, typed), after in pairwise(chain(found, [_END])):
+        reported = ((item, drafts.report_in(item.block)) for item in found)
+        for ((block, typed), report), (_, after) in pairwise(chain(reported, [_END])):
             name = f"{self._run.name}-{block.line.number - self._run.line.number + 1}"
             if block.kind == "prompt":
                 draft = drafts.asked(block, typed, state, name)
             elif block.kind == "answer":
-                report = drafts.report_in(after.block)
-                draft = drafts.answered(block, report, state, name)
+                # Its report is at the beginning of the output that follows it.
+                draft = drafts.answered(block, after, state, name)
             else:
-                draft = drafts.shown(block, state, name, counts=not is_counted)
+                draft = drafts.shown(block, report, state, name, counts=not is_counted)
 
-            # Its report is at the beginning of the output that follows an answer.
-            is_counted = block.kind == "answer" and report is not None
+            is_counted = block.kind == "answer" and after is not None
             if isinstance(draft.data.get("raw"), bytes):
                 why = "text that is not UTF-8 is replaced"
                 yield Problem(str(self._path), why, block.line.number)

@@ -32,6 +32,8 @@ _NEXT_MEANT = re.compile(
     # Few lines begin with one of these: the others are passed over at once.
     rb"\n(?![^\r\n#>`~ \t])(?=(?:\r*\n)?(?:[#>]|[ \t]*[`~]|\Z))"
 ).search
+#: Lines that are empty, as most of those are.
+_EMPTY = frozenset({b"\n", b"\r\n"})
 #: The first line of a file.
 TOP = Line(1, 0)
 
@@ -195,14 +197,13 @@ class Scanner:
 
     def _take(self, line: Line, raw: bytes) -> Block | None:
         """Add a line to a block; return the one before if it begins another one."""
-        bare = _bare(raw)
-        if not bare:
+        if raw in _EMPTY or not _bare(raw):
             self._keep_empty()
             self._empty, self._empty_at = (raw,), line
             return None
 
         self._rest = "text" if raw.endswith(b"\n") else "torn"
-        kind = self._kind(line, bare)
+        kind = self._kind(line, _bare(raw))
         over = None if kind is None else self._begin(kind, line)
         self._keep_empty()
         self._block.lines.append(raw)
