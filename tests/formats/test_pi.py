@@ -1317,7 +1317,7 @@ def test_a_command_without_one_is_lost_and_a_hidden_one_stays_hidden(
     store.append(session, event("shell", tool("shell", {"command": 7})))
     store.append(session, event("custom", tool("bash", {"command": "ls"}, output="")))
     records, losses = given(store, store.session(session.id), "pi")
-    assert [loss.why for loss in losses] == ["the meaning of shell"]
+    assert [loss.why for loss in losses] == ["the meaning of shell", "part tool"]
     assert [of.get("customType") for of in records[1:]] == ["shell", None]
     assert records[2]["message"]["excludeFromContext"] is True
 

@@ -236,3 +236,34 @@ def test_a_program_is_given_a_session_as_one_file(
                     documents += bool(list(item.chunks))
             assert documents == 1, (form, session.source_id)
             assert {loss.session_id for loss in losses} <= {session.id}
+
+
+@pytest.mark.parametrize("form", [*targets(), "event-log"])
+def test_the_text_of_an_event_that_a_model_is_shown_is_written_or_reported_as_lost(
+    form: str,
+) -> None:
+    added = PartDraft("text", "Be brief.", data={"synthetic": True})
+    command = PartDraft(
+        "tool", "a.py\n", tool="bash", input={"command": "ls src"}, status="completed"
+    )
+    image = PartDraft("file", data={"mime": "image/png", "url": "file:///tea.png"})
+    with new_store() as store:
+        session = store.create_session(directory="/home/ada/tea")
+        store.append(session, user("Tea?"))
+        for part in (added, command, image):
+            shown = MessageDraft("event", (part,), kind="custom_message")
+            store.append(session, shown)
+        to = exporter(form)
+        texts, whys = [], []
+        for item in to.write([store.export(session, **to.read)], detail="full"):
+            if isinstance(item, Loss):
+                whys.append(item.why)
+            else:
+                texts.append(b"".join(item.encoded()).decode())
+
+    (text,) = texts
+    assert "Be brief." in text
+    assert "ls src" in text
+    assert "a.py" in text
+    named = {"part file", "event custom_message"}
+    assert named.intersection(whys) or "tea.png" in text

@@ -22,6 +22,7 @@ from sessiondb.formats.kit.conversion import (
     Losing,
     as_json,
     call_of,
+    shown_text,
 )
 from sessiondb.formats.kit.fields import without_none
 from sessiondb.formats.kit.naming import further, uuid_of
@@ -87,8 +88,8 @@ class Writer(Losing):
         yield from self._said(message, blocks)
 
     def _event(self, message: Message) -> Iterator[Record]:
-        if message.kind in SAID_FOR_USER and message.text:
-            yield from self._said(message, [_words(message.text)], isMeta=True)
+        if message.kind in SAID_FOR_USER and shown_text(message):
+            yield from self._said(message, [_words(self.shown(message))], isMeta=True)
         elif not is_moved(message):
             named = message.kind or f"of role {message.role}"
             self.lose(f"event {named}", message)

@@ -19,6 +19,7 @@ from sessiondb.formats.kit.conversion import (
     Conversion,
     as_json,
     call_of,
+    shown_text,
     text_of,
 )
 from sessiondb.formats.kit.naming import MARK
@@ -194,7 +195,7 @@ class Writer(Conversion):
     def _noted(self, message: Message) -> Payloads:
         make = self._KINDS.get(message.kind)
         # The summary of a compaction may be in its data; most others are their text.
-        has_content = _shown_text(message) or message.kind in _TEXTLESS
+        has_content = shown_text(message) or message.kind in _TEXTLESS
         if make is not None and has_content:
             yield from make(self, message)
         else:
@@ -232,7 +233,7 @@ class Writer(Conversion):
 
     def _shown(self, message: Message) -> Payloads:
         """Yield an event that the model is shown as if the user had said it."""
-        yield "response_item", _said("user", [_input(_shown_text(message))])
+        yield "response_item", _said("user", [_input(self.shown(message))])
 
     def _renamed(self, message: Message) -> Payloads:
         yield "event_msg", _named(self.names.session, message.text)
@@ -261,11 +262,6 @@ class Writer(Conversion):
         "branch_summary": _shown,
         "context": _shown,
     }
-
-
-def _shown_text(message: Message) -> str:
-    """Return the text of an event; that of a context may be in its sources alone."""
-    return message.text or "\n\n".join(message.context_texts)
 
 
 def title_of(thread: str, when: int, title: str) -> Record:

@@ -11,7 +11,13 @@ from typing import Any
 from sessiondb.formats.content import file_of
 from sessiondb.formats.event_log import fields
 from sessiondb.formats.event_log.logs import SOURCE
-from sessiondb.formats.kit.conversion import Losing, as_json, call_of, is_from
+from sessiondb.formats.kit.conversion import (
+    Losing,
+    as_json,
+    call_of,
+    is_from,
+    shown_part,
+)
 from sessiondb.formats.kit.fields import as_object, filled, without_none
 from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.kit.turns import is_moved
@@ -91,7 +97,8 @@ class Writer(Losing):
         # In a log the sources are beside the text of a context.
         apart = _APART.get(message.kind, _no_source)
         sources = list(map(_source, filter(apart, message.parts)))
-        said = replace(message, parts=tuple(filterfalse(apart, message.parts)))
+        beside = map(_as_text, filterfalse(apart, message.parts))
+        said = replace(message, parts=tuple(beside))
         for record in self._single(said):
             yield {**as_json(message.data), **record, **filled({"sources": sources})}
 
@@ -143,6 +150,13 @@ class Writer(Losing):
                 yield make(part)
             elif part.type not in _ELSEWHERE:
                 self.lose(f"part {part.type}", message)
+
+
+def _as_text(part: Part) -> Part:
+    """Return a command that the user ran as a text; any other part as it is."""
+    if part.type != "tool":
+        return part
+    return replace(part, type="text", text=shown_part(part))
 
 
 #: Parts that are not in the content of a record.

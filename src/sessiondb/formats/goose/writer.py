@@ -19,6 +19,7 @@ from sessiondb.formats.kit.conversion import (
     Losing,
     as_json,
     call_of,
+    shown_text,
 )
 from sessiondb.formats.kit.fields import as_text
 from sessiondb.model import Export, Loss, Message, Part
@@ -100,8 +101,9 @@ class Writer(Losing):
 
     def _shown(self, message: Message) -> Iterator[Record]:
         """Yield the text of an event that a model is shown."""
-        text = as_text(message.text or message.data.get("summary"))
+        text = as_text(shown_text(message) or message.data.get("summary"))
         if message.kind in _SHOWN and text:
+            self.shown(message)
             yield _words(text)
         elif message.kind != "usage":
             self.lose(f"event {message.kind}", message)

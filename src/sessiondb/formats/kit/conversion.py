@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
+from sessiondb.formats.kit.fields import as_object, text
 from sessiondb.model import Export, Loss, Message, Part, Session
 from sessiondb.words import count
 
@@ -20,6 +21,8 @@ from sessiondb.words import count
 UNKNOWN = "unknown"
 #: Events whose text a model is shown as if the user had said it.
 SAID_FOR_USER = frozenset({"custom_message", "branch_summary"})
+#: The parts of an event whose text a model is shown, or may be.
+_SHOWN = frozenset({"text", "tool", "source"})
 _NATIVE = re.compile(r"msg_[0-7][0-9A-HJKMNP-TV-Z]{25}")
 
 
@@ -88,6 +91,17 @@ class Losing:
         self.lose("values that JSON cannot express: they are written as null")
         found: dict[str, Any] = as_json(record)
         return found
+
+    def shown(self, message: Message) -> str:
+        """Return the `shown_text` of an event; its other parts are lost."""
+        self.lose_parts(message, but=_SHOWN)
+        return shown_text(message)
+
+    def lose_parts(self, message: Message, *, but: Container[str]) -> None:
+        """Record the parts of other types than *but* as lost."""
+        for part in message.parts:
+            if part.type not in but:
+                self.lose(f"part {part.type}", message)
 
     def lose_labels(self) -> None:
         """Record the labels of the session as lost, for a format without any."""
@@ -219,6 +233,27 @@ def text_of(message: Message, *, synthetic: bool = False) -> str:
     wanted = ("text", False, synthetic)
     texts = (part.text for part in message.parts if _kind_of_text(part) == wanted)
     return "\n".join(filter(None, texts))
+
+
+def shown_text(message: Message) -> str:
+    """Return the text of an event, or of a system message, as a model is shown it.
+
+    Texts that a program added count, too, and a command that the user ran, with its
+    output; sources if there is nothing else.
+    """
+    given = "\n".join(filter(None, map(shown_part, message.parts)))
+    sources = (part.text for part in message.parts if part.type == "source")
+    return given or "\n".join(filter(None, sources))
+
+
+def shown_part(part: Part) -> str | None:
+    """Return the text of a part that is a text, or a command with its output."""
+    if part.type == "tool":
+        given = as_object(part.input)
+        command = given.get("command", given.get("code"))
+        said = (f"$ {command}" if text(command) else None, part.text)
+        return "\n".join(filter(None, said))
+    return part.text if part.type == "text" and not part.data.get("ignored") else None
 
 
 def _kind_of_text(part: Part) -> tuple[str, bool, bool]:

@@ -18,6 +18,7 @@ from sessiondb.formats.kit.conversion import (
     Losing,
     as_json,
     call_of,
+    shown_text,
 )
 from sessiondb.formats.kit.fields import (
     as_object,
@@ -171,8 +172,11 @@ class Writer(Losing):
         make = _EVENTS.get(message.kind, _custom)
         if _is_command(message):
             make = _ran
+        elif make is _shown:
+            self.shown(message)
         elif make is _custom and not is_moved(message):
             self.lose(f"the meaning of {message.kind}", message)
+            self.lose_parts(message, but={"text"})
         return make(message)
 
     def _said(self, message: Message) -> Record:
@@ -281,7 +285,7 @@ def _shown(message: Message) -> Record:
     return {
         "type": "custom_message",
         "customType": "custom_message",
-        "content": message.text,
+        "content": shown_text(message),
         "display": True,
     }
 

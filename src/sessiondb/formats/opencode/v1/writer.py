@@ -15,7 +15,6 @@ from sessiondb.formats.content import error_text
 from sessiondb.formats.kit.conversion import (
     SAID_FOR_USER,
     is_native,
-    text_of,
 )
 from sessiondb.formats.kit.fields import as_list, filled, within, without_none
 from sessiondb.formats.kit.turns import is_moved
@@ -84,7 +83,7 @@ class WriterV1(OpenCodeWriter):
 
     def _system(self, message: Message, index: int) -> list[Entry]:
         self.lose(f"role {message.role}: it became a synthetic prompt", message)
-        said = {"type": "text", "text": text_of(message), "synthetic": True}
+        said = {"type": "text", "text": self.shown(message), "synthetic": True}
         return [self._prompt(message, index, [said])]
 
     def _tool(self, message: Message, _: int) -> list[Entry]:

@@ -11,7 +11,12 @@ from itertools import chain
 from typing import Any, ClassVar
 
 from sessiondb.formats.content import File, error_text, file_of
-from sessiondb.formats.kit.conversion import SAID_FOR_USER, is_native, text_of
+from sessiondb.formats.kit.conversion import (
+    SAID_FOR_USER,
+    is_native,
+    shown_text,
+    text_of,
+)
 from sessiondb.formats.kit.fields import (
     as_object,
     as_text,
@@ -118,6 +123,8 @@ class WriterV2(OpenCodeWriter):
             self.lose(" ".join(names), message)
             return []
 
+        if "text" in fields:
+            self.shown(message)
         # A text that says nothing is not a loss.
         return [] if fields == _NOTHING_SAID else [self._head(message, **fields)]
 
@@ -129,9 +136,7 @@ class WriterV2(OpenCodeWriter):
             self._ask_for_summary(message, kinds["compaction"][0].data)
             return
 
-        for part in message.parts:
-            if part.type not in _OF_PROMPTS:
-                self.lose(f"part {part.type}", message)
+        self.lose_parts(message, but=_OF_PROMPTS)
 
         # A file without its content can only be named.
         files = list(map(file_of, kinds.get("file", [])))
@@ -284,16 +289,11 @@ def _is_unfinished(message: Message) -> bool:
 
 
 def _system(message: Message) -> Record:
-    text = _any_text(message) or "\n".join(message.context_texts)
-    return {"kind": "system", "text": text}
+    return {"kind": "system", "text": shown_text(message)}
 
 
 def _synthetic(message: Message) -> Record:
-    return {"kind": "synthetic", "text": _any_text(message)}
-
-
-def _any_text(message: Message) -> str:
-    return text_of(message) or text_of(message, synthetic=True)
+    return {"kind": "synthetic", "text": shown_text(message)}
 
 
 def _model_switched(message: Message) -> Record | None:
