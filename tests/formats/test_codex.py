@@ -317,14 +317,14 @@ def test_a_fork_begins_at_a_message_of_a_parent_that_is_imported_later(
     store: Store, tmp_path: Path
 ) -> None:
     home = tmp_path / HOME
-    write(home, 2, *numbered([forked(2, 1, 2), asked(4, "mine")], 2))
+    write(home, 2, *numbered([forked(2, 1, 4), asked(9, "mine")], 4))
     read_into(store, tmp_path)
     assert by_id(store)[thread(2)].parent_seq is None
-    write(home, 1, *numbered([meta(), asked(1, "1"), asked(2, "2")]))
+    write(home, 1, *numbered([meta(), *(asked(n, str(n)) for n in range(1, 5))]))
 
     found = all_taken(store, tmp_path)
-    assert spoken(store, found[thread(2)]) == ["1", "mine"]
-    assert found[thread(2)].parent_seq == 1
+    assert spoken(store, found[thread(2)]) == ["1", "2", "3", "mine"]
+    assert found[thread(2)].parent_seq == 3
 
 
 def test_a_fork_without_its_parent_has_its_own_turns(
@@ -420,7 +420,10 @@ def test_a_subagent_belongs_to_the_call_that_started_it(
         file.write(log([call(50, "c9", tool="spawn_agent"), event(50, "item_completed", item=done)]))  # fmt: skip
     found = all_taken(store, tmp_path)
     agent = found[thread(3)]
-    assert (agent.relation, agent.parent_id, agent.call_id) == ("subagent", found[thread(1)].id, "c9")  # fmt: skip
+    parent = found[thread(1)]
+    assert (agent.relation, agent.parent_id, agent.call_id) == ("subagent", parent.id, "c9")  # fmt: skip
+    calls = {part.call_id: m.seq for m in all_of(store, parent) for part in m.parts}
+    assert agent.parent_seq == calls["c9"]
 
 
 def test_odd_records_that_name_a_subagent_do_no_harm(

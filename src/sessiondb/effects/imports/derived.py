@@ -18,7 +18,7 @@ from sessiondb import codec, ids
 from sessiondb.effects import ownership
 from sessiondb.effects.calls import add_data, data_of
 from sessiondb.effects.imports import lists
-from sessiondb.effects.imports.family import common_seq, namespace_beside
+from sessiondb.effects.imports.family import find_cut, namespace_beside
 from sessiondb.effects.imports.messages import is_bare, seq_by_id
 from sessiondb.effects.imports.run import Entry, Here, Placed, Run, Writing
 from sessiondb.effects.imports.session import (
@@ -247,12 +247,13 @@ class Derived:
 
         parent_id, *old = tx.one(_FACTS, sid=state.id)
         before = dict(zip(_CLOSED, old, strict=True))
+        call_id = run.given.columns["call_id"] or before["call_id"]
         new = {
             "leaf_seq": leaf,
             "time_updated": _last_use(tx, run, before["time_updated"]),
             "time_importing": None,
-            "parent_seq": self._cut(tx, run, parent_id, before["parent_seq"]),
-            "call_id": run.given.columns["call_id"] or before["call_id"],
+            "parent_seq": _cut(tx, run, parent_id, call_id, before["parent_seq"]),
+            "call_id": call_id,
         }
 
         if new != before:
@@ -274,21 +275,22 @@ class Derived:
             state.title = title
             tx.run(TITLE, sid=state.id, title=title)
 
-    def _cut(
-        self, tx: Transaction, run: Run, parent_id: str | None, known: int | None
-    ) -> int | None:
-        """Return the parent's message that the session begins after, or None."""
-        if parent_id is None:
-            return known
 
-        stated = seq_by_id(tx, parent_id, run.given.item.parent_message)
-        if stated is not None:
-            return stated
-        if known is not None or tx.peek(run.session_id).relation != "fork":
-            return known
+def _cut(
+    tx: Transaction,
+    run: Run,
+    parent_id: str | None,
+    call_id: str | None,
+    known: int | None,
+) -> int | None:
+    """Return the parent's message that a session begins after, or None."""
+    if parent_id is None:
+        return known
 
-        # A fork begins after the last message that it has in common with its parent.
-        return common_seq(tx, run.session_id, parent_id)
+    stated = seq_by_id(tx, parent_id, run.given.item.parent_message)
+    if stated is not None or known is not None:
+        return known if stated is None else stated
+    return find_cut(tx, parent_id, run.session_id, call_id)
 
 
 def _id_of(tx: Transaction, **name: str) -> str | None:

@@ -21,7 +21,7 @@ from sessiondb.effects.imports.run import Run
 from sessiondb.effects.session import MAX_CHAIN
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, as_list, p, texts, update_of
-from sessiondb.schema import import_ledger, message, session
+from sessiondb.schema import import_ledger, message, part, session
 
 _FAMILY = Statement(
     lambda: select(session.c.parent_id, session.c.root_id).where(
@@ -115,6 +115,14 @@ _COMMON = Statement(
         .where(_mine.c.session_id == p("sid"), _theirs.c.session_id == p("above"))
     )
 )
+_STARTER = Statement(
+    lambda: select(func.min(part.c.seq)).where(
+        part.c.session_id == p("above"),
+        part.c.call_id == p("call_id"),
+        part.c.type == text("'tool'"),
+    )
+)
+_CALL = Statement(lambda: select(session.c.call_id).where(session.c.id == p("sid")))
 _SET_CUT = update_of(
     session, "parent_seq", session.c.id == p("sid"), session.c.parent_seq.is_(None)
 )
@@ -229,10 +237,17 @@ def match_cut(tx: Transaction, session_id: str) -> None:
     tx.run(_BRANCHED, sid=session_id)
 
 
-def common_seq(tx: Transaction, session_id: str, parent_id: str) -> int | None:
-    """Return the seq of the last message of a parent that a fork copied, or None."""
-    seq: int | None = tx.value(_COMMON, sid=session_id, above=parent_id)
-    return seq
+def find_cut(
+    tx: Transaction, parent_id: str, session_id: str, call_id: str | None
+) -> int | None:
+    """Return the seq of the parent's message that a session begins after, or None.
+
+    That is the message with the call that started it, else the last one it copied.
+    """
+    found: int | None = tx.value(_STARTER, above=parent_id, call_id=call_id)
+    if found is None:
+        found = tx.value(_COMMON, sid=session_id, above=parent_id)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -363,10 +378,12 @@ def _link(tx: Transaction, waiting: Waiting, about: Run) -> set[str]:
 
     if waiting.relation == "fork":
         match_cut(tx, child)
-        tx.run(_SET_CUT, sid=child, parent_seq=common_seq(tx, child, parent))
         # A message that a fork took over without a usage key is a copy of its parent's.
         for seq in tx.column(_COPIED, sid=child, parent=parent):
             ownership.mark(tx, child, seq, 1)
+
+    cut = find_cut(tx, parent, child, tx.value(_CALL, sid=child))
+    tx.run(_SET_CUT, sid=child, parent_seq=cut)
     return moved
 
 
