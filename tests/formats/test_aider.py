@@ -152,6 +152,16 @@ def test_a_file_of_windows_has_the_same_messages(tmp_path: Path) -> None:
     write(tmp_path / "b", text.replace("\n", "\r\n"), inputs=typed((moment(1), "A\nb")))
     assert said(only(tmp_path / "a")) == said(only(tmp_path / "b"))
     assert again(tmp_path / "b") == (tmp_path / "b" / CHAT).read_bytes()
+    # The text is not stored twice because of its ends.
+    assert not [m for m in only(tmp_path / "b") if "raw" in m.data]
+
+
+def test_lines_may_have_ends_of_both_kinds(tmp_path: Path) -> None:
+    text = run(1, BANNER, asked("A\nb"), answered("Yes\nand no"), usage(), asked("B"))
+    mixed = text.replace("\n", "\r\n").replace("no\r", "no").replace("A  \r", "A  ")
+    write(tmp_path, mixed)
+    assert [m.data.get("raw") for m in only(tmp_path)].count(None) == 3
+    assert again(tmp_path) == mixed.encode()
 
 
 @pytest.mark.parametrize(

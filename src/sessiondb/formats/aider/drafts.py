@@ -22,7 +22,7 @@ from sessiondb.formats.aider.conventions import (
     usage_of,
 )
 from sessiondb.formats.aider.inputs import Input
-from sessiondb.formats.aider.records import raw_of
+from sessiondb.formats.aider.records import WINDOWS, raw_of, with_ends
 from sessiondb.formats.aider.scanner import Block
 from sessiondb.formats.kit import fields
 from sessiondb.formats.kit.fields import fitting
@@ -84,8 +84,11 @@ def finished(
         data["ambiguous"] = list(block.doubts)
 
     draft = MessageDraft(**found, data=data)
-    if raw_of(draft) != raw:
-        data["raw"] = raw
+    said = raw_of(draft)
+    if said != raw:
+        # Where a file has the line ends of Windows, most of its blocks do.
+        is_windows = isinstance(said, str) and with_ends(said) == raw
+        data |= {"ends": WINDOWS} if is_windows else {"raw": raw}
     return draft
 
 

@@ -49,9 +49,10 @@ class Input(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """The place of an entry, and a digest of its text."""
+    """The place of an entry, its time, and a digest of its text."""
 
     time: int
+    stamp: str
     line: Line
     digest: bytes
 
@@ -80,6 +81,13 @@ class Inputs:
     def numbers(self, key: bytes) -> list[int]:
         """Return the numbers of the entries that are recorded alike, in order."""
         return self._by_key.get(key, [])
+
+    def entry(self, number: int, text: str) -> Entry | None:
+        """Return the entry with that number; it is read unless it has the *text*."""
+        place = self._places[number]
+        if place.digest == _text_digest(text):
+            return Entry(place.time, place.stamp, text)
+        return next(self.entries([number]), None)
 
     def time(self, number: int) -> int:
         """Return the time of an entry."""
@@ -159,7 +167,7 @@ class Typed:
         number = self._number(key)
         if number is not None:
             self._taken.add(number)
-            entry = next(self._inputs.entries([number]), None)
+            entry = self._inputs.entry(number, text)
             return entry and Input(*entry)
 
         number = self._number(reduce(_with_line, text.split("\n"), _NO_LINES)[0])
@@ -253,8 +261,11 @@ def _places(path: Path) -> Iterator[_Place]:
 
     with opened(path) as lines:
         for line, entry in _entries(lines, TOP):
-            text = entry.text.encode("utf-8", "surrogatepass")
-            yield _Place(entry.time, line, hashlib.sha256(text).digest()[:12])
+            yield _Place(entry.time, entry.stamp, line, _text_digest(entry.text))
+
+
+def _text_digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:12]
 
 
 def _entries(lines: Lines, line: Line) -> Iterator[tuple[Line, Entry]]:

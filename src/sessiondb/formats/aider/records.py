@@ -14,6 +14,8 @@ from sessiondb.formats.aider.conventions import (
 )
 from sessiondb.formats.kit.fields import as_string
 
+#: The ends of lines that aider writes on Windows.
+WINDOWS = "\r\n"
 #: Events that are recorded like prompts.
 ASKED = frozenset({"command", "reset", "confirmation", "blank", "custom_message"})
 
@@ -50,8 +52,17 @@ def kept(data: Mapping[str, Any], key: str) -> str | bytes:
 
 def raw_of(message: _Message) -> str | bytes:
     """Return the block of a message, or of a draft; bytes if it is not UTF-8."""
-    form = _FORMS.get(message.kind or message.role, _shown)
-    return kept(message.data, "raw") or form(message.parts)
+    raw = kept(message.data, "raw")
+    if raw:
+        return raw
+
+    said = _FORMS.get(message.kind or message.role, _shown)(message.parts)
+    return with_ends(said) if message.data.get("ends") == WINDOWS else said
+
+
+def with_ends(said: str) -> str:
+    """Return a block as a program on Windows writes it."""
+    return said.replace("\n", WINDOWS)
 
 
 def _answered(parts: Iterable[_Part]) -> str:
