@@ -12,10 +12,11 @@ import pytest
 from samples import permissions_hold
 
 from sessiondb.errors import SourceError
+from sessiondb.formats import find
 from sessiondb.formats.content import embedded, file_of
+from sessiondb.formats.kit.heads import beginning, first_records, forget
 from sessiondb.formats.kit.logs import (
     add_logs,
-    first_records,
     keep_longer,
     log_digest,
     logs_below,
@@ -113,6 +114,53 @@ def test_the_first_records_are_the_objects_among_the_first_lines(
     path = write(tmp_path / "1.jsonl", '{"a":1}\n[]\nno JSON\n{"b":2}\n{"c":3}\n')
     assert first_records(path, 4) == [{"a": 1}, {"b": 2}]
     assert first_records(path) == [{"a": 1}]
+
+
+def test_a_log_is_opened_once_for_all_formats_and_its_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = {"schema_version": 1, "seq": 0, "time": 1, "type": "session_meta", "session_id": "s1"}  # fmt: skip
+    path = write(tmp_path / "1.jsonl", json.dumps(record))
+    opened: list[str] = []
+    real = os.open
+    monkeypatch.setattr(
+        os, "open", lambda at, *more: opened.append(str(at)) or real(at, *more)
+    )
+    for _ in range(2):
+        opened.clear()
+        (session,) = [item for found in find(tmp_path) for item in found.read()]
+        assert session.source_id == "s1"
+        assert opened == [str(path)]
+
+
+def test_a_head_is_read_again_when_the_file_changed_or_in_another_search(
+    tmp_path: Path,
+) -> None:
+    path = write(tmp_path / "1.jsonl", '{"a":1}')
+    assert first_records(path, 2) == [{"a": 1}]
+    write(path, '{"a":1}\n{"b":2}')
+    assert first_records(path, 2) == [{"a": 1}, {"b": 2}]
+    # The same size and time, as a coarse clock may have them.
+    at = path.stat()
+    write(path, '{"a":1}\n{"b":3}')
+    os.utime(path, ns=(at.st_atime_ns, at.st_mtime_ns))
+    forget()
+    assert first_records(path, 2) == [{"a": 1}, {"b": 3}]
+
+
+@pytest.mark.parametrize("size", [10, 70_000, 300_000, 2 << 20])
+def test_a_head_is_as_long_as_each_look_at_it_wants(size: int, tmp_path: Path) -> None:
+    lines = [json.dumps({"n": n, "x": "x" * size}) for n in range(4)]
+    path = write(tmp_path / "1.jsonl", "\n".join(lines))
+    for most, longest in ((4, 16 << 20), (1, 16 << 20), (2, 1 << 18), (3, 16 << 20)):
+        found = [record["n"] for record in first_records(path, most, longest=longest)]
+        expected = [
+            n
+            for n in range(most)
+            if (n + 1) * len(lines[0]) + n <= max(longest, 1 << 16)
+        ]
+        assert found == expected
+    assert beginning(path, 20) == path.read_bytes()[:20]
 
 
 def test_a_first_line_may_be_longer_than_a_glance(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from stat import S_ISDIR, S_ISREG
 from sessiondb.errors import SourceError
 from sessiondb.formats import registry
 from sessiondb.formats.kit.files import identity, is_file, may_read
+from sessiondb.formats.kit.heads import forget
 from sessiondb.formats.kit.walk import Folder, Walk
 from sessiondb.formats.protocol import ForeignStore, Format, Reader, unreadable
 from sessiondb.model import Problem, SourceItem
@@ -191,6 +192,7 @@ def _at(path: Path, formats: list[Format]) -> Iterator[ForeignStore]:
     if not may_read(path):
         yield unreadable(path, "cannot be read (Permission denied)")
         return
+    forget()
     for form in formats:
         try:
             yield from form.at(path)

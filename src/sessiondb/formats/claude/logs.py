@@ -28,14 +28,10 @@ from sessiondb.formats.kit.fields import (
     within,
 )
 from sessiondb.formats.kit.files import ancestor, entries, is_file
+from sessiondb.formats.kit.heads import first_records, objects_of
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import opened
-from sessiondb.formats.kit.logs import (
-    first_records,
-    is_readable,
-    logs_below,
-    objects_of,
-)
+from sessiondb.formats.kit.logs import is_readable, logs_below
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem
 

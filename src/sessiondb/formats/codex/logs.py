@@ -24,13 +24,9 @@ from sessiondb.formats.kit.fields import (
     without,
 )
 from sessiondb.formats.kit.files import is_folder
+from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import usable_id
-from sessiondb.formats.kit.logs import (
-    first_records,
-    keep_longer,
-    logs_below,
-    unpacked_name,
-)
+from sessiondb.formats.kit.logs import keep_longer, logs_below, unpacked_name
 from sessiondb.model import Problem
 
 #: Lines of a rollout that are looked at for its header.

@@ -43,12 +43,12 @@ from sessiondb.formats.kit.fields import (
     without_none,
 )
 from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.heads import objects_of
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import (
     log_digest,
     logs_below,
-    objects_of,
     records_naming,
     unpacked_name,
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.event_log import fields
-from sessiondb.formats.kit.logs import first_records
+from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.packed import SUFFIXES as PACKED
 from sessiondb.formats.kit.spelled import keys_in
 

@@ -23,9 +23,10 @@ from sessiondb.formats.event_log.drafts import (
 )
 from sessiondb.formats.event_log.logs import HEAD_LINES, META, SOURCE
 from sessiondb.formats.kit.fields import fitting, integer
+from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
-from sessiondb.formats.kit.logs import first_records, log_digest
+from sessiondb.formats.kit.logs import log_digest
 from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.kit.spelled import take
 from sessiondb.model import MessageDraft, Problem, SourceMessage, SourceSession

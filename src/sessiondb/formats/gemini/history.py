@@ -17,8 +17,8 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.gemini.logs import CHATS, directory_in, is_chats, source_of
 from sessiondb.formats.kit.fields import as_object, clean_name, fitting, text
 from sessiondb.formats.kit.files import is_file, read_file
+from sessiondb.formats.kit.heads import beginning
 from sessiondb.formats.kit.json import OddRecordError, load, usable_id
-from sessiondb.formats.kit.lines import glance
 from sessiondb.formats.kit.logs import log_digest
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem, SourceHistory, SourcePrompt
@@ -26,7 +26,6 @@ from sessiondb.model import Problem, SourceHistory, SourcePrompt
 NAME = "logs.json"
 #: How a file begins that has at least one entry; other programs use the name, too.
 _BEGINNING = re.compile(rb"\s*\[\s*\{[^{}]*\"messageId\"\s*:")
-_HEAD = 64 << 10
 
 
 def is_history(path: Path) -> bool:
@@ -37,7 +36,7 @@ def is_history(path: Path) -> bool:
     if path.name != NAME or is_chats(path.with_name(CHATS)):
         return False
     with suppress(SourceError):
-        return _BEGINNING.match(glance(path, _HEAD)) is not None
+        return _BEGINNING.match(beginning(path)) is not None
     return False
 
 

@@ -19,9 +19,9 @@ from sessiondb.formats.gemini.journal import is_header
 from sessiondb.formats.kit.fields import as_object, as_text
 from sessiondb.formats.kit.files import ancestor, entries, read_file
 from sessiondb.formats.kit.genai import Outputs
+from sessiondb.formats.kit.heads import beginning, first_records
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
-from sessiondb.formats.kit.lines import glance
-from sessiondb.formats.kit.logs import first_records, is_readable, logs_below
+from sessiondb.formats.kit.logs import is_readable, logs_below
 from sessiondb.model import Problem
 
 CHATS, ROOT, PROJECTS = "chats", ".project_root", "projects.json"
@@ -106,7 +106,7 @@ def _head(path: Path) -> dict[str, Any]:
 
 def _head_of_document(path: Path) -> dict[str, Any]:
     """Return the properties of a document before its messages, or else all of them."""
-    start = glance(path, HEAD_BYTES).decode("utf-8", "replace")
+    start = beginning(path, HEAD_BYTES).decode("utf-8", "replace")
     start, messages, _ = start.partition('"messages"')
     found: dict[str, Any] = {}
     for key, value in _FIELD.findall(start):

@@ -15,8 +15,8 @@ from sessiondb.formats.goose.logs import entry_of
 from sessiondb.formats.goose.visibility import Entry
 from sessiondb.formats.kit.fields import as_list, fitting, is_object, without
 from sessiondb.formats.kit.files import read_file
+from sessiondb.formats.kit.heads import beginning
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
-from sessiondb.formats.kit.lines import glance
 from sessiondb.formats.kit.logs import log_digest
 from sessiondb.model import Problem
 
@@ -35,7 +35,7 @@ Record = dict[str, Any]
 def is_export(path: Path) -> bool:
     """Return whether a file is an export of Goose, by its beginning."""
     with contextlib.suppress(SourceError):
-        head = glance(path, _HEAD)
+        head = beginning(path, _HEAD)
         return all(sign.search(head) for sign in (_BEGINNING, *_SIGNS))
 
     return False

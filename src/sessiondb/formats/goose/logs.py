@@ -16,9 +16,10 @@ from sessiondb.formats.goose.drafts import time_of
 from sessiondb.formats.goose.layouts import Contents, Fetch, Head
 from sessiondb.formats.goose.visibility import Entry, visible_in
 from sessiondb.formats.kit.fields import within
+from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import check_id, load_object, usable_id
 from sessiondb.formats.kit.lines import opened
-from sessiondb.formats.kit.logs import first_records, log_digest
+from sessiondb.formats.kit.logs import log_digest
 
 Record = dict[str, Any]
 #: Numbers of which the first line has at least one, and no message any.

@@ -22,9 +22,10 @@ from sessiondb.formats.jsonl.scan import Found, Scan, directory_of, record_at
 from sessiondb.formats.jsonl.state import State
 from sessiondb.formats.kit import packed
 from sessiondb.formats.kit.files import is_file
+from sessiondb.formats.kit.heads import first_lines, first_records, objects_of
 from sessiondb.formats.kit.json import object_of, text_of
-from sessiondb.formats.kit.lines import Line, Lines, glance, opened, spooled
-from sessiondb.formats.kit.logs import objects_of, unpacked_name
+from sessiondb.formats.kit.lines import Line, Lines, opened, spooled
+from sessiondb.formats.kit.logs import unpacked_name
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.protocol import ForeignStore, Format
 from sessiondb.model import (
@@ -61,16 +62,17 @@ def at(path: Path) -> Iterator[ForeignStore]:
 
 def _is_ours(path: Path) -> bool:
     try:
-        beginning = glance(path, _GLANCE_BYTES)
+        lines = first_lines(path, _GLANCE_LINES, longest=_GLANCE_BYTES)
+        found = first_records(path, _GLANCE_LINES, longest=_GLANCE_BYTES)
     except SourceError:
         # Reading it reports the reason: a file of that name is most likely a log.
         return unpacked_name(path).suffix == ".jsonl"
-    return _are_ours(beginning.split(b"\n")[:_GLANCE_LINES])
+    return _are_ours(lines, found)
 
 
-def _are_ours(lines: list[bytes]) -> bool:
+def _are_ours(lines: list[bytes], found: Iterable[dict[str, Any]]) -> bool:
     """Return whether a file begins with our records: those of a plain log are not."""
-    return any(map(_is_record, lines)) and not is_plain(objects_of(lines))
+    return any(map(_is_record, lines)) and not is_plain(found)
 
 
 def _is_record(line: bytes) -> bool:
@@ -95,7 +97,7 @@ def read_stream(file: IO[bytes], name: Path) -> Iterator[SourceSession | Problem
     """
     with spooled(name, iter(partial(file.read, _PIPE_BYTES), b"")) as lines:
         beginning = [raw for _, raw in islice(lines, _GLANCE_LINES)]
-        if _are_ours(beginning):
+        if _are_ours(beginning, objects_of(beginning)):
             yield from read_lines(lines)
         else:
             why = "not a log of sessiondb" if beginning else "there is nothing to read"

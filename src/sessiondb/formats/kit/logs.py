@@ -9,21 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import filterfalse, islice, product
+from itertools import filterfalse, product
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit.files import is_file, stamp
-from sessiondb.formats.kit.json import OddRecordError, load_object
-from sessiondb.formats.kit.lines import glance, opened
+from sessiondb.formats.kit.heads import objects_of
+from sessiondb.formats.kit.lines import opened
 from sessiondb.formats.kit.order import in_order
 from sessiondb.formats.kit.packed import SUFFIXES, is_packed
 from sessiondb.formats.kit.walk import Walk
 from sessiondb.model import Problem, SourceHistory, SourcePrompt, SourceSession
-
-#: Bytes that the first lines of a log have, usually and at most.
-_HEAD, _LONGEST_HEAD = 64 << 10, 16 << 20
 
 
 class SessionLog(Protocol):
@@ -181,23 +178,6 @@ def log_digest(*paths: Path) -> str:
     )
 
 
-def first_records(
-    path: Path, most: int = 1, *, longest: int = _LONGEST_HEAD
-) -> list[dict[str, Any]]:
-    """Return the objects among the first *most* lines of a log, fewer if it ends.
-
-    They are in its first *longest* bytes. Lines that are not objects are left out.
-    Raises `SourceError` if nothing of the file can be read.
-    """
-    size = _HEAD
-    head = glance(path, size)
-    # A first line may hold all instructions to a model.
-    while head.count(b"\n") < most and len(head) == size < longest:
-        size *= 4
-        head = glance(path, size)
-    return list(objects_of(islice(head.split(b"\n"), most)))
-
-
 def records_naming(path: Path, name: str) -> Iterator[dict[str, Any]]:
     """Yield the objects on the lines of a log that contain *name*, a plain text.
 
@@ -206,15 +186,6 @@ def records_naming(path: Path, name: str) -> Iterator[dict[str, Any]]:
     wanted = name.encode()
     with suppress(SourceError), opened(path) as lines:
         yield from objects_of(raw for _, raw in lines if wanted in raw)
-
-
-def objects_of(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield the objects among *lines*."""
-    for line in lines:
-        try:
-            yield load_object(line)
-        except OddRecordError:
-            continue
 
 
 def history_at(

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit.fields import as_string, fitting
 from sessiondb.formats.kit.files import is_folder, stamp
+from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import usable_id
-from sessiondb.formats.kit.logs import first_records, logs_below
+from sessiondb.formats.kit.logs import logs_below
 from sessiondb.formats.pi.experiments import is_newer
 from sessiondb.model import Problem, TerminalUse
 

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 from sessiondb.formats.kit.fields import as_object, as_text, fitting, text, within
 from sessiondb.formats.kit.files import ancestor, is_folder, read_file
 from sessiondb.formats.kit.genai import Outputs
+from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
-from sessiondb.formats.kit.logs import first_records, is_readable, logs_below
+from sessiondb.formats.kit.logs import is_readable, logs_below
 from sessiondb.model import Problem
 
 #: Lines of a log that are looked at for its session.

@@ -1,0 +1,107 @@
+"""The beginning of a file, read once for all formats that look whether it is theirs.
+
+Each of ten formats decides by the first records of a ``.jsonl`` whether it is its log,
+and its reader looks at them again. So what is read and decoded of a file is kept until
+another one is looked at. A search begins with `forget` for each file, so that nothing
+is kept from one search to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.json import OddRecordError, load_object
+from sessiondb.formats.kit.lines import glance
+
+#: Bytes that the first lines of a log have, usually and at most.
+_USUAL, _LONGEST = 64 << 10, 16 << 20
+#: How much of a file is kept, at most.
+_KEPT = 4 * _USUAL
+
+Record = dict[str, Any]
+
+
+class _Head:
+    """The first bytes of a file, at most *size* of them."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self.bytes = glance(path, size)
+        self.is_all = len(self.bytes) < size
+        self._objects: dict[int, list[Record]] = {}
+
+    @cached_property
+    def lines(self) -> list[bytes]:
+        """The lines; the last one may be cut."""
+        return self.bytes.split(b"\n")
+
+    def records(self, most: int) -> Iterator[Record]:
+        """Yield the objects among the first *most* lines, each decoded once."""
+        found = self._objects
+        for place, line in enumerate(self.lines[:most]):
+            if place not in found:
+                found[place] = [*objects_of([line])]
+            yield from found[place]
+
+
+def forget() -> None:
+    """Read the next file, whatever it is."""
+    _kept.cache_clear()
+
+
+# A file may need two sizes.
+@lru_cache(maxsize=2)
+def _kept(path: Path, at: tuple[int, int] | None, size: int) -> _Head:
+    del at
+    return _Head(path, size)
+
+
+def _head(path: Path, size: int) -> _Head:
+    return _Head(path, size) if size > _KEPT else _kept(path, stamp(path), size)
+
+
+def beginning(path: Path, most: int = _USUAL) -> bytes:
+    """Return up to *most* bytes of the beginning of a file, unpacked.
+
+    *most* is at most 64 KB. Raises `SourceError` if not a single one can be read.
+    """
+    return _head(path, _USUAL).bytes[:most]
+
+
+def first_lines(path: Path, most: int, *, longest: int = _LONGEST) -> list[bytes]:
+    """Return the first *most* lines of a file, as `first_records` finds them."""
+    return _long_enough(path, most, longest).lines[:most]
+
+
+def first_records(
+    path: Path, most: int = 1, *, longest: int = _LONGEST
+) -> list[Record]:
+    """Return the objects among the first *most* lines of a log, fewer if it ends.
+
+    They are in its first *longest* bytes. Lines that are not objects are left out. A
+    caller does not change a record: others get the same one. Raises `SourceError` if
+    nothing of the file can be read.
+    """
+    return [*_long_enough(path, most, longest).records(most)]
+
+
+def _long_enough(path: Path, most: int, longest: int) -> _Head:
+    size = _USUAL
+    head = _head(path, size)
+    # A first line may hold all instructions to a model.
+    while len(head.lines) <= most and not head.is_all and size < longest:
+        size *= 4
+        head = _head(path, size)
+    return head
+
+
+def objects_of(lines: Iterable[bytes]) -> Iterator[Record]:
+    """Yield the objects among *lines*."""
+    for line in lines:
+        try:
+            yield load_object(line)
+        except OddRecordError:
+            continue
