@@ -73,7 +73,8 @@ class Model:
     def __init__(self) -> None:
         self.sessions: dict[str, Kept] = {}
         self.buried: set[str] = set()
-        self.noted: dict[str, int | None] = {}
+        self.noted: dict[str, int] = {}
+        self.relinked: set[str] = set()
 
     # -- counting ------------------------------------------------------------
 
@@ -152,7 +153,7 @@ class Model:
         for above in queue:
             for child in [c for c in self.sessions.values() if c.parent == above]:
                 if keep_forks and child.relation == "fork":
-                    child.parent = None
+                    self._detach(child)
                 else:
                     going.add(child.id)
                     queue.append(child.id)
@@ -161,6 +162,13 @@ class Model:
             if gone.source_id is not None:
                 self.buried.add(gone.source_id)
         return going
+
+    def _detach(self, fork: Kept) -> None:
+        """Leave a fork without its parent; it names the parent, in case it is restored."""
+        parent = self.sessions[fork.parent or ""]
+        if fork.parent_source is None or fork.parent_source != parent.source_id:
+            fork.parent_source = parent.id
+        fork.parent = None
 
     # -- imports -------------------------------------------------------------
 
@@ -172,6 +180,13 @@ class Model:
             (s for s in self.sessions.values() if s.source_id == source_id), None
         )
 
+    def _waits_for(self, child: Kept, parent: Kept) -> bool:
+        """Return whether a session without a parent names this one, and may have it."""
+        named = child.parent is None and child.parent_source is not None
+        is_it = child.parent_source in (parent.source_id, parent.id)
+        is_above = child is parent or child.id in self._ancestors(parent)
+        return named and is_it and not is_above
+
     def outcome(self, item: Foreign, restore: bool, as_fork: bool) -> str:
         """Return the expected outcome of importing a session."""
         here = self.by_source(item.id)
@@ -179,7 +194,7 @@ class Model:
             return "deleted"
         if here is None:
             return "imported"
-        if self.noted.get(item.id) == item.version:
+        if self.noted[item.id] == item.version and item.id not in self.relinked:
             return "unchanged"
         if here.detached:
             return "imported as fork" if as_fork else "diverged"
@@ -205,27 +220,24 @@ class Model:
             self._adopt(session)
         self._write(session, item)
         self.noted[item.id] = item.version
+        self.relinked.discard(item.id)
 
     def _find_parent(self, session: Kept) -> None:
-        parent = self.by_source(session.parent_source)
-        found = session.parent is None and parent is not None and parent is not session
-        if found and session.id not in self._ancestors(parent):
-            self._link(session, parent)
+        for parent in self.sessions.values():
+            if self._waits_for(session, parent):
+                self._link(session, parent)
 
     def _adopt(self, session: Kept) -> None:
-        for child in list(self.sessions.values()):
-            waits = child.parent is None and child.parent_source == session.source_id
-            if (
-                waits
-                and child is not session
-                and child.id not in self._ancestors(session)
-            ):
+        for child in self.sessions.values():
+            if self._waits_for(child, session):
                 self._link(child, session)
                 if child.source_id is not None and not child.detached:
-                    self.noted[child.source_id] = None
+                    self.relinked.add(child.source_id)
 
     def _link(self, child: Kept, parent: Kept) -> None:
         child.parent = parent.id
+        if child.parent_source == parent.id:
+            child.parent_source = None
         for session in self.sessions.values():
             if session is child or child.id in self._ancestors(session):
                 session.root = parent.root

@@ -312,6 +312,17 @@ def test_as_fork_imports_the_diverged_state_under_the_source_id(store: Store) ->
     assert check(store) == []
 
 
+def test_as_fork_counts_an_answer_once_that_a_fork_here_kept(store: Store) -> None:
+    (done,) = take_in(store, session_of("s", said("a", cost=1.0)))
+    store.fork(done.id)
+    store.truncate(done.id, after=None)
+    # Its program has corrected the usage, so the key is another one.
+    given = session_of("s", said("a", cost=1.0, tokens=7), digest="corrected")
+    take_in(store, given, as_fork=True)
+    assert store.usage(by=())[0].cost == 1.0
+    assert check(store) == []
+
+
 def test_a_removed_session_stays_removed_until_it_is_undeleted(
     store: Store,
 ) -> None:

@@ -103,7 +103,9 @@ COUNTED_TWICE = f"""
   SELECT {_CLASS} FROM message AS m JOIN session AS s ON s.id = m.session_id
    WHERE {_LIVE} AND s.root_id IN (SELECT root_id FROM session WHERE relation = 'fork')
    GROUP BY s.root_id, m.seq, m.id, m.time_created
-  HAVING sum(m.inherited = 0) > 1 AND sum(m.inherited = 1 AND NOT EXISTS (
+  HAVING sum(m.inherited = 0) > 1 AND sum(
+         (s.relation = 'fork' AND m.seq <= s.parent_seq)
+         OR m.inherited = 1 AND NOT EXISTS (
              SELECT 1 FROM message AS o JOIN session AS k ON k.id = o.session_id
               WHERE o.usage_key = m.usage_key AND o.rid <> m.rid
                 AND k.time_deleted IS NULL)) > 0

@@ -161,10 +161,10 @@ class Derived:
     def may_hold_copies(
         self,
         tx: Transaction,  # noqa: ARG002
-        state: SessionState,  # noqa: ARG002
+        state: SessionState,
     ) -> bool:
-        """Return False: every message of a foreign session has a usage key."""
-        return False
+        """Return whether it is a fork: copies may differ from the original in usage."""
+        return state.relation == "fork"
 
     def place(self, to: Writing, entry: Entry, here: Here | None) -> Placed:
         """Compute the place of a message from the records before it."""
