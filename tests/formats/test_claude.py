@@ -379,6 +379,37 @@ def test_images_are_files_in_prompts_and_in_results(
     assert PNG not in repr((first, second))
 
 
+def test_a_call_has_ended_if_its_result_is_an_image_alone(
+    store: Store, tmp_path: Path
+) -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": PNG}
+    shown = result(3, "c1", [{"type": "image", "source": source}])
+    for _ in range(2):
+        _, answer, _ = everything(store, tmp_path, U1, answered(2, call("c1")), shown)
+        (part,) = answer.parts
+        assert (part.status, part.text) == ("completed", None)
+
+
+COMMAND = "<command-message>brew is running…</command-message>\n<command-name>/brew</command-name>"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "typed"),
+    [
+        ("", "/brew"),
+        ("\n<command-args></command-args>", "/brew"),
+        ("\n<command-args>green,\nhot</command-args>", "/brew green,\nhot"),
+    ],
+)
+def test_a_command_that_the_model_was_given_is_a_prompt(
+    store: Store, tmp_path: Path, arguments: str, typed: str
+) -> None:
+    steps = asked(2, [words("Boil water.")], isMeta=True)
+    found = taken(store, tmp_path, asked(1, COMMAND + arguments, None), steps)
+    assert found.title == " ".join(typed.split())
+    assert [prompt.text for prompt in store.prompts(project=ALL)] == [typed]
+
+
 @pytest.mark.parametrize(
     "record",
     [
@@ -386,6 +417,10 @@ def test_images_are_files_in_prompts_and_in_results(
         asked(1, "<local-command-stdout>x</local-command-stdout>", None),
         asked(1, [words("<system-reminder>x</system-reminder>")], None),
         asked(1, [words("[Request interrupted by user]")], None),
+        asked(1, "<session-start-hook>x</session-start-hook>", None),
+        asked(1, "<user-prompt-submit-hook>x</user-prompt-submit-hook>", None),
+        asked(1, "<command-name>/clear</command-name>", None),
+        asked(1, COMMAND.replace("/brew", "brew"), None),
     ],
 )
 def test_texts_that_the_program_added_are_synthetic(
@@ -403,8 +438,19 @@ def test_a_prompt_that_was_typed_while_the_model_worked_is_a_prompt(
     _, typed, added = everything(
         store, tmp_path, U1, line(2, "attachment", attachment=held), line(3, "attachment", attachment=note),
     )  # fmt: skip
-    assert (typed.role, typed.text, typed.parts[0].data) == ("user", "Also milk", {})
-    assert added.parts[0].data == {"synthetic": True}
+    assert (typed.role, typed.text) == ("user", "Also milk")
+    assert typed.parts[0].data == {"plain": True}
+    assert added.parts[0].data == {"plain": True, "synthetic": True}
+
+
+def test_a_prompt_with_an_image_that_was_typed_while_the_model_worked_is_a_prompt(
+    store: Store, tmp_path: Path
+) -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}  # fmt: skip
+    held = {"type": "queued_command", "prompt": [words("Like this"), image]}
+    _, typed = everything(store, tmp_path, U1, line(2, "attachment", attachment=held))
+    assert (typed.role, typed.text) == ("user", "Like this")
+    assert typed.parts[1].data["content"].startswith(b"\x89PNG")
 
 
 def test_texts_beside_prompts_are_in_the_context(store: Store, tmp_path: Path) -> None:
@@ -458,7 +504,7 @@ def test_an_older_program_wrote_titles_into_the_next_transcript(
 
 
 @pytest.mark.parametrize("count", [1, HEAD_LINES + 1])
-def test_a_transcript_of_titles_alone_is_not_a_session(
+def test_a_transcript_without_a_conversation_is_not_a_session(
     store: Store, tmp_path: Path, count: int
 ) -> None:
     folder = tmp_path / PROJECT
@@ -470,6 +516,10 @@ def test_a_transcript_of_titles_alone_is_not_a_session(
     write(folder, session(3), *[title] * count, asked(8, "8", None, of=3))
     found = {name: of.title for name, of in imported.all_taken(store, tmp_path).items()}
     assert found == {session(1): "Tea", session(3): "8"}
+
+    notes = beside("queue-operation", operation="dequeue"), beside("mode", mode="plan")
+    write(folder, session(2), title, *notes)
+    assert imported.all_taken(store, tmp_path).keys() == found.keys()
 
     # Nothing of a transcript that is damaged is passed over in silence.
     alone.write_bytes(alone.read_bytes() + b"{torn\n")
@@ -623,6 +673,34 @@ def test_copies_of_a_resumed_transcript_count_once_in_each_order_of_imports(
     assert prompts == {("Hello", found[oldest].id), *later}
     assert len(list(store.prompts(project=ALL))) == 3
     assert len(list(store.search("Hi"))) == 1
+
+
+HOOK = "<user-prompt-submit-hook>x</user-prompt-submit-hook>"
+
+
+@pytest.mark.parametrize("order", ["oa", "ao"])
+def test_copied_prompts_count_once_after_a_hook_and_without_an_answer(
+    store: Store, tmp_path: Path, order: str
+) -> None:
+    said = [
+        *(asked(1, "Hello", None), asked(2, HOOK), answered(3, words("Hi"))),
+        *(asked(4, "And?"), asked(5, "[Request interrupted by user]")),
+    ]
+    now = {"timestamp": moment(20)}
+    copied = [
+        asked(21, [words("Hello")], None, **now), asked(22, [words(HOOK)], **now),
+        answered(23, words("Hi"), **now), asked(24, [words("And?")], **now),
+        asked(25, "[Request interrupted by user]", **now),
+    ]  # fmt: skip
+    own = asked(26, "Hello"), answered(27, words("So"), name="msg_2")
+    found = {"o": said, "a": [*copied, *own]}
+    for name in order:
+        records = (record | {"version": "1.0.85"} for record in found[name])
+        write(tmp_path / name / PROJECT, session(ord(name)), *records)
+        read_into(store, tmp_path / name)
+
+    prompts = [prompt.text for prompt in store.prompts(project=ALL)]
+    assert prompts == ["Hello", "And?", "Hello"]
 
 
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)])

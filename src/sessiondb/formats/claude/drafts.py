@@ -43,7 +43,8 @@ Columns = dict[str, Any]
 
 #: Keys of ``data`` that parts here have and blocks do not.
 OWN = frozenset(
-    "plain synthetic redacted listed added in_result mime content url filename".split()
+    "plain synthetic command redacted listed added in_result mime content url "
+    "filename".split()
 )
 #: Keys of ``data`` by which `records` recognises parts of any type.
 _MARKS = frozenset({"plain", "added", "in_result"})
@@ -195,10 +196,11 @@ def _system(record: Record, _: Sequence[Numbered]) -> Columns:
 def _attachment(record: Record, _: Sequence[Numbered]) -> Columns:
     """Return an addition to a prompt; the user typed some while the model worked."""
     held = as_object(record.get("attachment"))
-    if held.get("type") == "queued_command" and text(held.get("prompt")):
-        typed = held.get("commandMode", "prompt") == "prompt"
-        part = PartDraft("text", held.pop("prompt"))
-        return {"role": "user", "parts": (part if typed else synthetic(part),)}
+    said = _content(held, "prompt") if held.get("type") == "queued_command" else ()
+    if said:
+        is_typed = held.get("commandMode", "prompt") == "prompt"
+        parts = said if is_typed else tuple(map(_unless_typed, said))
+        return {"role": "user", "parts": parts}
 
     shown = _rendered(record)
     kind = "custom_message" if shown else "attachment"
@@ -241,18 +243,18 @@ _MAKERS: _Makers = {**_WITHOUT_MESSAGE, "user": _user, "assistant": _assistant}
 # -- content -----------------------------------------------------------------
 
 
-def _content(said: Record) -> tuple[PartDraft, ...]:
+def _content(said: Record, key: str = "content") -> tuple[PartDraft, ...]:
     """Take the content of a message, a text or a list of blocks."""
-    content = said.get("content")
+    content = said.get(key)
     if text(content):
-        del said["content"]
+        del said[key]
         return (_marked(PartDraft("text", content, data={"plain": True})),)
 
     blocks = as_list(content)
     if not blocks or not all(map(is_block, blocks)):
         return ()
 
-    del said["content"]
+    del said[key]
     return tuple(chain.from_iterable(map(_parts, blocks)))
 
 
@@ -279,9 +281,13 @@ def _thinking(block: Record) -> Parts:
 
 
 def _marked(part: PartDraft) -> PartDraft:
-    """Return a text part, marked if the program added it to a prompt."""
-    is_added = str(part.text).lstrip().startswith(fields.INJECTED)
-    return synthetic(part) if is_added else part
+    """Return a text part as the user typed it, else marked as added by the program."""
+    command = fields.COMMAND.fullmatch(str(part.text))
+    if command is not None:
+        typed = " ".join(filter(None, command.groups()))
+        return replace(part, text=typed, data={**part.data, "command": part.text})
+
+    return synthetic(part) if fields.is_injected(str(part.text)) else part
 
 
 def _unless_typed(part: PartDraft) -> PartDraft:

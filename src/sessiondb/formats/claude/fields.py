@@ -7,6 +7,7 @@ directions: `drafts` takes by them, `records` puts.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -129,9 +130,16 @@ KINDS: Mapping[str, str] = {
 INJECTED = (
     "<system-reminder>", "<command-name>", "<command-message>", "<local-command-",
     "<task-notification>", "<bash-input>", "<bash-stdout>", "<user-memory-input>",
-    "<ide_",
+    "<ide_", "<session-start-hook>", "<user-prompt-submit-hook>",
+    "<post-tool-use-hook>",
     "[Request interrupted by user", "Caveat: The messages below were generated",
 )  # fmt: skip
+#: A command that was sent to the model, as the program writes it: its name, arguments.
+COMMAND = re.compile(
+    r"<command-message>[^<]*</command-message>\s*"
+    r"<command-name>(/[^<]+)</command-name>"
+    r"(?:\s*<command-args>([^<]*)</command-args>)?\s*"
+)
 #: How the result of a call begins that the user refused.
 DENIED = "The user doesn't want to"
 
@@ -169,6 +177,11 @@ def tokens_of(usage: Mapping[str, Any]) -> Tokens | None:
 
 def _is_compaction(iteration: Mapping[str, Any]) -> bool:
     return iteration.get("type") == "compaction"
+
+
+def is_injected(said: str) -> bool:
+    """Return whether the program wrote a text in the name of the user."""
+    return said.lstrip().startswith(INJECTED)
 
 
 def is_line(record: Mapping[str, Any]) -> bool:

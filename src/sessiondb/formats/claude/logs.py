@@ -58,8 +58,8 @@ class Log(NamedTuple):
     first time in the file, ``stray`` that of a line without a uuid: lines that a fork
     copied have a uuid, and are older than it.
     ``about`` are the titles of sessions by their last lines: older releases wrote them
-    into the transcript that was begun next. One that has ``titles_alone`` is not a
-    session: no message is in it.
+    into the transcript that was begun next. One that has ``notes_alone``, without a
+    line of a conversation, is not a session.
     """
 
     path: Path
@@ -71,7 +71,7 @@ class Log(NamedTuple):
     began: int | None = None
     stray: int | None = None
     about: tuple[tuple[str, str], ...] = ()
-    titles_alone: bool = False
+    notes_alone: bool = False
 
     @property
     def agent(self) -> str:
@@ -177,8 +177,8 @@ def look_at(path: Path) -> Log | None:
         return _of_agent(log)
 
     # Most have a line of their own in the head, and are not read for this.
-    alone = not first and _has_titles_alone(path)
-    return _of_fork(log)._replace(chain=_chain_of(path), titles_alone=alone)
+    alone = not first and not _has_conversation(path)
+    return _of_fork(log)._replace(chain=_chain_of(path), notes_alone=alone)
 
 
 def _name_of(path: Path, first: Record, records: list[Record]) -> str | None:
@@ -206,12 +206,16 @@ def _about(records: list[Record]) -> tuple[tuple[str, str], ...]:
     return tuple((record["leafUuid"], record["summary"]) for record in found)
 
 
-def _has_titles_alone(path: Path) -> bool:
-    """Return whether every line of a transcript is the title of some session."""
+def _has_conversation(path: Path) -> bool:
+    """Return whether a line of a transcript is, or may have been, of a conversation."""
     with suppress(SourceError), opened(path) as lines:
-        titles = (is_summary(record) for _, _, record in lines.records(load_object))
-        return all(titles) and not lines.problems
-    return False
+        said = (_is_said(record) for _, _, record in lines.records(load_object))
+        return any(said) or bool(lines.problems)
+    return True
+
+
+def _is_said(record: Record) -> bool:
+    return record.get("type") not in fields.BESIDE
 
 
 def _of_fork(log: Log) -> Log:

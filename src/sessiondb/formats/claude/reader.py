@@ -75,8 +75,8 @@ def _read(paths: Iterator[Path | Problem]) -> Found:
         yield from _add_agents(log, logs)
 
     about = dict(chain.from_iterable(log.about for log in logs.values()))
-    # The program itself lists no session for a transcript without any line of its own.
-    logs = {name: log for name, log in logs.items() if not log.titles_alone}
+    # The program itself lists no session for a transcript without a conversation.
+    logs = {name: log for name, log in logs.items() if not log.notes_alone}
     for name, original in recognise(logs.values()).items():
         logs[name] = logs[name]._replace(parent=original, relation="fork")
 

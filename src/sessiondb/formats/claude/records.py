@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from itertools import filterfalse
 from types import SimpleNamespace
 from typing import Any
@@ -95,7 +96,7 @@ def _system(record: Record, rest: Record, parts: Sequence[Part]) -> Record:
 
 def _attachment(record: Record, rest: Record, parts: Sequence[Part]) -> Record:
     if within(rest, "attachment", "type") == "queued_command":
-        held = as_object(rest.get("attachment")) | {"prompt": parts[0].text}
+        held = as_object(rest.get("attachment")) | {"prompt": content_of(parts)}
         return overlay(record, rest) | {"attachment": held}
 
     found = overlay(record, deepcopy(rest))
@@ -132,7 +133,7 @@ _MAKERS: Mapping[Any, Callable[[Record, Record, Sequence[Part]], Record]] = {
 def content_of(given: Sequence[Part]) -> str | list[Record]:
     """Return parts as the content that they were: a text, or a list of blocks."""
     if len(given) == 1 and given[0].data.get("plain"):
-        return given[0].text or ""
+        return _written(given[0]).text or ""
 
     blocks: list[Record] = []
     images: list[Part] = []
@@ -159,7 +160,12 @@ def _block(part: Part, images: list[Part]) -> Record:
 def _text(part: Part) -> Record:
     if "redacted" in part.data:
         return dict(part.data["redacted"])
-    return text_block(part, OWN)
+    return text_block(_written(part), OWN)
+
+
+def _written(part: Part) -> Part:
+    """Return a part with its text as the program writes it."""
+    return replace(part, text=part.data.get("command", part.text))
 
 
 def _call(part: Part) -> Record:

@@ -78,6 +78,14 @@ class Answer(Place):
     answered: set[str] = field(default_factory=set)
 
 
+class _Said(NamedTuple):
+    """A line of the user: a digest of its text, and whether the user typed it."""
+
+    place: Place
+    digest: str
+    is_typed: bool
+
+
 class Tree:
     """The messages of one transcript, line by line in their order.
 
@@ -93,13 +101,15 @@ class Tree:
         #: The answers by these keys of their lines, and by the calls in them.
         self._open: dict[_Key, Answer] = {}
         self._calls: dict[str, Answer] = {}
-        #: The ids of all answers.
+        #: The usage ids of answers, and of prompts whose copies have other uuids.
         self._responses: set[str] = set()
         #: The answers by their own messages, and by those with their results.
         self._answers: dict[str, Answer] = {}
-        #: The last line of the user whose copies have other uuids, with a digest of its
-        #: text; and the number of prompts.
-        self._said: tuple[Place, str] | None = None
+        #: Of lines of the user whose copies have other uuids: the answer before each,
+        #: and those since the last answer.
+        self._after: dict[str, str | None] = {}
+        self._said: list[_Said] = []
+        #: The number of prompts.
         self._prompts = 0
         #: The lines that begin a chain, with what each follows if it is summed up.
         self._cuts: dict[str, tuple[Place, str]] = {}
@@ -173,9 +183,7 @@ class Tree:
         self._called(answer, record)
 
         self._responses.add(key[0])
-        if self._said is not None and self._said[0].name == answer.parent:
-            prompt, text = self._said
-            prompt.usage = f"{key[0]} {text}"
+        self._name_answered(answer, key[0])
 
     def _called(self, answer: Answer, record: Record) -> None:
         named = (block.get("id") for block in fields.blocks_of(record))
@@ -193,9 +201,38 @@ class Tree:
 
         if not calls and record.get("isMeta") is not True:
             self._prompts += 1
-        self._said = (place, _digest(record)) if _loses_uuid(record) else None
+        if _loses_uuid(record):
+            self._name_said(_Said(place, *_text_said(record)))
         if record.get("isCompactSummary") is True:
             self._add_summary(place, record)
+
+    def _name_said(self, said: _Said) -> None:
+        """Name a line by the answer before it, until there is one to it."""
+        place = said.place
+        answer = self._answers.get(place.parent)
+        before = answer.usage if answer else self._after.get(place.parent)
+        self._after[place.name] = before
+
+        self._said.append(said)
+        if before is not None:
+            self._use(place, f"{said.digest} {before}")
+
+    def _name_answered(self, answer: Answer, response: str) -> None:
+        """Name the prompt of an answer by it, with what was added to the prompt."""
+        above, is_found = answer.parent, False
+        for place, digest, is_typed in reversed(self._said):
+            if place.name != above or (is_typed and is_found):
+                continue
+            self._use(place, f"{response} {digest}")
+            above, is_found = place.parent, is_found or is_typed
+
+        self._said.clear()
+
+    def _use(self, place: Place, usage: str) -> None:
+        """Give a line its usage id; the same text on another branch is not a copy."""
+        if usage not in self._responses:
+            self._responses.add(usage)
+            place.usage = usage
 
     def _add_result(
         self, place: Place, answer: Answer, calls: set[str], record: Record
@@ -283,12 +320,17 @@ def _loses_uuid(record: Record) -> bool:
     return _RENAMING.match(as_string(record.get("version"))) is not None
 
 
-def _digest(record: Record) -> str:
-    """Return a digest of the text of a prompt; a copy may have it in a block."""
+def _text_said(record: Record) -> tuple[str, bool]:
+    """Return a digest of the text of a prompt, and whether the user typed it.
+
+    A copy may have the text in a block.
+    """
     content = within(record, "message", "content")
     blocks = (item if text(item) else within(item, "text") for item in listed(content))
     said = "\n".join(filter(text, blocks))
-    return sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    digest = sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    is_added = record.get("isMeta") is True or fields.is_injected(said)
+    return digest, not is_added
 
 
 def calls_answered(record: Record) -> set[str]:
