@@ -781,6 +781,28 @@ def test_of_two_logs_of_one_session_the_longer_one_is_read(
     assert session.messages == 2
 
 
+def test_a_session_that_was_moved_there_is_moved_here_unless_it_was_relinked(
+    store: Store, tmp_path: Path
+) -> None:
+    first, second, third = (tmp_path / name for name in ("a", "b", "c"))
+    for folder in (first, second, third):
+        folder.mkdir()
+
+    def taken_at(folder: Path, *records: Record) -> str | None:
+        write(tmp_path / OF_OMP, header(1, cwd=str(folder)), *records)
+        return store.session(taken(store, tmp_path)).directory
+
+    assert taken_at(first, U1) == str(first)
+    assert taken_at(second, U1, A2) == str(second)
+    found = store.sessions(project=second).items
+    assert [session.message_count for session in found] == [2]
+    assert not store.sessions(project=first).items
+
+    store.relink(str(second), str(third))
+    assert taken_at(second, U1, A2, U3) == str(third)
+    assert taken_at(first, U1, A2, U3, A4) == str(first)
+
+
 @pytest.mark.parametrize(
     ("records", "source"),
     [

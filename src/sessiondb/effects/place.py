@@ -43,7 +43,7 @@ _SESSIONS = Statement(
         _is_below(session.c.directory)
     )
 )
-_MOVE = update_of(session, "directory project_id slug", session.c.id == p("sid"))
+MOVE = update_of(session, "directory project_id slug", session.c.id == p("sid"))
 _ROOTED = Statement(
     lambda: (
         select(project.c.id, project.c.worktree)
@@ -107,7 +107,7 @@ class Relink:
             there = owner[pid]
             slug = free_slug(tx, there, sid)
             tx.run(
-                _MOVE,
+                MOVE,
                 sid=sid,
                 directory=where.of(directory),
                 project_id=there,

@@ -177,12 +177,13 @@ class SourceSession:
     changed (cheap to make: at most its first message is read for it). ``path`` and
     ``size``, ``mtime_ns`` describe the file it was read from, for the ledger.
     ``worktree`` is the project's root as the source names it, ``project`` what else it
-    says of that project. ``leaf`` is the id of the message the session continues from;
-    None is the last one. ``data`` keeps what has no column. ``parent_source_id`` with
-    ``relation`` names the parent; ``parent_message`` the id of the parent's message it
-    starts from. ``terminals`` is where it was used last; they may change without the
-    digest. With ``stored`` the session comes from one of sessiondb's databases, and so
-    do all of its messages.
+    says of that project. A session ``may_move`` if its program moves sessions, and
+    ``directory`` is where this one is now. ``leaf`` is the id of the message the
+    session continues from; None is the last one. ``data`` keeps what has no column.
+    ``parent_source_id`` with ``relation`` names the parent; ``parent_message`` the id
+    of the parent's message it starts from. ``terminals`` is where it was used last;
+    they may change without the digest. With ``stored`` the session comes from one of
+    sessiondb's databases, and so do all of its messages.
 
     ``alias`` is the id here of a session that was written for the program, if that gave
     it an id of its own: its new messages belong to the session of that id.
@@ -206,6 +207,7 @@ class SourceSession:
     title: str = ""
     title_source: str = "agent"
     directory: str = ""
+    may_move: bool = False
     worktree: str | None = None
     vcs: str | None = None
     root_commit: str | None = None

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import ColumnElement, delete, func, literal_column, or_, select
 
 from sessiondb.effects.imports.family import may_have_child, root_of
 from sessiondb.effects.imports.run import ProjectFacts, Run
+from sessiondb.effects.place import MOVE
 from sessiondb.effects.project import Place, add_directory, is_known, project_of
+from sessiondb.effects.session import free_slug
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.places import stored
-from sessiondb.schema import project, session, tombstone
+from sessiondb.schema import project, project_directory, session, tombstone
 from sessiondb.schema.rows import SESSION
 
 _FACTS = "name permission metadata time_initialized time_created".split()
@@ -29,6 +32,26 @@ _PROJECT = Statement(
 _SET_PROJECT = update_of(
     project, " ".join((*_FACTS, "time_updated")), project.c.id == p("pid")
 )
+
+_DIRECTORY = Statement(
+    lambda: select(session.c.directory).where(session.c.id == p("sid"))
+)
+#: Whether `Relink` moved a directory, or one above it.
+_FORMER = Statement(
+    lambda: (
+        select(literal_column("1"))
+        .where(project_directory.c.kind == "former")
+        .where(_is_at_or_below(project_directory.c.directory))
+        .limit(literal_column("1"))
+    )
+)
+
+
+def _is_at_or_below(above: ColumnElement[Any]) -> ColumnElement[bool]:
+    # Not LIKE, which takes /A for /a.
+    below = above + os.sep
+    return or_(p("at") == above, func.substr(p("at"), 1, func.length(below)) == below)
+
 
 #: The session that a source names, among those that are not deleted.
 BY_SOURCE = Statement(
@@ -70,6 +93,8 @@ class OpenImport:
         else:
             run.session_id = found
             run.policy.update_row(tx, run)
+            if self.place.here and run.given.item.may_move:
+                self._follow(tx)
         if run.given.project is not None:
             self._describe(tx, run.given.project)
 
@@ -93,6 +118,23 @@ class OpenImport:
         tx.insert(session, columns, tuple(map(row.__getitem__, columns)))
         run.session_id = row["id"]
         run.changed = True
+
+    def _follow(self, tx: Transaction) -> None:
+        """Move a session that its program has moved to another directory.
+
+        A directory that `relink` moved elsewhere is not followed.
+        """
+        sid, there = self.run.session_id, stored(self.place.directory, tx.root)
+        if tx.value(_DIRECTORY, sid=sid) == there or tx.value(_FORMER, at=there):
+            return
+
+        project_id = project_of(tx, self.place)
+        slug = free_slug(tx, project_id, sid)
+        tx.run(MOVE, sid=sid, directory=there, project_id=project_id, slug=slug)
+        self.run.changed = True
+        state = tx.states.get(sid)
+        if state is not None:
+            state.directory, state.project_id = there, project_id
 
     def _describe(self, tx: Transaction, facts: ProjectFacts) -> None:
         """Merge what a source says of a project into its row.

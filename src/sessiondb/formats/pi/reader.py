@@ -74,6 +74,7 @@ def beginning(log: Log) -> SourceSession:
         relation=log.relation if log.parent else None,
         time_created=time_of_text(header.get("timestamp")),
         terminals=log.uses,
+        may_move="directory" in known,
         complete=partial(complete, log),
         **known,
     )
