@@ -388,6 +388,28 @@ def test_a_session_that_is_its_own_ancestor_is_a_problem_and_read(
     assert sum(isinstance(item, Imported) for item in results) == 2
 
 
+def test_a_subagent_has_the_call_whose_result_names_it(
+    store: Store, tmp_path: Path
+) -> None:
+    asking = [asked("m1", "Tea?"), answered("m2", call("c1", "delegate"))]
+    named = {"_meta": {"subagent_session_id": "b"}}
+    odd = [{"_meta": {"subagent_session_id": name}} for name in ([], "", "b")]
+    ending = [
+        said("m3", "user", *(result(f"c{at}", words("Yes"), **more) for at, more in enumerate([named, *odd], 1))),
+        asked("m4", "And subagent_session_id?"),
+    ]  # fmt: skip
+    below = {"id": "b", "parent_session_id": "a", "messages": [asked("s1", "Make it")]}
+
+    found = []
+    for messages in (asking, [*asking, *ending]):
+        wrote(tmp_path, {"id": "a", "messages": messages}, below)
+        read_into(store, tmp_path)
+        child = by_id(store)["b"]
+        found.append((child.call_id, child.parent_seq))
+    parent = by_id(store)["a"]
+    assert found == [(None, None), ("c1", store.messages(parent)[1].seq)]
+
+
 def test_a_damaged_row_is_reported_and_skipped(store: Store, tmp_path: Path) -> None:
     wrote(tmp_path, held(asked("m1", "1"), asked("m2", "2"), asked("m3", "3")))
     with sqlite3.connect(tmp_path / DB) as db:

@@ -23,6 +23,8 @@ from sessiondb.formats.goose.drafts import time_of
 from sessiondb.formats.goose.layouts import Head
 from sessiondb.formats.goose.visibility import Entry, visible_in
 from sessiondb.formats.kit.fields import (
+    as_list,
+    clean_text,
     filled,
     fitting,
     is_object,
@@ -86,6 +88,8 @@ class Database:
         self.path = path
         self._file = ForeignDatabase(path)
         self._columns: dict[str, frozenset[str]] = {}
+        #: The calls that started subagents, by their parents.
+        self._calls: dict[str, dict[str, str]] = {}
 
     def reading(self) -> AbstractContextManager[object]:
         """Hold the read transaction, or join it; raises `SourceError`."""
@@ -142,7 +146,9 @@ class Database:
         thread = self._thread(row.get("thread_id"))
         changes = [self._changes[table].get(name) for table in self._changes]
         first = self._first(name)
-        facts = [row, thread, changes, self._in_thread(thread), first]
+        # The call of a subagent is known when its parent has the result.
+        parent = self._changes.get("messages", {}).get(row.get("parent_session_id"))
+        facts = [row, thread, changes, self._in_thread(thread), first, parent]
         digest = json.dumps(facts, sort_keys=True, default=repr)
         record, rest = info_of(row)
         beside = {"row": rest, "thread": thread}
@@ -189,6 +195,30 @@ class Database:
             "SELECT * FROM usage_ledger WHERE session_id = ? ORDER BY id", session
         )
         return [without_none(without(("id", "session_id"), row)) for row in rows]
+
+    def call_of(self, session: str, parent: Any) -> str | None:
+        """Return the call of the *parent* whose result names a session, or None."""
+        if not isinstance(parent, str):
+            return None
+        if parent not in self._calls:
+            # Of several results that name a session, the first one is of its start.
+            self._calls[parent] = dict(reversed([*self._calls_in(parent)]))
+        return self._calls[parent].get(session)
+
+    def _calls_in(self, session: str) -> Iterator[tuple[str, str]]:
+        """Yield each subagent that a result names, and its call."""
+        rows = self._rows(
+            "SELECT content_json FROM messages WHERE session_id = ?"
+            " AND instr(content_json, ?) ORDER BY id",
+            session,
+            fields.SUBAGENT[-1],
+        )
+        for (raw,) in rows:
+            with suppress(OddRecordError):
+                for block in as_list(load(_bytes(raw))):
+                    name, call = within(block, *fields.SUBAGENT), within(block, "id")
+                    if usable_id(name) and clean_text(call):
+                        yield name, call
 
     # -- threads -----------------------------------------------------------------
 

@@ -88,6 +88,8 @@ EXPORT_KEYS = (
 
 CALL: Fields = {"id": ("call_id", clean_text)}
 RESULT: Fields = {"id": ("call_id", clean_text)}
+#: Where the result of a call names the session of the subagent that it started.
+SUBAGENT = ("toolResult", "value", "_meta", "subagent_session_id")
 #: The call inside a request that could be understood.
 CALLED: Fields = {"name": ("tool", clean_name)}
 #: Calls of the first releases, whose blocks have no type.

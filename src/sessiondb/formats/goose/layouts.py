@@ -29,6 +29,8 @@ class Contents:
     problems: list[Problem] = field(default_factory=list)
     #: Its requests by what they cost, oldest first.
     ledger: list[Record] = field(default_factory=list)
+    #: The call that started it, if it is a subagent and its parent says which one did.
+    call: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

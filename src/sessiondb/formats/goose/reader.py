@@ -124,11 +124,12 @@ class Row:
 
     def contents(self) -> Contents:
         """Index its rows."""
-        name = self.head.source_id
+        name, database = self.head.source_id, self._database
         try:
-            with self._database.reading():
-                found = self._database.entries(name)
-                return Contents(found, ledger=self._database.ledger(name))
+            with database.reading():
+                found, ledger = database.entries(name), database.ledger(name)
+                call = database.call_of(name, self.head.record.get("parent_session_id"))
+                return Contents(found, ledger=ledger, call=call)
         except Error as error:
             raise OddRecordError(f"cannot be read: {error}") from error
 
@@ -198,6 +199,7 @@ def complete(head: Head, layout: Layout, *, is_cut: bool) -> SourceSession:
     messages = Messages(session, contents, layout)
     return replace(
         session,
+        call_id=contents.call if session.parent_source_id else None,
         time_created=first if session.time_created is None else session.time_created,
         time_updated=last if session.time_updated is None else session.time_updated,
         leaf=end_of(contents.entries),
