@@ -104,9 +104,30 @@ REGISTRY: dict[str, Entry] = {
     "llm": Entry("llm", reads=f"{_HERE}.llm", resume="llm chat --cid {}"),
     "openai-agents": Entry("OpenAI Agents SDK", reads=f"{_HERE}.openai_agents"),
     "openoxide": Entry("OpenOxide", reads=f"{_HERE}.openoxide"),
-    # Recognised, not read yet: an import reports it.
-    "cursor": Entry("Cursor"),
 }
+#: Recognised, not read yet: an import reports them.
+_PLANNED = {
+    "amp": "Amp",
+    "antigravity": "Antigravity",
+    "augment": "Augment",
+    "cline": "Cline",
+    "codebuff": "Codebuff",
+    "continue": "Continue",
+    "copilot": "GitHub Copilot CLI",
+    "crush": "Crush",
+    "cursor": "Cursor",
+    "devin": "Devin CLI",
+    "droid": "Factory Droid",
+    "hermes": "Hermes Agent",
+    "kilo": "Kilo Code",
+    "kimi": "Kimi CLI",
+    "kiro": "Kiro",
+    "roo": "Roo Code",
+    "vibe": "Mistral Vibe",
+    "windsurf": "Windsurf",
+    "zed": "Zed",
+}
+REGISTRY |= {name: Entry(of) for name, of in _PLANNED.items()}
 
 
 def readable() -> list[str]:
