@@ -221,6 +221,25 @@ def test_the_state_of_the_context_is_that_of_the_last_records(
     assert found.session_init["task"] == "tea"
 
 
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_the_context_of_xcsh_is_the_last_one(
+    number: int, store: Store, tmp_path: Path
+) -> None:
+    names = ["staging", "production"][:number]
+    changes = [
+        entry(2 + at, "context_change", contextName=name, tenant="t", namespace="n")
+        for at, name in enumerate(names)
+    ]
+    plan = entry(4, "mode_change", 1 + number, mode="plan", data={"file": "plan.md"})
+    tools = entry(5, "mcp_tool_selection", selectedToolNames=["web"])
+    write(tmp_path / OF_XCSH, header(1), U1, *changes, plan, tools)
+    events = store.context(taken(store, tmp_path)).events
+    found = events.get("context_change", {})
+    assert found.get("contextName") == (names[-1] if names else None)
+    assert events["mode_change"]["data"] == {"file": "plan.md"}
+    assert events["mcp_tool_selection"]["selectedToolNames"] == ["web"]
+
+
 @pytest.mark.parametrize("content", ["cut", [words("cut")]])
 def test_an_edited_result_replaces_the_original_in_the_context(
     store: Store, tmp_path: Path, content: Any

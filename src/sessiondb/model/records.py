@@ -444,7 +444,8 @@ class Context:
     model of each role, ``default`` being that of the conversation; ``thinking`` and
     ``mode`` are the last ones, ``rules`` all that were set, in order and without
     repetition, ``session_init`` the data of the last event of that kind, ``{}`` if
-    there is none.
+    there is none. ``events`` is the data of the last event of each further kind, and of
+    ``compaction`` and ``mode_change``.
     ``problems`` says what was repaired.
     """
 
@@ -458,6 +459,7 @@ class Context:
     session_init: Mapping[str, Any] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     sources: tuple[ContextSource, ...] = ()
+    events: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,8 @@ class _Gathered:
     #: The rules, by a text that equal ones share.
     rules: dict[str, Any] = field(default_factory=dict)
     session_init: dict[str, Any] = field(default_factory=dict)
+    #: The last event of each kind that is a state of its own kind alone.
+    events: dict[str | None, Message] = field(default_factory=dict)
     #: The parts that messages were given later, by id; none leaves a message out.
     edits: dict[str, tuple[Part, ...]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -123,10 +125,12 @@ def _cut(state: _Gathered, message: Message) -> None:
         _first(data.get("first_kept_id"), data.get("tail_start_id"), state.tail),
     )
     state.summary = _first(message.text, data.get("summary"))
+    _keep(state, message)
 
 
 def _reset(state: _Gathered, _: Message) -> None:
     state.first, state.summary = len(state.shown), None
+    state.events.pop("compaction", None)
 
 
 def _branch_summary(state: _Gathered, message: Message) -> None:
@@ -173,6 +177,7 @@ def _thinking(state: _Gathered, message: Message) -> None:
 
 def _mode(state: _Gathered, message: Message) -> None:
     state.mode = _first(message.data.get("mode"), message.agent, message.text)
+    _keep(state, message)
 
 
 def _rules(state: _Gathered, message: Message) -> None:
@@ -208,8 +213,9 @@ _EVENTS: dict[str | None, _Step] = {
 }
 
 
-def _ignore(_: _Gathered, __: Message) -> None:
-    """Skip an event of any other kind: it is not sent to a model."""
+def _keep(state: _Gathered, message: Message) -> None:
+    """Keep an event that is not sent to a model; the last one of its kind counts."""
+    state.events[message.kind] = message
 
 
 def _system(state: _Gathered, message: Message) -> None:
@@ -249,7 +255,7 @@ _ROLES: dict[str, _Step] = {"system": _system, "assistant": _answered}
 def _step(message: Message) -> _Step:
     """Return how a message changes the context: by its kind, its parts or its role."""
     if message.role == "event" or message.kind == "compaction":
-        return _EVENTS.get(message.kind, _ignore)
+        return _EVENTS.get(message.kind, _keep)
 
     is_request = set(map(_TYPE, message.parts)) == {"compaction"}
     if is_request and message.role != "system":
@@ -282,6 +288,7 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
         state.session_init,
         tuple(state.problems),
         tuple(map(_source, state.sources)),
+        {kind: dict(last.data) for kind, last in state.events.items() if kind},
     )
 
 
