@@ -714,6 +714,26 @@ def test_an_archived_session_has_the_time_of_archiving(
     assert found[thread(3)].time_archived is None
 
 
+def test_a_session_that_is_archived_after_its_import_is_archived_here(
+    store: Store, tmp_path: Path
+) -> None:
+    home = tmp_path / HOME
+    path = write(home, 1, meta(), asked(1, "One"))
+    session = all_taken(store, tmp_path)[thread(1)]
+    assert session.time_archived is None
+
+    moved = home / "archived_sessions" / path.name
+    moved.parent.mkdir()
+    path.rename(moved)
+    assert all_taken(store, tmp_path)[thread(1)].time_archived is not None
+
+    # The user shows it again: a further import of the same state leaves it so.
+    store.unarchive(session)
+    index(home, (1, "Tea"))
+    found = all_taken(store, tmp_path)[thread(1)]
+    assert (found.title, found.time_archived) == ("Tea", None)
+
+
 def test_a_packed_rollout_is_read_and_a_plain_one_beside_it_wins(
     store: Store, tmp_path: Path
 ) -> None:

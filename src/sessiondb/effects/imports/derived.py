@@ -33,7 +33,7 @@ from sessiondb.effects.results import fill_call, filled_call
 from sessiondb.effects.session import free_slug
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
-from sessiondb.schema import message, session
+from sessiondb.schema import import_ledger, message, session
 from sessiondb.schema.rows import PartRow
 
 _IS_TAKEN = Statement(lambda: select(session.c.id).where(session.c.id == p("sid")))
@@ -47,7 +47,7 @@ _FREE_SOURCE = Statement(
 _MERGED = (
     "title title_source version agent provider_id model_id model_source "
     "summary_additions summary_deletions summary_files summary_diffs share_url revert "
-    "permission time_compacting data data_blob"
+    "permission time_compacting time_archived data data_blob"
 ).split()
 _STORED = Statement(
     lambda: select(*(session.c[name] for name in _MERGED)).where(
@@ -63,6 +63,11 @@ _RENAME_COPIES = update_of(
     message.c.id == p("mid"),
     message.c.seq == p("at"),
     message.c.inherited == text("1"),
+)
+_IMPORTED = Statement(
+    lambda: select(import_ledger.c.time_imported).where(
+        import_ledger.c.source == p("source"), import_ledger.c.path == p("path")
+    )
 )
 _CLOSED = "leaf_seq time_updated time_importing parent_seq call_id".split()
 _FACTS = Statement(
@@ -132,7 +137,7 @@ class Derived:
         }
 
     def update_row(self, tx: Transaction, run: Run) -> None:
-        """Take over the columns of the source; a title and a model set here stay."""
+        """Take over the columns of the source; what the user set here stays."""
         old = dict(zip(_MERGED, tx.one(_STORED, sid=run.session_id), strict=True))
         new = {name: run.given.columns[name] for name in _MERGED}
 
@@ -141,6 +146,8 @@ class Derived:
             stays += ("title", "title_source")
         if (old["model_source"], new["model_source"]) in _MODEL_STAYS:
             stays += MODEL
+        if not _is_archived_since(tx, run, old, new):
+            stays += ("time_archived",)
 
         new.update((name, old[name]) for name in stays)
         set_columns(tx, run, _MERGE, old, new)
@@ -312,6 +319,22 @@ def _title_stays(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     if old["title_source"] == "user":
         return True
     return bool(old["title"] and not new["title"])
+
+
+def _is_archived_since(
+    tx: Transaction, run: Run, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> bool:
+    """Return whether the source archived a session after the last import of it.
+
+    What it archived before, the user may have shown again here.
+    """
+    stated = new["time_archived"]
+    if stated is None or old["time_archived"] is not None:
+        return False
+
+    item = run.given.item
+    last: int | None = tx.value(_IMPORTED, source=item.source, path=run.given.ledger)
+    return last is None or stated > last
 
 
 def _gave_text(here: Here, call_id: str | None) -> bool:
