@@ -592,17 +592,20 @@ def test_a_growing_session_is_updated_in_place(store: Store, tmp_path: Path) -> 
     assert texts(store.messages(session)) == ["3"]
 
 
+@pytest.mark.parametrize("home", [".qwen", "data/mine"])
 @pytest.mark.parametrize("formats", [["qwen"], None])
 def test_old_logs_of_qwen_code_are_its_own(
-    store: Store, tmp_path: Path, formats: list[str] | None
+    store: Store, tmp_path: Path, formats: list[str] | None, home: str
 ) -> None:
-    chats = tmp_path / ".qwen/tmp" / HASH / "chats"
+    # A home of another name is known by the folder of later releases.
+    (tmp_path / home / "projects").mkdir(parents=True)
+    chats = tmp_path / home / "tmp" / HASH / "chats"
     document(chats, 1, asked(1, "1"), said(2, "qwen", "2"))
     history(chats.parent, entry(3, "/stats"))
     history(chats.parent.with_name("other"), entry(4, "/quit"))
     write(tmp_path / CHATS, header(2), asked(1, "1"))
 
-    found = list(find(tmp_path / ".qwen", formats=formats))
+    found = list(find(tmp_path / home, formats=formats))
     assert {of.source for of in found} == {"qwen"}
     results = [item for of in found for item in store.ingest(of.read())]
     (session,) = (store.session(of.id) for of in results if isinstance(of, Imported))

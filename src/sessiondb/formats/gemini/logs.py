@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from sessiondb.formats.gemini.journal import is_header
 from sessiondb.formats.kit.fields import as_object, as_text
-from sessiondb.formats.kit.files import ancestor, entries, read_file
+from sessiondb.formats.kit.files import ancestor, entries, is_folder, read_file
 from sessiondb.formats.kit.genai import Outputs
 from sessiondb.formats.kit.heads import beginning, first_records
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
@@ -127,8 +127,19 @@ def _all_of(path: Path, head: dict[str, Any]) -> dict[str, Any]:
 
 
 def source_of(path: Path) -> str:
-    """Return the program that wrote a log: Qwen Code had the same ones until 2025."""
-    return "qwen" if ".qwen" in path.absolute().parts else "gemini"
+    """Return the program that wrote a log: Qwen Code had the same ones until 2025.
+
+    Its home may have any name. Later releases have ``projects`` in it, where Gemini CLI
+    has a file of the projects.
+    """
+    whole = path.absolute()
+    if ".qwen" in whole.parts:
+        return "qwen"
+
+    chats = ancestor(whole / "any", CHATS)
+    temporary = (whole if chats is None else chats).parent.parent
+    is_theirs = temporary.name == "tmp" and is_folder(temporary.with_name("projects"))
+    return "qwen" if is_theirs else "gemini"
 
 
 def outputs_of(log: Log) -> Outputs:
