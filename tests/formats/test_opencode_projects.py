@@ -245,6 +245,29 @@ def test_a_share_keeps_its_address_and_its_secret(
     assert (found.share_url, found.metadata["share"]) == (SHARE["url"], SHARE)
 
 
+def test_a_share_that_begins_changes_or_ends_after_an_import_does_so_here(
+    store: Store, tree: Path
+) -> None:
+    file = tree / "share" / "ses_0001.json"
+    import_store(store, tree)
+    session = store.session("ses_0001")
+    store.set_metadata(session, {"mine": 1})
+    other = {"url": "https://opncd.ai/s/other", "secret": "another"}
+    for share in (SHARE, other):
+        put(file, share)
+        import_store(store, tree)
+        found = store.session(session.id)
+        assert (found.share_url, found.metadata) == (
+            share["url"],
+            {"mine": 1, "share": share},
+        )
+
+    file.unlink()
+    import_store(store, tree)
+    found = store.session(session.id)
+    assert (found.share_url, found.metadata) == (None, {"mine": 1})
+
+
 def test_nothing_of_a_share_and_no_secret_of_a_project_leaves_with_redaction(
     store: Store, tree: Path, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ The source wins, except over what the user set here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
@@ -30,7 +31,7 @@ from sessiondb.effects.imports.session import (
 )
 from sessiondb.effects.message import TITLE, shortened
 from sessiondb.effects.results import fill_call, filled_call
-from sessiondb.effects.session import free_slug
+from sessiondb.effects.session import SHARE, free_slug
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.schema import import_ledger, message, session
@@ -47,7 +48,7 @@ _FREE_SOURCE = Statement(
 _MERGED = (
     "title title_source version agent provider_id model_id model_source "
     "summary_additions summary_deletions summary_files summary_diffs share_url revert "
-    "permission time_compacting time_archived data data_blob"
+    "permission metadata time_compacting time_archived data data_blob"
 ).split()
 _STORED = Statement(
     lambda: select(*(session.c[name] for name in _MERGED)).where(
@@ -140,6 +141,7 @@ class Derived:
         """Take over the columns of the source; what the user set here stays."""
         old = dict(zip(_MERGED, tx.one(_STORED, sid=run.session_id), strict=True))
         new = {name: run.given.columns[name] for name in _MERGED}
+        new["metadata"] = _metadata(old["metadata"], new["metadata"])
 
         stays: tuple[str, ...] = ()
         if _title_stays(old, new):
@@ -335,6 +337,19 @@ def _is_archived_since(
     item = run.given.item
     last: int | None = tx.value(_IMPORTED, source=item.source, path=run.given.ledger)
     return last is None or stated > last
+
+
+def _metadata(here: str, given: str) -> str:
+    """Return the metadata here with what the source adds; its share is the source's."""
+    if here == given:
+        return here
+
+    kept, theirs = json.loads(here), json.loads(given)
+    merged = theirs | kept
+    merged.pop(SHARE, None)
+    if SHARE in theirs:
+        merged[SHARE] = theirs[SHARE]
+    return here if merged == kept else json.dumps(merged)
 
 
 def _gave_text(here: Here, call_id: str | None) -> bool:
