@@ -90,14 +90,14 @@ class Importer:
     def _item(self, item: SourceSession) -> Results:
         try:
             checked = checks.check_session(item)
-            place = self._place(item)
+            is_taken = self._takes(item)
         except InvalidInputError as error:
             yield checks.refused_session(item, error)
             return
 
-        if self._takes(item, place):
+        if is_taken:
             self._uses.add(item)
-            yield from self._session(checked, place)
+            yield from self._session(checked)
 
     def _history(self, item: SourceHistory) -> Results:
         # Its sessions come first: prompts that they have are not added again.
@@ -106,9 +106,13 @@ class Importer:
             histories = Histories(self.core, self.project_root, self._locate)
             yield from histories.run(item)
 
-    def _takes(self, item: SourceSession, place: Place) -> bool:
+    def _takes(self, item: SourceSession) -> bool:
         root = self.project_root
-        if root is None or place.root == root:
+        if root is None:
+            return True
+
+        place = self._place(item)
+        if place.root == root:
             return True
 
         # Outside of a repository each directory is a project; a log names the one it
@@ -116,7 +120,7 @@ class Importer:
         below = root.rstrip(os.sep) + os.sep
         return item.stored is not None and place.directory.startswith(below)
 
-    def _session(self, checked: CheckedSession, place: Place) -> Results:
+    def _session(self, checked: CheckedSession) -> Results:
         item = checked.item
         if item.namespace:
             read = namespace_here(item, checked.ledger)
@@ -141,7 +145,7 @@ class Importer:
         elif self.dry_run:
             yield from _counted(checked, done)
         else:
-            yield from self._write(checked, place, known, done)
+            yield from self._write(checked, known, done)
 
     def _passed_over(self, checked: CheckedSession, done: Imported) -> Results:
         """Record that a state was read, and leave the session as it is."""
@@ -178,9 +182,14 @@ class Importer:
         )
         return next(outcome for applies, outcome in rules if applies)
 
-    def _write(
-        self, checked: CheckedSession, place: Place, known: Known, done: Imported
-    ) -> Results:
+    def _write(self, checked: CheckedSession, known: Known, done: Imported) -> Results:
+        # Only a session that is written is looked up among the projects.
+        try:
+            place = self._place(checked.item)
+        except InvalidInputError as error:
+            yield checks.refused_session(checked.item, error)
+            return
+
         if known.leaving:
             # Its rows must be gone first; what was gathered may refer to them.
             yield from self._units.commit()
