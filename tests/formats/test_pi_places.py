@@ -47,7 +47,8 @@ def test_the_folder_of_a_directory_is_named_as_each_program_does(home: Path) -> 
         for program in (OH_MY_PI, XCSH):
             folder = home / program.folder / "agent" / "sessions" / name
             assert program.folder_of(directory, env) == folder
-    assert PI.folder_of("/srv/tea", env).name == "--srv-tea--"
+    folder = home / ".pi" / "agent" / "sessions" / "--srv-tea--"
+    assert PI.folder_of("/srv/tea", env) == folder
 
     # A link to a directory has the folder of that directory.
     (home.parent / "link").symlink_to(home / "tea")

@@ -123,7 +123,7 @@ def _unfinished(report: Report, *, quiet: bool) -> Iterator[None]:
     """Report what was imported if the block fails or is interrupted."""
     try:
         yield
-    except (KeyboardInterrupt, SessionDBError):
+    except (KeyboardInterrupt, SystemExit, SessionDBError):
         if report.written and not quiet:
             before = f"{count(report.written, 'session')} imported before it stopped"
             say(f"{before}; the same command imports the rest")

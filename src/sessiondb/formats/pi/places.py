@@ -40,8 +40,11 @@ class Program:
 
     def sessions(self, env: Env) -> Path:
         """Return the folder that all its logs are in, or below."""
-        home = env.get(_HOME) or f"~/{self.folder}/agent"
-        return Path(env.get(_ONE_FOLDER) or f"{home}/sessions").expanduser()
+        if env.get(_ONE_FOLDER):
+            return Path(env[_ONE_FOLDER]).expanduser()
+
+        home = env.get(_HOME) or _home(env) / self.folder / "agent"
+        return Path(home).expanduser() / "sessions"
 
     def folder_of(self, directory: str, env: Env) -> Path:
         """Return the folder in which it keeps the sessions of *directory*."""
