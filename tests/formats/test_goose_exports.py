@@ -390,6 +390,44 @@ def test_goose_imports_a_file_and_continues_it_by_its_name() -> None:
     assert taken.resume == ["goose", "session", "--resume", "--name=--Tea"]
 
 
+def test_a_session_that_goose_imported_before_is_continued_by_its_id(
+    store: Store, tmp_path: Path
+) -> None:
+    session = made(store, user("1"), assistant("2"))
+    record, _ = written(store, session)
+    sessions = tmp_path / "data" / "sessions"
+    sessions.mkdir(parents=True)
+    copies = [
+        {
+            **record,
+            "id": f"20260202_{number}",
+            "updated_at": f"2026-02-02 02:4{number}:00",
+            "messages": record["conversation"],
+        }
+        for number in (1, 2)
+    ]
+    other = {**copies[1], "id": "20260202_3", "extension_data": {}}
+    odd = {**copies[1], "id": "20260202_4", "extension_data": "{"}
+    database(sessions / "sessions.db", *copies, other, odd).close()
+
+    take_in = exporter("goose").take_in
+    assert take_in is not None
+    env = {"GOOSE_PATH_ROOT": str(tmp_path)}
+
+    def resume(record: Record) -> list[str]:
+        taken = take_in(Written("a.json", json.dumps(record), "/home/ada/tea"), env)
+        return [*taken.take_in[2:3], *taken.resume[3:]]
+
+    assert resume(record) == ["--session-id", "20260202_2"]
+    # One that does not have all of it is an earlier state: it is imported again.
+    store.append(session, user("3"))
+    longer, _ = written(store, store.session(session.id))
+    assert resume(longer) == ["import", f"--name={longer['name']}"]
+
+    (sessions / "sessions.db").write_bytes(b"not a database")
+    assert resume(record) == ["import", f"--name={record['name']}"]
+
+
 # -- the real program -----------------------------------------------------------------------
 
 

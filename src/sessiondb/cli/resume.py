@@ -295,6 +295,10 @@ def _transferred(store: Store, session: Session, form: str) -> Plan:
     _report_subagents(store, session)
 
     taken = to.take_in(written, os.environ)
+    if not taken.take_in and taken.place is None:
+        say(f"already taken there, and continued: {agent(form)}")
+        return Plan(session, session.directory, taken.resume)
+
     file = str(Path(tempfile.gettempdir()) / f"sessiondb-{session.id}.json")
     if taken.place is not None:
         file = str(taken.place)

@@ -134,8 +134,8 @@ class Handover:
 
     A program that imports files has the command ``take_in``, in which `FILE` is the
     path of the file. One whose sessions are files of its own store has no such command:
-    ``place`` is the path at which the file becomes a session of it. ``resume`` is the
-    command that continues the session then.
+    ``place`` is the path at which the file becomes a session of it. Without either the
+    program has the session already. ``resume`` is the command that continues it then.
     """
 
     take_in: list[str]

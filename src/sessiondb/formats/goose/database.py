@@ -137,6 +137,23 @@ class Database:
         rows = self._rows("SELECT 1 FROM sessions WHERE id = ?", name)
         return rows.fetchone() is not None
 
+    def import_of(self, session: str, message: str) -> str | None:
+        """Return the session that was imported from our *session*, None without one.
+
+        Only one that has *message*; of several the one used last.
+        """
+        chosen = self._or_null("sessions", "id", "updated_at", "extension_data")
+        where = '$."{}".{}'.format(*fields.OURS[1:])
+        for name, *_ in self._rows(
+            f"SELECT {chosen} FROM sessions WHERE json_valid(extension_data)"
+            " AND json_extract(extension_data, ?) = ? ORDER BY updated_at DESC",
+            where,
+            session,
+        ):
+            if any(entry.name == message for entry in self.entries(name)):
+                return str(name)
+        return None
+
     def head(self, name: str) -> Head:
         """Return a session by its row; raises `OddRecordError` if it is gone."""
         row = next(self._records("SELECT * FROM sessions WHERE id = ?", name), None)

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
+from sessiondb.errors import SourceError
 from sessiondb.formats.goose import fields
+from sessiondb.formats.goose.database import NAME, Database
+from sessiondb.formats.goose.places import default_locations
 from sessiondb.formats.goose.reader import SOURCE
 from sessiondb.formats.goose.records import record_of
 from sessiondb.formats.goose.usage import accumulated
@@ -24,8 +28,10 @@ from sessiondb.formats.kit.fields import (
     is_object,
     overlay,
     put,
+    within,
     without_none,
 )
+from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.formats.kit.writing import one_by_one
@@ -169,12 +175,35 @@ def _records(
 def take_in(written: Written, env: Mapping[str, str]) -> Handover:
     """Return how Goose imports a session, and continues it by its name.
 
-    An import gives it a new id, which is not known before.
+    An import gives it a new id, which is known from the next time on.
     """
-    del env
-    name = json.loads(written.text)["name"]
+    resume = ["goose", "session", "--resume"]
+    record = json.loads(written.text)
+    held = _held(record, env)
+    if held is not None:
+        return Handover([], [*resume, "--session-id", held])
+
     how = ["goose", "session", "import", FILE]
-    return Handover(how, ["goose", "session", "--resume", f"--name={name}"])
+    return Handover(how, [*resume, f"--name={record['name']}"])
+
+
+def _held(record: Record, env: Mapping[str, str]) -> str | None:
+    """Return the session of Goose that has everything of *record*, if there is one."""
+    ours = within(record, *fields.OURS)
+    names = [message["id"] for message in record.get("conversation", [])]
+    if ours is None or not names:
+        return None
+
+    paths = filter(is_file, (folder / NAME for folder in default_locations(env)))
+    databases = map(Database, paths)
+    return next(filter(None, (_found(of, ours, names[-1]) for of in databases)), None)
+
+
+def _found(database: Database, session: str, message: str) -> str | None:
+    # A database that cannot be read is the problem of an import.
+    with suppress(SourceError), database.reading():
+        return database.import_of(session, message)
+    return None
 
 
 def names_of(_: Session, message: Outline) -> tuple[str, str]:
