@@ -39,7 +39,7 @@ from samples_goose import (
     words,
 )
 
-from sessiondb import Store
+from sessiondb import ALL, Store
 from sessiondb.errors import SourceError
 from sessiondb.formats import default_locations, find
 from sessiondb.model import Imported, Message, Problem, SourceSession, Tokens
@@ -408,6 +408,20 @@ def test_a_subagent_has_the_call_whose_result_names_it(
         found.append((child.call_id, child.parent_seq))
     parent = by_id(store)["a"]
     assert found == [(None, None), ("c1", store.messages(parent)[1].seq)]
+
+
+def test_a_subagent_is_one_by_its_type_without_a_parent(
+    store: Store, tmp_path: Path
+) -> None:
+    row = {"id": "a", "session_type": "sub_agent", "messages": [asked("m1", "1")]}
+    wrote(tmp_path, row, version=14)
+    for outcome in ("imported", "unchanged"):
+        (found,) = read_into(store, tmp_path)
+        assert isinstance(found, Imported)
+        assert found.outcome == outcome
+    (session,) = store.sessions(project=ALL, subagents=True)
+    assert (session.relation, session.parent_id) == ("subagent", None)
+    assert not list(store.sessions(project=ALL))
 
 
 def test_a_damaged_row_is_reported_and_skipped(store: Store, tmp_path: Path) -> None:

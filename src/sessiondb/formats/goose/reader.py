@@ -171,7 +171,7 @@ def beginning(head: Head, layout: Layout, *, is_cut: bool = False) -> SourceSess
         str(head.path),
         head.digest,
         parent_source_id=parent,
-        relation="subagent" if parent else None,
+        relation="subagent" if parent or _is_subagent(record) else None,
         time_created=time_of_text(record.get("created_at")),
         time_updated=time_of_text(record.get("updated_at")),
         time_archived=time_of_text(record.get("archived_at")),
@@ -181,6 +181,11 @@ def beginning(head: Head, layout: Layout, *, is_cut: bool = False) -> SourceSess
         complete=partial(complete, head, layout, is_cut=is_cut),
         **known,
     )
+
+
+def _is_subagent(record: Record) -> bool:
+    """Return whether its type says so; before schema 15 none has a parent."""
+    return record.get("session_type") == "sub_agent"
 
 
 def complete(head: Head, layout: Layout, *, is_cut: bool) -> SourceSession:
