@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -123,28 +121,7 @@ class _File:
         )
         # Values that were taken have left the row by now.
         rest = without(("id", "parent_id"), without_none(row))
-        session = replace(session, data=rest)
-        return replace(session, complete=partial(self._complete, session))
-
-    def _complete(self, session: SourceSession) -> SourceSession:
-        """Return a fork with the message of its parent that it begins after."""
-        last = None
-        # The problem is reported with the messages.
-        with suppress(Error), self.file.reading():
-            for mine, above in self._with_parent(session):
-                if _said(mine) != _said(above):
-                    break
-                last = above.get("id")
-
-        cut = fitting(_name_of(last), usable_id)
-        return replace(session, parent_message=cut, complete=None)
-
-    def _with_parent(self, session: SourceSession) -> Iterator[tuple[Row, Row]]:
-        """Yield the rows of a session beside those of its parent, if that is here."""
-        parent = session.parent_source_id
-        if parent in self._rows:
-            both = map(self.rows, (session.source_id, str(parent)))
-            yield from zip(*both, strict=False)
+        return replace(session, data=rest)
 
     # -- messages --------------------------------------------------------------
 
