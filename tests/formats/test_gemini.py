@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -142,6 +143,21 @@ def test_a_resumed_session_keeps_values_that_its_new_messages_do_not_repeat(
         ("text", None, "2"), ("tool", "c1", "a.py"),
     ]  # fmt: skip
     assert found.time_created == 1_769_997_602_000
+
+
+def test_a_message_may_be_written_thousands_of_times(
+    store: Store, tmp_path: Path
+) -> None:
+    texts_of_it = [str(number) for number in range(2500)]
+    begin = process_time()
+    (found,) = messages(
+        store, tmp_path, *(asked(1, text) for text in texts_of_it[:1250]),
+        update(messages=[asked(1, text) for text in texts_of_it[1250:]]),
+    )  # fmt: skip
+    assert process_time() - begin < 5
+    assert found.text == texts_of_it[-1]
+    before = [item["content"][0]["text"] for item in found.data["earlier"]]
+    assert before == texts_of_it[:-1]
 
 
 def test_a_resumed_session_was_created_when_it_began(

@@ -33,8 +33,6 @@ from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.lines import Line
 
 Record = dict[str, Any]
-#: The content of a version, as hashes: texts, results of calls, values of other keys.
-Facts = frozenset[int]
 _PLACE = frozenset({"id", "type", "timestamp", "content", "toolCalls"})
 _CONTEXT = "<session_context>"
 
@@ -44,32 +42,40 @@ class Version(NamedTuple):
 
     line: Line
     place: int | None
-    facts: Facts
 
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A message: its versions, oldest first, and the message that it followed."""
+    """A message: its versions, and the message that it followed."""
 
     name: str
     above: Entry | None
     first: str | None = None
-    versions: list[Version] = field(default_factory=list)
     rewound: bool = False
+    #: The last version, and the last one that has each fact.
+    _last: Version | None = None
+    _last_of: dict[int, Version] = field(default_factory=dict)
 
     def add(self, version: Version, record: Record) -> None:
-        """Add a version, and forget those whose facts are all in later ones."""
+        """Add a version."""
         self.first = self.first or as_text(record.get("timestamp"))
-        kept, said = [version], version.facts
-        for older in reversed(self.versions):
-            if not older.facts <= said:
-                kept.append(older)
-                said |= older.facts
-        self.versions = kept[::-1]
+        self._last = version
+        self._last_of |= dict.fromkeys(facts_of(record), version)
+
+    @property
+    def versions(self) -> list[Version]:
+        """The versions, oldest first, without those whose facts are all in later ones.
+
+        The last version is always one of them.
+        """
+        return sorted({*self._last_of.values(), *filter(None, [self._last])})
 
 
-def facts_of(record: Record) -> Facts:
-    """Return the facts in a version of a message."""
+def facts_of(record: Record) -> frozenset[int]:
+    """Return the facts in a version of a message, as hashes.
+
+    They are its texts, the results of its calls, and the values of its other keys.
+    """
     content, calls = record.get("content"), record.get("toolCalls")
     objects = objects_in(listed(content))
     # An empty value has no meaning: a later version may leave it out.
@@ -108,7 +114,7 @@ class Journal:
 
     def message(self, line: Line, record: Record) -> None:
         """Add a version of a message."""
-        self._put(record["id"], Version(line, None, facts_of(record)), record)
+        self._put(record["id"], Version(line, None), record)
 
     def update(self, line: Line, record: Record) -> None:
         """Take the changed properties of the session, or all of its messages."""
@@ -120,7 +126,7 @@ class Journal:
     def describe(self, line: Line, record: Record) -> None:
         """Take a header; one of a document comes with the messages."""
         for index, item in _messages(record):
-            self._put(item["id"], Version(line, index, facts_of(item)), item)
+            self._put(item["id"], Version(line, index), item)
         self.begun = self.begun or as_text(record.get("startTime"))
         self.metadata |= without(("messages",), record)
 
@@ -157,7 +163,7 @@ class Journal:
             if name not in self._live:
                 self._live[name] = self._entry(name, above, is_restored=True)
             above = self._live[name]
-            self._add(above, Version(line, index, facts_of(item)), item)
+            self._add(above, Version(line, index), item)
 
     def _entry(self, name: str, above: Entry | None, *, is_restored: bool) -> Entry:
         """Return the entry of a message that is live from now on."""
@@ -184,7 +190,7 @@ class Journal:
         kind = kind_of(record)
         if kind is None:
             raise OddRecordError("is not a record of a session")
-        self._put(self._free(f"~{kind}"), Version(line, None, facts_of(record)), record)
+        self._put(self._free(f"~{kind}"), Version(line, None), record)
 
     @property
     def leaf(self) -> str | None:
