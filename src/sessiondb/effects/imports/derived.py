@@ -340,16 +340,14 @@ def _is_archived_since(
 
 
 def _metadata(here: str, given: str) -> str:
-    """Return the metadata here with what the source adds; its share is the source's."""
-    if here == given:
+    """Return the metadata here, with the share that the source states, if any."""
+    kept, theirs = json.loads(here), json.loads(given)
+    if kept.get(SHARE) == theirs.get(SHARE):
         return here
 
-    kept, theirs = json.loads(here), json.loads(given)
-    merged = theirs | kept
-    merged.pop(SHARE, None)
-    if SHARE in theirs:
-        merged[SHARE] = theirs[SHARE]
-    return here if merged == kept else json.dumps(merged)
+    kept.pop(SHARE, None)
+    shared = {SHARE: theirs[SHARE]} if SHARE in theirs else {}
+    return json.dumps(kept | shared)
 
 
 def _gave_text(here: Here, call_id: str | None) -> bool:
