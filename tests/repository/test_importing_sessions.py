@@ -323,6 +323,16 @@ def test_as_fork_counts_an_answer_once_that_a_fork_here_kept(store: Store) -> No
     assert check(store) == []
 
 
+def test_as_fork_counts_an_answer_once_whose_usage_was_corrected(store: Store) -> None:
+    (done,) = take_in(store, session_of("s", said("a", cost=1.0)))
+    store.append(done.id, user("here"))
+    given = session_of("s", said("a", cost=1.0, tokens=7), digest="corrected")
+    (fork,) = take_in(store, given, as_fork=True)
+    assert store.session(fork.id).parent_seq == 1
+    assert store.usage(by=())[0].cost == 1.0
+    assert check(store) == []
+
+
 def test_a_removed_session_stays_removed_until_it_is_undeleted(
     store: Store,
 ) -> None:

@@ -108,12 +108,24 @@ def _branched() -> Any:
 _BRANCHED = Statement(_branched)
 
 _mine, _theirs = message.alias("mine"), message.alias("theirs")
-_COMMON = Statement(
-    lambda: (
-        select(func.max(_theirs.c.seq))
-        .join_from(_mine, _theirs, _theirs.c.usage_key == _mine.c.usage_key)
-        .where(_mine.c.session_id == p("sid"), _theirs.c.session_id == p("above"))
+
+
+def _last_common(is_same: Any) -> Statement:
+    of_both = (_mine.c.session_id == p("sid"), _theirs.c.session_id == p("above"))
+    return Statement(
+        lambda: (
+            select(func.max(_theirs.c.seq))
+            .join_from(_mine, _theirs, is_same)
+            .where(*of_both)
+        )
     )
+
+
+#: Copies share their key, at whatever seq. One whose usage changed has another key,
+#: and is found where it was. Two queries, since each has its index.
+_COMMON = (
+    _last_common(_theirs.c.usage_key == _mine.c.usage_key),
+    _last_common((_theirs.c.seq == _mine.c.seq) & (_theirs.c.id == _mine.c.id)),
 )
 _STARTER = Statement(
     lambda: select(func.min(part.c.seq)).where(
@@ -244,10 +256,12 @@ def find_cut(
 
     That is the message with the call that started it, else the last one it copied.
     """
-    found: int | None = tx.value(_STARTER, above=parent_id, call_id=call_id)
-    if found is None:
-        found = tx.value(_COMMON, sid=session_id, above=parent_id)
-    return found
+    starter: int | None = tx.value(_STARTER, above=parent_id, call_id=call_id)
+    if starter is not None:
+        return starter
+
+    common = (tx.value(query, sid=session_id, above=parent_id) for query in _COMMON)
+    return max((seq for seq in common if seq is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
