@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable
 from itertools import permutations
@@ -781,6 +782,25 @@ def test_a_sidecar_says_what_a_subagent_is_for(
     sidecar.write_text('{"agentType":"Explore","description":"Tea","toolUseId":"c1"}')
     _, child = children(store, tmp_path)
     assert (child.title, child.agent, child.call_id) == ("Tea", "Explore", "c1")
+
+
+@pytest.mark.parametrize("starter", ["a0", "a1", "a9", ["a0"]])
+def test_a_subagent_is_below_the_subagent_that_started_it(
+    store: Store, tmp_path: Path, starter: Any
+) -> None:
+    write(tmp_path / PROJECT, session(1), U1)
+    folder = tmp_path / PROJECT / session(1) / "subagents"
+    write(folder, "agent-a1", *aside(4, "a1", *LOOK))
+    start = answered(8, call("c1", "Agent"), name="msg_3")
+    write(folder, "agent-a0", *aside(7, "a0", asked(7, "Start"), start))
+    sidecar = json.dumps({"toolUseId": "c1", "parentAgentId": starter})
+    (folder / "agent-a1.meta.json").write_text(sidecar)
+
+    assert imported.all_taken(store, tmp_path).keys() == by_source(store).keys()
+    found = by_source(store)
+    above = session(1) + "/agent-a0" * (starter == "a0")
+    child = found[f"{session(1)}/agent-a1"]
+    assert (child.parent_id, child.relation) == (found[above].id, "subagent")
 
 
 def test_without_a_sidecar_the_result_of_the_call_names_the_subagent(

@@ -85,12 +85,19 @@ def _read(paths: Iterator[Path | Problem]) -> Found:
 
 
 def _add_agents(log: Log, logs: dict[str, Log]) -> Iterator[Problem]:
-    """Add the subagents in a transcript; report a sidecar that cannot be read."""
+    """Add the subagents in a transcript, and find the one that started this one.
+
+    A sidecar that cannot be read is a problem.
+    """
+    sidecar: Record = {}
     try:
-        sidecar_of(log)
+        sidecar = sidecar_of(log)
     except OddRecordError as error:
         yield Problem(str(log.sidecar), f"the sidecar {error}")
 
+    above = f"{log.parent}/agent-{sidecar.get('parentAgentId')}"
+    if above in logs.keys() - {log.session}:
+        logs[log.session] = log._replace(parent=above)
     for found in chains_in(log):
         yield from keep_longer(found, logs)
 
