@@ -438,6 +438,17 @@ def test_messages_added_there_are_imported_and_nothing_else(
 # -- the store of the program ----------------------------------------------------------
 
 
+def test_the_store_holds_a_transcript_and_never_continues_a_subagent(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / PROJECT, session(1), U1)
+    holds = exporter("claude").holds
+    assert holds is not None
+    names = session(1), session(2), f"{session(2)}/agent-a1"
+    held = [holds(name, {"CLAUDE_CONFIG_DIR": str(tmp_path)}) for name in names]
+    assert held == [True, False, True]
+
+
 def test_a_transcript_is_taken_to_the_folder_of_its_directory() -> None:
     take_in = exporter("claude").take_in
     assert take_in is not None

@@ -32,6 +32,7 @@ from sessiondb.formats.kit.fields import (
     text,
     time,
     within,
+    without,
 )
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import MessageDraft, PartDraft, Tokens
@@ -351,7 +352,7 @@ def _is_inline(source: Record) -> bool:
 def _image(item: Record) -> PartDraft:
     """Return an image in a result, which loses its content to it."""
     (file,) = _file(item)
-    held = {key: file.data[key] for key in OWN & file.data.keys()}
+    held = without(file.data.keys() - OWN, file.data)
     return PartDraft("file", data={**held, "in_result": True})
 
 

@@ -228,7 +228,12 @@ def take_in(written: Written, env: Mapping[str, str]) -> Handover:
 
 
 def holds(session: str, env: Mapping[str, str]) -> bool:
-    """Return whether the store of Claude Code has a transcript of a session."""
+    """Return whether the store of Claude Code has a transcript of a session.
+
+    A subagent, which is never continued, counts as held by its session.
+    """
+    if "/" in session:
+        return True
     with suppress(OSError):
         folders = _projects(env).iterdir()
         return any(is_file(folder / f"{session}.jsonl") for folder in folders)
