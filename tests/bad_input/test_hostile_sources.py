@@ -117,7 +117,7 @@ DIFF = {
 }  # fmt: skip
 SOURCE_MESSAGE = {
     "draft": "nothing", "parent": "id", "alias": "id", "usage_id": "text",
-    "labels": "nothing", "open": "flag", "timeless": "flag", "stored": "anything",
+    "labels": "nothing", "unlabelled": "nothing", "open": "flag", "timeless": "flag", "stored": "anything",
 }  # fmt: skip
 STORED_MESSAGE = {"seq": "seq", "usage_key": "id", "inherited": "flag"}
 MESSAGE = {

@@ -549,6 +549,36 @@ def test_labels_are_those_that_were_given_last(store: Store, tmp_path: Path) -> 
 # -- versions -------------------------------------------------------------------------
 
 
+def test_what_the_log_takes_back_is_taken_back_here(
+    store: Store, tmp_path: Path
+) -> None:
+    named = [
+        U1, entry(2, "session_info", name="Tea"), entry(3, "label", targetId="00000001", label="a"),
+        entry(4, "label", targetId="00000001", label="b"), entry(5, "label", targetId="00000002", label="c"),
+    ]  # fmt: skip
+    write(tmp_path / HOME, header(1), *named)
+    session = taken(store, tmp_path)
+    store.label(session, 1, "mine")
+    assert {label.label for label in store.labels(session)} == {"b", "c", "mine"}
+    assert store.session(session).title == "Tea"
+
+    cleared = [
+        entry(6, "session_info", name=""),
+        entry(7, "label", targetId="00000001"),
+    ]
+    write(tmp_path / HOME, header(1), *named, *cleared)
+    taken(store, tmp_path)
+    assert {label.label for label in store.labels(session)} == {"c", "mine"}
+    assert store.session(session).title == "1"
+
+    store.set_title(session, "Mine")
+    write(
+        tmp_path / HOME, header(1), *named, *cleared, entry(8, "session_info", name="")
+    )
+    taken(store, tmp_path)
+    assert store.session(session).title == "Mine"
+
+
 def bare(record: Record) -> Record:
     return {key: record[key] for key in record if key not in ("id", "parentId")}
 

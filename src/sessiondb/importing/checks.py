@@ -133,10 +133,9 @@ _STORED_MESSAGE: Mapping[str, Check] = {
 #: The fields of a message about its place, but its parent.
 _PLACE: Mapping[str, Check] = {
     "usage_id": encode.string,
-    "labels": values.each(ids.valid_id, "a name in"),
+    **dict.fromkeys(("labels", "unlabelled"), values.each(ids.valid_id, "a name in")),
     "alias": values.optional_id,
-    "open": values.flag,
-    "timeless": values.flag,
+    **dict.fromkeys(("open", "timeless"), values.flag),
 }
 #: In the order of the columns.
 _TODO: Mapping[str, Check] = {
@@ -418,6 +417,7 @@ def check_message(
         found.parent,
         found.usage_id or row.response_id or row.id,
         tuple(found.labels),
+        tuple(found.unlabelled),
         found.alias,
         found.open,
         stored,

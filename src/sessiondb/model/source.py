@@ -123,14 +123,16 @@ class SourceMessage:
     ``timeless`` message is the same at any time: its program gives copies new times.
     ``alias`` is the id of our message that the record itself says it was, for an import
     of one that was written for the program and has another id there. ``labels`` are
-    names given to it. An ``open`` message is not complete yet; any other is when it is
-    created, unless it says when. With ``stored`` it is written as it was.
+    names given to it, ``unlabelled`` those that its program took back. An ``open``
+    message is not complete yet; any other is when it is created, unless it says when.
+    With ``stored`` it is written as it was.
     """
 
     draft: MessageDraft
     parent: str | Any | None = ...
     usage_id: str | None = None
     labels: tuple[str, ...] = ()
+    unlabelled: tuple[str, ...] = ()
     alias: str | None = None
     open: bool = False
     stored: StoredMessage | None = None

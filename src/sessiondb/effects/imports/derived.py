@@ -144,7 +144,7 @@ class Derived:
         new["metadata"] = _metadata(old["metadata"], new["metadata"])
 
         stays: tuple[str, ...] = ()
-        if _title_stays(old, new):
+        if _title_stays(old, new, run.given.item.title_source):
             stays += ("title", "title_source")
         if (old["model_source"], new["model_source"]) in _MODEL_STAYS:
             stays += MODEL
@@ -316,11 +316,15 @@ def _last_use(tx: Transaction, run: Run, before: int) -> int:
     return before if last is None else last
 
 
-def _title_stays(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Return whether the user set the title here, or the source has none to offer."""
+def _title_stays(old: Mapping[str, Any], new: Mapping[str, Any], source: str) -> bool:
+    """Return whether the user set the title here, or the source has none to offer.
+
+    A *source* that has one by the first prompt alone took another one back.
+    """
     if old["title_source"] == "user":
         return True
-    return bool(old["title"] and not new["title"])
+    is_taken_back = source == "derived" != old["title_source"]
+    return bool(old["title"] and not new["title"] and not is_taken_back)
 
 
 def _is_archived_since(

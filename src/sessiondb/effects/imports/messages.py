@@ -54,6 +54,13 @@ _SEQ = Statement(
         message.c.session_id == p("sid"), message.c.id == p("mid")
     )
 )
+_UNLABEL = Statement(
+    lambda: delete(label).where(
+        label.c.session_id == p("sid"),
+        label.c.label == p("name"),
+        label.c.seq == p("at"),
+    )
+)
 _LABELLED = Statement(
     lambda: select(label.c.seq).where(
         label.c.session_id == p("sid"), label.c.label == p("name")
@@ -158,6 +165,7 @@ class WriteBatch:
             self._insert(to, entry, placed)
         else:
             self._update(to, entry, placed, here)
+            self._unlabel(to, placed.seq, entry.unlabelled)
 
         for name in entry.labels:
             self._label(tx, state.id, placed.seq, name)
@@ -242,6 +250,12 @@ class WriteBatch:
         if tx.value(_LABELLED, sid=session_id, name=name) is None:
             put_label(tx, session_id, seq, name)
             self.run.changed = True
+
+    def _unlabel(self, to: Writing, seq: int, names: Iterable[str]) -> None:
+        """Remove labels that the source took back."""
+        for name in names:
+            done = to.tx.run(_UNLABEL, sid=to.state.id, name=name, at=seq)
+            self.run.changed |= done.rowcount > 0
 
     def _count(
         self, state: SessionState, placed: Placed, time: int | None, key: str | None

@@ -68,6 +68,7 @@ class Entry(NamedTuple):
     parent: Any
     usage_id: str
     labels: tuple[str, ...]
+    unlabelled: tuple[str, ...]
     alias: str | None
     open: bool
     stored: StoredMessage | None

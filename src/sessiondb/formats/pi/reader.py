@@ -34,8 +34,8 @@ from sessiondb.formats.pi.tree import Tree
 from sessiondb.model import Problem, SourceItem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
-#: The label of each record that has one, by its id.
-Labels = dict[str, tuple[str]]
+#: The label of each record that has one, by its id, after those that it had before.
+Labels = dict[str, list[str | None]]
 
 
 def read_log(path: Path) -> Iterator[SourceSession | Problem]:
@@ -94,6 +94,7 @@ def complete(log: Log) -> SourceSession:
     return replace(
         session,
         title=found.title,
+        title_source="agent" if found.title else "derived",
         time_updated=found.last,
         data=found.data,
         messages=Messages(log, found.labels),
@@ -131,9 +132,8 @@ class _Found:
     def label(self, record: Record) -> None:
         """Take a label, or clear it."""
         target, name = as_string(record.get("targetId")), record.get("label")
-        self.labels.pop(target, None)
-        if usable_id(name):
-            self.labels[target] = (str(name),)
+        given = self.labels.setdefault(target, [])
+        given.append(fitting(name, usable_id))
 
     def said(self, record: Record) -> None:
         """Take the time of a prompt or an answer."""
@@ -191,9 +191,14 @@ class Messages:
 
         draft = with_files(draft, self._log.path)
         own = as_string(draft.data.get("id"))
-        labels = self._labels.get(name) or self._labels.get(own) or ()
+        given = self._labels.get(name) or self._labels.get(own) or [None]
+        last, before = given[-1], dict.fromkeys(given)
         return SourceMessage(
-            draft, parent=parent, labels=labels, alias=message_of(name)
+            draft,
+            parent=parent,
+            labels=tuple(filter(None, [last])),
+            unlabelled=tuple(name for name in before if name and name != last),
+            alias=message_of(name),
         )
 
 
