@@ -66,6 +66,18 @@ def test_it_is_the_session_used_last_in_this_terminal_and_directory(
     assert last(sessiondb) == mine
 
 
+def test_a_use_of_a_sub_agent_is_one_of_its_session(
+    sessiondb: Run, home: Path, project: Path, newest: str
+) -> None:
+    mine = used(home, project, 1)
+    crumb = home / "terminal-sessions" / f"tmux-{HERE}"
+    directory, log, _ = crumb.read_text().split("\n")
+    below = Path(log).with_suffix("") / "Tea" / "Milk.jsonl"
+    crumb.write_text(f"{directory}\n{below}\n")
+    sessiondb("import", str(home.parents[1]))
+    assert last(sessiondb) == mine
+
+
 def test_without_a_use_the_newest_session_is_the_last_one(
     sessiondb: Run, home: Path, project: Path, newest: str
 ) -> None:

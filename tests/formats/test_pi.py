@@ -818,6 +818,25 @@ def test_a_log_of_a_sub_agent_belongs_to_the_one_beside_its_folder(
     assert (child.relation, child.parent_id) == ("subagent", by_id[header(1)["id"]].id)
 
 
+def test_a_sub_agent_of_a_sub_agent_belongs_to_it_and_each_to_the_call_that_started_it(
+    store: Store, tmp_path: Path
+) -> None:
+    def started(name: str, **details: Any) -> list[Record]:
+        return [answered(1, call(f"c{name}", "task"), above=None), result(2, f"c{name}", name, details=details)]  # fmt: skip
+
+    top = write(tmp_path / OF_OMP, header(1), *started("A", progress=[{"id": "A"}]))
+    first = write(top.with_suffix(""), header(2), *started("B", results=[{"id": "B"}]), name="A.jsonl")  # fmt: skip
+    write(first.with_suffix(""), header(3), asked(1, "Tea?"), name="B.jsonl")
+    (top.with_suffix("") / "A.md").write_text("B")
+
+    done = {str(of.source_id): of for of in read_into(store, tmp_path) if isinstance(of, Imported)}  # fmt: skip
+    found = [store.session(done[str(header(number)["id"])].id) for number in (1, 2, 3)]
+    assert [session.relation for session in found] == [None, "subagent", "subagent"]
+    assert [session.parent_id for session in found[1:]] == [of.id for of in found[:2]]
+    assert [session.call_id for session in found] == [None, "cA", "cB"]
+    assert [session.parent_seq for session in found[1:]] == [1, 1]
+
+
 def test_of_two_logs_of_one_session_the_longer_one_is_read(
     store: Store, tmp_path: Path
 ) -> None:

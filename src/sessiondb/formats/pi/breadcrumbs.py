@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 
 from sessiondb.formats.kit.files import entries, is_folder, read_small, stamp
 from sessiondb.formats.kit.json import OddRecordError, known_time, usable_id
-from sessiondb.formats.pi.logs import path_there
+from sessiondb.formats.pi.logs import SUFFIX, is_stem, path_there
 from sessiondb.model import TerminalUse
 
 _FOLDER = "terminal-sessions"
@@ -55,4 +55,10 @@ def _uses(crumb: Path) -> Iterator[tuple[tuple[str, ...], TerminalUse]]:
         _, changed = stamp(crumb) or (0, 0)
         when = known_time(changed // 1_000_000) or 0
         use = TerminalUse(crumb.name, found["directory"], when)
-        yield key_of(path_there(found["log"])), use
+        yield key_of(_root_of(path_there(found["log"]))), use
+
+
+def _root_of(log: PurePath) -> PurePath:
+    """Return the log of the session itself for that of one of its subagents."""
+    folders = (path for path in log.parents if is_stem(path.name))
+    return next((path.with_name(f"{path.name}{SUFFIX}") for path in folders), log)

@@ -77,6 +77,11 @@ def _is_named(path: Path) -> bool:
     return _NAME.fullmatch(path.name) is not None
 
 
+def is_stem(name: str) -> bool:
+    """Return whether a log has this name without its ending: so has its folder."""
+    return _NAME.fullmatch(f"{name}{SUFFIX}") is not None
+
+
 def _paths(found: Iterable[Path | Problem]) -> Iterator[Path]:
     return (item for item in found if isinstance(item, Path))
 
@@ -195,11 +200,13 @@ def _sign(record: dict[str, Any]) -> str | None:
 def _parent(path: Path, header: dict[str, Any]) -> tuple[str | None, str | None]:
     """Return the parent and the relation to it; (None, …) without a parent.
 
-    A subagent of oh-my-pi has its log in the folder of its parent's artifacts.
+    A subagent of oh-my-pi has its log in the folder of its parent's artifacts, and so
+    has a subagent of that one.
     """
-    beside = path.parent.with_name(f"{path.parent.name}.jsonl")
-    if _NAME.fullmatch(beside.name) and stamp(beside) is not None:
-        return _session_at(beside), "subagent"
+    above = log_above(path)
+    started_by = _session_at(above) if stamp(above) is not None else None
+    if started_by is not None:
+        return started_by, "subagent"
 
     origins = map(as_string, map(header.get, ("parentSession", "branchedFrom")))
     named = next(filter(None, origins), "")
@@ -208,6 +215,11 @@ def _parent(path: Path, header: dict[str, Any]) -> tuple[str | None, str | None]
 
     # An absolute path on the machine that wrote it: only its name is of use here.
     return _session_at(path.with_name(path_there(named).name)), "fork"
+
+
+def log_above(path: Path) -> Path:
+    """Return the log in the folder of whose artifacts *path* is, if there is one."""
+    return path.parent.with_name(f"{path.parent.name}{SUFFIX}")
 
 
 def path_there(named: str) -> PurePath:

@@ -13,13 +13,24 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import as_string, as_text, fitting, take, text, within
+from sessiondb.formats.kit.fields import (
+    as_list,
+    as_object,
+    as_string,
+    as_text,
+    clean_name,
+    fitting,
+    take,
+    text,
+    within,
+)
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import (
     add_logs,
     log_digest,
     read_in_order,
+    records_naming,
     unpacked_name,
 )
 from sessiondb.formats.kit.naming import message_of
@@ -29,7 +40,7 @@ from sessiondb.formats.pi.breadcrumbs import Uses, key_of, uses_in, uses_near
 from sessiondb.formats.pi.drafts import message_draft, settings
 from sessiondb.formats.pi.files import with_files
 from sessiondb.formats.pi.history import history_in
-from sessiondb.formats.pi.logs import Log, logs_of, look_at
+from sessiondb.formats.pi.logs import Log, log_above, logs_of, look_at
 from sessiondb.formats.pi.tree import Tree
 from sessiondb.model import Problem, SourceItem, SourceMessage, SourceSession
 
@@ -88,17 +99,30 @@ def complete(log: Log) -> SourceSession:
         for _, _, record in _records(lines):
             found.add(record)
 
+    call_id = None
     if log.relation == "subagent":
         # Its log has the name of its task, not of its session.
-        found.data["log"] = unpacked_name(log.path).stem
+        found.data["log"] = task = unpacked_name(log.path).stem
+        call_id = next(_calls_of(task, log_above(log.path)), None)
     return replace(
         session,
+        call_id=call_id,
         title=found.title,
         title_source="agent" if found.title else "derived",
         time_updated=found.last,
         data=found.data,
         messages=Messages(log, found.labels),
     )
+
+
+def _calls_of(task: str, log: Path) -> Iterator[str]:
+    """Yield the calls in a *log* that started a subagent, by what they returned."""
+    for record in records_naming(log, task):
+        said = as_object(record.get("message"))
+        details = as_object(said.get("details"))
+        started = as_list(details.get("progress")) + as_list(details.get("results"))
+        if any(within(agent, "id") == task for agent in started):
+            yield from filter(clean_name, [said.get("toolCallId")])
 
 
 @dataclass(slots=True)
