@@ -196,6 +196,18 @@ def test_only_a_store_that_changed_is_read(tmp_path: Path) -> None:
     assert changes.look() is None
 
 
+def test_the_store_of_a_project_that_appears_is_read(tmp_path: Path) -> None:
+    changes = Changes([], None, tmp_path)
+    named = Changes([], None)
+    history = tmp_path / "tea" / ".aider.chat.history.md"
+    history.parent.mkdir()
+    history.write_text("# aider chat started at 2026-01-01 10:00:00\n\n#### Tea?  \n")
+    (session,) = changes.look() or ()
+    assert isinstance(session, SourceSession)
+    assert session.directory == str(history.parent)
+    assert (changes.look(), named.look()) == (None, None)
+
+
 def test_a_store_that_is_locked_is_read_when_it_is_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,14 +37,26 @@ Take = Callable[["Iterable[SourceItem]"], "Iterator[Imported | Problem]"]
 
 
 class Changes:
-    """Which stores at ``places`` changed since the last look."""
+    """Which stores at ``places`` changed since the last look.
 
-    def __init__(self, places: list[Path], formats: tuple[str, ...] | None) -> None:
-        self.places, self._formats = places, formats
+    With *projects*, the stores of projects below that folder are added as they appear.
+    """
+
+    def __init__(
+        self,
+        places: list[Path],
+        formats: tuple[str, ...] | None,
+        projects: Path | None = None,
+    ) -> None:
+        self.places, self._formats, self._projects = places, formats, projects
         self._seen = self._look()
 
     def _look(self) -> dict[Path, tuple[int, ...]]:
-        from sessiondb.formats import stamps
+        from sessiondb.formats import in_projects, stamps
+
+        if self._projects is not None:
+            appeared, _ = in_projects(self._projects, formats=self._formats)
+            self.places = list(dict.fromkeys([*self.places, *appeared]))
 
         found: dict[Path, tuple[int, ...]] = {}
         for place in self.places:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -94,7 +95,8 @@ def import_command(
             from sessiondb.cli.import_watch import Changes, follow
 
             # Before anything is read: a file written during the import is a change.
-            changes = Changes(sources.places, sources.formats)
+            projects = None if sources.named else Path.cwd()
+            changes = Changes(sources.places, sources.formats, projects)
 
         announced: dict[str, Any] = {}
         if not sources.named:
