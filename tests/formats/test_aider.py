@@ -350,6 +350,32 @@ def test_everything_inside_of_a_fence_is_content(tmp_path: Path) -> None:
         assert said(messages_of(second)) == [("user", "B")]
 
 
+@pytest.mark.parametrize("tag", ["source", "code", "pre", "codeblock", "sourcecode"])
+def test_text_between_the_tags_that_aider_fences_with_is_content(
+    tmp_path: Path, tag: str
+) -> None:
+    page = "```sh\nls\n\n#### Typed  \n\n> Quoted  \n\n# aider chat started at 2026-02-02 02:02:02"
+    fenced = (
+        f"a.md\n<{tag}>\n<<<<<<< SEARCH\n=======\n{page}\n>>>>>>> REPLACE\n</{tag}>"
+    )
+    write(tmp_path, run(1, asked("A"), answered(fenced), usage(), asked("B")))
+    found = only(tmp_path)
+    assert said(found)[:2] == [("user", "A"), ("assistant", fenced)]
+    assert said(found)[-1] == ("user", "B")
+    assert again(tmp_path) == (tmp_path / CHAT).read_bytes()
+
+
+def test_a_tag_that_is_not_closed_ends_with_its_answer(tmp_path: Path) -> None:
+    turns = [asked("A"), told("^C again to exit"), answered("<pre>\nOne"), asked("B")]
+    closed = [answered("<pre>\n\n> Two  \n</pre>\n\n<pre> x\n</pre>"), usage()]
+    write(
+        tmp_path, run(1, *turns, *closed), run(2, asked("C")), run(3, asked("</pre>"))
+    )
+    found = [said(messages_of(session)) for session in everything(tmp_path)[0]]
+    assert [kind for kind, _ in found[0]] == ["user", "output", "assistant", "user", "assistant", "output"]  # fmt: skip
+    assert found[1:] == [[("user", "C")], [("user", "</pre>")]]
+
+
 @pytest.mark.parametrize(
     "after", ["Plain", EDIT, f"{EDIT}\n\n{EDIT}", "x\n```\na\n```"]
 )

@@ -34,7 +34,7 @@ LINES = (
     "\n", "\r\n", "\r\r\n", HEADER, f"\n{HEADER}\n", f"\r\n{HEADER}", "# aider chat started at noon\n",
     "#### x  \n", "#### x\n", "\n#### x  \n\n", "#### x  \r\n",
     "> out  \n", "> out\n", ">\n", "> Tokens: 1k sent, 2 received.\n", "\n> Tokens: 1k sent, 2 received.  \n",
-    "```\n", "```python\n", "````\n", "~~~\n", "  ```\n", "``` a`b\n", "\n```py\ncode\n```\n",
+    "```\n", "```python\n", "````\n", "~~~\n", "  ```\n", "``` a`b\n", "<pre>\n", "</pre>\n", "<source>\n", "\n<pre>\n\n> q  \n</pre>\n", "\n```py\ncode\n```\n",
     "text\n", "text  \n", "# comment\n", "\ufeff```\n", "\ufeff\n", f"\ufeff{HEADER}", "# aider chat st", "",
 )  # fmt: skip
 

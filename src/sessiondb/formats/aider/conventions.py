@@ -28,6 +28,11 @@ HEADER = re.compile(
 #: How a header begins, for one that is torn.
 HEADER_START = b"# aider chat started at "
 FENCE = re.compile(rb"[ \t]*+(`{3,}+|~{3,}+)([^`]*+)")
+#: The tags that aider fences text with that has fences of its own: they begin and end
+#: lines of their own (``all_fences`` in ``coders/base_coder.py``).
+_TAGS = rb"(?:source|sourcecode|code|codeblock|pre)"
+TAG_FENCE = rb"<%b>" % _TAGS
+TAG_LINE = rb"</?%b>" % _TAGS
 #: The start of lines that end an answer even without two spaces at their own end.
 USAGE = b"> Tokens: "
 _TAG_START = "</thinking-content-"

@@ -24,6 +24,7 @@ from sessiondb.formats.aider.conventions import (
     ENDS,
     HEADER,
     HEADER_START,
+    TAG_FENCE,
     USAGE,
     may_announce,
     model_of,
@@ -49,8 +50,8 @@ _END, _APART = rb"\r*(?:\n|\Z)", rb"(?:(?<=\n\n)|(?<=\n\r\n))"
 _TELLING = re.compile(
     rb"\n(?=(?P<H>(?:%b)?%b.*)|(?P<P>%b#### .*  %b)|(?P<U>%b%b.*  %b)|(?P<o>> )"
     rb"|(?P<f>[ \t]*```[ \t]*%b)|(?P<g>[ \t]*```[^`\n]*\n)"
-    rb"|(?P<x>[ \t]*(?:````|~~~)|%b|\r\r))"
-    % (BOM, HEADER_START, _APART, _END, _APART, USAGE, _END, _END, BOM)
+    rb"|(?P<x>[ \t]*(?:````|~~~)|%b|%b|\r\r))"
+    % (BOM, HEADER_START, _APART, _END, _APART, USAGE, _END, _END, TAG_FENCE, BOM)
 )
 #: The letters of a run in which each fence is closed for certain: in the text after a
 #: header or a prompt. Output may have fences of its own, and a prompt or report in an

@@ -20,6 +20,8 @@ from sessiondb.formats.aider.conventions import (
     ENDS,
     FENCE,
     HEADER,
+    TAG_FENCE,
+    TAG_LINE,
     USAGE,
 )
 from sessiondb.formats.aider.fences import AHEAD, Fences
@@ -27,11 +29,12 @@ from sessiondb.formats.kit.lines import Line, Lines
 
 #: How a line begins that may be more than text of an answer, and the end of a line
 #: before such a line, or before the empty line that makes it one.
-_IS_MEANT = re.compile(rb"[#>\r\n]|[ \t]*[`~]").match
+_IS_MEANT = re.compile(rb"[#>\r\n]|[ \t]*[`~]|%b" % TAG_LINE).match
 _NEXT_MEANT = re.compile(
     # Few lines begin with one of these: the others are passed over at once.
-    rb"\n(?![^\r\n#>`~ \t])(?=(?:\r*\n)?(?:[#>]|[ \t]*[`~]|\Z))"
+    rb"\n(?![^\r\n#>`~< \t])(?=(?:\r*\n)?(?:[#>]|[ \t]*[`~]|%b|\Z))" % TAG_LINE
 ).search
+_IS_TAG = re.compile(TAG_FENCE).fullmatch
 #: Lines that are empty, as most of those are.
 _EMPTY = frozenset({b"\n", b"\r\n"})
 #: The first line of a file.
@@ -261,8 +264,7 @@ class Scanner:
             block.marks.append(len(block.lines) + len(self._empty))
             return None
 
-        fence = FENCE.fullmatch(bare)
-        self._fence = fence and fence[1]
+        self._fence = _begun(bare)
         self._opened = line.offset
         return None if block.kind == "answer" else "answer"
 
@@ -293,9 +295,20 @@ class Scanner:
         If the fences that follow fit together equally well, the line is content.
         """
         assert self._fence is not None
+        if self._fence.startswith(b"<"):
+            return self._is_tag_left_open(self._fence, offset)
         if self._fences is None or not self._fences.reach(offset):
             self._fences = Fences(self._lines, self._fence, opened, offset, self._end)
         return self._fences.is_left_open(opened, offset)
+
+    def _is_tag_left_open(self, tag: bytes, offset: int) -> bool:
+        """Return whether a *tag* begins again before it is closed, or never is."""
+        name, most = tag.removeprefix(b"<"), min(self._end, offset + AHEAD)
+        lines = rb"\n(?:<%b|(</%b\s*?(?:\n|\Z)))" % (name, name)
+        batches = self._lines.batches(offset, most)
+        found = (re.search(lines, b"\n" + batch) for batch in batches)
+        match = next(filter(None, found), None)
+        return match is None or match[1] is None
 
     # -- output of several lines -----------------------------------------------------
 
@@ -320,7 +333,17 @@ class Scanner:
         return self._decided[1]
 
 
+def _begun(bare: bytes) -> bytes | None:
+    """Return the fence or the tag that a line begins, None if it begins none."""
+    fence = FENCE.fullmatch(bare)
+    if fence is not None:
+        return fence[1]
+    return bare.rstrip() if _IS_TAG(bare.rstrip()) else None
+
+
 def _closes(fence: bytes, bare: bytes) -> bool:
     """Return whether a line is nothing but a fence of that kind, as long or longer."""
+    if fence.startswith(b"<"):
+        return bare.rstrip() == fence.replace(b"<", b"</")
     mark = bare.lstrip(b" \t").rstrip()
     return mark.startswith(fence) and not mark.strip(fence[:1])
