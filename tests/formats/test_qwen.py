@@ -432,6 +432,19 @@ def test_agents_of_two_sessions_may_have_the_same_name(
         assert child.parent_id == found[session_id(number)].id
 
 
+def test_the_beginning_of_an_id_names_the_session_and_not_its_subagents(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / CHATS, U1)
+    for agent in ("explore-c1", "plan-c2"):
+        agent_log(tmp_path / PROJECT, agent, asked(11, "Look", None))
+    read_into(store, tmp_path)
+    found = by_id(store)
+    name = session_id(1)
+    assert store.session(name[:12]).id == found[name].id
+    assert store.session(f"{name}/pl").id == found[f"{name}/plan-c2"].id
+
+
 def test_a_subagent_without_its_description_is_read(
     store: Store, tmp_path: Path
 ) -> None:

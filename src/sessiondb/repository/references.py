@@ -55,11 +55,11 @@ def _equal(column: Any) -> Statement:
     )
 
 
-def _like(column: Any) -> Statement:
+def _like(column: Any, *where: Any) -> Statement:
     """Return the query for the sessions whose name fits a pattern."""
     return Statement(
         lambda: SELECT_SESSION.where(
-            column.like(p("pattern"), escape="\\"), VISIBLE
+            column.like(p("pattern"), escape="\\"), VISIBLE, *where
         ).limit(literal_column(str(MAX_CANDIDATES + 1)))
     )
 
@@ -74,6 +74,10 @@ _BY_PREFIX = Statement(
 )
 _BY_TAIL = _like(session.c.id)
 _BY_SOURCE_PREFIX = _like(session.c.source_id)
+# Some programs have ids of subagents that begin with that of their session.
+_ABOVE_SUBAGENTS = _like(
+    session.c.source_id, session.c.source_id.not_like(p("below"), escape="\\")
+)
 _REMOVED = Statement(
     lambda: (
         select(tombstone.c.source_id)
@@ -152,7 +156,9 @@ def _guesses(ref: str) -> list[tuple[Statement, Mapping[str, Any]]]:
     if len(ref) >= _LEAST_PART:
         part = escape_like(ref)
         guesses.append((_BY_TAIL, {"pattern": f"%{part}"}))
-        guesses.append((_BY_SOURCE_PREFIX, {"pattern": f"{part}%"}))
+        begun = {"pattern": f"{part}%"}
+        guesses.append((_ABOVE_SUBAGENTS, {**begun, "below": f"{part}%/%"}))
+        guesses.append((_BY_SOURCE_PREFIX, begun))
 
     return guesses
 
