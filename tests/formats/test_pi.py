@@ -1234,6 +1234,39 @@ def test_an_edit_of_the_context_is_one_in_a_fork_too(
         assert texts(found.messages) == ["x", "5"]
 
 
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_fork_that_was_made_here_has_the_records_of_its_parent(
+    is_first: bool, store: Store, tmp_path: Path
+) -> None:
+    records = [
+        said(1, "system", None, content="", sections={"preamble": "Be brief"}), asked(2, "2"),
+        answered(3, {"type": "thinking", "thinking": "Hm", "thinkingSignature": "s"}, call("c1")),
+        result(4, "c1", "Monday"), entry(5, "custom", customType="x", data={"a": 1}),
+        compaction(6, 4), entry(7, "label", targetId="00000002", label="here"),
+    ]  # fmt: skip
+    head = header(1)
+    if is_first:
+        head, records = old_header(), [*map(bare, records)]
+        del records[5]["firstKeptEntryId"]
+        records[5]["firstKeptEntryIndex"] = 4
+    write(tmp_path / HOME, head, *records)
+    fork = store.fork(taken(store, tmp_path), title="Other")
+    store.append(fork, user("more"))
+    found, losses = given(store, store.session(fork.id), "pi")
+    copied, (more, name) = found[1:8], found[8:]
+    assert not losses
+    assert found[0]["id"] != head["id"]
+    assert (more["parentId"], name["name"]) == (copied[-1]["id"], "Other")
+    assert name["parentId"] == more["id"]
+    if is_first:
+        # The records of version 1 get links, as a program would give them.
+        ids = [record["id"] for record in copied]
+        assert [record["parentId"] for record in copied] == [None, *ids[:-1]]
+        assert copied[5].pop("firstKeptEntryId") == ids[3]
+        copied = [*map(bare, copied)]
+    assert copied == records
+
+
 def test_labels_are_records_after_the_leaf(store: Store, tmp_path: Path) -> None:
     session = store.create_session(directory="/home/ada/tea", title="Tea")
     first = store.append(session, user("1"))

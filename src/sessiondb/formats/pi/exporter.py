@@ -23,7 +23,7 @@ from sessiondb.formats.pi.places import PI, Program
 from sessiondb.formats.pi.records import record_of
 from sessiondb.formats.pi.writer import Writer
 from sessiondb.formats.protocol import Exporter, Handover, Written
-from sessiondb.model import Document, Export, Loss, Session
+from sessiondb.model import Document, Export, Loss, Message, Session
 
 Record = dict[str, Any]
 #: Their own logs are written with the branches that are not continued.
@@ -87,8 +87,11 @@ def _name(session: Session) -> str:
 
 def records(export: Export, losses: list[Loss], titled: bool) -> Iterator[Record]:
     """Yield the records of a session; *losses* grow while they are read."""
-    if _is_theirs(export.session):
+    session, parent = export.session, export.parent
+    if _is_theirs(session):
         return _own(export, losses, titled)
+    if session.relation == "fork" and parent is not None and _is_theirs(parent):
+        return _forked(export, losses)
     return _converted(export, losses)
 
 
@@ -120,6 +123,30 @@ def _has_title(session: Session, titled: bool) -> bool:
     """Return whether the records of a session of theirs give it the title it has."""
     is_written = titled or "title_record" not in session.data
     return is_written and session.title_source != "user"
+
+
+def _forked(export: Export, losses: list[Loss]) -> Iterator[Record]:
+    """Yield the records of a fork, made here, of a session of theirs."""
+    yield _header(export.session)
+
+    writer = Writer(export, losses)
+    for message in export.messages:
+        above = writer.above(message)
+        if is_native(message.id) or not message.inherited:
+            yield from writer.records(message, above)
+        elif message.id not in SETTINGS:
+            record = _linked(record_of(message, above), message, above)
+            writer.copied(message, record)
+            yield record
+    yield from writer.end(is_named=False)
+
+
+def _linked(record: Record, message: Message, above: str | None) -> Record:
+    """Return a record with links: those of version 1 have none."""
+    kept = message.data.get("first_kept_id", message.id)
+    cut = {"firstKeptEntryId": kept} if record["type"] == "compaction" else {}
+    links = {"type": record["type"], "id": message.id, "parentId": above}
+    return {**links, **cut, **record}
 
 
 def _converted(export: Export, losses: list[Loss]) -> Iterator[Record]:
