@@ -170,6 +170,20 @@ def test_a_history_may_begin_with_a_mark_of_byte_order(tmp_path: Path) -> None:
     assert written(tmp_path)[CHAT] == text.encode()
 
 
+def test_prompts_of_a_history_in_another_encoding_have_their_input(
+    tmp_path: Path,
+) -> None:
+    text = bare("Un café", "“Crème”", "Z").encode("cp1252")
+    inputs = typed((moment(2), "Un café"), (moment(3), "“Crème”"), (moment(4), "Z"))
+    path = write(tmp_path, inputs=inputs)
+    path.write_bytes(text)
+    ((_, *said),), _ = read(tmp_path)
+    assert [x[1:] for x in said if x.who == "user"] == [
+        ("Un café", 60), ("“Crème”", 120), ("Z", 180),
+    ]  # fmt: skip
+    assert written(tmp_path) == {CHAT: text, INPUTS: inputs.encode()}
+
+
 def test_the_context_begins_after_the_history_was_cleared(tmp_path: Path) -> None:
     write(
         tmp_path,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sessiondb.formats.aider.conventions import UNTYPED, prompt_of
-from sessiondb.formats.aider.drafts import State, text_of
+from sessiondb.formats.aider.drafts import State, as_text, text_of
 from sessiondb.formats.aider.inputs import Input, Typed
 from sessiondb.formats.aider.scanner import Block
 
@@ -20,6 +20,8 @@ _HEADING = "a line of it is recorded like a prompt"
 _UNSURE = "a prompt that follows an answer at once may be a heading of that answer"
 #: The notice before an answer that was interrupted, which no report follows.
 _INTERRUPTED = b"^C"
+#: The encoding that aider wrote most histories in that are not UTF-8.
+_OTHER = ("cp1252", "replace")
 
 
 class Assignment(NamedTuple):
@@ -58,7 +60,12 @@ class Assigned:
             yield held
 
     def _input(self, block: Block) -> Input | None:
-        return self._typed.take(text_of(block)) if block.kind == "prompt" else None
+        if block.kind != "prompt":
+            return None
+
+        said = as_text(block.raw)
+        # The input history is always UTF-8; the chat history may not be.
+        return self._typed.take(said if isinstance(said, str) else said.decode(*_OTHER))
 
     def _continues(self, answer: Block, found: Assignment) -> bool:
         """Return whether a block continues the *answer* before it."""
