@@ -14,7 +14,7 @@ from samples_claude import SAMPLES as CLAUDE
 from samples_codex import SAMPLES as CODEX
 
 from sessiondb import ALL, Store, user
-from sessiondb.formats import exporter
+from sessiondb.formats import exporter, find
 from sessiondb.formats.kit.naming import further, message_of, original, uuid_of
 from sessiondb.formats.registry import targets
 from sessiondb.ids import new_message_id, new_session_id
@@ -25,7 +25,9 @@ from sessiondb.model import (
     MessageDraft,
     PartDraft,
     Session,
+    SourceHistory,
     SourceMessage,
+    SourcePrompt,
     SourceSession,
 )
 
@@ -109,12 +111,12 @@ def native(store: Store) -> Session:
     return store.session(session.id)
 
 
-def foreign(store: Store) -> Session:
+def given() -> SourceSession:
     parts = (
         PartDraft("text", "It is ready."),
         PartDraft("tool", "ok", tool="pour", call_id="c2", status="completed"),
     )
-    given = SourceSession(
+    return SourceSession(
         "goose", "20260101_1", path="db", digest="1", directory="/home/ada/tea",
         time_created=T0,
         messages=(
@@ -122,7 +124,10 @@ def foreign(store: Store) -> Session:
             SourceMessage(MessageDraft("assistant", parts, "2")),
         ),
     )  # fmt: skip
-    (done,) = store.ingest([given])
+
+
+def foreign(store: Store) -> Session:
+    (done,) = store.ingest([given()])
     assert isinstance(done, Imported)
     return store.session(done.id)
 
@@ -207,6 +212,28 @@ def test_elsewhere_the_log_is_a_session_of_that_program(
         assert isinstance(done, Imported)
         assert (done.source, done.outcome) == ("pi", "imported")
         assert done.source_id in log.name
+
+
+@pytest.mark.parametrize("form", ["pi", "oh-my-pi", "codex", "claude"])
+def test_in_a_new_database_a_copy_may_come_before_its_original(
+    form: str, store: Store, tmp_path: Path
+) -> None:
+    session = foreign(store)
+    log = written(store, session, tmp_path, form)
+    typed = SourcePrompt("Is it?", T0, uuid_of(session.id), "/home/ada/tea")
+    history = SourceHistory(form, "history", "1", (typed,))
+    with new_store() as other:
+        copies = [item for found in find(log) for item in found.read()]
+        before, after = other.ingest([*copies, history, given()])
+        assert isinstance(before, Imported)
+        assert (before.source, before.outcome) == ("goose", "imported")
+        assert isinstance(after, Imported)
+        assert (after.id, after.source_id) == (before.id, uuid_of(session.id))
+        assert rows(other, other.session(before.id)) == rows(store, session)
+        (prompt,) = other.prompts(project=ALL)
+        assert (prompt.text, prompt.session_id) == ("Is it?", before.id)
+        again = other.ingest([*copies, history, given()])
+        assert {done.outcome for done in again} == {"unchanged"}  # type: ignore[union-attr]
 
 
 # -- one file ----------------------------------------------------------------------------

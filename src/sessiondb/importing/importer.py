@@ -26,7 +26,7 @@ from sessiondb.effects.project import Place
 from sessiondb.errors import InvalidInputError, SourceError, abridged
 from sessiondb.importing import checks
 from sessiondb.importing.history import Histories
-from sessiondb.importing.lookup import Known, look_up, namespace_here
+from sessiondb.importing.lookup import Known, is_copy, look_up, namespace_here
 from sessiondb.importing.returned import take_back
 from sessiondb.importing.terminals import Uses
 from sessiondb.importing.units import Results, Units
@@ -58,6 +58,11 @@ class Importer:
     project_root: str | None = None
     _units: Units = field(init=False)
     _uses: Uses = field(init=False)
+    #: What is imported last: copies that came before their originals, and the histories
+    #: after them. None: it is now.
+    _early: list[CheckedSession | SourceHistory] | None = field(
+        init=False, default_factory=list
+    )
 
     def __post_init__(self) -> None:
         self._units = Units(self.core)
@@ -79,12 +84,23 @@ class Importer:
             elif isinstance(item, SourceSession):
                 yield from self._item(item)
             elif isinstance(item, SourceHistory):
-                yield from self._history(item)
+                if self._early:
+                    self._early.append(item)
+                else:
+                    yield from self._history(item)
             else:
                 raise InvalidInputError(
                     "a source yields sessions, histories and problems, "
                     f"not {abridged(item)}"
                 )
+        yield from self._units.commit()
+
+        early, self._early = self._early or (), None
+        for of in early:
+            if isinstance(of, SourceHistory):
+                yield from self._history(of)
+            else:
+                yield from self._session(of)
         yield from self._units.commit()
 
     def _item(self, item: SourceSession) -> Results:
@@ -135,7 +151,9 @@ class Importer:
             yield done
             return
 
-        if item.complete is not None:
+        if self._early is not None and not known.session_id and is_copy(item):
+            self._early.append(checked)
+        elif item.complete is not None:
             yield from self._completed(item)
         elif known.returned:
             how = {"is_empty": not known.messages, "dry_run": self.dry_run}

@@ -19,12 +19,14 @@ from sqlalchemy import (
 
 from sessiondb.engine.sql import Statement, p
 from sessiondb.formats.kit.naming import original
-from sessiondb.ids import SESSION
+from sessiondb.ids import SESSION, session_id_at
 from sessiondb.model import SourceSession, StoredSession
 from sessiondb.model.namespaces import Kinship, Namespace
 from sessiondb.repository import Read
 from sessiondb.schema import deletion, import_ledger, session, tombstone
 
+#: The most that the times of a session and of its copy differ, in ms.
+_NEAR = 24 * 3_600_000
 _is_named = and_(
     session.c.source == p("source"),
     session.c.source_id == p("source_id"),
@@ -175,6 +177,18 @@ def namespace_here(item: SourceSession, ledger: str) -> Read[str]:
         if kinship > nearest:
             nearest, found = kinship, namespace
     return found
+
+
+def is_copy(item: SourceSession) -> bool:
+    """Return whether a session has the name that one from here is written under.
+
+    That is the UUID of an id, and an id has the time of its session, which another
+    UUID has by chance alone.
+    """
+    name, time = original(SESSION, item.source_id), item.time_created
+    if item.stored is not None or time is None or name == item.source_id:
+        return False
+    return session_id_at(time + _NEAR) < name < session_id_at(max(time - _NEAR, 0))
 
 
 def look_up(item: SourceSession, ledger: str) -> Read[Known]:
