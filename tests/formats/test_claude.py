@@ -304,6 +304,20 @@ def test_messages_that_a_compaction_keeps_stay_in_the_context(
     assert texts(store.messages(*by_source(store).values())) == path
 
 
+def test_a_summary_of_the_latest_messages_makes_them_a_branch(
+    store: Store, tmp_path: Path
+) -> None:
+    kept = {"anchorUuid": uuid(5), "uuids": [uuid(1), uuid(2)]}
+    cut = {"logicalParentUuid": uuid(2), "compactMetadata": {"preservedMessages": kept}}
+    found = taken(
+        store, tmp_path, U1, answered(2, words("2")), asked(3, "3"), answered(4, words("4"), name="msg_2"),
+        line(5, "system", None, subtype="compact_boundary", **cut), asked(6, "Sum", isCompactSummary=True), asked(7, "7"),
+    )  # fmt: skip
+    assert texts(store.messages(found)) == ["1", "2", "event", "Sum", "7"]
+    assert [m.text for m in store.context(found).messages] == ["1", "2", "Sum", "7"]
+    assert len(list(store.messages(found, branches=True))) == 7
+
+
 def test_a_line_whose_parent_is_missing_follows_the_one_before_it(
     store: Store, tmp_path: Path
 ) -> None:
@@ -380,17 +394,6 @@ def test_images_are_files_in_prompts_and_in_results(
     assert list(second.parts[1].data) == ["mime", "content", "in_result"]
     assert answer.parts[0].text == "Seen"
     assert PNG not in repr((first, second))
-
-
-def test_a_call_has_ended_if_its_result_is_an_image_alone(
-    store: Store, tmp_path: Path
-) -> None:
-    source = {"type": "base64", "media_type": "image/png", "data": PNG}
-    shown = result(3, "c1", [{"type": "image", "source": source}])
-    for _ in range(2):
-        _, answer, _ = everything(store, tmp_path, U1, answered(2, call("c1")), shown)
-        (part,) = answer.parts
-        assert (part.status, part.text) == ("completed", None)
 
 
 COMMAND = "<command-message>brew is running…</command-message>\n<command-name>/brew</command-name>"

@@ -75,7 +75,9 @@ def message_draft(lines: Sequence[Numbered], place: Place) -> MessageDraft:
         del record["type"]
     if record.get("uuid") == place.name:
         del record["uuid"]
-    if found.get("kind") == "compaction":
+    if place.is_of_branch:
+        found["kind"] = "branch_summary"
+    elif found.get("kind") == "compaction":
         record |= filled({"first_kept_id": place.kept})
 
     return MessageDraft(id=place.name, data=record, **found)

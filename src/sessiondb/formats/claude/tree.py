@@ -5,12 +5,14 @@ be between them, since results come while it is still being written. Each result
 the line of its call, so that the chain of ``parentUuid`` passes all of them but one:
 here they follow one another. A line whose parent is not in the file follows the one
 before it, and one that begins a chain follows nothing. The boundary of a compaction
-follows the conversation before it.
+follows the conversation before it. The user may have all messages from one on summed
+up: those are a branch, and the summary follows the ones before it.
 """
 
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -54,7 +56,8 @@ class Place:
     ``number`` is that of its record among those of the session, from 0. ``usage`` is an
     id that all copies of the message have, if that is not its uuid. ``result_of`` is
     the message that a result is to, ``kept`` the first one that the compaction of a
-    summary keeps, ``further`` are the other lines of an answer.
+    summary keeps, if they follow it; ``is_of_branch`` is whether they precede it.
+    ``further`` are the other lines of an answer.
     """
 
     line: Line
@@ -64,6 +67,7 @@ class Place:
     usage: str | None = None
     result_of: str | None = None
     kept: str | None = None
+    is_of_branch: bool = False
     further: Sequence[Joined] = ()
 
 
@@ -76,6 +80,14 @@ class Answer(Place):
     further: list[Joined] = field(default_factory=list)
     last_result: str | None = None
     answered: set[str] = field(default_factory=set)
+
+
+class _Segment(NamedTuple):
+    """The first and last line that a compaction keeps, before or after its summary."""
+
+    first: str
+    last: str
+    is_before: bool
 
 
 class _Said(NamedTuple):
@@ -113,8 +125,8 @@ class Tree:
         self._prompts = 0
         #: The lines that begin a chain, with what each follows if it is summed up.
         self._cuts: dict[str, tuple[Place, str]] = {}
-        #: The first line that the last compaction keeps, and the last one.
-        self._segment: tuple[str, str] | None = None
+        #: What the last compaction keeps.
+        self._segment: _Segment | None = None
 
     def add(self, record: Record, line: Line) -> None:
         """Add the next line: a message, or a further line of an answer."""
@@ -260,10 +272,13 @@ class Tree:
         cut, before = self._cuts.pop(as_string(record.get("parentUuid")), (place, ""))
         cut.parent = before or cut.parent
 
-        if self._segment is not None:
-            first, last = self._segment
-            place.kept, self._segment = self._ids[first], None
-            self._ids[last] = place.name
+        segment, self._segment = self._segment, None
+        if segment is None:
+            return
+        place.is_of_branch = segment.is_before
+        if not segment.is_before:
+            place.kept = self._ids[segment.first]
+            self._ids[segment.last] = place.name
 
     # -- links -------------------------------------------------------------------
 
@@ -287,7 +302,7 @@ class Tree:
             return self._message_at(above) or ...
 
         self._segment = segment = self._preserved(record)
-        return None if segment is None else self._ids[segment[1]]
+        return None if segment is None else self._ids[segment.last]
 
     def _known(self, uuid: Any) -> str:
         """Return the message of a line; "" for none."""
@@ -304,15 +319,20 @@ class Tree:
         answer = self._answers.get(name)
         return (answer and answer.last_result) or name
 
-    def _preserved(self, record: Record) -> tuple[str, str] | None:
-        """Return the ends of what the compaction of a boundary keeps."""
+    def _preserved(self, record: Record) -> _Segment | None:
+        """Return what the compaction of a boundary keeps."""
         held = record.get("compactMetadata")
-        segment = as_object(within(held, "preservedSegment"))
-        ends = [segment.get("headUuid"), segment.get("tailUuid")]
-        uuids = as_list(within(held, "preservedMessages", "uuids")) or ends
+        stated = (within(held, f"preserved{name}") for name in ("Segment", "Messages"))
+        kept = dict(ChainMap(*map(as_object, stated)))
+        uuids = as_list(kept.get("uuids")) or [
+            kept.get("headUuid"),
+            kept.get("tailUuid"),
+        ]
 
         first, last = str(uuids[0]), str(uuids[-1])
-        return (first, last) if {first, last} <= self._ids.keys() else None
+        is_before = kept.get("anchorUuid") == record.get("uuid")
+        is_known = {first, last} <= self._ids.keys()
+        return _Segment(first, last, is_before) if is_known else None
 
 
 def _loses_uuid(record: Record) -> bool:
