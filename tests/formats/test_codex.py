@@ -51,6 +51,8 @@ from samples_codex import (
 from sessiondb import ALL, Store, Tokens
 from sessiondb.formats import default_locations, exporter, find
 from sessiondb.formats.codex.logs import look_at
+from sessiondb.formats.kit.fields import without
+from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.protocol import Written
 from sessiondb.model import Document, Imported, Message, Problem, Session, SourceSession
 from sessiondb.model.draft import assistant, text, tool, user
@@ -1120,6 +1122,39 @@ def test_a_fork_is_complete_where_it_is_given_to_codex(
     assert isinstance(same, Imported)
     assert (same.id, same.outcome) == (found[thread(3)].id, "updated")
     assert spoken(store, store.session(same.id)) == ["1", "3", "5", "More"]
+
+
+@pytest.mark.parametrize("write_home", [home_of_2026, home_of_2025])
+def test_a_fork_made_here_has_the_records_of_its_session_and_comes_back(
+    write_home: Callable[[Path], None], store: Store, tmp_path: Path
+) -> None:
+    write_home(tmp_path / HOME)
+    session = all_taken(store, tmp_path)[thread(1)]
+    fork = store.fork(session.id)
+    store.append(fork, user("Mine"))
+    ((name, records),) = complete(store, store.session(fork.id)).items()
+    lines = (tmp_path / HOME / DAY / name_of(1)).read_text("utf-8").splitlines()
+    own = [without(("ordinal",), json.loads(line)) for line in lines[1:]]
+    made = [without((MARK,), record) for record in records]
+    assert [record for record in made if record in own] == own
+    assert not any("ordinal" in record for record in made)
+
+    path = tmp_path / "other" / HOME / name
+    path.parent.mkdir(parents=True)
+    more = typed(90, "More")
+    path.write_text(log([*records, *more]), encoding="utf-8")
+    (same,) = read_into(store, tmp_path / "other")
+    assert isinstance(same, Imported)
+    assert (same.id, same.outcome) == (fork.id, "updated")
+    before = spoken(store, store.session(session.id))
+    assert spoken(store, store.session(fork.id)) == [*before, "Mine", "More"]
+    assert store.session(fork.id).tokens_output is None
+
+
+def test_an_empty_rollout_is_passed_over(store: Store, tmp_path: Path) -> None:
+    path = write(tmp_path / HOME, 1, meta(), asked(1, "One"))
+    path.with_name(name_of(2)).touch()
+    assert list(all_taken(store, tmp_path)) == [thread(1)]
 
 
 def test_the_rollouts_of_a_reverted_session_are_one_where_it_is_given_to_codex(

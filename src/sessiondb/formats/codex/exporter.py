@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,13 @@ from sessiondb.formats.kit.fields import (
     as_text,
     fitting,
     integer,
+    is_object,
     text,
     within,
     without,
 )
 from sessiondb.formats.kit.naming import MARK, file_name, uuid_of
-from sessiondb.formats.kit.texts import text_of_time
+from sessiondb.formats.kit.texts import compact, text_of_time
 from sessiondb.formats.protocol import Exporter, Handover, Written
 from sessiondb.model import Document, Export, Loss, Message, Session
 
@@ -125,8 +126,14 @@ def _complete(export: Export, losses: list[Loss]) -> Iterator[Document]:
     """Yield a session as one rollout that continues no other."""
     held = replace(export, messages=list(export.messages))
     if _is_part(held):
-        file = _place(held.session, _file_of(held.session))
-        yield Document(file, map(_text, _flat(held, losses)))
+        session = held.session
+        thread = session.source_id or session.id
+        header = _header_of(held) or _header(session, thread)
+        facts = without(_REFERRING, as_object(header.get("payload")))
+        head = without(_NUMBERED, header) | {"payload": facts}
+        records = _flat(held, losses, Names(thread))
+        file = _place(session, _file_of(session))
+        yield Document(file, map(_text, chain([head], records)))
     else:
         yield from _theirs(held, losses)
 
@@ -157,22 +164,29 @@ def _is_header(message: Message) -> bool:
     return message.kind == "session_meta" and message.data.keys().isdisjoint(of_others)
 
 
-def _flat(export: Export, losses: list[Loss]) -> Iterator[Record]:
-    session = export.session
-    thread = session.source_id or session.id
-    header = _header_of(export) or _header(session, thread)
-    facts = without(_REFERRING, as_object(header.get("payload")))
-    yield without(_NUMBERED, header) | {"payload": facts}
+def _flat(export: Export, losses: list[Loss], names: Names) -> Iterator[Record]:
+    """Yield the records of the live path, after the header of a rollout."""
+    path = continued(export, export.messages, losses)
+    writer = Writer(export, path, losses, names)
+    is_theirs = is_from(export.session, "codex")
 
-    ours = Writer(export, [], losses, Names(thread))
-    for message in continued(export, export.messages, losses):
-        if is_native(message.id):
-            yield from ours.add(message)
-        # The headers of other rollouts name what this one no longer continues.
+    for index, message in enumerate(path):
+        if is_native(message.id) or not (is_theirs or _is_record(message)):
+            yield from writer.of(message, index)
+        # The headers of other rollouts name what this one does not continue.
         elif message.kind != "session_meta":
             # Its place was its id, so an import needs another one to find it again.
             yield without(_NUMBERED, record_of(message)) | {MARK: message.id}
-    yield from ours.end()
+
+    yield from writer.end()
+    if not is_theirs:
+        writer.lose_rest()
+
+
+def _is_record(message: Message) -> bool:
+    """Return whether a message is a record of Codex; a fork made here has those."""
+    envelope = message.data
+    return "timestamp" in envelope and is_object(envelope.get("payload"))
 
 
 # -- of other programs -------------------------------------------------------------
@@ -182,20 +196,15 @@ def _ours(export: Export, losses: list[Loss]) -> Iterator[Document]:
     session = export.session
     # Codex finds a session by a UUID alone, and an import finds ours by it again.
     thread = uuid_of(session.id)
-    messages = continued(export, export.messages, losses)
-    writer = Writer(export, messages, losses, Names(thread))
-    file = _place(session, _name(session, thread))
-    yield Document(file, map(_text, _records(session, thread, writer)))
-
-
-def _records(session: Session, thread: str, writer: Writer) -> Iterator[Record]:
-    yield _header(session, thread)
+    head = [_header(session, thread)]
     # Codex derives a title itself, which changes with the first prompt.
     if _is_named(session):
         title = title_of(thread, session.time_created, session.title)
-        yield {**title, MARK: session.id}
+        head.append({**title, MARK: session.id})
 
-    yield from writer.records()
+    records = _flat(export, losses, Names(thread))
+    file = _place(session, _name(session, thread))
+    yield Document(file, map(_text, chain(head, records)))
 
 
 def _header(session: Session, thread: str) -> Record:
@@ -243,7 +252,7 @@ def _place(session: Session, name: str) -> str:
 
 
 def _text(record: Record) -> str:
-    return f"{json.dumps(record, ensure_ascii=False, separators=(',', ':'))}\n"
+    return f"{compact(record)}\n"
 
 
 def take_in(written: Written, env: Mapping[str, str]) -> Handover:

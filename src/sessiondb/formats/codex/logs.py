@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain, filterfalse
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from sessiondb.formats.kit.fields import (
     within,
     without,
 )
-from sessiondb.formats.kit.files import is_folder
+from sessiondb.formats.kit.files import is_folder, stamp
 from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.logs import keep_longer, logs_below, unpacked_name
@@ -105,9 +106,17 @@ def home_at(folder: Path) -> Path:
 
 
 def rollouts_of(home: Path) -> Iterator[Path | Problem]:
-    """Yield the rollouts of a home, those of archived sessions last."""
-    for name in FOLDERS:
-        yield from logs_below(home / name, is_rollout)
+    """Yield the rollouts of a home, those of archived sessions last.
+
+    An empty file is passed over: a rollout is created before its first record.
+    """
+    found = chain.from_iterable(logs_below(home / of, is_rollout) for of in FOLDERS)
+    return filterfalse(_is_empty, found)
+
+
+def _is_empty(item: Path | Problem) -> bool:
+    size, _ = (stamp(item) if isinstance(item, Path) else None) or (1, 0)
+    return size == 0
 
 
 def ids_in(path: Path) -> tuple[str, str] | None:

@@ -117,10 +117,6 @@ def _rows(home: Path, problems: list[Problem]) -> Iterator[Record]:
         problems.append(Problem(str(path), why))
 
 
-def _name_of(row: Record) -> str | None:
-    return fitting(row.get("name"), clean_name)  # type: ignore[no-any-return]
-
-
 def _archived_in(row: Record) -> int | None:
     # A session that is not archived has none, or 0.
     return known_time(fitting(row.get("archived_at"), integer, 0) * 1000) or None

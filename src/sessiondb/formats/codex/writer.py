@@ -47,11 +47,10 @@ class Writer(Conversion):
         self._answer: str | None = None
 
     def records(self) -> Iterator[Record]:
-        """Yield the records of all messages; ``losses`` grow as they are read."""
+        """Yield the records of all messages."""
         for index, message in enumerate(self.messages):
             yield from self.of(message, index)
         yield from self.end()
-        self._lose_rest()
 
     def add(self, message: Message) -> Iterator[Record]:
         """Yield the records of a further message."""
@@ -69,7 +68,8 @@ class Writer(Conversion):
         if self.messages:
             yield from _lines(self.messages[-1], self._ended())
 
-    def _lose_rest(self) -> None:
+    def lose_rest(self) -> None:
+        """Report what no record has."""
         self.lose_labels()
         self.lose_lists()
         if self.session.cost:
