@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import samples_openai_agents as openai_agents
 from command_line import SAMPLE, Run
 from samples import permissions_hold
 
 from sessiondb.cli import losses
-from sessiondb.cli.import_report import Report
+from sessiondb.cli.import_report import Report, problem_line
 from sessiondb.errors import BusyError
 from sessiondb.formats import discovery, in_projects
 from sessiondb.model import Document, Imported, Loss, Problem
@@ -267,6 +268,37 @@ def test_projects_below_the_current_folder_are_searched(
     again = sessiondb("import", "--json").json
     assert (again["imported"], again["updated"]) == (0, 0)
     assert sessiondb("import", "--from", "pi", "--json").json["stores"] == []
+
+
+def test_many_stores_of_one_agent_are_announced_in_one_line(
+    sessiondb: Run, project: Path
+) -> None:
+    for name in ("one", "two", "three"):
+        history(project / name)
+    assert sessiondb("import", "--dry-run").err.count("found aider: ") == 3
+    history(project / "four")
+    said = sessiondb("import", "--dry-run").err.splitlines()
+    assert said == [f"found aider: 4 stores below {project}"]
+    assert len(sessiondb("import", "--json").json["stores"]) == 4
+
+
+def test_a_file_of_the_agents_sdk_is_found_in_a_project(
+    sessiondb: Run, project: Path
+) -> None:
+    (project / "bot").mkdir()
+    (project / "other").mkdir()
+    openai_agents.write(
+        project / "bot" / "conversations.db", {"s1": [openai_agents.prompt("Tea?")]}
+    )
+    (project / "other" / "conversations.db").write_bytes(b"another program's")
+    ran = sessiondb("import")
+    assert ran.code == 0
+    assert ran.err == f"found OpenAI Agents SDK: {project}/bot/conversations.db\n"
+
+
+def test_a_reason_does_not_repeat_the_place() -> None:
+    problem = Problem("/a/b", "cannot read /a/b: Permission denied")
+    assert problem_line(problem) == "/a/b: cannot be read: Permission denied"
 
 
 def test_the_search_is_bounded_and_reports_it(

@@ -104,4 +104,6 @@ def counted(outcomes: Mapping[str, int]) -> list[str]:
 def problem_line(problem: Problem) -> str:
     """Return where a problem is and what it is, on one line."""
     where = problem.source + (f":{problem.line}" if problem.line else "")
-    return f"{one_line(where)}: {one_line(problem.why)}"
+    # Some reasons are sentences of their own, which name the source again.
+    why = problem.why.replace(f"cannot read {problem.source}: ", "cannot be read: ", 1)
+    return f"{one_line(where)}: {one_line(why)}"

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 #: Problems that are shown as text; JSON has them all.
 SHOWN_PROBLEMS = 20
-#: Stores that are announced as text.
-SHOWN_STORES = 20
+#: Lines that announce stores as text, and stores of one agent that have a line each.
+SHOWN_STORES, SHOWN_OF_AGENT = 20, 3
 #: Advice about an outcome; the number of sessions is written before it.
 _ADVICE = {
     "deleted": "were removed here before; --restore restores them",
@@ -146,7 +146,7 @@ def _announce(sources: Sources, as_json: bool) -> dict[str, Any]:
     # An import of one format is not about other agents.
     others = [] if sources.formats else agents_of(os.environ)
     if not as_json:
-        _say_first([f"found {name}: {path}" for name, path in found], SHOWN_STORES)
+        _say_first(list(_found(found)), SHOWN_STORES)
         for name, path in others:
             say(f"{name}: not supported yet ({path})")
 
@@ -155,6 +155,20 @@ def _announce(sources: Sources, as_json: bool) -> dict[str, Any]:
         for items in (found, others)
     )
     return {"stores": stores, "unsupported": unsupported}
+
+
+def _found(stores: list[tuple[str, Path]]) -> Iterator[str]:
+    """Yield the lines that announce stores: many of one agent are one line."""
+    places: dict[str, list[Path]] = {}
+    for name, path in stores:
+        places.setdefault(name, []).append(path)
+
+    for name, paths in places.items():
+        if len(paths) > SHOWN_OF_AGENT:
+            below = os.path.commonpath(paths)
+            yield f"found {name}: {count(len(paths), 'store')} below {below}"
+        else:
+            yield from (f"found {name}: {path}" for path in paths)
 
 
 def _show(

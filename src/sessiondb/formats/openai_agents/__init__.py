@@ -21,4 +21,7 @@ def _at(path: Path) -> Iterator[ForeignStore]:
         yield ForeignStore("openai-agents", path, read)
 
 
-FORMAT = Format(SUFFIXES, _at)
+#: The names that the documentation of the SDK gives to the file of a program.
+_USUAL = frozenset({"conversations.db", "conversation_history.db"})
+
+FORMAT = Format(SUFFIXES, _at, in_projects=_USUAL)
