@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sessiondb.formats.aider.conventions import UNTYPED, prompt_of
-from sessiondb.formats.aider.drafts import State, as_text, text_of
+from sessiondb.formats.aider.drafts import State, as_text, readable, text_of
 from sessiondb.formats.aider.inputs import Input, Typed
 from sessiondb.formats.aider.scanner import Block
 
@@ -21,7 +21,7 @@ _UNSURE = "a prompt that follows an answer at once may be a heading of that answ
 #: The notice before an answer that was interrupted, which no report follows.
 _INTERRUPTED = b"^C"
 #: The encoding that aider wrote most histories in that are not UTF-8.
-_OTHER = ("cp1252", "replace")
+_OTHER = "cp1252"
 
 
 class Assignment(NamedTuple):
@@ -63,9 +63,8 @@ class Assigned:
         if block.kind != "prompt":
             return None
 
-        said = as_text(block.raw)
         # The input history is always UTF-8; the chat history may not be.
-        return self._typed.take(said if isinstance(said, str) else said.decode(*_OTHER))
+        return self._typed.take(readable(as_text(block.raw), _OTHER))
 
     def _continues(self, answer: Block, found: Assignment) -> bool:
         """Return whether a block continues the *answer* before it."""

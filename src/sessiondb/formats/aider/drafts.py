@@ -71,9 +71,9 @@ def as_text(raw: bytes) -> str | bytes:
         return raw
 
 
-def readable(raw: str | bytes) -> str:
-    """Return what `as_text` returned as text; bytes that are not UTF-8 are replaced."""
-    return raw if isinstance(raw, str) else raw.decode("utf-8", "replace")
+def readable(raw: str | bytes, encoding: str = "utf-8") -> str:
+    """Return what `as_text` returned as text: bytes in *encoding*, others replaced."""
+    return raw if isinstance(raw, str) else raw.decode(encoding, "replace")
 
 
 def finished(

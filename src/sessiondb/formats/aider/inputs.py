@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, reduce
-from itertools import chain, filterfalse, islice
+from itertools import chain, filterfalse, islice, pairwise
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -68,8 +68,17 @@ class Inputs:
         places = _places(path) if is_readable else ()
         self._places = sorted(places, key=attrgetter("time"))
 
-    def between(self, start: int | None, end: int | None) -> Typed:
-        """Return the entries of a run that begins at *start*, before another one."""
+    def of_runs(self, starts: Sequence[int | None]) -> Iterator[Typed]:
+        """Yield the entries of each run, by the times at which they began.
+
+        They end when the next run begins, wherever that is in the file.
+        """
+        order = sorted(range(len(starts)), key=lambda at: starts[at] or 0)
+        ends = {at: starts[after] for at, after in pairwise(order)}
+        for at, start in enumerate(starts):
+            yield self._between(start, ends.get(at))
+
+    def _between(self, start: int | None, end: int | None) -> Typed:
         time = attrgetter("time")
         first = bisect_left(self._places, start or 0, key=time)
         last = until = len(self._places)

@@ -29,7 +29,6 @@ from sessiondb.model import Problem, SourceMessage, SourceSession
 
 #: The most that clocks of two zones differ by, in milliseconds.
 _ZONES = 26 * 3600 * 1000
-_EARLIER = "a run began before the one above it: its header may be text of an answer"
 #: Comes after the last block of a run, and has no report.
 _END = Assignment(Block("head", TOP), None), None
 
@@ -49,17 +48,22 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
         headers = Headers(lines)
         runs = runs_of(headers, folder)
 
-    # The input of a run ends when the next one begins, wherever that is in the file.
-    by_time = sorted(runs, key=lambda run: run.time or 0)
-    ends = {id(run): after.time for run, after in pairwise(by_time)}
-    for run in runs:
-        yield _session(path, run, inputs.between(run.time, ends.get(id(run))))
-
-    for before, run in pairwise(runs):
-        if (run.time or 0) < (before.time or 0) - _ZONES:
-            yield Problem(str(path), _EARLIER, run.line.number)
+    typed = inputs.of_runs([run.time for run in runs])
+    yield from map(partial(_session, path), runs, typed)
+    yield from map(partial(_earlier, path), filter(_is_earlier, pairwise(runs)))
     if headers.torn:
         yield Problem(str(path), "the file ends inside of a header")
+
+
+def _is_earlier(pair: tuple[Run, Run]) -> bool:
+    """Return whether a run began before the one above it, in whatever time zones."""
+    above, run = pair
+    return (run.time or 0) < (above.time or 0) - _ZONES
+
+
+def _earlier(path: Path, pair: tuple[Run, Run]) -> Problem:
+    why = "a run began before the one above it: its header may be text of an answer"
+    return Problem(str(path), why, pair[1].line.number)
 
 
 def _session(path: Path, run: Run, typed: Typed) -> SourceSession:
