@@ -1306,8 +1306,28 @@ def test_each_result_of_a_message_is_a_record(store: Store) -> None:
         for of in found
     ]
     assert shown == [("a", ["of a", "and a text"]), ("b", ["of b"])]
+    assert [of["message"]["toolName"] for of in found] == ["ls", "ls"]
     assert (found[1]["parentId"], last["parentId"]) == (found[0]["id"], found[1]["id"])
     assert losses == []
+
+
+@pytest.mark.parametrize("is_fork", [False, True])
+def test_a_result_that_was_added_here_as_a_record_is_written_once(
+    is_fork: bool, store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / HOME, header(1), U1, A2)
+    session = store.session(taken(store, tmp_path))
+    session = store.session(store.fork(session).id) if is_fork else session
+    calls = [tool("ls", {}, call_id=name) for name in "abc"]
+    store.append(session, assistant(*calls[:2], tool("cat", {}, call_id="d", output="of d")))  # fmt: skip
+    store.append(session, event("thinking_level_change", level="high"))
+    for name in "ab":
+        store.append(session, MessageDraft("tool", (tool_result(name, f"of {name}"),)))
+    store.append(session, assistant("Done"))
+
+    found = [of["message"] for of in back(store, store.session(session.id), "pi") if of["type"] == "message"]  # fmt: skip
+    results = [(of["toolCallId"], of["toolName"]) for of in found if of["role"] == "toolResult"]  # fmt: skip
+    assert results == [("d", "cat"), ("a", "ls"), ("b", "ls")]
 
 
 def test_the_data_of_another_program_is_not_in_a_block(store: Store) -> None:

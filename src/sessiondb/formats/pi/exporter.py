@@ -87,58 +87,39 @@ def _name(session: Session) -> str:
 
 def records(export: Export, losses: list[Loss], titled: bool) -> Iterator[Record]:
     """Yield the records of a session; *losses* grow while they are read."""
-    session, parent = export.session, export.parent
-    if _is_theirs(session):
+    if _is_theirs(export.session) or _is_fork_of_theirs(export):
         return _own(export, losses, titled)
-    if session.relation == "fork" and parent is not None and _is_theirs(parent):
-        return _forked(export, losses)
     return _converted(export, losses)
+
+
+def _is_fork_of_theirs(export: Export) -> bool:
+    """Return whether a session is a fork, made here, of a session of theirs."""
+    parent, is_fork = export.parent, export.session.relation == "fork"
+    return is_fork and parent is not None and _is_theirs(parent)
 
 
 def _own(export: Export, losses: list[Loss], titled: bool) -> Iterator[Record]:
     """Yield the records of a log as they were, and then those that were added here."""
     session = export.session
+    is_fork = not _is_theirs(session)
     slot = session.data.get("title_record") if titled else None
     # Of a log that lost its header, which no program of theirs opens, it is a new one.
     header = session.data.get("header") or _header(session)
     yield from map(dict, filter(None, (slot, header)))
 
     writer = Writer(export, losses)
-    for message in export.messages:
-        if message.id in SETTINGS:
-            # It is in the header, and the next record is the first one.
-            continue
+    for message in writer.with_results(export.messages):
         above = writer.above(message)
-        if is_native(message.id):
+        if is_native(message.id) or (is_fork and not message.inherited):
             yield from writer.records(message, above)
-        else:
-            record = record_of(message, above)
-            writer.copied(message, record)
-            yield record
-
-    yield from writer.end(is_named=_has_title(session, titled))
-
-
-def _has_title(session: Session, titled: bool) -> bool:
-    """Return whether the records of a session of theirs give it the title it has."""
-    is_written = titled or "title_record" not in session.data
-    return is_written and session.title_source != "user"
-
-
-def _forked(export: Export, losses: list[Loss]) -> Iterator[Record]:
-    """Yield the records of a fork, made here, of a session of theirs."""
-    yield _header(export.session)
-
-    writer = Writer(export, losses)
-    for message in export.messages:
-        above = writer.above(message)
-        if is_native(message.id) or not message.inherited:
-            yield from writer.records(message, above)
+        # What the header says is in it, and the next record is the first one.
         elif message.id not in SETTINGS:
-            record = _linked(record_of(message, above), message, above)
+            record = record_of(message, above)
+            record = _linked(record, message, above) if is_fork else record
             writer.copied(message, record)
             yield record
-    yield from writer.end(is_named=False)
+
+    yield from writer.end(is_named=not is_fork and _has_title(session, titled))
 
 
 def _linked(record: Record, message: Message, above: str | None) -> Record:
@@ -147,6 +128,12 @@ def _linked(record: Record, message: Message, above: str | None) -> Record:
     cut = {"firstKeptEntryId": kept} if record["type"] == "compaction" else {}
     links = {"type": record["type"], "id": message.id, "parentId": above}
     return {**links, **cut, **record}
+
+
+def _has_title(session: Session, titled: bool) -> bool:
+    """Return whether the records of a session of theirs give it the title it has."""
+    is_written = titled or "title_record" not in session.data
+    return is_written and session.title_source != "user"
 
 
 def _converted(export: Export, losses: list[Loss]) -> Iterator[Record]:

@@ -18,6 +18,7 @@ from sessiondb.formats.kit.conversion import (
     Losing,
     as_json,
     call_of,
+    is_native,
     shown_text,
 )
 from sessiondb.formats.kit.fields import (
@@ -63,8 +64,12 @@ class Writer(Losing):
         self, export: Export, losses: list[Loss], messages: Iterable[Message] = ()
     ) -> None:
         super().__init__(export, losses)
-        parts = (part for message in messages for part in message.parts)
-        self._answered = {part.call_id for part in filter(_is_result, parts)}
+        #: The calls that have a result of their own.
+        self._answered: set[str | None] = set()
+        for message in messages:
+            self._answered.update(_answered_in(message))
+        #: The tools of the calls so far, which results do not name.
+        self._tools: dict[str | None, str | None] = {}
         #: The record that a message is continued from, by its seq.
         self._last: dict[int | None, str] = {}
         self._newest: str | None = None
@@ -76,10 +81,27 @@ class Writer(Losing):
         """Return the id of the record that *message* continues; None for a root."""
         return self._last.get(message.parent_seq)
 
+    def with_results(self, messages: Iterable[Message]) -> Iterator[Message]:
+        """Yield *messages*; the results right after an answer are known before it."""
+        held: list[Message] = []
+        for message in messages:
+            if message.role not in ("tool", "event"):
+                yield from held
+                held = []
+
+            self._answered.update(_answered_in(message))
+            if held or (message.role == "assistant" and is_native(message.id)):
+                held.append(message)
+            else:
+                yield message
+        yield from held
+
     def wrote(self, message: Message, name: str) -> None:
         """Record that *message* ends with the record *name*, which others continue."""
         self._last[message.seq] = name
         self._own[message.seq] = message.id
+        calls = (part for part in message.parts if part.type == "tool")
+        self._tools.update((part.call_id, part.tool) for part in calls)
         self._newest = name
 
     def copied(self, message: Message, record: Record) -> None:
@@ -143,7 +165,7 @@ class Writer(Losing):
         last = message.id
         for index, part in self._further_results(message):
             name = further(message.id, index)
-            yield {**_result(part), "id": name, "parentId": last} | {
+            yield {**self._result_of(part), "id": name, "parentId": last} | {
                 "timestamp": text_of_time(part.time_ended or when)
             }
             last = name
@@ -213,8 +235,13 @@ class Writer(Losing):
         if result is None:
             return {"role": "user", "content": blocks}
 
-        said: Record = _result(result)["message"]
+        said: Record = self._result_of(result)["message"]
         return {**said, "content": said["content"] + blocks}
+
+    def _result_of(self, part: Part) -> Record:
+        """Return the record of a result, which names the tool of its call."""
+        tool = part.tool or self._tools.get(part.call_id)
+        return _result(replace(part, tool=tool))
 
 
 # -- parts ---------------------------------------------------------------------
@@ -222,6 +249,10 @@ class Writer(Losing):
 
 def _is_result(part: Part) -> bool:
     return part.type == _RESULT
+
+
+def _answered_in(message: Message) -> Iterator[str | None]:
+    return (part.call_id for part in message.parts if _is_result(part))
 
 
 def _plain(part: Part) -> Part:
