@@ -129,21 +129,16 @@ class _Reading:
             yield self._lines.skipped(error, line)
             return
 
+        make = message_draft
         if is_repeated:
-            yield from self._beside(line, record, repeated_draft)
-            return
-        if kind in fields.OF_ANSWER:
+            make = repeated_draft
+        elif kind in fields.OF_ANSWER:
             yield from self._answered(line, record)
             return
-
-        if kind in _CLOSE:
+        elif kind in _CLOSE:
             yield from self._end()
-        yield from self._beside(line, record, message_draft)
 
-    def _beside(
-        self, line: Line, record: Record, make: MakeDraft
-    ) -> Iterator[SourceMessage | Problem]:
-        """Yield a message of its own, after the answer that it is inside of."""
+        # A message inside of an answer follows it.
         name = self._names.of(record)
         if self._answer is None:
             yield self._message(line, name, record, make)
