@@ -68,7 +68,10 @@ class Entry:
 
         The last version is always one of them.
         """
-        return sorted({*self._last_of.values(), *filter(None, [self._last])})
+        if self._last is None:
+            return []
+        older = {item for item in self._last_of.values() if item is not self._last}
+        return [*sorted(older), self._last]
 
 
 def facts_of(record: Record) -> frozenset[int]:
