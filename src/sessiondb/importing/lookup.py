@@ -183,10 +183,10 @@ def is_copy(item: SourceSession) -> bool:
     """Return whether a session has the name that one from here is written under.
 
     That is the UUID of an id, and an id has the time of its session, which another
-    UUID has by chance alone.
+    UUID has by chance alone. Only one in a file of its own, which can be read later.
     """
     name, time = original(SESSION, item.source_id), item.time_created
-    if item.stored is not None or time is None or name == item.source_id:
+    if item.complete is None or time is None or name == item.source_id:
         return False
     return session_id_at(time + _NEAR) < name < session_id_at(max(time - _NEAR, 0))
 
