@@ -76,6 +76,7 @@ THEIRS: dict[str, list[Record]] = {
     "a conversation": first(),
     "times as texts": other_spellings(),
     "no message yet": [meta()],
+    "a version with a name": [{**record, "schema_version": "2.0-beta"} for record in first()],
     "the session further down": [line(0, "context", sources=[]), meta(), line(1, "user_message", text="Hi")],
     "one line with a session": [meta(), {**line(1, "user_message", text="Hi"), "session_id": "s1"}, line(2, "assistant_finished", text="Ho"), line(3, "session_finished")],
 }  # fmt: skip
@@ -149,6 +150,14 @@ def test_times_with_a_fraction_or_without_an_offset_are_in_utc(
     (message,) = store.messages(session)
     assert session.time_created == message.time_created == T0 + 7000
     assert written(store, session) == records
+
+
+def test_a_session_was_used_when_its_last_record_was_written(
+    store: Store, tmp_path: Path
+) -> None:
+    begun = [meta(), line(1, "user_message", text="Hi"), line(2, "assistant_started")]
+    session = taken(store, tmp_path, *begun, line(9, "assistant_finished", text="Ho"))
+    assert (session.time_created, session.time_updated) == (T0, T0 + 9)
 
 
 def test_a_line_that_was_written_twice_counts_once(

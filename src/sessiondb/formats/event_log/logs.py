@@ -22,7 +22,10 @@ SOURCE = "event-log"
 META = "session_meta"
 #: Types by which a log is recognised: many programs have logs with numbers.
 _TYPES = fields.TYPES | {META}
-_ENVELOPE = {"schema_version": int, "seq": int, "type": str}
+#: The keys of every record, and the types of their values: a version may be a name.
+_ENVELOPES = [
+    {"schema_version": version, "seq": int, "type": str} for version in (int, str)
+]
 
 
 def is_log(path: Path) -> bool:
@@ -52,5 +55,5 @@ def is_plain(records: Iterable[Record]) -> bool:
 
 
 def _has_envelope(record: Record) -> bool:
-    types = {key: type(record.get(key)) for key in _ENVELOPE}
-    return types == _ENVELOPE and bool(keys_in(record, fields.TIME))
+    types = {key: type(record.get(key)) for key in _ENVELOPES[0]}
+    return types in _ENVELOPES and bool(keys_in(record, fields.TIME))

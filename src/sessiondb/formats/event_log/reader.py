@@ -76,14 +76,16 @@ def _header(meta: Record) -> Record:
 
 
 def _complete(session: SourceSession) -> SourceSession:
-    """Return a session with its last title."""
+    """Return a session with its last title, and the time of its last record."""
     title = session.title
+    record: Record = {}
     with opened(Path(session.path)) as lines:
         for _, _, record in lines.records(load_object):
             if record.get("type") == fields.RENAMED:
                 title = take(record, fields.TITLE).get("title", title)
 
-    return replace(session, title=title, complete=None)
+    updated = fields.take_time(record)
+    return replace(session, title=title, time_updated=updated, complete=None)
 
 
 class Messages:
