@@ -643,6 +643,19 @@ def test_an_upgrade_of_the_first_version_is_the_same_session(
     assert {record.get("targetId") for record in added} == {None, f"{90:08x}"}
 
 
+def test_a_log_whose_keys_are_in_another_order_keeps_its_ids(
+    store: Store, tmp_path: Path
+) -> None:
+    late = ("id", "parentId")
+    records = [{key: of[key] for key in sorted(of, key=late.__contains__)} for of in (U1, A2)]  # fmt: skip
+    assert list(records[0])[-2:] == ["id", "parentId"]
+    write(tmp_path / HOME, header(1), *records)
+    session = taken(store, tmp_path)
+    found = [message.id for message in store.messages(session)]
+    assert found == [U1["id"], A2["id"]]
+    assert written(store)[1:] == records
+
+
 def messages_of(store: Store, session: str) -> list[tuple[str, int | None]]:
     return [(message.id, message.parent_seq) for message in store.messages(session)]
 

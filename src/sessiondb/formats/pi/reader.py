@@ -41,7 +41,7 @@ from sessiondb.formats.pi.drafts import message_draft, settings
 from sessiondb.formats.pi.files import with_files
 from sessiondb.formats.pi.history import history_in
 from sessiondb.formats.pi.logs import Log, log_above, logs_of, look_at
-from sessiondb.formats.pi.tree import Tree
+from sessiondb.formats.pi.tree import Tree, is_upgraded
 from sessiondb.model import Problem, SourceItem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
@@ -186,7 +186,11 @@ class Messages:
         """Read the log; memory holds one record, and the ids of all."""
         log = self._log
         is_first = bool(log.header) and "version" not in log.header
-        tree = Tree(is_fork=log.parent is not None, is_first_version=is_first)
+        tree = Tree(
+            is_fork=log.parent is not None,
+            is_first_version=is_first,
+            was_first_version=is_upgraded(log.header),
+        )
         yield from map(SourceMessage, settings(log.header))
 
         heads: set[str | None] = {"session", "title"}

@@ -25,24 +25,38 @@ from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.links import MADE, Links
 from sessiondb.formats.pi.fields import is_replaced_remotely
 
-__all__ = ["MADE", "Tree"]
+__all__ = ["MADE", "Tree", "is_upgraded"]
 
 #: Keys that a record has in one version alone.
 _LINKS = ("id", "parentId", "firstKeptEntryId", "firstKeptEntryIndex")
 
 
-def _is_upgraded(record: dict[str, Any]) -> bool:
+def is_upgraded(header: dict[str, Any]) -> bool:
+    """Return whether the *header* of a log was given its version later."""
+    keys = [key for key in header if key in ("timestamp", "version")]
+    return keys == ["timestamp", "version"]
+
+
+def _has_late_links(record: dict[str, Any]) -> bool:
     """Return whether a record was given its id later: new ones begin with theirs."""
-    keys = [key for key in record if key in ("timestamp", "id")]
-    return keys == ["timestamp", "id"]
+    keys = list(record)
+    links = [key for key in keys if key in _LINKS]
+    return "id" in links and keys[-len(links) :] == links
 
 
 class Tree(Links):
-    """The links of one log, record by record in the order of its lines."""
+    """The links of one log, record by record in the order of its lines.
 
-    def __init__(self, *, is_fork: bool, is_first_version: bool) -> None:
+    A log that is or *was_first_version*, and a fork of one, may have records whose ids
+    are not those that they had first.
+    """
+
+    def __init__(
+        self, *, is_fork: bool, is_first_version: bool, was_first_version: bool = False
+    ) -> None:
         super().__init__("parentId", is_damaged=is_fork)
         self._is_first = is_first_version
+        self._may_be_late = was_first_version or is_fork
         #: The parent of each record, in the order of the file; `...` is the one before.
         self._above: dict[str, Any] = {}
 
@@ -51,7 +65,7 @@ class Tree(Links):
         own = fitting(record.get("id"), usable_id)
         if self._is_first or own is None:
             name = self.made(record)
-        elif own in self.ids or own.startswith(MADE) or _is_upgraded(record):
+        elif own in self.ids or own.startswith(MADE) or self._is_late(record):
             # The last one of a name is the one that the program finds.
             name = self.ids[own] = self.made(record)
         else:
@@ -61,6 +75,9 @@ class Tree(Links):
 
         self._above[name] = ...
         return name
+
+    def _is_late(self, record: dict[str, Any]) -> bool:
+        return self._may_be_late and _has_late_links(record)
 
     def made(self, record: dict[str, Any]) -> str:
         """Return an id made of what a record has in every version."""
@@ -74,7 +91,7 @@ class Tree(Links):
         """Return the parent of a record for `SourceMessage`; take a known one out."""
         # Never linked in the first version: a record continues the one before. The
         # first one of an upgraded log continues the settings of its header.
-        if self._is_first or (len(self._above) == 1 and _is_upgraded(record)):
+        if self._is_first or (len(self._above) == 1 and self._is_late(record)):
             return ...
         moved = self._moved(record, name) if record.get("type") == "leaf" else ...
         if moved is not ...:
