@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import blake2b
+from itertools import repeat
+from operator import add
 from typing import Any
 
 from sessiondb.formats.codex.fields import COUNTS, INJECTED
@@ -52,7 +54,6 @@ _TIMES = {"time_started": "started_at_ms", "time_ended": "completed_at_ms"}
 _FAILURES = {"failed": "failed", "declined": "denied"}
 #: How texts of results begin, or what is in their beginning.
 _ABORTED = re.compile(r"aborted(?: by user|\Z)")
-_NOTHING: Counts = (0,) * len(COUNTS)
 _COLUMNS = ("input", "cache_read", "cache_write", "output", "reasoning")
 
 
@@ -213,13 +214,14 @@ class Course:
 class Usage:
     """Counts each response once, whichever of its records come and how often.
 
-    A ``token_usage_record`` is of one response, and says the total with it. Older
+    A ``token_usage_record`` is of one response, and has the total with it. Older
     rollouts have totals alone (``token_count``), each with the counts of the last
-    response; they are repeated when nothing was added.
+    response. A total is repeated when nothing was added, and in 2025 it began again
+    whenever a session was continued: what it grew by is not what a response used.
     """
 
     def __init__(self) -> None:
-        self._total: Counts | None = None
+        self._total: Counts = ()
 
     def of_response(self, payload: Record) -> Tokens | None:
         """Return the counts of a response; None if it was counted before."""
@@ -228,31 +230,22 @@ class Usage:
             return None
 
         # Without a total there is nothing that could be a repetition.
-        total = _counts_of(payload.get("thread_token_usage"))
-        if total is None:
-            total = _added(self._total or _NOTHING, usage)
-        elif total == self._total:
-            return None
-
+        added = tuple(map(add, self._total or repeat(0), usage))
+        total = _counts_of(payload.get("thread_token_usage")) or added
+        is_new = total != self._total or total is added
         self._total = total
-        return _tokens_of(usage)
+        return _tokens_of(usage) if is_new else None
 
     def of_total(self, payload: Record) -> Tokens | None:
-        """Return the counts of the last response; None if the total is a repetition."""
+        """Return the counts of the last response; None if it was counted before."""
         info = as_object(payload.get("info"))
         total = _counts_of(info.get("total_token_usage"))
         if total is None or total == self._total:
             return None
 
-        before, self._total = self._total or _NOTHING, total
-        # What was added may be more or less: in 2025 a total began again whenever a
-        # session was continued, and a fork continues the total of its parent.
+        self._total = total
         last = _counts_of(info.get("last_token_usage"))
-        if last is None:
-            last = _added(total, before, -1)
-            last = total if min(last) < 0 else last
-
-        return _tokens_of(last) if any(last) else None
+        return _tokens_of(last) if last and any(last) else None
 
 
 def _counts_of(value: Any) -> Counts | None:
@@ -268,10 +261,6 @@ def _counts_of(value: Any) -> Counts | None:
 def _tokens_of(counts: Counts) -> Tokens | None:
     """Return counts as disjoint ones; None if they contradict each other."""
     return disjoint(dict(zip(_COLUMNS, counts, strict=True)))
-
-
-def _added(one: Counts, other: Counts, sign: int = 1) -> Counts:
-    return tuple(a + sign * b for a, b in zip(one, other, strict=True))
 
 
 # -- how calls end -----------------------------------------------------------------
