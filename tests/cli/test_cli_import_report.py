@@ -270,6 +270,17 @@ def test_projects_below_the_current_folder_are_searched(
     assert sessiondb("import", "--from", "pi", "--json").json["stores"] == []
 
 
+def test_a_machine_without_stores_gets_the_next_command(
+    sessiondb: Run, home: Path
+) -> None:
+    ran = sessiondb("import")
+    assert (ran.code, ran.out) == (0, "no sessions · 0 stores\n")
+    assert ran.err.splitlines() == [
+        "no store of a known agent is in its usual place",
+        "  `sessiondb import PATH` imports one from another place",
+    ]
+
+
 def test_many_stores_of_one_agent_are_announced_in_one_line(
     sessiondb: Run, project: Path
 ) -> None:

@@ -112,6 +112,9 @@ def import_command(
         if _passed_over(store, root, sources, report):
             say("no session there belongs to this project")
             say(f"  {command('--global', 'import', *paths)} imports all of them")
+        elif not (sources.named or sources.stores):
+            say("no store of a known agent is in its usual place")
+            say(f"  {command('import', 'PATH')} imports one from another place")
 
         if watch:
             # A store that could not be opened is tried again by the first look.
