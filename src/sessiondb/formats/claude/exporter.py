@@ -7,7 +7,6 @@ program becomes its live path, with everything that the program checks.
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -29,6 +28,7 @@ from sessiondb.formats.kit.conversion import (
 from sessiondb.formats.kit.fields import is_object
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.naming import file_name, further, uuid_of
+from sessiondb.formats.kit.texts import compact
 from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.protocol import Exporter, Handover, Outline, Written
 from sessiondb.model import Document, Export, Loss, Message, Session
@@ -206,9 +206,9 @@ def _place_of(name: Any, messages: list[Message]) -> int:
 
 def _line(record: Mapping[str, Any]) -> str:
     try:
-        return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
-    except TypeError:
-        return json.dumps(as_json(record), ensure_ascii=False, separators=(",", ":"))
+        return compact(record)
+    except (TypeError, ValueError):
+        return compact(as_json(record))
 
 
 # -- the store of Claude Code ------------------------------------------------------

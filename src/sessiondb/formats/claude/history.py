@@ -2,8 +2,8 @@
 
     {"display", "pastedContents": {"1": {…}}, "timestamp", "project", "sessionId"}
 
-What was pasted is a placeholder in the text. Its content is in the line itself, or in a
-file of the folder ``paste-cache`` that ``contentHash`` names; what was sent has it in
+Pasted text is a placeholder in the prompt. Its content is in the line itself, or in a
+file of the folder ``paste-cache`` that ``contentHash`` names; the request has it in
 place of the placeholder, and so has the prompt here.
 """
 
@@ -62,7 +62,7 @@ def _typed(pastes: Path, raw: bytes) -> SourcePrompt:
 
 
 def _content(row: dict[str, Any], pastes: Path, found: re.Match[str]) -> str:
-    """Return what was pasted; of one that is lost, its placeholder."""
+    """Return the pasted text, or its placeholder if it is lost."""
     pasted = within(row, "pastedContents", found[1])
     content = as_text(within(pasted, "content"))
     if content is not None:

@@ -6,7 +6,6 @@ value that no column could hold is written as it was.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -16,6 +15,7 @@ from typing import Any
 
 from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.drafts import OWN
+from sessiondb.formats.content import embedded_text
 from sessiondb.formats.kit.blocks import block_of, text_block
 from sessiondb.formats.kit.fields import (
     as_list,
@@ -192,23 +192,15 @@ def _item(item: Any, images: list[Part]) -> Any:
     source = as_object(within(item, "source"))
     if source.get("type") != "base64" or "data" in source or not images:
         return item
-    return {**item, "source": {**source, "data": encoded(images.pop())}}
+    return {**item, "source": {**source, "data": embedded_text(images.pop())}}
 
 
 def _file(part: Part) -> Record:
     block = without(OWN, part.data)
     source = as_object(block.get("source"))
     if source.get("type") == "base64" and "data" not in source:
-        block["source"] = {**source, "data": encoded(part)}
+        block["source"] = {**source, "data": embedded_text(part)}
     return block
-
-
-def encoded(part: Part) -> str:
-    """Return the content of a file as the characters that it was."""
-    content = part.data.get("content")
-    if isinstance(content, bytes):
-        return base64.b64encode(content).decode()
-    return str(part.data.get("url")).partition(";base64,")[2]
 
 
 _BLOCKS: Mapping[str, Callable[[Part], Record]] = {

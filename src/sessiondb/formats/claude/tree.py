@@ -5,8 +5,8 @@ be between them, since results come while it is still being written. Each result
 the line of its call, so that the chain of ``parentUuid`` passes all of them but one:
 here they follow one another. A line whose parent is not in the file follows the one
 before it, and one that begins a chain follows nothing. The boundary of a compaction
-follows the conversation before it. The user may have all messages from one on summed
-up: those are a branch, and the summary follows the ones before it.
+follows the conversation before it. The user may have the latest messages summed up:
+those become a branch, and the summary follows the ones before it.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Tree:
         self._prompts = 0
         #: The lines that begin a chain, with what each follows if it is summed up.
         self._cuts: dict[str, tuple[Place, str]] = {}
-        #: What the last compaction keeps.
+        #: The messages that the last compaction keeps.
         self._segment: _Segment | None = None
 
     def add(self, record: Record, line: Line) -> None:
