@@ -153,7 +153,7 @@ def test_a_current_directory_that_is_gone_is_named(
 def test_commands_that_need_no_current_directory_work_without_one(
     sessiondb: Run, story: Story, gone: None
 ) -> None:
-    for command in ("list -a", f"show {story.parser}", "check", "stats -a"):
+    for command in ("list -a", f"show {story.parser}", "check", "stats -a", "import"):
         ran = sessiondb(*command.split())
         assert (ran.code, ran.err.count("sessiondb:")) == (0, 0), ran.err
 

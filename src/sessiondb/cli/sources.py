@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from sessiondb.cli.opening import say
 from sessiondb.errors import InvalidInputError, NotFoundError, SourceError, abridged
+from sessiondb.formats.kit.files import here
 from sessiondb.formats.registry import REGISTRY, agent, readable
 from sessiondb.hints import command
 from sessiondb.location import load_config
@@ -187,10 +188,12 @@ def _in_projects(formats: tuple[str, ...] | None) -> list[Path]:
     """Return the stores in projects at or below the current directory."""
     from sessiondb.formats import in_projects
 
-    here = Path.cwd()
-    found, is_all = in_projects(here, formats=formats)
+    top = here()
+    if top is None:
+        return []
+    found, is_all = in_projects(top, formats=formats)
     if not is_all:
-        say(f"{here} is large: not all of it was searched for stores of projects")
+        say(f"{top} is large: not all of it was searched for stores of projects")
         say(f"  {command('import', 'DIR')} searches one of its folders")
     return found
 

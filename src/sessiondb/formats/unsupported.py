@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from itertools import filterfalse
 from pathlib import Path
 
-from sessiondb.formats.kit.files import is_folder
+from sessiondb.formats.kit.files import here, is_folder
 from sessiondb.formats.kit.walk import Walk
 from sessiondb.formats.registry import REGISTRY
 
@@ -95,7 +95,7 @@ def _bases(env: Mapping[str, str]) -> dict[str, list[Path]]:
         "data": folders("XDG_DATA_HOME", ".local/share"),
         "settings": settings,
         "editor": [folder / "User" / "globalStorage" for folder in users],
-        "here": [Path.cwd()],
+        "here": list(filter(None, [here()])),
     }
 
 

@@ -35,6 +35,14 @@ def is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113  pathlib raises on some errors
 
 
+def here() -> Path | None:
+    """Return the current directory; None if it was removed."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
+
+
 def locations(
     configured: Iterable[str], below_home: Iterable[str]
 ) -> Callable[[Mapping[str, str]], list[Path]]:
