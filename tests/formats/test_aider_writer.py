@@ -250,6 +250,16 @@ def test_lines_that_aider_would_take_for_its_own_are_moved_by_a_space() -> None:
     )
 
 
+@pytest.mark.parametrize("first", ["#### H", "> q", "# h", "  # h"])
+def test_the_first_line_of_an_answer_is_moved_like_any_other(first: str) -> None:
+    with new_store() as store:
+        files, _ = exported(store, other(store, user("A"), assistant(f"{first}\nEnd")))
+    found = restored(files[CHAT].decode())
+    assert [(role, text.split()) for role, text in found] == [
+        ("user", ["A"]), ("assistant", [*first.split(), "End"]),
+    ]  # fmt: skip
+
+
 def test_answers_in_a_row_stay_apart_and_calls_are_named(tmp_path: Path) -> None:
     with new_store() as store:
         session = other(

@@ -89,8 +89,9 @@ class Writer(Losing):
 
     def _answered(self, message: Message) -> Iterator[str]:
         yield from self._named(message)
-        said = pieces_joined(self._pieces(message)).strip()
-        if said:
+        # Not stripped: its first line may be one that was moved.
+        said = pieces_joined(self._pieces(message))
+        if said.strip():
             yield answer(said)
 
         for part in message.parts:
