@@ -15,6 +15,7 @@ import opencode_store as opencode
 import pytest
 from command_line import SAMPLE, Run
 
+from sessiondb.cli import import_watch
 from sessiondb.cli.import_watch import Changes
 from sessiondb.cli.sources import Sources
 from sessiondb.formats.kit import sqlite as foreign
@@ -196,12 +197,16 @@ def test_only_a_store_that_changed_is_read(tmp_path: Path) -> None:
     assert changes.look() is None
 
 
-def test_the_store_of_a_project_that_appears_is_read(tmp_path: Path) -> None:
+def test_the_store_of_a_project_that_appears_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     changes = Changes([], None, tmp_path)
     named = Changes([], None)
     history = tmp_path / "tea" / ".aider.chat.history.md"
     history.parent.mkdir()
     history.write_text("# aider chat started at 2026-01-01 10:00:00\n\n#### Tea?  \n")
+    assert changes.look() is None
+    monkeypatch.setattr(import_watch, "SEARCH", 0)
     (session,) = changes.look() or ()
     assert isinstance(session, SourceSession)
     assert session.directory == str(history.parent)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 #: Seconds between two looks: at least so many, and so many for a second of work.
 PAUSE, SHARE = 1.0, 10
+#: Seconds between two searches for stores in projects, which walk many folders.
+SEARCH = 30.0
 
 Take = Callable[["Iterable[SourceItem]"], "Iterator[Imported | Problem]"]
 
@@ -49,19 +51,27 @@ class Changes:
         projects: Path | None = None,
     ) -> None:
         self.places, self._formats, self._projects = places, formats, projects
+        self._searched = -SEARCH
         self._seen = self._look()
 
     def _look(self) -> dict[Path, tuple[int, ...]]:
-        from sessiondb.formats import in_projects, stamps
+        from sessiondb.formats import stamps
 
-        if self._projects is not None:
-            appeared, _ = in_projects(self._projects, formats=self._formats)
-            self.places = list(dict.fromkeys([*self.places, *appeared]))
-
+        self._search()
         found: dict[Path, tuple[int, ...]] = {}
         for place in self.places:
             found |= stamps(place, formats=self._formats)
         return found
+
+    def _search(self) -> None:
+        """Add the stores of projects that appeared, now and then."""
+        from sessiondb.formats import in_projects
+
+        now = time.monotonic()
+        if self._projects is not None and now - self._searched >= SEARCH:
+            self._searched = now
+            appeared, _ = in_projects(self._projects, formats=self._formats)
+            self.places = list(dict.fromkeys([*self.places, *appeared]))
 
     def look(self) -> Sources | None:
         """Return the stores with a new or changed file; None if there are none."""
