@@ -1247,9 +1247,11 @@ def test_an_edit_of_the_context_is_one_in_a_fork_too(
         assert texts(found.messages) == ["x", "5"]
 
 
-@pytest.mark.parametrize("is_first", [False, True])
+@pytest.mark.parametrize(
+    ("is_first", "is_again"), [(False, False), (True, False), (False, True)]
+)
 def test_a_fork_that_was_made_here_has_the_records_of_its_parent(
-    is_first: bool, store: Store, tmp_path: Path
+    is_first: bool, is_again: bool, store: Store, tmp_path: Path
 ) -> None:
     records = [
         said(1, "system", None, content="", sections={"preamble": "Be brief"}), asked(2, "2"),
@@ -1264,6 +1266,8 @@ def test_a_fork_that_was_made_here_has_the_records_of_its_parent(
         records[5]["firstKeptEntryIndex"] = 4
     write(tmp_path / HOME, head, *records)
     fork = store.fork(taken(store, tmp_path), title="Other")
+    if is_again:
+        fork = store.fork(fork, title="Other")
     store.append(fork, user("more"))
     found, losses = given(store, store.session(fork.id), "pi")
     copied, (more, name) = found[1:8], found[8:]

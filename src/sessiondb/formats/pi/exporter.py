@@ -7,8 +7,11 @@ records with complete answers, because pi reads their usage and model without a 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 from sessiondb.formats.kit.conversion import is_from, is_native
@@ -28,6 +31,8 @@ from sessiondb.model import Document, Export, Loss, Message, Session
 Record = dict[str, Any]
 #: Their own logs are written with the branches that are not continued.
 SOURCES = ("pi", "oh-my-pi", "xcsh")
+#: The ids of their records, which no other program has.
+_ID = re.compile(r"[0-9a-f]{8}([0-9a-f]{8})?")
 
 
 def write(
@@ -87,15 +92,33 @@ def _name(session: Session) -> str:
 
 def records(export: Export, losses: list[Loss], titled: bool) -> Iterator[Record]:
     """Yield the records of a session; *losses* grow while they are read."""
-    if _is_theirs(export.session) or _is_fork_of_theirs(export):
+    if _is_theirs(export.session):
         return _own(export, losses, titled)
-    return _converted(export, losses)
+
+    # The messages can be read once.
+    messages = iter(export.messages)
+    first = [*islice(messages, 1)]
+    read = replace(export, messages=chain(first, messages))
+    if _is_fork_of_theirs(export, first):
+        return _own(read, losses, titled)
+    return _converted(read, losses)
 
 
-def _is_fork_of_theirs(export: Export) -> bool:
-    """Return whether a session is a fork, made here, of a session of theirs."""
-    parent, is_fork = export.parent, export.session.relation == "fork"
-    return is_fork and parent is not None and _is_theirs(parent)
+def _is_fork_of_theirs(export: Export, first: list[Message]) -> bool:
+    """Return whether a session is a fork, made here, of a session of theirs.
+
+    A fork of a fork is known by its *first* message.
+    """
+    parent = export.parent
+    is_copy = any(message.inherited and _is_record(message) for message in first)
+    is_known = parent is not None and _is_theirs(parent)
+    return export.session.relation == "fork" and (is_known or is_copy)
+
+
+def _is_record(message: Message) -> bool:
+    """Return whether a message was a record of theirs, by its id and its time."""
+    is_named = _ID.fullmatch(message.id) is not None
+    return is_named and text(message.data.get("timestamp"))
 
 
 def _own(export: Export, losses: list[Loss], titled: bool) -> Iterator[Record]:
