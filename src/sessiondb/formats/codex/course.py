@@ -7,8 +7,7 @@ and a rollback takes back turns that stay in the file.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
 from contextlib import suppress
 from hashlib import blake2b
 from itertools import repeat
@@ -60,13 +59,10 @@ _COLUMNS = ("input", "cache_read", "cache_write", "output", "reasoning")
 class Course:
     """The state in the course of one session; *root* is where its forks began.
 
-    *chains* maps the id of each further rollout to the ordinals at which it continues
-    others, by the ids of those.
+    It *is_reverted* if further rollouts continue others at any of their ordinals.
     """
 
-    def __init__(
-        self, root: str, provider: str | None, chains: Mapping[str, Mapping[str, int]]
-    ) -> None:
+    def __init__(self, root: str, provider: str | None, is_reverted: bool) -> None:
         self.provider = provider
         self.model: str | None = None
         #: Of the last turn, for what the next one changes.
@@ -83,11 +79,9 @@ class Course:
         self._turns: list[str | None] = []
         self._task: str | None = None
         self._is_open = self._has_tasks = False
-        self._chains = chains
-        #: The ordinals at which further rollouts continue the present one, and the last
-        #: message below each.
-        self._cuts: dict[str, int] = {}
-        self._ends: dict[str, str | None] = dict.fromkeys(chains)
+        self._is_reverted = is_reverted
+        #: The ordinals and ids of the messages of each rollout.
+        self._placed: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
         self._ids: set[str] = set()
         self._rollout = ""
         self._number = 1
@@ -101,11 +95,8 @@ class Course:
 
     def begin(self, rollout: str, prompts: set[int]) -> None:
         """Begin a rollout, whose events name *prompts*."""
-        chains = self._chains.items()
-        self._cuts = {of: chain[rollout] for of, chain in chains if rollout in chain}
         self._rollout = rollout
         self._number = 1
-        self.above = self._ends.get(rollout, ...)
         self.prompts = prompts
 
     def name_of(self, own: Any, when: int | None) -> str:
@@ -133,11 +124,15 @@ class Course:
         self.last = name
         self._ids.add(name)
         self._number += 1
-        for of, cut in self._cuts.items():
-            if place < cut:
-                self._ends[of] = name
+        if self._is_reverted:
+            self._placed[self._rollout].append((place, name))
 
         return above
+
+    def last_of(self, rollout: str, cut: int) -> str | None:
+        """Return the last message of a rollout below an ordinal; None if none is."""
+        placed = reversed(self._placed[rollout])
+        return next((name for place, name in placed if place < cut), None)
 
     # -- copies --------------------------------------------------------------------
 

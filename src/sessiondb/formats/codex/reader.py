@@ -40,7 +40,6 @@ from sessiondb.formats.kit.fields import (
     take,
     text,
     within,
-    without_none,
 )
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.heads import objects_of
@@ -80,18 +79,6 @@ class Thread(NamedTuple):
     def pieces(self) -> list[Piece]:
         """All of its records, in order."""
         return [*self.before, *map(Piece, self.logs)]
-
-    def chains(self) -> dict[str, dict[str, int]]:
-        """Return the ordinals at which further rollouts continue others, by ids."""
-        found = {}
-        for log in self.logs[1:]:
-            before, missing = self.rollouts.before(log)
-            # One that names no other continues the rollout before it.
-            if before or missing:
-                cuts = {piece.log.rollout: piece.cut for piece in before}
-                found[log.rollout] = without_none(cuts)
-
-        return found
 
 
 def read_rollout(path: Path) -> Iterator[SourceSession | Problem]:
@@ -300,7 +287,7 @@ class Messages:
             yield Problem(str(first.path), why)
 
         provider = fitting(first.facts.get("model_provider"), clean_name)
-        course = Course(thread.rollouts.root(first), provider, thread.chains())
+        course = Course(thread.rollouts.root(first), provider, len(thread.logs) > 1)
         for piece, scan in self._pieces:
             yield from self._piece(piece, scan, course)
 
@@ -316,6 +303,7 @@ class Messages:
 
         course.begin(log.rollout, scan.prompts)
         if is_further:
+            course.above = self._above(log, course)
             marks["segment"] = unpacked_name(log.path).name
 
         with opened(log.path) as lines:
@@ -333,6 +321,15 @@ class Messages:
 
             if is_own:
                 yield from lines.problems
+
+    def _above(self, log: Log, course: Course) -> Any:
+        """Return the message that a further rollout continues; ``...`` is the last."""
+        before, missing = self._thread.rollouts.before(log)
+        if not (before or missing):
+            return ...
+
+        ends = (course.last_of(of.log.rollout, of.cut or 0) for of in reversed(before))
+        return next(filter(None, ends), None)
 
 
 def _records(
