@@ -426,6 +426,7 @@ def test_a_command_that_the_model_was_given_is_a_prompt(
         asked(1, "<session-start-hook>x</session-start-hook>", None),
         asked(1, "<user-prompt-submit-hook>x</user-prompt-submit-hook>", None),
         asked(1, "<command-name>/clear</command-name>", None),
+        asked(1, "Go on", None, origin={"kind": "auto-continuation"}),
         asked(1, COMMAND.replace("/brew", "brew"), None),
     ],
 )
@@ -441,12 +442,15 @@ def test_a_prompt_that_was_typed_while_the_model_worked_is_a_prompt(
 ) -> None:
     held = {"type": "queued_command", "prompt": "Also milk", "commandMode": "prompt"}
     note = {**held, "prompt": "<x>", "commandMode": "task-notification"}
-    _, typed, added = everything(
+    by_plugin = {**held, "origin": {"kind": "plugin"}}
+    _, typed, added, other = everything(
         store, tmp_path, U1, line(2, "attachment", attachment=held), line(3, "attachment", attachment=note),
+        line(4, "attachment", attachment=by_plugin),
     )  # fmt: skip
     assert (typed.role, typed.text) == ("user", "Also milk")
     assert typed.parts[0].data == {"plain": True}
     assert added.parts[0].data == {"plain": True, "synthetic": True}
+    assert other.parts[0].data == added.parts[0].data
 
 
 def test_a_prompt_with_an_image_that_was_typed_while_the_model_worked_is_a_prompt(

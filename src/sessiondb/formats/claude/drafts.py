@@ -92,7 +92,7 @@ def _user(record: Record, _: Sequence[Numbered]) -> Columns:
     if record.get("isCompactSummary") is True:
         return {"role": "event", "kind": "compaction", "parts": parts}
 
-    if record.get("isMeta") is True:
+    if fields.is_added(record):
         parts = tuple(map(_unless_typed, parts))
     if not answered:
         return {"role": "user", "parts": parts}
@@ -201,7 +201,8 @@ def _attachment(record: Record, _: Sequence[Numbered]) -> Columns:
     held = as_object(record.get("attachment"))
     said = _content(held, "prompt") if held.get("type") == "queued_command" else ()
     if said:
-        is_typed = held.get("commandMode", "prompt") == "prompt"
+        is_prompt = held.get("commandMode", "prompt") == "prompt"
+        is_typed = is_prompt and not fields.is_added(held)
         parts = said if is_typed else tuple(map(_unless_typed, said))
         return {"role": "user", "parts": parts}
 

@@ -134,6 +134,11 @@ INJECTED = (
     "<post-tool-use-hook>",
     "[Request interrupted by user", "Caveat: The messages below were generated",
 )  # fmt: skip
+#: The origins of prompts that no person wrote; read off the program 2.1.330.
+ADDING = frozenset(
+    "auto-continuation coordinator observer-activity peer plugin suggestion "
+    "task-notification".split()
+)
 #: A command that was sent to the model, as the program writes it: its name, arguments.
 COMMAND = re.compile(
     r"<command-message>[^<]*</command-message>\s*"
@@ -177,6 +182,12 @@ def tokens_of(usage: Mapping[str, Any]) -> Tokens | None:
 
 def _is_compaction(iteration: Mapping[str, Any]) -> bool:
     return iteration.get("type") == "compaction"
+
+
+def is_added(record: Mapping[str, Any]) -> bool:
+    """Return whether the program says that the user did not type a prompt."""
+    origin = as_string(within(record, "origin", "kind"))
+    return record.get("isMeta") is True or origin in ADDING
 
 
 def is_injected(said: str) -> bool:

@@ -324,10 +324,8 @@ class Tree:
         held = record.get("compactMetadata")
         stated = (within(held, f"preserved{name}") for name in ("Segment", "Messages"))
         kept = dict(ChainMap(*map(as_object, stated)))
-        uuids = as_list(kept.get("uuids")) or [
-            kept.get("headUuid"),
-            kept.get("tailUuid"),
-        ]
+        ends = [kept.get("headUuid"), kept.get("tailUuid")]
+        uuids = as_list(kept.get("uuids")) or ends
 
         first, last = str(uuids[0]), str(uuids[-1])
         is_before = kept.get("anchorUuid") == record.get("uuid")
@@ -349,8 +347,7 @@ def _text_said(record: Record) -> tuple[str, bool]:
     blocks = (item if text(item) else within(item, "text") for item in listed(content))
     said = "\n".join(filter(text, blocks))
     digest = sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    is_added = record.get("isMeta") is True or fields.is_injected(said)
-    return digest, not is_added
+    return digest, not (fields.is_added(record) or fields.is_injected(said))
 
 
 def calls_answered(record: Record) -> set[str]:
