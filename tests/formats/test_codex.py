@@ -1255,3 +1255,16 @@ def test_rollouts_of_the_real_program_are_written_as_they_were(
             assert records == records_in(home / name)
             count += len(records)
     assert count == 315
+
+
+def test_lone_surrogates_are_escaped_in_a_line(store: Store, tmp_path: Path) -> None:
+    prompt = said(1, "user", "half \ud83d")
+    path = write(tmp_path / HOME, 1, meta())
+    with path.open("a", encoding="utf-8") as file:
+        file.write(f"{json.dumps(prompt)}\n")
+
+    (session,) = all_taken(store, tmp_path).values()
+    to = exporter("codex")
+    found = to.write([store.export(session, **to.read)])
+    (log_,) = ("".join(of.chunks) for of in found if isinstance(of, Document))
+    assert json.loads(log_.encode().splitlines()[1]) == prompt

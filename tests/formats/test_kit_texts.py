@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessiondb.formats.kit.texts import compact, take_json, time_of_text
+from sessiondb.formats.kit.texts import compact, json_line, take_json, time_of_text
 
 NOON = 1_764_072_000_000
 
@@ -110,3 +111,10 @@ def test_a_value_that_is_not_a_text_stays_in_its_record(value: object) -> None:
     assert take_json(record, "arguments") is None
     assert record == {"arguments": value}
     assert take_json({}, "arguments") is None
+
+
+@pytest.mark.parametrize("said", ["half \ud800", "\udfff\0", "é 👋", "plain"])
+def test_a_line_of_a_log_is_utf8_that_holds_the_same_value(said: str) -> None:
+    line = json_line({"said": said})
+    assert json.loads(line.encode()) == {"said": said}
+    assert ("é" in line) == ("é" in said)

@@ -28,7 +28,7 @@ from sessiondb.formats.kit.conversion import (
 from sessiondb.formats.kit.fields import is_object
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.naming import file_name, further, uuid_of
-from sessiondb.formats.kit.texts import compact
+from sessiondb.formats.kit.texts import json_line
 from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.protocol import Exporter, Handover, Outline, Written
 from sessiondb.model import Document, Export, Loss, Message, Session
@@ -206,9 +206,9 @@ def _place_of(name: Any, messages: list[Message]) -> int:
 
 def _line(record: Mapping[str, Any]) -> str:
     try:
-        return compact(record)
+        return json_line(record)
     except (TypeError, ValueError):
-        return compact(as_json(record))
+        return json_line(as_json(record))
 
 
 # -- the store of Claude Code ------------------------------------------------------

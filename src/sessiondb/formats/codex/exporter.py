@@ -31,7 +31,7 @@ from sessiondb.formats.kit.fields import (
     without,
 )
 from sessiondb.formats.kit.naming import MARK, file_name, uuid_of
-from sessiondb.formats.kit.texts import compact, text_of_time
+from sessiondb.formats.kit.texts import json_line, text_of_time
 from sessiondb.formats.protocol import Exporter, Handover, Written
 from sessiondb.model import Document, Export, Loss, Message, Session
 
@@ -252,7 +252,7 @@ def _place(session: Session, name: str) -> str:
 
 
 def _text(record: Record) -> str:
-    return f"{compact(record)}\n"
+    return f"{json_line(record)}\n"
 
 
 def take_in(written: Written, env: Mapping[str, str]) -> Handover:

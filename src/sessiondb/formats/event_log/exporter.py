@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import repeat
@@ -21,6 +20,7 @@ from sessiondb.formats.event_log.writer import Writer, name_of
 from sessiondb.formats.kit.conversion import is_from
 from sessiondb.formats.kit.fields import as_object
 from sessiondb.formats.kit.naming import file_name
+from sessiondb.formats.kit.texts import json_line
 from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.kit.writing import one_by_one
 from sessiondb.formats.protocol import Exporter
@@ -92,7 +92,7 @@ def _answer(message: Message, writer: Writer) -> Iterable[tuple[int, Record]] | 
 
 
 def _line(record: Record) -> str:
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    return json_line(record)
 
 
 EXPORTER = Exporter(one_by_one(_log))

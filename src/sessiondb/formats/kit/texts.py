@@ -21,6 +21,7 @@ _RFC3339 = re.compile(
 )
 _EPOCH, _MS = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 _compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_escaped = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
 def time_of_text(value: object) -> int | None:
@@ -83,6 +84,20 @@ def take_json(record: dict[str, Any], key: str) -> Any:
 def compact(value: Any) -> str:
     """Return *value* as JSON without spaces; raises ValueError and TypeError."""
     return _compact.encode(value)
+
+
+def json_line(value: Any) -> str:
+    """Return *value* as JSON for a line of a log; lone surrogates are escaped.
+
+    A log of UTF-8 cannot hold them, and a program would refuse the line. Raises
+    ValueError and TypeError.
+    """
+    text = compact(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _escaped.encode(value)
+    return text
 
 
 def _decoded(text: str) -> tuple[Any, str]:

@@ -17,7 +17,7 @@ from typing import Any
 from sessiondb.formats.kit.conversion import is_from, is_native
 from sessiondb.formats.kit.fields import text
 from sessiondb.formats.kit.naming import file_name, uuid_of
-from sessiondb.formats.kit.texts import text_of_time
+from sessiondb.formats.kit.texts import json_line, text_of_time
 from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.kit.writing import one_by_one
 from sessiondb.formats.pi.fields import NEWEST, SETTINGS
@@ -183,7 +183,7 @@ def _header(session: Session) -> Record:
 
 
 def _line(record: Record) -> str:
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    return json_line(record)
 
 
 def take_in(program: Program, written: Written, env: Mapping[str, str]) -> Handover:
