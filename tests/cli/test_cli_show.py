@@ -54,8 +54,19 @@ def test_jsonl_is_the_session_and_then_a_message_a_line(
 
 def test_a_session_can_be_named_in_many_ways(sessiondb: Run, story: Story) -> None:
     slug = sessiondb("show", story.parser, "--json").json["session"]["slug"]
-    for ref in (story.parser, story.parser[-6:].lower(), slug, "@~1"):
+    for ref in (story.parser, story.parser[-6:].lower(), slug, "Fix the parser", "@~1"):
         assert sessiondb("show", ref, "--json").json["session"]["id"] == story.parser
+
+
+def test_a_title_is_the_name_of_a_session_only_if_no_other_has_it(
+    sessiondb: Run, store: Store, story: Story
+) -> None:
+    store.set_title(story.fork, "Fix the parser")
+    ran = sessiondb("show", "Fix the parser")
+    assert ran.code == 3
+    assert story.parser in ran.err
+    assert story.fork in ran.err
+    assert sessiondb("show", "Fix the").code == 3
 
 
 def test_without_a_name_the_newest_session_here_is_shown(

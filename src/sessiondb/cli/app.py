@@ -81,8 +81,8 @@ COMMANDS = {
 _EPILOG = """\
 \b
 REF, the name of a session: its id, the beginning or the last 4 or more
-characters of it, its slug, the agent's own id, @ (the last one used in this
-terminal and directory), @~1 (the one before).
+characters of it, its slug, its title, the agent's own id, @ (the last one used
+in this terminal and directory), @~1 (the one before).
 
 \b
 Exit status: 0 done · 1 failed · 2 usage, or not supported · 3 not found or

@@ -3,8 +3,8 @@
 Each is a generator of the repository's kind; `Store` runs it in the caller's
 thread and `AsyncStore` in threads of its own. A handle or a record means exactly its
 own session or message. A string is a REF, as people type it: an id always takes
-precedence, then the source's own id, a slug, a unique prefix or tail of an id; or
-``@``. A string for a message is its id, else a label; a number is a seq.
+precedence, then the source's own id, a slug, a unique prefix or tail of an id, a title;
+or ``@``. A string for a message is its id, else a label; a number is a seq.
 
 Modules that only one read needs are imported inside it: `sessiondb list` waits for this
 one.

@@ -1,8 +1,8 @@
 """REF: the names by which people refer to a session.
 
 An id always takes precedence; then the source's own id, a slug, a unique prefix or tail
-of an id. ``@`` is the session used last here, ``@~1`` the one before it. See REF in the
-README.
+of an id, a title. ``@`` is the session used last here, ``@~1`` the one before it. See
+REF in the README.
 """
 
 from __future__ import annotations
@@ -55,25 +55,27 @@ def _equal(column: Any) -> Statement:
     )
 
 
+def _candidates(*where: Any) -> Statement:
+    """Return the query for the sessions that an unclear name may mean."""
+    return Statement(
+        lambda: SELECT_SESSION.where(VISIBLE, *where).limit(
+            literal_column(str(MAX_CANDIDATES + 1))
+        )
+    )
+
+
 def _like(column: Any, *where: Any) -> Statement:
     """Return the query for the sessions whose name fits a pattern."""
-    return Statement(
-        lambda: SELECT_SESSION.where(
-            column.like(p("pattern"), escape="\\"), VISIBLE, *where
-        ).limit(literal_column(str(MAX_CANDIDATES + 1)))
-    )
+    return _candidates(column.like(p("pattern"), escape="\\"), *where)
 
 
 _BY_ID = _equal(session.c.id)
 _BY_SOURCE_ID = _equal(session.c.source_id)
 _BY_SLUG = _equal(session.c.slug)
-_BY_PREFIX = Statement(
-    lambda: SELECT_SESSION.where(
-        session.c.id >= p("ref"), session.c.id < p("stop"), VISIBLE
-    ).limit(literal_column(str(MAX_CANDIDATES + 1)))
-)
+_BY_PREFIX = _candidates(session.c.id >= p("ref"), session.c.id < p("stop"))
 _BY_TAIL = _like(session.c.id)
 _BY_SOURCE_PREFIX = _like(session.c.source_id)
+_BY_TITLE = _candidates(session.c.title == p("ref"))
 # Some programs have ids of subagents that begin with that of their session.
 _ABOVE_SUBAGENTS = _like(
     session.c.source_id, session.c.source_id.not_like(p("below"), escape="\\")
@@ -121,7 +123,7 @@ def find_session(base: str | None, ref: str) -> Read[Session]:
     and `AmbiguousIdError` with the candidates.
     """
     if not isinstance(ref, str) or not ref:
-        what = f"a session is named by its id, its slug or @, not {abridged(ref)}"
+        what = f"a session is named by its id, slug, title or @, not {abridged(ref)}"
         raise InvalidInputError(what, hint=_ALL_SESSIONS)
     # SQLite refuses to look for a pattern of 50,000 bytes.
     if len(ref) > MAX_ID_BYTES or not is_unicode(ref):
@@ -160,6 +162,7 @@ def _guesses(ref: str) -> list[tuple[Statement, Mapping[str, Any]]]:
         guesses.append((_ABOVE_SUBAGENTS, {**begun, "below": f"{part}%/%"}))
         guesses.append((_BY_SOURCE_PREFIX, begun))
 
+    guesses.append((_BY_TITLE, {"ref": ref}))
     return guesses
 
 
