@@ -164,6 +164,7 @@ esac
 """
 
 
+@pytest.mark.slow
 def test_two_scripts_prepare_the_environment_one_after_the_other(
     clone: Path, machine: Path
 ) -> None:

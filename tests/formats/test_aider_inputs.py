@@ -202,6 +202,7 @@ def test_the_context_begins_after_the_history_was_cleared(tmp_path: Path) -> Non
     assert [m.text for m in context] == ["B", "2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [["{", *["x}"] * 40000], ["{x"] * 60000, ["{", *["x"] * 60000, "}"]])  # fmt: skip
 def test_braces_that_close_late_or_never_take_linear_time(
     tmp_path: Path, lines: list[str]
