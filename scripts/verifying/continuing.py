@@ -9,9 +9,9 @@ import re
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from sessiondb import Session, Store
 from sessiondb.formats import exporter, find
@@ -29,12 +29,14 @@ CONTINUED, LEFT_OUT = "continued", "left out: the program continues no such sess
 class Continued(NamedTuple):
     """A log that a program has continued, and the text that was written for it.
 
-    ``unsent`` are the characters that it takes out of every text before it is sent.
+    ``unsent`` are the characters that it takes out of texts, or adds, before it sends them.
     """
 
     log: Path
     written: str
     unsent: re.Pattern[str] = re.compile(r"(?!)")
+    #: Whether it is sent nothing of a prompt but what was typed.
+    is_typed: bool = False
 
 
 class Program(Protocol):
@@ -102,7 +104,6 @@ def document(store: Store, session: Session, form: str) -> tuple[str, str]:
 
 def verify(program: Program, store: Store, session: Session, sent: list[str]) -> str:
     """Return what is wrong with the log of a session, `CONTINUED` if nothing is."""
-    expected = said(store, session)
     del sent[:]
     done = program.resume(store, session)
 
@@ -115,15 +116,20 @@ def verify(program: Program, store: Store, session: Session, sent: list[str]) ->
     if not done.log.read_text(encoding="utf-8").startswith(done.written):
         return "THE LOG WAS CHANGED"
 
-    texts = (done.unsent.sub("", text) for text in expected)
-    missing = [text for text in texts if in_json(text) not in sent[-1]]
+    request = done.unsent.sub("", "\n".join(texts_in(json.loads(sent[-1]))))
+    expected = said(store, session, is_typed=done.is_typed)
+    texts = (done.unsent.sub("", as_sent(text)) for text in expected)
+    missing = [text for text in texts if text not in request]
     if missing:
         return f"{len(missing)} TEXTS WERE NOT SENT: {missing[0][:80]!r}"
     return came_back(done.log)
 
 
-def said(store: Store, session: Session) -> list[str]:
-    """Return the texts that a model must be sent: those of prompts and complete answers."""
+def said(store: Store, session: Session, *, is_typed: bool) -> list[str]:
+    """Return the texts that a model must be sent: those of prompts and complete answers.
+
+    With *is_typed* those that a program added to a prompt are left out.
+    """
     complete = ("stop", "tool-calls", "length", None)
     return [
         part.text
@@ -131,6 +137,7 @@ def said(store: Store, session: Session) -> list[str]:
         if message.role in ("user", "assistant") and message.finish in complete
         for part in message.parts
         if part.type == "text" and part.text and part.text.strip()
+        if not (is_typed and part.data.get("synthetic"))
     ]
 
 
@@ -146,10 +153,18 @@ def came_back(log: Path) -> str:
     return CONTINUED if last == [ANSWER] else f"DID NOT COME BACK: {last}"
 
 
-def in_json(text: str) -> str:
+def as_sent(text: str) -> str:
     """Return a text as programs send it: stripped, with halves of characters replaced."""
-    clean = text.strip().encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return json.dumps(clean, ensure_ascii=False)[1:-1]
+    return text.strip().encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield all texts of a request, at any depth."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(item)
 
 
 def arguments() -> argparse.Namespace:
