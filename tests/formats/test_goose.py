@@ -723,6 +723,8 @@ def test_other_files_are_not_of_goose(tmp_path: Path) -> None:
     log(tmp_path / "b.jsonl", {"role": "user", "content": "x", "created": 1})
     (tmp_path / "c.json").write_text('{"working_dir": "/", "other": 1}')
     (tmp_path / "d.json").write_text('[{"working_dir": "/", "conversation": []}]')
+    inner = '{"a": {"working_dir": "/", "conversation": [], "said": "\\"}"}}'
+    (tmp_path / "f.json").write_text(inner)
     sqlite3.connect(tmp_path / "e.db").execute("CREATE TABLE sessions (id)").close()
     assert list(find(tmp_path, formats=["goose"])) == []
 

@@ -23,10 +23,11 @@ from sessiondb.model import Problem
 #: How much of a file says whether it is an export, in bytes.
 _HEAD = 16 << 10
 _BEGINNING = re.compile(rb'\A(\xef\xbb\xbf)?\s*\{\s*"[a-z_]+"\s*:')
-#: The directory, and a key that no other program writes beside it.
-_SIGNS = (
-    re.compile(rb'"working_dir"\s*:'),
-    re.compile(rb'"(extension_data|conversation|message_count|user_set_name)"\s*:'),
+#: A text, after which a colon makes it a key, or a bracket. The last text may be cut.
+_TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*)(?:"|\\?\Z)(\s*:)?|[][{}]', re.DOTALL)
+#: The keys that no other program writes beside the directory.
+_SIGNS = frozenset(
+    {b"extension_data", b"conversation", b"message_count", b"user_set_name"}
 )
 
 Record = dict[str, Any]
@@ -36,9 +37,22 @@ def is_export(path: Path) -> bool:
     """Return whether a file is an export of Goose, by its beginning."""
     with contextlib.suppress(SourceError):
         head = beginning(path, _HEAD)
-        return all(sign.search(head) for sign in (_BEGINNING, *_SIGNS))
+        keys = _keys_of(head) if _BEGINNING.match(head) else set()
+        return b"working_dir" in keys and not _SIGNS.isdisjoint(keys)
 
     return False
+
+
+def _keys_of(head: bytes) -> set[bytes]:
+    """Return the keys of a document that begins with *head*, not those inside of it."""
+    keys, depth = set(), 0
+    for token in _TOKEN.finditer(head):
+        name, colon = token.groups()
+        if name is None:
+            depth += 1 if token[0] in b"[{" else -1
+        elif colon and depth == 1:
+            keys.add(name)
+    return keys
 
 
 class Export:
