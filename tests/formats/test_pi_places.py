@@ -65,10 +65,10 @@ def test_profiles_and_data_folders_are_used_as_oh_my_pi_does(home: Path) -> None
 
     (data / "omp").mkdir(parents=True)
     assert OH_MY_PI.sessions(env) == data / "omp/sessions"
-    env |= {"OMP_PROFILE": "work", "PI_CODING_AGENT_DIR": "/own"}
-    assert OH_MY_PI.sessions(env) == home / ".omp/profiles/work/agent/sessions"
-    (data / "omp/profiles/work").mkdir(parents=True)
-    assert OH_MY_PI.sessions(env) == data / "omp/profiles/work/sessions"
+    env |= {"OMP_PROFILE": "office", "PI_CODING_AGENT_DIR": "/own"}
+    assert OH_MY_PI.sessions(env) == home / ".omp/profiles/office/agent/sessions"
+    (data / "omp/profiles/office").mkdir(parents=True)
+    assert OH_MY_PI.sessions(env) == data / "omp/profiles/office/sessions"
 
     env |= {"PI_CODING_AGENT_SESSION_DIR": "/all"}
     assert OH_MY_PI.folder_of("/srv/tea", env) == Path("/all")
