@@ -66,7 +66,7 @@ def test_it_is_the_session_used_last_in_this_terminal_and_directory(
     assert last(sessiondb) == mine
 
 
-def test_a_use_of_a_sub_agent_is_one_of_its_session(
+def test_a_use_of_a_subagent_is_one_of_its_session(
     sessiondb: Run, home: Path, project: Path, newest: str
 ) -> None:
     mine = used(home, project, 1)

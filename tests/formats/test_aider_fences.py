@@ -85,7 +85,7 @@ def blocks_of(text: str) -> list[Block]:
 @given(st.lists(st.sampled_from(LINES), max_size=60), st.sampled_from((9, 60, 1 << 20)))
 @example(["```\n", PROMPT, "````x\n", PROMPT, "```x\n", PROMPT, "````\n"], 1 << 20)
 @settings(max_examples=300, deadline=None)
-def test_fences_are_judged_like_by_reading_ahead_from_each(
+def test_fences_are_judged_as_by_reading_ahead_from_each(
     pieces: list[str], ahead: int
 ) -> None:
     text = PROMPT + "".join(pieces)

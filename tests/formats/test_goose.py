@@ -410,7 +410,7 @@ def test_a_subagent_has_the_call_whose_result_names_it(
     assert found == [(None, None), ("c1", store.messages(parent)[1].seq)]
 
 
-def test_a_subagent_is_one_by_its_type_without_a_parent(
+def test_a_session_of_that_type_is_a_subagent_without_a_parent(
     store: Store, tmp_path: Path
 ) -> None:
     row = {"id": "a", "session_type": "sub_agent", "messages": [asked("m1", "1")]}

@@ -281,7 +281,7 @@ def test_a_call_whose_result_is_on_another_branch_has_none_in_the_context(
     assert written(store)[1:] == records
 
 
-def test_a_call_with_a_result_on_each_branch_ends_as_its_own_one_does(
+def test_a_call_with_a_result_on_each_branch_ends_as_on_its_own(
     store: Store, tmp_path: Path
 ) -> None:
     other = result(4, "c1", "Tuesday") | {"parentId": "00000002"}
@@ -549,7 +549,7 @@ def test_labels_are_those_that_were_given_last(store: Store, tmp_path: Path) -> 
 # -- versions -------------------------------------------------------------------------
 
 
-def test_what_the_log_takes_back_is_taken_back_here(
+def test_a_label_or_name_that_a_log_takes_back_is_removed_here(
     store: Store, tmp_path: Path
 ) -> None:
     named = [
@@ -831,7 +831,7 @@ def test_a_log_of_a_sub_agent_belongs_to_the_one_beside_its_folder(
     assert (child.relation, child.parent_id) == ("subagent", by_id[header(1)["id"]].id)
 
 
-def test_a_sub_agent_of_a_sub_agent_belongs_to_it_and_each_to_the_call_that_started_it(
+def test_a_subagent_of_a_subagent_belongs_to_it_and_each_to_the_call_that_started_it(
     store: Store, tmp_path: Path
 ) -> None:
     def started(name: str, **details: Any) -> list[Record]:

@@ -312,7 +312,9 @@ def test_as_fork_imports_the_diverged_state_under_the_source_id(store: Store) ->
     assert check(store) == []
 
 
-def test_as_fork_counts_an_answer_once_that_a_fork_here_kept(store: Store) -> None:
+def test_an_answer_that_a_fork_here_kept_counts_once_beside_as_fork(
+    store: Store,
+) -> None:
     (done,) = take_in(store, session_of("s", said("a", cost=1.0)))
     store.fork(done.id)
     store.truncate(done.id, after=None)
@@ -323,7 +325,9 @@ def test_as_fork_counts_an_answer_once_that_a_fork_here_kept(store: Store) -> No
     assert check(store) == []
 
 
-def test_as_fork_counts_an_answer_once_whose_usage_was_corrected(store: Store) -> None:
+def test_an_answer_whose_usage_was_corrected_counts_once_beside_as_fork(
+    store: Store,
+) -> None:
     (done,) = take_in(store, session_of("s", said("a", cost=1.0)))
     store.append(done.id, user("here"))
     given = session_of("s", said("a", cost=1.0, tokens=7), digest="corrected")

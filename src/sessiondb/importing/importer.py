@@ -58,8 +58,8 @@ class Importer:
     project_root: str | None = None
     _units: Units = field(init=False)
     _uses: Uses = field(init=False)
-    #: What is imported last: copies that came before their originals, and the histories
-    #: after them. None: it is now.
+    #: Copies that came before their originals, and the histories after them, which are
+    #: imported last. None once they are.
     _early: list[CheckedSession | SourceHistory] | None = field(
         init=False, default_factory=list
     )

@@ -45,7 +45,7 @@ class _Gathered:
     places: dict[str | None, int]
     #: The first message of the tail that the last requested compaction is to keep.
     tail: Any = None
-    #: What a model is shown, and the place in it of the first that it is still shown.
+    #: The messages for a model, and the place of the first that it is still shown.
     shown: list[Message] = field(default_factory=list)
     first: int = 0
     system: list[str] = field(default_factory=list)

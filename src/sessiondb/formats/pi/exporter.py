@@ -135,7 +135,7 @@ def _own(export: Export, losses: list[Loss], titled: bool) -> Iterator[Record]:
         above = writer.above(message)
         if is_native(message.id) or (is_fork and not message.inherited):
             yield from writer.records(message, above)
-        # What the header says is in it, and the next record is the first one.
+        # Settings of a header are in it, and the next record is the first one.
         elif message.id not in SETTINGS:
             record = record_of(message, above)
             record = _linked(record, message, above) if is_fork else record
