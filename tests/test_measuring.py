@@ -55,16 +55,16 @@ def test_a_function_is_named_with_its_class() -> None:
 
 def test_code_above_a_cap_is_named() -> None:
     at = [
-        function("x = 1\n" + "    x = 2\n" * 49),
-        function("return " + " or ".join("abcdefghijk")),
+        function("x = 1\n" + "    x = 2\n" * 79),
+        function("x = 1\n" + "    if a: pass\n" * 20),
         "\n" * 500,
         "#" * 88,
     ]
     assert names(*(Source("a.py", text) for text in at)) == []
 
     above = [
-        function("x = 1\n" + "    x = 2\n" * 50),
-        function("return " + " or ".join("abcdefghijkl")),
+        function("x = 1\n" + "    x = 2\n" * 80),
+        function("x = 1\n" + "    if a: pass\n" * 21),
         "\n" * 501,
         "#" * 89,
     ]

@@ -93,7 +93,7 @@ def test_a_line_holds_any_value_exactly_and_no_control_character(
 
 
 @st.composite
-def parts(draw: st.DrawFn) -> PartDraft:  # noqa: PLR0911  one for each kind
+def parts(draw: st.DrawFn) -> PartDraft:
     words = draw(nasty) * draw(st.sampled_from([1, 1, 1, 800]))
     more = {f"d{k}": v for k, v in draw(data).items()}
     kind = draw(st.integers(0, 6))
