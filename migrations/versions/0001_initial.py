@@ -495,7 +495,7 @@ SELECT s.root_id, tree.depth, tree.path, s.id, s.parent_id, s.relation, s.parent
     r"""CREATE VIEW part_search_content AS
 SELECT p.rid AS rid,
        coalesce(p.text, CAST(tb.data AS TEXT), '') AS text,
-       coalesce(replace(replace(replace(p.input, '\n', ' '), '\t', ' '), '\r', ' '), replace(replace(replace(CAST(ib.data AS TEXT), '\n', ' '), '\t', ' '), '\r', ' '), '') AS input,
+       coalesce(replace(replace(replace(replace(replace(replace(p.input, '\\', '\ '), '\n', ' '), '\t', ' '), '\r', ' '), '\b', ' '), '\f', ' '), replace(replace(replace(replace(replace(replace(CAST(ib.data AS TEXT), '\\', '\ '), '\n', ' '), '\t', ' '), '\r', ' '), '\b', ' '), '\f', ' '), '') AS input,
        coalesce(p.title, '') AS title
   FROM part AS p
   LEFT JOIN blob AS tb ON tb.hash = p.text_blob

@@ -55,52 +55,103 @@ def all_pages(store: Store, query: str, **how: Any) -> list[Hit]:
             return found
 
 
-@pytest.mark.slow
+SAID = {
+    "dashed": "a foo-bar thing", "apart": "foo, bar", "language": "written in C++ mostly",
+    "plain": "written in C mostly", "logic": "this AND that", "column": "the col:x is set",
+    "accents": "Ünïcödé Ünïcode.py", "script": "日本語のテキスト", "option": "try --no-such now",
+    "face": "done 🎉 now", "path": "see lib/csv.mjs", "nothing": "bar foo no such",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def various(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    where = tmp_path_factory.mktemp("various") / "sessions.db"
+    with Store.open(where, durability="normal") as store:
+        for title, said in SAID.items():
+            talk(store, title, said)
+            store.add_prompt(said, directory=str(where.parent))
+        yield store
+
+
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ("foo-bar", ["dashed"]),
+        ("FOO-B", []),
+        ("foo-ba*", ["dashed"]),
+        ("foo bar", ["nothing", "apart", "dashed"]),
         ("C++", ["language"]),
-        ('"', None),
-        ('say "hello', ["quoted"]),
-        ("AND", ["logic"]),
-        ("this AND that", ["logic"]),
-        ("NOT this", []),
+        ("C", ["plain", "language"]),
         ("col:x", ["column"]),
         ("text:x", []),
         ("text : this", []),
-        ("-this", ["logic"]),
-        ("^this", ["logic"]),
-        ("{text} this", []),
-        ("(this", ["logic"]),
-        ("NEAR(this that)", []),
+        ("^this", []),
         ("tha*", ["logic"]),
         ("t*s", []),
-        ("*", None),
-        ("", None),
-        ("   ", None),
         ("ünïcode", ["accents"]),
-        ("UNICODE", ["accents"]),
+        ("UNICODE.PY", ["accents"]),
         ("日本", []),
         ("日本語のテキスト", ["script"]),
         ("this\0that", ["logic"]),
+        ("--no-such", ["option"]),
+        ("no such", ["nothing", "option"]),
+        ("now 🎉", ["face"]),
+        ("now", ["face", "option"]),
+        ("csv.mjs", ["path"]),
+        ("lib/csv.mjs", ["path"]),
     ],
 )
-def test_a_query_is_read_as_words_and_not_as_syntax(
-    store: Store, query: str, found: list[str] | None
+def test_a_word_with_symbols_is_found_only_where_it_occurs_literally(
+    various: Store, query: str, expected: list[str]
 ) -> None:
-    for title, said in {
-        "dashed": "a foo-bar thing", "language": "written in C++ mostly",
-        "quoted": 'they say "hello" here', "logic": "this AND that",
-        "column": "the col:x is set", "accents": "Ünïcödé Ünïcode", "script": "日本語のテキスト",
-        "nothing": "bar foo",
-    }.items():  # fmt: skip
-        talk(store, title, said)
-    if found is None:
+    assert titles(various.search(query)) == expected
+    assert titles(various.search(query, order="time")) == expected
+    said = [item.text for item in various.prompts(query, project=ALL)]
+    assert said == [SAID[title] for title in expected]
+
+
+def test_symbols_in_titles_and_in_the_input_of_calls_are_compared_literally(
+    store: Store,
+) -> None:
+    call = tool("bash", {"command": "cd C:\\new && ls Größe.txt"}, output="a")
+    talk(store, "foo.py or foo,py", assistant(call))
+    for query in ("foo.py", "foo,py", "C:\\new", "GRÖßE.txt"):
+        assert titles(store.search(query)) == ["foo.py or foo,py"], query
+    for query in ("foo/py", "C:/new", "größe,txt"):
+        assert titles(store.search(query)) == [], query
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "trim -parse", "-x", "this OR that", "this AND that", "NOT this", "NEAR that",
+        '"', 'say "hello', '"this that"', "foo(", "(this", "NEAR(this that)", "f()",
+        "*", "", "   ", "🎉", "-", "{} =>",
+    ],
+)  # fmt: skip
+def test_a_query_with_an_operator_is_refused_in_one_line(
+    various: Store, query: str
+) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        various.search(query)
+    assert "\n" not in str(refused.value)
+    if query:  # without a query prompts are listed
         with pytest.raises(InvalidInputError):
-            store.search(query)
-    else:
-        assert titles(store.search(query)) == found
+            various.prompts(query)
+
+
+def test_pages_of_literal_matches_leave_no_gap_and_repeat_nothing(store: Store) -> None:
+    for number in range(30):
+        talk(store, f"{number} a.b", "a.b" if number % 3 else "a, b")
+    for order in ("newest", "rank", "time"):
+        pages = all_pages(store, "a.b", order=order, limit=4)
+        assert len({hit.session.id for hit in pages}) == len(pages) == 30, order
+        assert (
+            titles(pages[:20])
+            == [  # type: ignore[arg-type]
+                hit.session.title for hit in pages if hit.snippet.count("a") == 1
+            ][:20]
+        )
 
 
 @pytest.fixture(scope="module")

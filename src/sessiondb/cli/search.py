@@ -53,7 +53,8 @@ def search_command(
 ) -> None:
     """Find words in texts, reasoning, calls, titles of this project (-a: everywhere).
 
-    All words of QUERY must occur together; word* finds words that begin with it.
+    All words of QUERY must occur together; word* finds words that begin with it, and
+    a word with symbols (csv.mjs) only itself. There are no operators.
     In a pipe each line is, tab-separated: session id, seq, message id, time
     of last use, source, title, snippet with the words in ‹ ›.
     """

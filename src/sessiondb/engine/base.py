@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from sessiondb.engine.disk import FileIdentity
 from sessiondb.errors import SessionDBError
@@ -115,6 +115,23 @@ class Dialect(Protocol):
         """
 
 
+class SearchQuery(NamedTuple):
+    """What a query searches for, as parameters of the statements of `SearchIndex`.
+
+    ``match`` is the value of ``:match``, opaque to the caller; ``literals`` that of
+    ``:literals``, None if the words of the index say everything.
+    """
+
+    match: str
+    literals: str | None
+
+    def params(self) -> dict[str, str]:
+        """Return the parameters of a statement, without ``literals`` if it is None."""
+        if self.literals is None:
+            return {"match": self.match}
+        return {"match": self.match, "literals": self.literals}
+
+
 class SearchIndex(Protocol):
     """The search index over the words of parts, titles and prompts.
 
@@ -130,10 +147,14 @@ class SearchIndex(Protocol):
     place: str
     #: SQL expression: the rank of a match ``f``, a number, the best one smallest.
     rank: str
-    #: SQL terms, without AND: a row ``p`` of ``part`` matches ``:match``, and a row of
-    #: ``prompt``, which has no alias, does.
-    part_matches: str
+    #: SQL terms, without AND: the text of a match ``f``, in parts and in titles, has
+    #: each of ``:literals``.
+    literal: str
+    literal_title: str
+    #: SQL terms, without AND: a row of ``prompt``, which has no alias, matches
+    #: ``:match``, and has each of ``:literals``.
     prompt_matches: str
+    prompt_literal: str
     #: A subquery in parentheses with one column ``rid``: the parts in the index.
     indexed: str
     #: SQL joins that add to a row ``p`` of ``part`` the count of its indexed words.
@@ -149,10 +170,16 @@ class SearchIndex(Protocol):
         *rids* is a list parameter of their ``rid``. Their ``indexed`` is 1 already.
         """
 
-    def match(self, query: str) -> str:
-        """Return the value of ``:match`` for a user's *query*, which is any text.
+    def query(self, query: str) -> SearchQuery:
+        """Return what a user's *query*, which is any text, searches for.
 
-        Raises `InvalidInputError` for a query without words.
+        Raises `InvalidInputError` for a query without words, or with an operator.
+        """
+
+    def part_matches(self, *, literal: bool) -> str:
+        """Return an SQL term, without AND: a row ``p`` of ``part`` matches ``:match``.
+
+        With *literal* its text has each of ``:literals``, too.
         """
 
     def newest(self, columns: str, joins: str, terms: str) -> str:

@@ -142,6 +142,7 @@ _FILTERS = {
     "until": "time_created < :until",
     "below": "(time_created, id) < (:below, :below_id)",
     "match": ENGINE.search.prompt_matches,
+    "literals": ENGINE.search.prompt_literal,
 }
 
 
@@ -156,7 +157,7 @@ def prompts(
     """Return one page of the prompt history, newest first."""
     params = filters.params() | filters.exclusions()
     if query:
-        params["match"] = ENGINE.search.match(query)
+        params |= ENGINE.search.query(query).params()
     if cursor is not None:
         params["below"], params["below_id"] = decode_cursor(cursor, int, str)
 

@@ -76,10 +76,13 @@ _terms = terms_of_messages(
     seen=f"p.session_id NOT IN {list_text('seen')}",
     top=f"{_INDEX.place} <= :top",
     last=f"{_INDEX.place} >= :last",
+    literals=_INDEX.literal,
 )
 _TIMES = {"since": "s.time_updated >= :since", "until": "s.time_updated < :until"}
 #: A title is of no message: its time is that of the last use of the session.
-_terms_of_titles = terms_of_messages(cursor=f"{_INDEX.place} < :cursor", **_TIMES)
+_terms_of_titles = terms_of_messages(
+    cursor=f"{_INDEX.place} < :cursor", literals=_INDEX.literal_title, **_TIMES
+)
 _OF_MESSAGE = "CROSS JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq"
 
 
@@ -130,11 +133,12 @@ def _titles(shape: tuple[str, ...]) -> Statement:
     kept = tuple(name for name in shape if name not in ("shown", "top"))
     shown = f"s.id NOT IN {list_text('shown')}"
     if "shown" not in shape:
+        matches = _INDEX.part_matches(literal="literals" in shape)
         timed = _terms(tuple(filter(_TIMES.__contains__, shape)))
         shown = (
             "NOT EXISTS (SELECT 1 FROM part AS p JOIN message AS m "
             "ON m.session_id = p.session_id AND m.seq = p.seq "
-            f"WHERE p.session_id = s.id AND {_INDEX.part_matches} "
+            f"WHERE p.session_id = s.id AND {matches} "
             f"AND p.rid <= :top{timed})"
         )
 
@@ -157,7 +161,7 @@ def _params(
         **filters.params(),
         **filters.exclusions(),
         **{n: check_text(value, n) for n, value in own.items() if value is not None},
-        "match": _INDEX.match(query),
+        **_INDEX.query(query).params(),
     }
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from urllib.parse import quote
 
 from sessiondb.engine import disk
-from sessiondb.engine.sqlite import files
+from sessiondb.engine.sqlite import files, search_query
 from sessiondb.engine.sqlite.failures import base_code, translate, translated
 from sessiondb.errors import (
     InvalidInputError,
@@ -148,6 +148,7 @@ def _connect(
     try:
         try:
             set_pragmas(connection, mode, busy_timeout, durability)
+            search_query.register(connection)
         except sqlite3.DatabaseError as error:
             if mode == "rw" or str(error) != _SHORT:
                 raise

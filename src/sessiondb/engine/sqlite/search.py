@@ -16,22 +16,24 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 
-from sessiondb.engine.base import Connection
+from sessiondb.engine.base import Connection, SearchQuery
 from sessiondb.engine.sqlite.dialect import DIALECT
 from sessiondb.engine.sqlite.failures import translate
-from sessiondb.errors import BusyError, InvalidInputError, abridged
+from sessiondb.engine.sqlite.search_query import CONTAINS, parse_query
+from sessiondb.errors import BusyError
 
 
-def _escaped(column: str) -> str:
-    # JSON writes a line break as \n, so the next word would be indexed as "nword".
-    out = column
-    for escape in ("n", "t", "r"):
-        out = f"replace({out}, '\\{escape}', ' ')"
-    return out
+def _words_of_json(column: str) -> str:
+    # JSON writes a line break as \n, so the next word would be indexed as "nword". A
+    # backslash is written twice, and is no such escape: C:\\new has the word "new".
+    text = f"replace({column}, '\\\\', '\\ ')"
+    for escape in ("n", "t", "r", "b", "f"):
+        text = f"replace({text}, '\\{escape}', ' ')"
+    return text
 
 
-_STORED = _escaped("p.input")
-_LARGE = _escaped("CAST(ib.data AS TEXT)")
+_STORED = _words_of_json("p.input")
+_LARGE = _words_of_json("CAST(ib.data AS TEXT)")
 
 CONTENT = f"""
 CREATE VIEW part_search_content AS
@@ -120,23 +122,13 @@ class SearchIndex:
     #: How well a match fits, the smallest best.
     rank = "bm25(part_search)"
 
-    def match(self, query: str) -> str:
-        """Return *query* as an FTS5 expression of words that must all occur.
+    #: Terms for texts that must occur literally, of which FTS5 has only the words.
+    literal = f"{CONTAINS}(:literals, f.text, f.input, f.title)"
+    literal_title = f"{CONTAINS}(:literals, f.title)"
 
-        A trailing ``*`` makes a word a prefix. Raises `InvalidInputError` if there are
-        no words.
-        """
-        if not isinstance(query, str):
-            raise InvalidInputError(f"a query is a string, not {abridged(query)}")
-        # No character of the query is syntax: each word is quoted.
-        text = query.replace("\0", " ").encode("utf-8", "replace").decode()
-        words = [_quoted(word) for word in text.split() if any(map(str.isalnum, word))]
-        if not words:
-            raise InvalidInputError(
-                "the query has no words", hint="search for letters or digits"
-            )
-
-        return " ".join(words)
+    def query(self, query: str) -> SearchQuery:
+        """Return what a user's *query* searches for: see `search_query`."""
+        return parse_query(query)
 
     def newest(self, columns: str, joins: str, terms: str) -> str:
         """Return the query for matches in parts, newest first, at most ``:rows``."""
@@ -183,13 +175,19 @@ class SearchIndex:
             "ORDER BY f.rowid DESC LIMIT :rows"
         )
 
-    #: Terms for rows of ``part`` named p, and of ``prompt``, that match.
-    part_matches = (
-        "p.rid IN (SELECT rowid FROM part_search WHERE part_search MATCH :match)"
-    )
+    def part_matches(self, *, literal: bool) -> str:
+        """Return the term for a row of ``part`` named p that matches."""
+        further = f" AND {self.literal}" if literal else ""
+        return (
+            "p.rid IN (SELECT f.rowid FROM part_search AS f "
+            f"WHERE f.part_search MATCH :match{further})"
+        )
+
+    #: Terms for rows of ``prompt`` that match, and that have the literals.
     prompt_matches = (
         "rid IN (SELECT rowid FROM prompt_search WHERE prompt_search MATCH :match)"
     )
+    prompt_literal = f"{CONTAINS}(:literals, prompt.text)"
 
     #: The rows of ``part`` that are in the index, as a table of ``rid``.
     indexed = "(SELECT id AS rid FROM part_search_docsize)"
@@ -243,12 +241,6 @@ class SearchIndex:
         """Merge the segments of all transactions, and drop removed entries."""
         for name in NAMES:
             connection.execute(f"INSERT INTO {name} ({name}) VALUES ('optimize')")
-
-
-def _quoted(word: str) -> str:
-    stem = word.rstrip("*")
-    escaped = stem.replace('"', '""')
-    return f'"{escaped}"' + ("*" if word.endswith("*") else "")
 
 
 def _varints(packed: bytes) -> Iterable[int]:
