@@ -127,6 +127,34 @@ def test_prices_estimate_only_what_has_no_cost(
     assert (total.cost, total.cost_estimated) == (7.75, 100 * 2.0 / 1e6)
 
 
+def test_reasoning_has_the_price_of_the_output_unless_it_has_its_own(
+    store: Store,
+) -> None:
+    session = store.create_session(model="m")
+    spent = {"input": 10, "output": 20, "reasoning": 30}
+    store.append(session, assistant("a"), model="m", tokens=spent)
+    for rates, cost, unpriced in [
+        ({"input": 1, "output": 2}, 10 + 40 + 60, 0),
+        ({"input": 1, "output": 2, "reasoning": 3}, 10 + 40 + 90, 0),
+        ({"input": 1}, 10, 50),
+    ]:
+        (row,) = store.usage(by=(), prices={"m": rates})
+        assert row.cost_estimated == pytest.approx(cost / 1e6), rates
+        assert row.tokens_unpriced == unpriced, rates
+
+
+@pytest.mark.parametrize(
+    "prices",
+    [
+        3, [], {"m": 3}, {"m": {"inptu": 1}}, {"m": {"input": "1"}}, {"m": {"input": -1}},
+        {"m": {"input": float("nan")}}, {"m": {"input": True}}, {"m": {"input": None}},
+    ],
+)  # fmt: skip
+def test_prices_that_make_no_sense_are_refused(store: Store, prices: Any) -> None:
+    with pytest.raises(InvalidInputError, match="price"):
+        store.usage(prices=prices)
+
+
 def test_filters_narrow_what_is_counted(
     store: Store, spent: dict[str, str], tmp_path: Path
 ) -> None:

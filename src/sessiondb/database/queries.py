@@ -294,8 +294,10 @@ class Queries:
         *by* is one or several of ``day week month model source project tool session
         agent``; none is the total.
         Inherited messages are never counted, unknown cost is None. *prices* (USD
-        per million tokens, by model and kind of token) estimate answers without a cost.
-        Nothing to count is ``[]``; raises `InvalidInputError` for another dimension.
+        per million tokens, by model and kind of token) estimate answers without a cost;
+        reasoning has the price of the output unless it has one of its own.
+        Nothing to count is ``[]``; raises `InvalidInputError` for another dimension or
+        a price that is not a number.
         """
         from sessiondb.repository.usage import usage
 

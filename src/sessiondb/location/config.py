@@ -34,7 +34,10 @@ _FIX = "correct it there, or name another file in SESSIONDB_CONFIG"
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The prices of a model, in USD per million tokens; None is unknown."""
+    """The prices of a model, in USD per million tokens; None is unknown.
+
+    Without a price of its own, reasoning has that of the output.
+    """
 
     input: float | None = None
     output: float | None = None

@@ -7,6 +7,7 @@ cost is never 0.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -105,8 +106,7 @@ def usage(
     Days are those of the local time zone. Raises `InvalidInputError`.
     """
     names = _dimensions(by)
-    if not isinstance(prices, Mapping | None):
-        raise InvalidInputError(f"prices are by model, not {abridged(prices)}")
+    rates = _checked_rates({} if prices is None else prices)
     params = filters.params() | filters.exclusions()
     rows = yield _statement(names, tuple(sorted(params))), params
 
@@ -115,12 +115,45 @@ def usage(
         key = more[2 * _KINDS :][: len(names)]  # the total has a column, but no key
         group = groups.setdefault(tuple(key), _Group())
         group.add(sessions, messages, cost, more[:_KINDS])
-        unpaid, rates = more[_KINDS : 2 * _KINDS], (prices or {}).get(model or "")
-        group.estimate(unpaid, rates)
+        group.estimate(more[_KINDS : 2 * _KINDS], rates.get(model or "", {}))
 
     return [
         group.row(dict(zip(names, key, strict=True))) for key, group in groups.items()
     ]
+
+
+def _checked_rates(prices: Prices) -> dict[str, dict[str, float]]:
+    """Return the rates of each model in USD per million tokens, by kind of token.
+
+    Reasoning has the rate of the output unless it has one of its own: that is what
+    providers bill. Raises `InvalidInputError`.
+    """
+    if not isinstance(prices, Mapping):
+        raise InvalidInputError(f"prices are by model, not {abridged(prices)}")
+
+    checked = {}
+    for model, rates in prices.items():
+        if not isinstance(rates, Mapping):
+            raise InvalidInputError(
+                f"the prices of {abridged(model)} are by kind of token, "
+                f"not {abridged(rates)}"
+            )
+        for name, rate in rates.items():
+            if name not in _TOKENS:
+                raise InvalidInputError(
+                    f"no kind of token {abridged(name)} in the prices of "
+                    f"{abridged(model)}; the kinds are {', '.join(_TOKENS)}"
+                )
+            if type(rate) not in (int, float) or not 0 <= rate < math.inf:
+                raise InvalidInputError(
+                    f"the price of {name} of {abridged(model)} is a number of USD per "
+                    f"million tokens, 0 or more, not {abridged(rate)}"
+                )
+        checked[model] = dict(rates)
+        if "output" in rates:
+            checked[model].setdefault("reasoning", rates["output"])
+
+    return checked
 
 
 @dataclass(slots=True)
@@ -148,11 +181,11 @@ class _Group:
         self.tokens = list(map(_plus, self.tokens, tokens))
 
     def estimate(
-        self, tokens: Sequence[int | None], rates: Mapping[str, float] | None
+        self, tokens: Sequence[int | None], rates: Mapping[str, float]
     ) -> None:
         """Add the price of tokens without a cost, if *rates* has one for them."""
         for name, count in zip(_TOKENS, tokens, strict=True):
-            rate = None if rates is None else rates.get(name)
+            rate = rates.get(name)
             if count and rate is not None:
                 self.estimated = _plus(self.estimated, count * rate / 1e6)
             else:
