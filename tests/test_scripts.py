@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from all_pythons import COUNTED, counts_in, installed_pythons, summary_of
 
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ("cat", "cksum", "dirname", "rm", "sh")
@@ -190,3 +191,51 @@ def test_two_scripts_prepare_the_environment_one_after_the_other(
     assert sum("waiting for it" in text for text in said) == 1
     installed = sorted(path.name for path in (clone / ".venv").glob(".installed-*"))
     assert installed == [".installed-all", ".installed-dev"]
+
+
+def interpreter(path: Path, answer: str) -> None:
+    """Write a program that answers what a Python would, or that nothing can be made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{answer}\n")
+    path.chmod(0o755)
+
+
+def test_the_pythons_are_those_on_path_and_those_that_pyenv_keeps(
+    tmp_path: Path,
+) -> None:
+    on_path, pyenv = tmp_path / "bin", tmp_path / "pyenv"
+    interpreter(on_path / "python3.9", "echo 3 9")
+    interpreter(on_path / "python3.11", "echo 3 11")
+    interpreter(on_path / "python3.11-config", "echo 3 11")
+    interpreter(
+        on_path / "python3.12", "echo 'a shim that is not selected' >&2; exit 127"
+    )
+    interpreter(on_path / "python3.15", "echo 'no ensurepip' >&2; exit 1")
+    for version in ("3.8.18", "3.11.7", "3.12.1", "3.13.0", "3.13-dev"):
+        minor = version.split(".")[1]
+        interpreter(pyenv / "versions" / version / "bin" / "python", f"echo 3 {minor}")
+
+    path = f"{tmp_path / 'missing'}:{on_path}"
+    assert installed_pythons(path, pyenv) == {
+        11: str(on_path / "python3.11"),
+        12: str(pyenv / "versions" / "3.12.1" / "bin" / "python"),
+        13: str(pyenv / "versions" / "3.13.0" / "bin" / "python"),
+    }
+    assert installed_pythons(str(on_path), tmp_path).keys() == {11}
+
+
+def test_the_sum_of_all_pythons_has_the_form_of_a_summary_of_pytest() -> None:
+    green = counts_in(
+        "..\n==== 70 passed, 3 skipped, 1 warning in 61.02s (0:01:01) ====\n"
+    )
+    red = counts_in("1 failed, 72 passed, 2 errors in 3.00s\nan exit\n")
+    ended_early = counts_in("..F\nTimeout! Stack of thread 1\n")
+    assert green == {"passed": 70, "skipped": 3, "warnings": 1}
+    assert ended_early == {"errors": 1}
+
+    summary = summary_of(green + red + ended_early, 3671.5)
+    assert summary == (
+        "1 failed, 142 passed, 3 skipped, 1 warnings, 3 errors in 3671.50s (1:01:11)"
+    )
+    assert counts_in(summary) == green + red + ended_early
+    assert set(counts_in(summary)) <= set(COUNTED)

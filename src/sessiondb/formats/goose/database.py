@@ -306,9 +306,9 @@ class Database:
 
         # A message that names no session is in the first one of its thread.
         return (
-            "session_id = ?1 OR session_id IS NULL AND (SELECT min(id) FROM sessions"
-            f" WHERE sessions.thread_id = {table}.thread_id) = ?1",
-            (session,),
+            "session_id = ? OR session_id IS NULL AND (SELECT min(id) FROM sessions"
+            f" WHERE sessions.thread_id = {table}.thread_id) = ?",
+            (session, session),
         )
 
     def record(self, entry: Entry) -> Record:
