@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -55,10 +56,9 @@ def damaged(store: Store, path: Path) -> Callable[[str], tuple[str, str]]:
                 error={},
             )
             ids.append(sid)
-        with sqlite3.connect(path) as db:
+        with closing(sqlite3.connect(path)) as db, db:
             db.execute("PRAGMA ignore_check_constraints = ON")
             assert db.execute(DAMAGE[where], {"sid": ids[1]}).rowcount
-        db.close()
         return ids[0], ids[1]
 
     return make

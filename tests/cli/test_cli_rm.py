@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -24,10 +25,9 @@ def test_a_removal_is_permanent_and_includes_the_family(
     }
     assert ran.json["dry_run"] is False
     assert left(sessiondb) == {story.other}
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(database)) as connection, connection:
         assert connection.execute("SELECT count(*) FROM session").fetchone() == (1,)
         assert connection.execute("SELECT count(*) FROM message").fetchone() == (1,)
-    connection.close()
     assert sessiondb("check").code == 0
 
 

@@ -6,6 +6,7 @@ import base64
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -174,10 +175,9 @@ def history(home: Path, *prompts: tuple[int, int, str]) -> None:
 
 def state(home: Path, *rows: tuple[Any, ...], number: int = 5) -> None:
     """The index of a home: id, name, title, first prompt, when it was archived."""
-    with sqlite3.connect(home / f"state_{number}.sqlite") as db:
+    with closing(sqlite3.connect(home / f"state_{number}.sqlite")) as db, db:
         db.execute("CREATE TABLE threads (id, name, title, first_user_message, archived_at)")  # fmt: skip
         db.executemany("INSERT INTO threads VALUES (?, ?, ?, ?, ?)", rows)
-    db.close()
 
 
 def first() -> list[Record]:

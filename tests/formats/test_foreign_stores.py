@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -52,9 +53,8 @@ def titles(path: Path) -> dict[str, str]:
 
 def wal_store(path: Path) -> Path:
     sqlite_store(path, hello())
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("PRAGMA journal_mode = WAL")
-    db.close()
     return path
 
 
@@ -177,11 +177,10 @@ def test_a_database_whose_pages_are_damaged_gives_what_is_left_and_a_problem(
 ) -> None:
     many = [session(n, user(n, "x" * 3000)) for n in range(1, 40)]
     path = sqlite_store(tmp_path / "opencode.db", *many)
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         (page,) = db.execute(
             "SELECT rootpage FROM sqlite_master WHERE name = 'message'"
         ).fetchone()
-    db.close()
     raw = bytearray(path.read_bytes())
     raw[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
     path.write_bytes(raw)
@@ -219,9 +218,8 @@ def test_stores_are_found_by_what_they_are(tmp_path: Path) -> None:
     )
     tree_store(tmp_path / "b" / "opencode", hello(3))
     old_tree_store(tmp_path / "c" / "opencode", hello(4))
-    with sqlite3.connect(tmp_path / "other.db") as db:
+    with closing(sqlite3.connect(tmp_path / "other.db")) as db, db:
         db.execute("CREATE TABLE session (id)")
-    db.close()
     (tmp_path / "notes.db").write_text("not a database")
     for hidden in (".git", "node_modules", "snapshot"):
         sqlite_store(tmp_path / hidden / "opencode.db", hello(5))
@@ -329,17 +327,16 @@ def test_opencode_keeps_its_stores_where_its_environment_says(
 
 def test_readers_of_one_database_share_a_snapshot(tmp_path: Path) -> None:
     path = sqlite_store(tmp_path / "opencode.db", hello())
-    with sqlite3.connect(path) as db:
-        db.execute("PRAGMA journal_mode = WAL")
     database = ForeignDatabase(path)
-    with database.reading() as first:
-        db.execute("UPDATE session SET title = 'new'")
-        db.commit()
-        with database.reading() as second:
-            assert second is first
-        assert first.execute("SELECT title FROM session").fetchone() == ("Session 1",)
-        with pytest.raises(sqlite3.OperationalError, match="readonly"):
-            first.execute("DELETE FROM session")
-    with database.reading() as later:
-        assert later.execute("SELECT title FROM session").fetchone() == ("new",)
-    db.close()
+    title = "SELECT title FROM session"
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        with database.reading() as first:
+            db.execute("UPDATE session SET title = 'new'")
+            with database.reading() as second:
+                assert second is first
+            assert first.execute(title).fetchone() == ("Session 1",)
+            with pytest.raises(sqlite3.OperationalError, match="readonly"):
+                first.execute("DELETE FROM session")
+        with database.reading() as later:
+            assert later.execute(title).fetchone() == ("new",)

@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,7 @@ def test_flags_that_are_missing_or_odd_hide_nothing(
     store: Store, tmp_path: Path
 ) -> None:
     wrote(tmp_path, held(asked("m1", "1"), asked("m2", "2"), asked("m3", "3")))
-    with sqlite3.connect(tmp_path / DB) as db:
+    with closing(sqlite3.connect(tmp_path / DB)) as db, db:
         for number, flags in enumerate((None, "{}", "not json"), 1):
             db.execute(
                 "UPDATE messages SET metadata_json = ? WHERE id = ?", (flags, number)
@@ -331,7 +332,7 @@ def test_a_fork_of_the_program_has_other_columns(store: Store, tmp_path: Path) -
         ALTER TABLE sessions ADD COLUMN tenant_id TEXT;
         ALTER TABLE messages ADD COLUMN user_id TEXT;
         ALTER TABLE sessions DROP COLUMN goose_mode; DELETE FROM schema_version;""")  # fmt: skip
-    with sqlite3.connect(tmp_path / DB) as db:
+    with closing(sqlite3.connect(tmp_path / DB)) as db, db:
         row = {"id": "20260202_1", "working_dir": "/tea", "tenant_id": "t"}
         insert(db, "sessions", row)
         message = {**row_of(asked("m1", "Hi")), "session_id": "20260202_1"}
@@ -346,7 +347,7 @@ def test_a_thread_holds_the_messages_of_a_session_that_has_none(
     store: Store, tmp_path: Path
 ) -> None:
     wrote(tmp_path, held(thread_id="t1"), version=10)
-    with sqlite3.connect(tmp_path / DB) as db:
+    with closing(sqlite3.connect(tmp_path / DB)) as db, db:
         insert(db, "threads", {"id": "t1", "name": "Tea"})
         for name, session in (("a", "20260202_1"), ("b", None)):
             row = {
@@ -364,7 +365,7 @@ def test_a_thread_repeats_nothing_and_its_own_messages_are_beside_the_path(
     store: Store, tmp_path: Path
 ) -> None:
     wrote(tmp_path, held(asked("m1", "1"), thread_id="t1"), version=10)
-    with sqlite3.connect(tmp_path / DB) as db:
+    with closing(sqlite3.connect(tmp_path / DB)) as db, db:
         for name in ("m1", "m2"):
             row = {**row_of(asked(name, name)), "thread_id": "t1"}
             insert(db, "thread_messages", {**row, "session_id": "20260202_1"})
@@ -426,7 +427,7 @@ def test_a_session_of_that_type_is_a_subagent_without_a_parent(
 
 def test_a_damaged_row_is_reported_and_skipped(store: Store, tmp_path: Path) -> None:
     wrote(tmp_path, held(asked("m1", "1"), asked("m2", "2"), asked("m3", "3")))
-    with sqlite3.connect(tmp_path / DB) as db:
+    with closing(sqlite3.connect(tmp_path / DB)) as db, db:
         db.execute("UPDATE messages SET content_json = '[{' WHERE id = 2")
         db.execute("INSERT INTO messages (session_id, role, content_json, created_timestamp)"
                    " VALUES ('gone', 'user', '[]', 1)")  # fmt: skip
@@ -466,7 +467,7 @@ def test_the_digest_changes_with_anything_of_the_session(
 
     wrote(tmp_path, *sessions())
     before = digest()
-    with sqlite3.connect(tmp_path / DB) as db:
+    with closing(sqlite3.connect(tmp_path / DB)) as db, db:
         db.execute(change)
     assert digest() != before
 
@@ -725,7 +726,8 @@ def test_other_files_are_not_of_goose(tmp_path: Path) -> None:
     (tmp_path / "d.json").write_text('[{"working_dir": "/", "conversation": []}]')
     inner = '{"a": {"working_dir": "/", "conversation": [], "said": "\\"}"}}'
     (tmp_path / "f.json").write_text(inner)
-    sqlite3.connect(tmp_path / "e.db").execute("CREATE TABLE sessions (id)").close()
+    with closing(sqlite3.connect(tmp_path / "e.db")) as db:
+        db.execute("CREATE TABLE sessions (id)")
     assert list(find(tmp_path, formats=["goose"])) == []
 
 

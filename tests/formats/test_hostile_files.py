@@ -7,6 +7,7 @@ import json
 import sqlite3
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -213,13 +214,15 @@ def test_a_database_in_utf_16_is_imported_with_the_same_content(
     (path,) = (tmp_path / "a").iterdir()
     other = tmp_path / "b" / "opencode.db"
     other.parent.mkdir()
-    with sqlite3.connect(path) as source, sqlite3.connect(other) as target:
+    with (
+        closing(sqlite3.connect(path)) as source,
+        closing(sqlite3.connect(other)) as target,
+        target,
+    ):
         target.execute(f"PRAGMA encoding = '{encoding}'")
         for statement in source.iterdump():
             if not statement.startswith(("BEGIN", "COMMIT")):
                 target.execute(statement)
-    source.close()
-    target.close()
     with new_store() as plain:
         read_into(plain, path.parent)
         expected = content(plain)
@@ -237,9 +240,8 @@ def test_an_error_that_sqlite_cannot_put_into_utf_8_is_a_problem(
     path.write_bytes(
         raw.replace(b"CREATE TABLE message", b"CREATE TABL\xff message", 1)
     )
-    with sqlite3.connect(path) as db, pytest.raises(UnicodeDecodeError):
+    with closing(sqlite3.connect(path)) as db, pytest.raises(UnicodeDecodeError):
         db.execute("SELECT * FROM message")
-    db.close()
     results = read_into(store, theirs)
     (problem,) = problems_of(results)
     assert problem.source == str(path)

@@ -6,7 +6,7 @@ import gzip
 import json
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from samples import permissions_hold
@@ -122,15 +122,20 @@ def test_a_log_is_opened_once_for_all_formats_and_its_reader(
     record = {"schema_version": 1, "seq": 0, "time": 1, "type": "session_meta", "session_id": "s1"}  # fmt: skip
     path = write(tmp_path / "1.jsonl", json.dumps(record))
     opened: list[str] = []
-    real = os.open
-    monkeypatch.setattr(
-        os, "open", lambda at, *more: opened.append(str(at)) or real(at, *more)
-    )
-    for _ in range(2):
-        opened.clear()
-        (session,) = [item for found in find(tmp_path) for item in found.read()]
-        assert session.source_id == "s1"
-        assert opened == [str(path)]
+    real_open = os.open
+
+    def recording_open(at: Any, *more: Any, **named: Any) -> int:
+        opened.append(str(at))
+        return real_open(at, *more, **named)
+
+    # For the search alone: what pytest and the library of Python open is not of interest.
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", recording_open)
+        for _ in range(2):
+            opened.clear()
+            (session,) = [item for found in find(tmp_path) for item in found.read()]
+            assert session.source_id == "s1"
+            assert opened == [str(path)]
 
 
 def test_a_head_is_read_again_when_the_file_changed_or_in_another_search(

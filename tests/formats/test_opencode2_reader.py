@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -255,7 +256,7 @@ def test_a_subagent_of_version_2_knows_the_call_that_started_it(tmp_path: Path) 
 
 def test_waiting_messages_and_instructions_are_kept_in_the_data(tmp_path: Path) -> None:
     path = sqlite2_store(tmp_path / "opencode.db", session2(1, asked(0, "Do it")))
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         insert(db, "session_inbox", {
             "id": "msg_9", "session_id": "ses_0001", "type": "user", "payload": {"text": "Later"},
             "delivery": "queue", "enqueued_seq": 5, "time_created": T0,
@@ -267,7 +268,6 @@ def test_waiting_messages_and_instructions_are_kept_in_the_data(tmp_path: Path) 
         })  # fmt: skip
         insert(db, "instruction_blob", {"hash": "aa", "value": '"Friday"'})
         insert(db, "instruction_blob", {"hash": "bb", "value": "x" * 5000})
-    db.close()
     source = one(path)
     assert source.data["inbox"][0]["payload"] == '{"text": "Later"}'
     assert source.data["instructions"]["instruction_blob"] == {"aa": '"Friday"'}
@@ -289,7 +289,7 @@ def test_instructions_are_sources_of_the_first_prompt_of_their_epoch(
     }
     item = session2(1, *(asked(n, "Go on") for n in range(3)))
     path = sqlite2_store(tmp_path / "opencode.db", item)
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         insert(db, "instruction_state", {
             "session_id": "ses_0001", "epoch_start": start, "through_seq": start,
             "initial_values": hashes, "current_values": {},
@@ -297,7 +297,6 @@ def test_instructions_are_sources_of_the_first_prompt_of_their_epoch(
         for key, value in values.items():
             row = {"hash": f"h-{key}", "value": json.dumps(value)}
             insert(db, "instruction_blob", row)
-    db.close()
 
     source = one(path)
     found = [[p for p in d.parts if p.type == "source"] for d in drafts(source)]
@@ -362,12 +361,11 @@ def test_a_session_is_read_from_a_log_that_was_never_written_back(
     tmp_path: Path,
 ) -> None:
     path = sqlite2_store(tmp_path / "opencode.db", session2(1, asked(0, "Do it")))
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("PRAGMA journal_mode = WAL")
         insert(db, "session_message", message_row("ses_0001", 5, asked(1, "More")))
         db.commit()
         assert [draft.parts[0].text for draft in drafts(one(path))] == ["Do it", "More"]
-    db.close()
 
 
 @pytest.mark.parametrize(
@@ -390,9 +388,8 @@ def test_a_damaged_message_is_a_problem_and_the_rest_is_read(
 ) -> None:
     item = session2(1, asked(0, "One"), asked(1, "Two"), asked(2, "Three"))
     path = sqlite2_store(tmp_path / "opencode.db", item)
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute(damage)
-    db.close()
     source = one(path)
     assert [draft.id for draft in drafts(source)] == ["msg_0000", "msg_0002"]
     assert why in problems_in(source)[0]
@@ -403,9 +400,8 @@ def test_a_change_of_a_session_of_version_2_changes_its_digest(tmp_path: Path) -
         tmp_path / "opencode.db", session2(1, asked(0, "One")), session2(2)
     )
     before = {name: source.digest for name, source in read(path)[0].items()}
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         insert(db, "session_message", message_row("ses_0001", 5, asked(1, "More")))
-    db.close()
     after = {name: source.digest for name, source in read(path)[0].items()}
     assert before["ses_0001"] != after["ses_0001"]
     assert before["ses_0002"] == after["ses_0002"]
@@ -423,11 +419,10 @@ def test_an_answer_that_was_open_is_completed_by_the_next_import(
         (done,) = store.ingest(one_store(path))
         finished = answered(1, {"type": "text", "text": "Done"})
         row = message_row("ses_0001", 1, finished)
-        with sqlite3.connect(path) as db:
+        with closing(sqlite3.connect(path)) as db, db:
             db.execute("DELETE FROM session_message WHERE seq = 1")
             insert(db, "session_message", {**row, "time_updated": T0 + 99})
             db.execute("UPDATE session_v2 SET cost = 0.5")
-        db.close()
         (again,) = store.ingest(one_store(path))
         assert (again.outcome, again.id) == ("updated", done.id)
         usage, prompt, answer = store.messages(done.id)

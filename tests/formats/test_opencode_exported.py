@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +67,11 @@ def test_exports_are_found_in_a_folder_by_their_ending_and_beginning(
 
 def test_a_database_is_never_taken_for_an_export(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("CREATE TABLE t (x)")
         assert (
             list(find(path)) == []
         )  # the audit of all tests sees whether it was opened
-    db.close()
 
 
 def test_an_export_that_breaks_off_gives_the_messages_before_the_break(

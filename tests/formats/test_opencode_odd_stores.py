@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -108,11 +109,10 @@ def test_no_value_in_any_column_harms_another_session(
     kind = KINDS[generation]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(shutil.copy(templates[generation], folder))
-        with sqlite3.connect(path) as db:
+        with closing(sqlite3.connect(path)) as db, db:
             for _ in range(data.draw(st.integers(1, 3))):
                 place = data.draw(st.sampled_from(tables(db)))
                 put_odd(db, *place, data.draw(st.sampled_from(ODD)))
-        db.close()
         found, problems = read(path)
         source = found["ses_0001"]
         assert kind.export(source, drafts(source)) == kind.intact
@@ -127,7 +127,7 @@ def test_columns_that_a_release_removes_or_adds_are_harmless(
 ) -> None:
     kind = KINDS[generation]
     path = kind.write(tmp_path / "opencode.db", *kind.others)
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         for table in {table for table, _ in tables(db)}:
             db.execute(f"ALTER TABLE {table} ADD COLUMN later TEXT DEFAULT 'new'")
         sessions = "session" if generation == "1" else "session_v2"
@@ -139,7 +139,6 @@ def test_columns_that_a_release_removes_or_adds_are_harmless(
             "time_archived",
         ):
             db.execute(f"ALTER TABLE {sessions} DROP COLUMN {column}")
-    db.close()
     found, problems = read(path)
     assert (list(found), problems) == (["ses_0002", "ses_0003"], [])
     assert found["ses_0003"].relation == "fork"
@@ -155,11 +154,10 @@ def test_values_that_json_cannot_express_are_written_as_null_and_reported(
     kind = KINDS[generation]
     path = kind.write(tmp_path / "opencode.db", *kind.others)
     table = "session" if generation == "1" else "session_v2"
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute(
             f"UPDATE {table} SET project_id = X'FF00', time_archived = 9e999 WHERE id = 'ses_0002'"
         )
-    db.close()
     with Store.open(tmp_path / "own.db", durability="normal") as store:
         ids = import_store(store, path)
         for form in ("opencode", "opencode-tree"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,8 @@ from sessiondb.model import Problem
 def test_a_session_outside_of_a_repository_has_no_worktree(tmp_path: Path) -> None:
     item = session(1, user(0, "Hi"), projectID="global")
     path = sqlite_store(tmp_path / "opencode.db", item)
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE project SET id = 'global', worktree = '/', vcs = NULL")
-    db.close()
     source = one(path)
     assert (source.worktree, source.vcs, source.root_commit) == (None, None, None)
     assert source.directory == "/home/ann/shop"
@@ -108,9 +108,8 @@ def test_messages_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
     item = session(1, user(0, "Hi"), assistant(1, text("Hello")))
     path = sqlite_store(tmp_path / "opencode.db", item)
     source = one(path)
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE part SET data = replace(data, 'Hello', 'Bye')")
-    db.close()
     messages = iter(source.messages)
     next(messages)
     assert next(messages).draft.parts[0].text == "Bye"
@@ -132,9 +131,8 @@ def test_the_digest_changes_with_anything_that_changed(tmp_path: Path) -> None:
         "UPDATE project SET worktree = '/elsewhere'",
     )
     for number, change in enumerate(changes, 2):
-        with sqlite3.connect(path) as db:
+        with closing(sqlite3.connect(path)) as db, db:
             db.execute(change)
-        db.close()
         seen.add(one(path).digest)
         assert len(seen) == number, change
     tree = tree_store(tmp_path / "tree", item)
@@ -201,11 +199,10 @@ def test_an_odd_record_is_a_problem_and_the_rest_is_read(
     item = session(1, user(0, "Hi"), assistant(1, text("A"), text("B")), user(2, "Bye"))
     path = sqlite_store(tmp_path / "opencode.db", item)
     name = "msg_0001" if table == "message" else "prt_00010000"
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute(
             f"UPDATE {table} SET data = CAST(? AS TEXT) WHERE id = ?", (content, name)
         )
-    db.close()
     tree = tree_store(tmp_path / "tree", item)
     (file,) = tree.glob(f"{table}/*/{name}.json")
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -236,10 +233,9 @@ def test_records_without_an_owner_are_reported(tmp_path: Path) -> None:
     item = session(1, user(0, "Hi"))
     lost = session(2, user(1, "Lost"), assistant(2, text("Gone")))
     path = sqlite_store(tmp_path / "opencode.db", item, lost)
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("DELETE FROM session WHERE id = 'ses_0002'")
         db.execute("DELETE FROM message WHERE id = 'msg_0002'")
-    db.close()
     tree = tree_store(tmp_path / "tree", item, lost)
     next((tree / "session").glob("*/ses_0002.json")).unlink()
     next((tree / "message").glob("*/msg_0002.json")).unlink()
@@ -261,12 +257,11 @@ def test_an_odd_session_is_a_problem_and_the_others_are_read(tmp_path: Path) -> 
     assert list(sessions) == ["ses_0002"]
     assert [Path(p.source).name for p in problems] == ["ses_0001.json", "ses_0002.json"]
     path = sqlite_store(tmp_path / "opencode.db", *items)
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE session SET id = '' WHERE id = 'ses_0001'")
         db.execute(
             "UPDATE session SET permission = '[', metadata = '7' WHERE id = 'ses_0002'"
         )
-    db.close()
     sessions, problems = read(path)
     assert list(sessions) == ["ses_0002"]
     assert sessions["ses_0002"].permission is None

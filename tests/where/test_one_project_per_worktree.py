@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,7 @@ def test_merged_projects_keep_unique_slugs_and_what_each_knew(
 ) -> None:
     old, new = folder(tmp_path / "old"), folder(tmp_path / "new")
     one, two = begin(store, old, "one"), begin(store, new, "two")
-    with sqlite3.connect(store.path) as shell:
+    with closing(sqlite3.connect(store.path)) as shell, shell:
         shell.execute("UPDATE session SET slug = 'same-slug'")
         facts = [
             ("/old", '{"a": 1, "b": 1}', '["rule"]', 5),
@@ -103,7 +104,6 @@ def test_merged_projects_keep_unique_slugs_and_what_each_knew(
                 "WHERE id = (SELECT project_id FROM session WHERE id = ?)",
                 (ending, metadata, rule, first, session),
             )
-    shell.close()
 
     store.relink(str(old), str(new))
     slugs = [session.slug for session in store.sessions(project=str(new))]
@@ -111,14 +111,13 @@ def test_merged_projects_keep_unique_slugs_and_what_each_knew(
     assert store.session(two).slug == "same-slug"
     (project,) = store.projects()
     assert (project.name, project.metadata) == ("/new", {"a": 1, "b": 2})
-    with sqlite3.connect(store.path) as shell:
+    with closing(sqlite3.connect(store.path)) as shell, shell:
         row = shell.execute(
             "SELECT permission, time_initialized FROM project"
         ).fetchone()
         kept = shell.execute(
             "SELECT directory, kind FROM project_directory ORDER BY 1"
         ).fetchall()
-    shell.close()
     assert row == ('["rule"]', 5)
     assert kept == [(str(new), "worktree"), (str(old), "former")]
 
@@ -167,13 +166,12 @@ def shared_worktree(store: Store, tmp_path: Path) -> Path:
     one, two = folder(tmp_path / "one"), folder(tmp_path / "two")
     begin(store, one, "one")
     begin(store, two, "two")
-    with sqlite3.connect(store.path) as shell:
+    with closing(sqlite3.connect(store.path)) as shell, shell:
         for table, column in (
             ("project", "worktree"),
             ("project_directory", "directory"),
         ):
             shell.execute(f"UPDATE {table} SET {column} = ?", (str(one),))
-    shell.close()
     return one
 
 

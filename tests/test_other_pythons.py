@@ -1,8 +1,9 @@
-"""Values are bound by place or by name, as every Python from 3.11 on understands it.
+"""The code suits every Python from 3.11 on, also if only the oldest one is installed.
 
 A placeholder with a number is a name to SQLite. Bound with a sequence it is a
-DeprecationWarning from Python 3.12 on and an error from 3.14 on, as ``:name`` is, and 3.11
-accepts both in silence.
+DeprecationWarning from Python 3.12 on and an error from 3.14 on, as ``:name`` is. A
+connection that is left to the garbage collector is a ResourceWarning from 3.13 on. Python
+3.11 accepts all of them in silence.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,10 @@ NUMBERED = re.compile(r"(?<![\w)\[\\])\?[0-9]")
 NAMED = re.compile(r"(?<![\w:]):[A-Za-z_]")
 #: Whatever may hold either, before it is parsed: most files hold none.
 SUSPECT = re.compile(r"\?[0-9{]|[ =(,\"':]:[A-Za-z_]")
+#: A connection that is neither closed at the end of a block nor has a name.
+UNCLOSED = re.compile(
+    r"(?<!closing\()(?<!= )sqlite3\.connect\(|sqlite3\.connect\(.*\)\."
+)
 
 
 def texts_in(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -78,11 +84,50 @@ def mistakes_in(source: str) -> list[int]:
     return numbered + names_with_sequences(tree)
 
 
-@pytest.mark.slow
-def test_no_statement_binds_a_sequence_to_numbered_or_named_placeholders() -> None:
+def is_connect(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "connect"
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "sqlite3"
+    )
+
+
+def left_open_in(source: str) -> list[int]:
+    """Return the lines that open a connection which nothing can close.
+
+    A ``with`` block of a connection ends a transaction, and does not close it.
+    """
+    if not UNCLOSED.search(source):
+        return []
+    lines = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.withitem) and is_connect(node.context_expr):
+            lines.append(node.context_expr.lineno)
+        if isinstance(node, ast.Attribute) and is_connect(node.value):
+            lines.append(node.lineno)
+        if isinstance(node, ast.Expr) and is_connect(node.value):
+            lines.append(node.lineno)
+    return lines
+
+
+@cache
+def sources() -> dict[Path, str]:
     files = [file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")]
     assert len(files) > 500
-    mistakes = {file: mistakes_in(file.read_text()) for file in files}
+    return {file: file.read_text() for file in files}
+
+
+@pytest.mark.slow
+def test_no_statement_binds_a_sequence_to_numbered_or_named_placeholders() -> None:
+    mistakes = {file: mistakes_in(source) for file, source in sources().items()}
+    assert {file: lines for file, lines in mistakes.items() if lines} == {}
+
+
+@pytest.mark.slow
+def test_no_connection_is_left_to_the_garbage_collector() -> None:
+    mistakes = {file: left_open_in(source) for file, source in sources().items()}
     assert {file: lines for file, lines in mistakes.items() if lines} == {}
 
 
@@ -112,3 +157,15 @@ def test_a_mistake_is_found_wherever_it_is(source: str) -> None:
 )
 def test_other_statements_and_addresses_are_no_mistakes(source: str) -> None:
     assert mistakes_in(source) == []
+
+
+def test_a_connection_that_nothing_closes_is_found() -> None:
+    for source in (
+        "with sqlite3.connect(path) as db: pass",
+        "with closing(a), sqlite3.connect(path) as db: pass",
+        "rows = sqlite3.connect(path).execute(query)",
+        "sqlite3.connect(path)",
+    ):
+        assert left_open_in(source), source
+    assert not left_open_in("with closing(sqlite3.connect(path)) as db, db: pass")
+    assert not left_open_in("db = sqlite3.connect(path)\ndb.close()")
