@@ -17,16 +17,180 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+if TYPE_CHECKING:
+    from sessiondb.aio import AsyncStore
+    from sessiondb.database.leases import Lease
+    from sessiondb.database.streams import AsyncStream, Stream
+    from sessiondb.effects import (
+        LEAF,
+        MessageHandle,
+        OpenedSession,
+        PartHandle,
+        SessionHandle,
+        Unit,
+    )
+    from sessiondb.errors import (
+        AmbiguousIdError,
+        BusyError,
+        CodecError,
+        ConflictError,
+        CorruptionError,
+        DatabaseReplacedError,
+        InvalidInputError,
+        LeaseHeldError,
+        MissingExtraError,
+        NotADatabaseError,
+        NotFoundError,
+        ReadOnlyError,
+        SchemaVersionError,
+        SessionDBError,
+        SourceError,
+        StorageError,
+        StorageFullError,
+        StoreClosedError,
+        UnavailableError,
+        UnsupportedError,
+        UntrustedDatabaseError,
+    )
+    from sessiondb.model import (
+        BEGINNING,
+        Change,
+        Comparison,
+        Context,
+        ContextSource,
+        DeletePlan,
+        Document,
+        Export,
+        FileDiff,
+        Hit,
+        Imported,
+        Label,
+        Loss,
+        Message,
+        MessageDraft,
+        MessageNode,
+        ModelName,
+        Page,
+        Part,
+        PartDraft,
+        Problem,
+        Project,
+        Prompt,
+        Session,
+        Todo,
+        Tokens,
+        Tree,
+        Unfinished,
+        UsageRow,
+        assistant,
+        context_source,
+        event,
+        file,
+        part,
+        reasoning,
+        system,
+        text,
+        tool,
+        tool_result,
+        user,
+    )
+    from sessiondb.repository.sessions import ALL, HERE
+    from sessiondb.store import Store
+    from sessiondb.streaming.parts import StreamCall, StreamPart
+
+# Literal: type checkers and editors do not evaluate an expression.
+__all__ = [
+    "ALL",
+    "BEGINNING",
+    "HERE",
+    "LEAF",
+    "AmbiguousIdError",
+    "AsyncStore",
+    "AsyncStream",
+    "BusyError",
+    "Change",
+    "CodecError",
+    "Comparison",
+    "ConflictError",
+    "Context",
+    "ContextSource",
+    "CorruptionError",
+    "DatabaseReplacedError",
+    "DeletePlan",
+    "Document",
+    "Export",
+    "FileDiff",
+    "Hit",
+    "Imported",
+    "InvalidInputError",
+    "Label",
+    "Lease",
+    "LeaseHeldError",
+    "Loss",
+    "Message",
+    "MessageDraft",
+    "MessageHandle",
+    "MessageNode",
+    "MissingExtraError",
+    "ModelName",
+    "NotADatabaseError",
+    "NotFoundError",
+    "OpenedSession",
+    "Page",
+    "Part",
+    "PartDraft",
+    "PartHandle",
+    "Problem",
+    "Project",
+    "Prompt",
+    "ReadOnlyError",
+    "SchemaVersionError",
+    "Session",
+    "SessionDBError",
+    "SessionHandle",
+    "SourceError",
+    "StorageError",
+    "StorageFullError",
+    "Store",
+    "StoreClosedError",
+    "Stream",
+    "StreamCall",
+    "StreamPart",
+    "Todo",
+    "Tokens",
+    "Tree",
+    "UnavailableError",
+    "Unfinished",
+    "Unit",
+    "UnsupportedError",
+    "UntrustedDatabaseError",
+    "UsageRow",
+    "__version__",
+    "assistant",
+    "context_source",
+    "event",
+    "file",
+    "part",
+    "reasoning",
+    "system",
+    "text",
+    "tool",
+    "tool_result",
+    "user",
+]
+
+#: The module of each name, which is imported on first use.
 _HOMES = {
-    "sessiondb.store": ("Store",),
     "sessiondb.aio": ("AsyncStore",),
-    "sessiondb.repository.sessions": ("HERE", "ALL"),
+    "sessiondb.database.leases": ("Lease",),
+    "sessiondb.database.streams": ("AsyncStream", "Stream"),
     "sessiondb.effects": (
         "LEAF",
         "MessageHandle",
         "OpenedSession",
         "PartHandle",
         "SessionHandle",
+        "Unit",
     ),
     "sessiondb.errors": (
         "AmbiguousIdError",
@@ -58,14 +222,21 @@ _HOMES = {
         "Context",
         "ContextSource",
         "DeletePlan",
+        "Document",
+        "Export",
         "FileDiff",
         "Hit",
+        "Imported",
         "Label",
+        "Loss",
         "Message",
         "MessageDraft",
+        "MessageNode",
+        "ModelName",
         "Page",
         "Part",
         "PartDraft",
+        "Problem",
         "Project",
         "Prompt",
         "Session",
@@ -86,43 +257,21 @@ _HOMES = {
         "tool_result",
         "user",
     ),
+    "sessiondb.repository.sessions": ("ALL", "HERE"),
+    "sessiondb.store": ("Store",),
+    "sessiondb.streaming.parts": ("StreamCall", "StreamPart"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-# Computed, so that there is one list of names.
-__all__ = sorted([*_HOME_OF, "__version__"])  # noqa: PLE0605
+if not TYPE_CHECKING:  # a type checker would take any name for one of the package
 
-if TYPE_CHECKING:
-    from sessiondb.aio import AsyncStore as AsyncStore
-    from sessiondb.effects import (
-        LEAF as LEAF,
-    )
-    from sessiondb.effects import (
-        MessageHandle as MessageHandle,
-    )
-    from sessiondb.effects import (
-        OpenedSession as OpenedSession,
-    )
-    from sessiondb.effects import (
-        PartHandle as PartHandle,
-    )
-    from sessiondb.effects import (
-        SessionHandle as SessionHandle,
-    )
-    from sessiondb.errors import *  # noqa: F403
-    from sessiondb.model import *  # noqa: F403
-    from sessiondb.repository.sessions import ALL as ALL
-    from sessiondb.repository.sessions import HERE as HERE
-    from sessiondb.store import Store as Store
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'sessiondb' has no attribute {name!r}")
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        home = _HOME_OF.get(name)
+        if home is None:
+            raise AttributeError(f"module 'sessiondb' has no attribute {name!r}")
+        value = getattr(import_module(home), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -8,6 +8,7 @@ a store may be used from any loop, and cancelling a caller never cancels a trans
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -17,9 +18,9 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager, suppress
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from sessiondb.arguments import checked, session_argument, with_arguments_of
+from sessiondb.arguments import checked, session_argument
 from sessiondb.database.connections import Readers, async_connection
 from sessiondb.database.core import Core
 from sessiondb.database.executor import SerialExecutor
@@ -33,6 +34,7 @@ from sessiondb.database.streams import AsyncStream
 from sessiondb.effects import Unit
 from sessiondb.errors import BusyError, InvalidInputError, StoreClosedError
 from sessiondb.model import Change, Export, Imported, Problem, SourceItem
+from sessiondb.model.draft import MessageFields
 from sessiondb.model.handles import session_key
 from sessiondb.repository import Read
 from sessiondb.writer.callbacks import Callback, LoopNotifier
@@ -102,14 +104,30 @@ class AsyncStore(Facade, methods=_METHODS):
         core.on_pause.append(self._readers.stop)
 
     @classmethod
-    @with_arguments_of(Core.__init__)
-    def open(cls, *args: Any, **kwargs: Any) -> Opening[Self]:
+    @checked
+    def open(
+        cls,
+        where: str | os.PathLike[str] | None = None,
+        *,
+        scope: str = "auto",
+        source: str = "sessiondb",
+        create: bool = True,
+        read_only: bool = False,
+        durability: str = "full",
+        busy_timeout: float = 10.0,
+        cwd: str | os.PathLike[str] | None = None,
+    ) -> Opening[Self]:
         """Open a database, creating it if it is new: see `Store.open`.
 
         Await the result, or use it in ``async with``. A caller who is cancelled
         during it leaves nothing open.
         """
-        return Opening(cls, partial(Core, *args, **kwargs))
+        make = partial(
+            Core,
+            where, scope=scope, source=source, create=create, read_only=read_only,
+            durability=durability, busy_timeout=busy_timeout, cwd=cwd,
+        )  # fmt: skip
+        return Opening(cls, make)
 
     async def close(self) -> None:
         """Close the store.
@@ -232,7 +250,11 @@ class AsyncStore(Facade, methods=_METHODS):
     @asynccontextmanager
     @checked
     async def stream(
-        self, session: SessionRef, *, ttl: float = 30.0, **fields: Any
+        self,
+        session: SessionRef,
+        *,
+        ttl: float = 30.0,
+        **fields: Unpack[MessageFields],
     ) -> AsyncGenerator[AsyncStream]:
         """Write an answer while it arrives: see `Store.stream`."""
         lease = Lease(self._core, session_key(session), ttl)

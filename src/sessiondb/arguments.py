@@ -8,13 +8,12 @@ code that interprets them.
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial, wraps
 from pathlib import Path
 from types import FunctionType, NoneType
-from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from sessiondb.errors import InvalidInputError, UnsupportedError, abridged
 
@@ -105,35 +104,10 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
     One of another type raises `InvalidInputError`, which names the argument.
     """
-    return _guarded(function, function)
-
-
-def with_arguments_of(
-    model: Callable[Concatenate[Any, P], object],
-) -> Callable[[Callable[..., R]], Callable[Concatenate[Any, P], R]]:
-    """Return a decorator that gives a method the arguments of *model*, checked."""
-    signature = inspect.signature(model)
-
-    def decorate(method: Callable[..., R]) -> Callable[Concatenate[Any, P], R]:
-        guarded = _guarded(method, inspect.unwrap(model))
-
-        @wraps(method)
-        def call(*args: Any, **kwargs: Any) -> R:
-            signature.bind(*args, **kwargs)
-            return guarded(*args, **kwargs)
-
-        call.__signature__ = signature  # type: ignore[attr-defined]
-        return call
-
-    return decorate
-
-
-def _guarded(function: Callable[P, R], model: Callable[..., Any]) -> Callable[P, R]:
-    """Return *function* behind the rules of the annotations of *model*."""
-    code = model.__code__
+    code = function.__code__
     positional = code.co_varnames[: code.co_argcount]
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    hints = model.__annotations__
+    hints = function.__annotations__
     rules = {name: rule for name in names if (rule := _rule(hints.get(name, "Any")))}
     # Parameters without a rule are skipped, such as session and message of an append.
     places = [(at, name) for at, name in enumerate(positional) if name in rules]

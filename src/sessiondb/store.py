@@ -7,19 +7,21 @@ programs never need are imported on first use: the command line waits for this o
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from sessiondb.arguments import checked, session_argument, with_arguments_of
+from sessiondb.arguments import checked, session_argument
 from sessiondb.database.core import Core
 from sessiondb.database.exports import walked, with_messages
 from sessiondb.database.facade import Facade, Kind, reaping
 from sessiondb.database.queries import Queries
 from sessiondb.effects import Unit
 from sessiondb.engine.default import ENGINE
+from sessiondb.model.draft import MessageFields
 from sessiondb.model.handles import session_key
 from sessiondb.repository import Read
 from sessiondb.writer.callbacks import Callback
@@ -86,16 +88,41 @@ class Store(Facade, methods=_METHODS):
     manager.
     """
 
-    @with_arguments_of(Core.__init__)
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    @checked
+    def __init__(
+        self,
+        where: str | os.PathLike[str] | None = None,
+        *,
+        scope: str = "auto",
+        source: str = "sessiondb",
+        create: bool = True,
+        read_only: bool = False,
+        durability: str = "full",
+        busy_timeout: float = 10.0,
+        cwd: str | os.PathLike[str] | None = None,
+    ) -> None:
         # Assigned first: `__del__` then finds it, and an interrupt leaves nothing open.
-        self._core = Core(*args, **kwargs)
+        self._core = Core(
+            where, scope=scope, source=source, create=create, read_only=read_only,
+            durability=durability, busy_timeout=busy_timeout, cwd=cwd,
+        )  # fmt: skip
         self._core.start()
         self._queries = Queries(self._core)
 
     @classmethod
-    @with_arguments_of(Core.__init__)
-    def open(cls, *args: Any, **kwargs: Any) -> Self:
+    @checked
+    def open(
+        cls,
+        where: str | os.PathLike[str] | None = None,
+        *,
+        scope: str = "auto",
+        source: str = "sessiondb",
+        create: bool = True,
+        read_only: bool = False,
+        durability: str = "full",
+        busy_timeout: float = 10.0,
+        cwd: str | os.PathLike[str] | None = None,
+    ) -> Self:
         """Open a database, creating it if it is new.
 
         *where* is a path, an SQLite URL or ``:memory:``; without it see
@@ -107,7 +134,10 @@ class Store(Facade, methods=_METHODS):
         Raises `NotFoundError` (not here and not *create*), `NotADatabaseError`,
         `SchemaVersionError`, `CorruptionError`, `BusyError`, `StorageError`.
         """
-        return cls(*args, **kwargs)
+        return cls(
+            where, scope=scope, source=source, create=create, read_only=read_only,
+            durability=durability, busy_timeout=busy_timeout, cwd=cwd,
+        )  # fmt: skip
 
     def close(self) -> None:
         """Close the store.
@@ -199,9 +229,13 @@ class Store(Facade, methods=_METHODS):
 
     @checked
     def stream(
-        self, session: SessionRef, *, ttl: float = 30.0, **fields: Any
+        self,
+        session: SessionRef,
+        *,
+        ttl: float = 30.0,
+        **fields: Unpack[MessageFields],
     ) -> StreamBlock:
-        """Write an answer while it arrives: see `streaming.stream.Stream`.
+        """Write an answer while it arrives: see `Stream`.
 
         Opens an assistant message at once, under a lease. Leaving the ``with`` block
         finishes it, and calls without a result may be settled later; an exception

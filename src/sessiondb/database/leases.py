@@ -12,7 +12,7 @@ from sessiondb.effects.unit import Unit
 from sessiondb.errors import StoreClosedError
 from sessiondb.model import bounds
 from sessiondb.streaming.lease import Renewal
-from sessiondb.streaming.stream import Stream
+from sessiondb.streaming.stream import StreamWriting
 from sessiondb.writer.job import Job
 
 
@@ -98,10 +98,10 @@ class LeaseBlock:
             lease.abandon()
 
 
-def new_stream(core: Core, session_id: str) -> Stream:
+def new_stream(core: Core, session_id: str) -> StreamWriting:
     """Return a stream whose writes go through the writer's daemon thread."""
 
     def send(unit: Unit, done: Callable[[Job], None]) -> None:
         core.service.send(core.job(unit), done)
 
-    return Stream(session_id, core.unit, send, core.service)
+    return StreamWriting(session_id, core.unit, send, core.service)

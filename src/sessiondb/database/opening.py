@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from functools import partial
-from typing import Any, Generic, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar
 
 from sessiondb.database.core import Core
 from sessiondb.database.executor import SerialExecutor
@@ -85,18 +85,20 @@ class Opening(Generic[S]):
         if self._store is not None:
             await self._store.close()
 
-    def __enter__(self) -> NoReturn:
-        raise self._not_open()
+    if not TYPE_CHECKING:  # a type checker refuses what these only explain
 
-    def __exit__(self, *_: object) -> None: ...
+        def __enter__(self) -> NoReturn:
+            raise self._not_open()
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("_") or not hasattr(self._cls, name):
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}"
-            )
+        def __exit__(self, *_: object) -> None: ...
 
-        raise self._not_open()
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_") or not hasattr(self._cls, name):
+                raise AttributeError(
+                    f"{type(self).__name__!r} object has no attribute {name!r}"
+                )
+
+            raise self._not_open()
 
     @staticmethod
     def _not_open() -> NotOpenError:

@@ -40,6 +40,7 @@ from sessiondb.model import (
 )
 from sessiondb.model.handles import (
     LEAF,
+    Leaf,
     MessageHandle,
     SessionHandle,
     SessionRef,
@@ -51,6 +52,7 @@ from sessiondb.repository.sessions import (
     ALL,
     HERE,
     Filters,
+    ProjectScope,
     list_sessions,
 )
 
@@ -69,7 +71,7 @@ class Queries:
         self._core = core
         self._base = core.base
 
-    def _filters(self, project: Any, **named: Any) -> Read[Filters]:
+    def _filters(self, project: ProjectScope, **named: Any) -> Read[Filters]:
         """Return the filters; for an unknown project, filters that nothing passes."""
         if project is ALL:
             return Filters(**named)
@@ -102,7 +104,7 @@ class Queries:
     def sessions(
         self,
         *,
-        project: Any = HERE,
+        project: ProjectScope = HERE,
         source: str | None = None,
         agent: str | None = None,
         since: int | None = None,
@@ -252,7 +254,7 @@ class Queries:
         self,
         ref: SessionRef,
         *,
-        at: MessageKey | Any = LEAF,
+        at: MessageKey | Leaf | None = LEAF,
         repair: str = "synthesise",
     ) -> Read[Context]:
         """Return the context to send to a model at message *at* (default: the leaf).
@@ -266,7 +268,7 @@ class Queries:
 
         found = yield from self.session(ref)
         leaf: Any = ...
-        if at not in (LEAF, None):
+        if at is not None and not isinstance(at, Leaf):
             leaf = yield from self._seq(found, at, "at")
 
         path = yield from transcript.live_path(found.id, leaf=leaf)
@@ -279,7 +281,7 @@ class Queries:
         self,
         *,
         by: str | Sequence[str] = ("day", "model"),
-        project: Any = ALL,
+        project: ProjectScope = ALL,
         source: str | None = None,
         agent: str | None = None,
         since: int | None = None,
@@ -311,7 +313,7 @@ class Queries:
         self,
         query: str,
         *,
-        project: Any = ALL,
+        project: ProjectScope = ALL,
         source: str | None = None,
         agent: str | None = None,
         since: int | None = None,
@@ -350,7 +352,7 @@ class Queries:
         self,
         query: str | None = None,
         *,
-        project: Any = ALL,
+        project: ProjectScope = ALL,
         source: str | None = None,
         agent: str | None = None,
         since: int | None = None,

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import queue
 from collections.abc import Callable
-from typing import Any
 
 from sessiondb.database.core import Core
 from sessiondb.database.leases import Lease, new_stream
+from sessiondb.model.draft import MessageFields
 from sessiondb.model.handles import MessageHandle
-from sessiondb.streaming.stream import Done, Stream
+from sessiondb.streaming.stream import Done, StreamWriting
 from sessiondb.writer.inbox import resolve
 
 
 class _Writing:
     """The methods of a stream that never wait: those that begin parts, and `finish`."""
 
-    def __init__(self, inner: Stream) -> None:
+    def __init__(self, inner: StreamWriting) -> None:
         self.inner = inner
         self.text = inner.text
         self.reasoning = inner.reasoning
@@ -31,7 +31,7 @@ class _Writing:
         return self.inner.message
 
 
-class SyncStream(_Writing):
+class Stream(_Writing):
     """A stream of a synchronous store: begin parts, add to them, `finish`."""
 
     def flush(self) -> None:
@@ -60,12 +60,12 @@ class SyncStream(_Writing):
 class StreamBlock:
     """A stream for the duration of a ``with`` block; see `LeaseBlock`."""
 
-    def __init__(self, core: Core, lease: Lease, fields: dict[str, Any]) -> None:
+    def __init__(self, core: Core, lease: Lease, fields: MessageFields) -> None:
         self._core, self._fields = core, fields
-        self._out = SyncStream(new_stream(core, lease.session_id))
+        self._out = Stream(new_stream(core, lease.session_id))
         self._lease = lease
 
-    def __enter__(self) -> SyncStream:
+    def __enter__(self) -> Stream:
         lease, inner = self._lease, self._out.inner
         self._core.commit(inner.opening(lease.take, **self._fields))
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import Any, TypedDict
 
 from sessiondb import ids
@@ -13,10 +12,9 @@ from sessiondb.effects.project import Place
 from sessiondb.effects.session import SHARE, CreateSession
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import bounds
+from sessiondb.model.bounds import Time
 from sessiondb.model.handles import MessageRef, SessionRef, message_key, session_key
 
-#: Unix milliseconds, or a `datetime` with a time zone.
-Time = int | datetime
 _TEXTS = ("title", "call_id", "agent", "version")
 
 

@@ -7,39 +7,35 @@ when they are queued.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from sessiondb import codec
 from sessiondb.arguments import one_of
 from sessiondb.effects import encode
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
-from sessiondb.model.draft import OUTCOMES, ending, result_text
+from sessiondb.model.draft import OUTCOMES, MessageFields, ending, result_text
 from sessiondb.schema.rows import Blob
 
 _FIELDS = {"provider": "provider_id", "model": "model_id", "time": "time_created"}
-#: The fields of a draft that other arguments of `append` state.
-_OTHERS = {"role", "parts", "id", "kind", "data", "time_completed"}
-_ALLOWED = (
-    {field.name for field in fields(MessageDraft)} - _OTHERS - {*_FIELDS.values()}
-)
-_ALLOWED |= _FIELDS.keys()
 
 
-def with_fields(draft: MessageDraft, fields: Mapping[str, Any]) -> MessageDraft:
+def with_fields(draft: MessageDraft, fields: MessageFields) -> MessageDraft:
     """Return *draft* with the keywords of `Unit.append`; raises `InvalidInputError`."""
     if not isinstance(draft, MessageDraft):
         raise InvalidInputError(
             f"a message is made by user(), assistant(), …, not {abridged(draft)}"
         )
 
-    unknown = fields.keys() - _ALLOWED
+    unknown = fields.keys() - MessageFields.__annotations__.keys()
     if unknown:
         raise InvalidInputError(f"append has no field {', '.join(sorted(unknown))}")
 
-    named = {_FIELDS.get(name, name): value for name, value in fields.items()}
+    named: dict[str, Any] = {
+        _FIELDS.get(name, name): value for name, value in fields.items()
+    }
     return within_bounds(replace(draft, **named) if named else draft)
 
 
@@ -166,7 +162,7 @@ def todo_row(given: Todo | str) -> tuple[str | None, str, str, str | None]:
 
 
 #: The value of a field that `Unit.update_session` leaves alone.
-KEEP: Any = ...
+KEEP: Final = ...
 _count = partial(bounds.integer, least=0)
 #: How each column that `Unit.update_session` can set is checked.
 _COLUMNS: Mapping[str, Callable[[Any, str], Any]] = {

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from types import EllipsisType
 from typing import Any, Unpack
 
 from sessiondb import ids
 from sessiondb.arguments import checks_arguments, one_of
 from sessiondb.effects import calls, completion, encode, tree
 from sessiondb.effects import session as sessions
-from sessiondb.effects.creation import SessionFields, Time, creation, session_id
+from sessiondb.effects.creation import SessionFields, creation, session_id
 from sessiondb.effects.delete import Delete
 from sessiondb.effects.fields import (
     KEEP,
@@ -37,9 +38,11 @@ from sessiondb.effects.queue import Queue
 from sessiondb.effects.staged import Staged
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
-from sessiondb.model.draft import FINISHES, NO_INPUT
+from sessiondb.model.bounds import Time
+from sessiondb.model.draft import FINISHES, NO_INPUT, MessageFields
 from sessiondb.model.handles import (
     LEAF,
+    Leaf,
     MessageHandle,
     MessageRef,
     OpenedSession,
@@ -147,7 +150,7 @@ class Unit(Queue):
         self,
         session: SessionRef,
         *,
-        at: MessageRef | Any = LEAF,
+        at: MessageRef | Leaf = LEAF,
         before: MessageRef | None = None,
         title: str | None = None,
         directory: str | None = None,
@@ -240,15 +243,15 @@ class Unit(Queue):
         self,
         session: SessionRef,
         *,
-        version: str | Any | None = KEEP,
-        agent: str | Any | None = KEEP,
-        provider: str | Any | None = KEEP,
-        model: str | Any | None = KEEP,
-        summary_additions: int | Any | None = KEEP,
-        summary_deletions: int | Any | None = KEEP,
-        summary_files: int | Any | None = KEEP,
+        version: str | EllipsisType | None = KEEP,
+        agent: str | EllipsisType | None = KEEP,
+        provider: str | EllipsisType | None = KEEP,
+        model: str | EllipsisType | None = KEEP,
+        summary_additions: int | EllipsisType | None = KEEP,
+        summary_deletions: int | EllipsisType | None = KEEP,
+        summary_files: int | EllipsisType | None = KEEP,
         summary_diffs: Any = KEEP,
-        time_compacting: Time | Any | None = KEEP,
+        time_compacting: Time | EllipsisType | None = KEEP,
     ) -> None:
         """Replace facts of a session; what is not given stays, None clears it.
 
@@ -340,11 +343,11 @@ class Unit(Queue):
         session: SessionRef,
         message: MessageDraft,
         *,
-        after: MessageRef | Any = LEAF,
+        after: MessageRef | Leaf | None = LEAF,
         open: bool = False,
-        expect_leaf: MessageRef | Any = ...,
+        expect_leaf: MessageRef | EllipsisType | None = ...,
         expect_revision: int | None = None,
-        **fields: Any,
+        **fields: Unpack[MessageFields],
     ) -> MessageHandle:
         """Write a message after another one (default: the leaf) and make it the leaf.
 
@@ -371,9 +374,6 @@ class Unit(Queue):
             [PartHandle(handle.session_id, row.id, part_id) for part_id in parts]
         )
 
-        if expect_leaf is not ...:
-            expect_leaf = place_key(expect_leaf, "expect_leaf")
-
         effect = Append(
             session_id=handle.session_id,
             row=row,
@@ -383,7 +383,7 @@ class Unit(Queue):
             own_id=draft.id is not None,
             after=place_key(after, "after"),
             open=open,
-            expect_leaf=expect_leaf,
+            expect_leaf=place_key(expect_leaf, "expect_leaf"),
             expect_revision=bounds.integer(expect_revision, "expect_revision"),
         )
         self._staged.append(handle, open, draft.id is not None)

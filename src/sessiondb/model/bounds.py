@@ -23,6 +23,9 @@ COST_MOST = 1e9
 #: Tokens of one kind, for one message.
 TOKENS_MOST = 10**12
 
+#: Unix milliseconds, or a `datetime` with a time zone.
+Time = int | datetime
+
 _DAY = 86_400
 _INT64_MOST = (1 << 63) - 1
 

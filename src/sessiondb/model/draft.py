@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from sessiondb.arguments import checked
 from sessiondb.errors import InvalidInputError
+from sessiondb.model.bounds import Time
 from sessiondb.model.nones import without_none
 from sessiondb.model.records import SOURCE_KEYS, Tokens
 
@@ -67,6 +68,23 @@ class MessageDraft:
     time_created: int | None = None
     time_completed: int | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
+
+
+class MessageFields(TypedDict, total=False):
+    """The keywords of `append` that state the columns of its message."""
+
+    turn_id: str | None
+    agent: str | None
+    provider: str | None
+    model: str | None
+    response_id: str | None
+    #: USD.
+    cost: float | None
+    tokens: Tokens | Mapping[str, int] | None
+    finish: str | None
+    #: Any JSON value.
+    error: Any
+    time: Time | None
 
 
 def _parts(parts: tuple[PartDraft | str, ...]) -> tuple[PartDraft, ...]:

@@ -8,7 +8,8 @@ never prefixes; only reads, `fork` and `delete` also take what a person types.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from types import EllipsisType
+from typing import Any, Final, NamedTuple
 
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.ids import valid_id
@@ -68,14 +69,14 @@ class PartHandle:
         return self.id
 
 
-class _Leaf:
+class Leaf:
     """The value of ``after=LEAF``: the leaf, whatever it is at the commit."""
 
     def __repr__(self) -> str:
         return "LEAF"
 
 
-LEAF: Any = _Leaf()
+LEAF: Final = Leaf()
 
 SessionRef = SessionHandle | Session | str
 MessageRef = MessageHandle | Message | str | int
@@ -107,9 +108,14 @@ def message_key(message: MessageRef, what: str = "message") -> str | int:
     return valid_id(message, f"{what} (a message id)")
 
 
-def place_key(at: Any, what: str) -> Any:
-    """Return `message_key` of a place in the tree; `LEAF` and None stay as they are."""
-    return at if at is LEAF or at is None else message_key(at, what)
+def place_key(at: MessageRef | Leaf | EllipsisType | None, what: str) -> Any:
+    """Return `message_key` of a place in the tree.
+
+    `LEAF`, None and ``...`` stay as they are.
+    """
+    if at is None or isinstance(at, Leaf | EllipsisType):
+        return at
+    return message_key(at, what)
 
 
 class PartKey(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import os
 import re
 from bisect import bisect_right
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import compress
 from operator import attrgetter, itemgetter
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import and_, func, literal_column, or_, select, text
 
@@ -25,14 +26,14 @@ from sessiondb import codec
 from sessiondb.arguments import one_of
 from sessiondb.engine.sql import Statement, as_list, by_index, p, texts
 from sessiondb.errors import InvalidInputError, abridged
-from sessiondb.model import Page, Session
+from sessiondb.model import Page, Project, Session
 from sessiondb.repository import Read, sizes
 from sessiondb.repository.decode import SELECT_SESSION, listed
 from sessiondb.schema import project_directory, session
 from sessiondb.schema.tables import LISTED
 
 
-class _Scope:
+class Scope:
     """A value of ``project=``: `HERE`, that of the current directory, or `ALL`."""
 
     def __init__(self, name: str) -> None:
@@ -42,8 +43,10 @@ class _Scope:
         return self.name
 
 
-HERE: Any = _Scope("HERE")
-ALL: Any = _Scope("ALL")
+HERE: Final = Scope("HERE")
+ALL: Final = Scope("ALL")
+#: The project of a list or search: one of these, a directory, or a record.
+ProjectScope = Scope | Project | str | os.PathLike[str]
 
 VISIBLE = and_(session.c.time_deleted.is_(None), session.c.time_importing.is_(None))
 ORDERS = ("used", "created", "cost", "size")

@@ -14,9 +14,9 @@ nothing half done, and nothing locked.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from sessiondb import codec, ids
 from sessiondb.effects import encode
@@ -26,7 +26,7 @@ from sessiondb.effects.queue import Effect
 from sessiondb.effects.unit import Unit
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import PartDraft, Tokens, assistant
-from sessiondb.model.draft import NO_INPUT
+from sessiondb.model.draft import NO_INPUT, MessageFields
 from sessiondb.model.handles import MessageHandle
 from sessiondb.schema.rows import Blob
 from sessiondb.streaming.parts import StreamCall, StreamPart
@@ -49,7 +49,7 @@ class _Write:
     deltas: list[tuple[StreamPart, int]]
 
 
-class Stream:
+class StreamWriting:
     """The part of a stream that both façades share. Not to be made directly."""
 
     def __init__(
@@ -99,7 +99,7 @@ class Stream:
         finish: str = "stop",
         *,
         cost: float | None = None,
-        tokens: Tokens | dict[str, int] | None = None,
+        tokens: Tokens | Mapping[str, int] | None = None,
         error: Any = None,
     ) -> None:
         """State how the answer ended; it is written when the block is left."""
@@ -142,7 +142,7 @@ class Stream:
 
     # -- what the façades use ------------------------------------------------
 
-    def opening(self, take: TakeLease, **fields: Any) -> Unit:
+    def opening(self, take: TakeLease, **fields: Unpack[MessageFields]) -> Unit:
         """Return the unit that begins the stream: the lease and an open message."""
         unit = self._new_unit()
         unit.add(take)
