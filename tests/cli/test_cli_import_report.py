@@ -222,16 +222,28 @@ def test_equal_losses_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(losses, "say", said.append)
     one, other = (Document(name, iter(())) for name in "ab")
-    dropped = [Loss("s1", "part reasoning", str(number)) for number in range(3)]
+    dropped = [Loss("s1", "a result of call c1", str(number)) for number in range(3)]
+    answers = [
+        Loss("s1", "the cost of 81 answers", "m1", "assistant", "cost", 81),
+        Loss("s1", "the agent of 3 answers", "m1", "assistant", "agent", 3),
+    ]
+    whole = [
+        Loss("s1", "2 thoughts in answers", "m1", "assistant/reasoning", "", 2),
+        Loss("s1", "its version", None, "session", "version"),
+    ]
 
-    found = losses.documents([one, *dropped, Loss("s1", "its cost"), other])
+    found = losses.documents([one, *dropped, *answers, *whole, other])
 
     assert next(found) is one
     assert said == []
     assert next(found) is other
-    assert said == ["s1: lost: part reasoning (3 times)", "s1: lost: its cost"]
+    assert said == [
+        "s1: lost: 2 thoughts in answers, its version",
+        "s1: lost: cost and agent (3) of 81 answers",
+        "s1: lost: a result of call c1 (3 times)",
+    ]
     assert list(found) == []
-    assert len(said) == 2
+    assert len(said) == 3
 
 
 def test_an_agent_that_cannot_be_read_is_named(sessiondb: Run, home: Path) -> None:

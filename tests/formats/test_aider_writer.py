@@ -204,6 +204,11 @@ def test_text_that_markdown_cannot_hold_is_lost_only_without_input_history(
     assert "spaces" in loss
 
 
+def lost_besides_times(losses: list[str]) -> list[str]:
+    """Return what is lost; a history has times in its input history alone."""
+    return [why for why in losses if not why.startswith("the time of ")]
+
+
 def other(store: Store, *drafts: MessageDraft, **session: str) -> Session:
     session_id = store.create_session(**session).id
     for draft in drafts:
@@ -222,7 +227,7 @@ def test_another_session_is_restored_by_aider_and_read_again(tmp_path: Path) -> 
         ]
         session = other(store, *turns)
         files, losses = exported(store, session)
-    assert losses == []
+    assert lost_besides_times(losses) == []
     found = restored(files[CHAT].decode())
     assert [text for role, text in found if role == "assistant"] == replies
     prompts = [text for role, text in found if role == "user"]
@@ -241,7 +246,7 @@ def test_lines_that_aider_would_take_for_its_own_are_moved_by_a_space() -> None:
     reply = "See:\n```\n# comment\n```\n#### H\n> q\u2028# z\nEnd"
     with new_store() as store:
         files, losses = exported(store, other(store, user("A"), assistant(reply)))
-    assert len(losses) == 1
+    assert len(lost_besides_times(losses)) == 1
     found = restored(files[CHAT].decode())
     assert [role for role, _ in found] == ["user", "assistant"]
     assert (
@@ -267,8 +272,8 @@ def test_answers_in_a_row_stay_apart_and_calls_are_named(tmp_path: Path) -> None
             assistant(reasoning("Hm"), text("Two")), event("compaction", text("Sum")), title="Tea",
         )  # fmt: skip
         files, losses = exported(store, session)
-    assert losses == [
-        "its title", "part file", "the result of call c1", "a message of compaction",
+    assert lost_besides_times(losses) == [
+        "its title", "1 file in prompts", "1 call in answers", "1 compaction",
     ]  # fmt: skip
     (tmp_path / CHAT).write_bytes(files[CHAT])
     assert b'> bash {"command":"ls\\n"}  \n' in files[CHAT]
@@ -335,4 +340,4 @@ def test_title_lists_and_labels_that_a_run_was_given_here_are_lost(
         store.label(session, 1, "begin")
         store.set_todos(session, ["Brew"])
         _, losses = exported(store, store.session(session.id))
-    assert losses == ["its title", "its todo list", "label begin"]
+    assert losses == ["its title", "label begin", "its todo list"]

@@ -93,7 +93,9 @@ def test_a_session_of_version_1_becomes_what_the_upgrade_makes_of_it(
     assert document["info"]["permissions"] == [
         {"action": "edit", "resource": "*", "effect": "ask"}
     ]  # fmt: skip
-    assert not losses
+    # Of 1.x alone is how a prompt is to be answered, and what its records repeat.
+    assert "the agent of 2 prompts" in losses
+    assert not {why for why in losses if why.startswith("the cost")}
 
 
 def test_the_upgrade_of_a_real_store_is_what_we_make_of_it(

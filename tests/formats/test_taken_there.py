@@ -292,5 +292,8 @@ def test_the_text_of_an_event_that_a_model_is_shown_is_written_or_reported_as_lo
     assert "Be brief." in text
     assert "ls src" in text
     assert "a.py" in text
-    named = {"part file", "event custom_message"}
+    named = {
+        "1 file in events of kind custom_message",
+        "1 event of kind custom_message",
+    }
     assert named.intersection(whys) or "tea.png" in text

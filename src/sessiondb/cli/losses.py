@@ -1,8 +1,12 @@
-"""Losses of an export, reported on stderr while its files are written."""
+"""Losses of an export, reported on stderr while its files are written.
+
+A session has a line for the records that are lost, one for each sort of records that
+lose fields, and one for each loss with words of its own.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -13,24 +17,59 @@ if TYPE_CHECKING:
 
 
 def documents(items: Iterable[Document | Loss]) -> Iterator[Document]:
-    """Yield the documents among *items*; report the losses between them.
-
-    A long session may lose the same thing a thousand times: that is one line, with the
-    number of times.
-    """
+    """Yield the documents among *items*; report the losses between them."""
     from sessiondb.model import Loss
 
-    lost: Counter[str] = Counter()
+    lost: dict[str, list[Loss]] = {}
     for item in items:
         if isinstance(item, Loss):
-            lost[f"{item.session_id}: lost: {item.why}"] += 1
+            lost.setdefault(item.session_id, []).append(item)
         else:
             _report(lost)
             yield item
     _report(lost)
 
 
-def _report(lost: Counter[str]) -> None:
-    for why, times in lost.items():
-        say(f"{why} ({times:,} times)" if times > 1 else why)
+def _report(lost: dict[str, list[Loss]]) -> None:
+    for session_id, losses in lost.items():
+        for line in lines_of(losses):
+            say(f"{session_id}: lost: {line}")
     lost.clear()
+
+
+def lines_of(losses: Iterable[Loss]) -> Iterator[str]:
+    """Yield the losses of one session as lines for people."""
+    from sessiondb.formats.kit.loss_words import is_plain
+
+    whole: list[str] = []
+    by_sort: dict[str, list[Loss]] = defaultdict(list)
+    special: dict[str, int] = {}
+    for loss in losses:
+        if not is_plain(loss):
+            special[loss.why] = special.get(loss.why, 0) + loss.times
+        elif loss.of == "session" or not loss.field:
+            whole.append(loss.why)
+        else:
+            by_sort[loss.of].append(loss)
+
+    if whole:
+        yield ", ".join(whole)
+    for sort, fields in by_sort.items():
+        yield _fields_of(sort, fields)
+    for why, times in special.items():
+        yield f"{why} ({times:,} times)" if times > 1 else why
+
+
+def _fields_of(sort: str, losses: list[Loss]) -> str:
+    """Return ``cost and agent (3) of 81 answers``."""
+    from sessiondb.formats.kit.loss_words import name_of_field, records
+
+    most = max(loss.times for loss in losses)
+    names = []
+    for loss in losses:
+        name = name_of_field(loss.field)
+        names.append(name if loss.times == most else f"{name} ({loss.times:,})")
+
+    *first, last = names
+    listed = f"{', '.join(first)} and {last}" if first else last
+    return f"{listed} of {records(sort, most)}"

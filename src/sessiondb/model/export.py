@@ -63,8 +63,20 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Something that a format cannot hold, of a message or of the session itself."""
+    """Something that a format cannot hold, of a session: one field of its records.
+
+    ``of`` is the sort of the records: ``session``, ``todos``, ``diffs``, ``labels``; a
+    message by its role, and its kind if it has one (``assistant``,
+    ``event:compaction``); a part by its message and its type (``assistant/tool``).
+    ``field`` is the field of these records (``cost``, ``data``), empty if the records
+    themselves are lost; ``order`` is their place, and ``branches`` of a session are its
+    messages off the live path. It happened ``times``, of ``message_id`` first; None if
+    it is of no message. ``why`` has the words for people.
+    """
 
     session_id: str
     why: str
     message_id: str | None = None
+    of: str = "session"
+    field: str = ""
+    times: int = 1

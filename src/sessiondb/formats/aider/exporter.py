@@ -22,6 +22,7 @@ from sessiondb.formats.aider.conventions import (
 )
 from sessiondb.formats.aider.records import head_of, kept, raw_of
 from sessiondb.formats.aider.writer import Entries, Writer
+from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import is_from, is_native
 from sessiondb.formats.kit.fields import as_list, fitting, integer
 from sessiondb.formats.kit.naming import file_name
@@ -44,7 +45,7 @@ def write(
     names: set[str] = set()
     for directory, exports in folders.items():
         place = _place(directory, names) if len(folders) > 1 else ""
-        losses: list[Loss] = []
+        losses = Losses()
         entries: Entries | None = None if together else []
         runs = sorted(exports, key=_order)
 
@@ -79,17 +80,18 @@ def _order(export: Export) -> tuple[bool, str, int]:
 
 
 def _blocks(
-    exports: Iterable[Export], losses: list[Loss], entries: Entries | None
+    exports: Iterable[Export], losses: Losses, entries: Entries | None
 ) -> Iterator[str | bytes]:
     for export in exports:
         writer = Writer(export, losses, entries)
-        writer.lose_the_rest()
+        writer.lose_rest(is_own=is_from(export.session, "aider"))
         if is_from(export.session, "aider"):
             yield from _run(export, writer, entries)
         else:
             yield header(started(export.session.time_created))
-            for message in with_usage(export.messages):
+            for message in with_usage(writer.counted(export.messages)):
                 yield from writer.blocks(message)
+            writer.lose_branches()
 
 
 def _run(
@@ -103,12 +105,13 @@ def _run(
         entries += ((str(stamp), str(text)) for stamp, text in filter(_is_pair, left))
 
     yield head_of(data)
-    for message in export.messages:
+    for message in writer.counted(export.messages):
         if is_native(message.id):
             yield from writer.blocks(message)
         else:
             yield _own(message, writer)
     yield kept(data, "torn")
+    writer.lose_branches()
 
 
 def _is_pair(items: list[Any]) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import TypeAlias
 
+from sessiondb.formats.aider.carried import CARRIES
 from sessiondb.formats.aider.conventions import (
     answer,
     output,
@@ -19,10 +20,10 @@ from sessiondb.formats.aider.conventions import (
     prompt_of,
     typed,
 )
+from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import Losing, as_json, text_of
 from sessiondb.formats.kit.texts import compact
-from sessiondb.formats.kit.turns import is_moved
-from sessiondb.model import Export, Loss, Message, Part, Tokens
+from sessiondb.model import Export, Message, Part, Tokens
 
 #: The input: times and texts, in the order of time.
 Entries: TypeAlias = list[tuple[str, str]]
@@ -39,9 +40,9 @@ class Writer(Losing):
     ``entries`` are those of the input history, None if none is written.
     """
 
-    def __init__(
-        self, export: Export, losses: list[Loss], entries: Entries | None
-    ) -> None:
+    CARRIES = CARRIES
+
+    def __init__(self, export: Export, losses: Losses, entries: Entries | None) -> None:
         super().__init__(export, losses)
         self._entries = entries
         self._model = ""
@@ -49,6 +50,7 @@ class Writer(Losing):
 
     def blocks(self, message: Message) -> Iterator[str]:
         """Yield the blocks of *message*."""
+        self.convert(message)
         roles = {"user": self._asked, "assistant": self._answered, "event": self._event}
         yield from roles.get(message.role, self._nothing)(message)
 
@@ -58,18 +60,11 @@ class Writer(Losing):
         if self._entries is not None:
             self._entries.append((stamp, text))
         elif prompt_of(prompt(text)) != text:
-            self.lose("line separators, and spaces at the end of its text", message)
-
-    def lose_the_rest(self) -> None:
-        """Report the properties of a session that a history cannot have."""
-        if self.session.title and self.session.title_source != "derived":
-            self.lose("its title")
-        self.lose_lists()
-        self.lose_labels()
+            why = "line separators, and spaces at the end of its text"
+            self.lose(why, message, field="text")
 
     def _nothing(self, message: Message) -> Iterator[str]:
-        if not is_moved(message):
-            self.lose(f"a message of {message.kind or message.role}", message)
+        self.lose_message(message)
         yield from ()
 
     # -- prompts -------------------------------------------------------------------
@@ -79,7 +74,7 @@ class Writer(Losing):
 
         for part in message.parts:
             if part.type != "text" or part.data.get("synthetic"):
-                self.lose(f"part {part.type}", message)
+                self.lose_part(part, message)
 
         if said:
             self.typed(message, typed(message.time_created), said)
@@ -96,10 +91,7 @@ class Writer(Losing):
 
         for part in message.parts:
             if part.type == "tool":
-                self.lose(f"the result of call {part.call_id}", message)
                 yield output(_call(part))
-            elif part.type not in _TAGS:
-                self.lose(f"part {part.type}", message)
 
         # An answer ends with output, or the next one would be part of it.
         yield output(self._usage(message))
@@ -115,16 +107,15 @@ class Writer(Losing):
         guarded = list(map(_moved, lines))
 
         if guarded != lines:
-            self.lose(
-                "the beginnings of lines that aider would take for its own", message
-            )
+            why = "the beginnings of lines that aider would take for its own"
+            self.lose(why, message, field="text")
         return "".join(guarded)
 
     def _encodable(self, text: str, message: Message) -> str:
         # A file of UTF-8 has no room for a lone surrogate.
         clean = text.encode("utf-8", "ignore").decode()
         if clean != text:
-            self.lose("lone surrogates", message)
+            self.lose("lone surrogates", message, field="text")
         return clean
 
     def _named(self, message: Message) -> Iterator[str]:
@@ -140,7 +131,7 @@ class Writer(Losing):
         """Return the report of an answer, with all digits; empty without one."""
         report = _counts(message.tokens or Tokens())
         if not report and (message.tokens, message.cost) != (None, None):
-            self.lose("its usage", message)
+            self.lose("its usage", message, field="usage")
         if not report or message.cost is None:
             return report
 

@@ -19,11 +19,12 @@ from sessiondb.errors import InvalidInputError
 from sessiondb.formats.claude.agents import KEY, merged, placed
 from sessiondb.formats.claude.records import last_uuid, lines_of
 from sessiondb.formats.claude.writer import Writer
+from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import (
     as_json,
+    continued,
     is_from,
     is_native,
-    live_path,
 )
 from sessiondb.formats.kit.fields import is_object
 from sessiondb.formats.kit.files import is_file
@@ -49,7 +50,7 @@ def write(
     del detail, together  # a session is a file, and nothing can be left out of it
 
     for export, *inside in _transcripts(sessions):
-        losses: list[Loss] = []
+        losses = Losses()
         name = _place(export.session)
         within = [placed(e.session.data, records(e, losses)) for e in inside]
         found = merged(records(export, losses), within)
@@ -108,26 +109,25 @@ def _keys(session: Session) -> Record:
     return {"sessionId": parent, "isSidechain": True, "agentId": named}
 
 
-def records(export: Export, losses: list[Loss]) -> Iterator[Record]:
+def records(export: Export, losses: Losses) -> Iterator[Record]:
     """Yield the lines of a session; *losses* grow while they are read."""
     if is_from(export.session, "claude"):
         yield from _own(export, losses)
         return
 
-    path = with_usage(live_path(export.session, export.messages))
+    path = with_usage(continued(export, export.messages, losses))
     writer = Writer(export, _keys(export.session), losses, path)
     yield from writer.title()
     for message in _in_order(path):
         yield from writer.lines(message)
     yield from writer.unanswered()
-    writer.lose_lists()
-    writer.lose_labels()
+    writer.lose_rest()
 
 
 # -- sessions of Claude Code -------------------------------------------------------
 
 
-def _own(export: Export, losses: list[Loss]) -> Iterator[Record]:
+def _own(export: Export, losses: Losses) -> Iterator[Record]:
     """Yield the lines as they were, and then those of messages that were added here."""
     writer = Writer(export, _keys(export.session), losses)
     lines = _Lines()
@@ -147,6 +147,7 @@ def _own(export: Export, losses: list[Loss]) -> Iterator[Record]:
         yield from lines.added(own)
 
     yield from lines.rest()
+    writer.lose_rest(is_own=True)
 
 
 class _Lines:

@@ -15,7 +15,9 @@ from itertools import chain, filterfalse
 from typing import Any
 
 from sessiondb.formats.claude import fields
-from sessiondb.formats.content import error_text, file_of
+from sessiondb.formats.claude.carried import CARRIES
+from sessiondb.formats.content import file_of
+from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import (
     SAID_FOR_USER,
     UNKNOWN,
@@ -27,8 +29,7 @@ from sessiondb.formats.kit.conversion import (
 from sessiondb.formats.kit.fields import without_none
 from sessiondb.formats.kit.naming import further, uuid_of
 from sessiondb.formats.kit.texts import text_of_time
-from sessiondb.formats.kit.turns import is_moved
-from sessiondb.model import Export, Loss, Message, Part, Tokens
+from sessiondb.model import Export, Message, Part, Tokens
 
 Record = dict[str, Any]
 _STOP: Mapping[str | None, str | None] = {
@@ -50,11 +51,13 @@ class Writer(Losing):
     line that the next one follows.
     """
 
+    CARRIES = CARRIES
+
     def __init__(
         self,
         export: Export,
         place: Record,
-        losses: list[Loss],
+        losses: Losses,
         messages: Iterable[Message] = (),
     ) -> None:
         super().__init__(export, losses)
@@ -79,6 +82,7 @@ class Writer(Losing):
 
     def lines(self, message: Message) -> Iterator[Record]:
         """Yield the lines of *message*."""
+        self.convert(message)
         make = _KINDS.get(message.kind) or _ROLES.get(message.role, Writer._event)
         yield from make(self, message)
 
@@ -90,9 +94,8 @@ class Writer(Losing):
     def _event(self, message: Message) -> Iterator[Record]:
         if message.kind in SAID_FOR_USER and shown_text(message):
             yield from self._said(message, [_words(self.shown(message))], isMeta=True)
-        elif not is_moved(message):
-            named = message.kind or f"of role {message.role}"
-            self.lose(f"event {named}", message)
+        else:
+            self.lose_message(message)
 
     def title(self) -> Iterator[Record]:
         """Yield the line of the title, unless it is derived from the first prompt."""
@@ -133,7 +136,7 @@ class Writer(Losing):
     def compaction(self, message: Message) -> Iterator[Record]:
         """Yield the boundary that cuts the chain, and the summary."""
         if message.error is not None:
-            self.lose("a summary that failed", message)
+            self.lose_message(message)
             return
         yield from self.unanswered()
         before, self.last = self.last, None
@@ -165,8 +168,6 @@ class Writer(Losing):
             self._answering = message
         base = self._base(message) | {"id": _answer_id(self._answering)}
         blocks = list(self._blocks(message, _GENERATED))
-        if message.error is not None:
-            self.lose(f"its error: {error_text(message.error)}", message)
 
         for index, (part, block) in enumerate(blocks):
             own = _uuid(message, index)
@@ -205,7 +206,8 @@ class Writer(Losing):
             if above is None:
                 # Some programs record a result again when they continue a session.
                 if self._results.get(name) != hash(part.text):
-                    self.lose(f"a result of call {part.call_id}", message)
+                    why = f"a result of call {part.call_id}"
+                    self.lose(why, message, part=part)
                 continue
 
             self._results[name] = hash(part.text)
@@ -214,7 +216,7 @@ class Writer(Losing):
             yield self._result(message.time_created, own, above, block)
 
         for part in filterfalse(_is_result, message.parts):
-            self.lose(f"part {part.type}", message)
+            self.lose_part(part, message)
 
     def _result_of(
         self, message: Message, index: int, part: Part, above: str
@@ -251,7 +253,7 @@ class Writer(Losing):
             make = makers.get(part.type, _nothing)
             block = make(part)
             if block is None:
-                self.lose(f"part {part.type}", message)
+                self.lose_part(part, message)
             elif block:
                 yield part, block
 

@@ -19,6 +19,7 @@ from typing import Any
 from sessiondb.formats.codex.logs import FOLDERS, ids_in, rollouts_of
 from sessiondb.formats.codex.records import record_of
 from sessiondb.formats.codex.writer import Writer, title_of
+from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import Names, continued, is_from, is_native
 from sessiondb.formats.kit.fields import (
     as_object,
@@ -56,7 +57,7 @@ def write(
     del together  # a session is a file
     given = map(_unarchived, sessions) if detail == COMPLETE else sessions
     for export in given:
-        losses: list[Loss] = []
+        losses = Losses()
         if not is_from(export.session, "codex"):
             make = _ours
         elif detail == COMPLETE:
@@ -70,18 +71,19 @@ def write(
 # -- their own -------------------------------------------------------------------
 
 
-def _theirs(export: Export, losses: list[Loss]) -> Iterator[Document]:
+def _theirs(export: Export, losses: Losses) -> Iterator[Document]:
     """Yield the rollouts of a session that Codex wrote, one more for each revert."""
     session = export.session
     if _is_named(session):
-        losses.append(Loss(session.id, "its name: Codex keeps it beside the rollout"))
+        why = "its name: Codex keeps it beside the rollout"
+        losses.add(session.id, "session", "title", why=why)
 
     records = _numbered(export, losses)
     for file, found in groupby(records, lambda record: record[0]):
         yield Document(_place(session, file), (_text(record) for _, record in found))
 
 
-def _numbered(export: Export, losses: list[Loss]) -> Iterator[tuple[str, Record]]:
+def _numbered(export: Export, losses: Losses) -> Iterator[tuple[str, Record]]:
     """Yield the records of a session that Codex wrote, each with its rollout.
 
     Those of messages that were added here have ordinals if those before them do.
@@ -96,7 +98,7 @@ def _numbered(export: Export, losses: list[Loss]) -> Iterator[tuple[str, Record]
 
 
 def _batches(
-    export: Export, losses: list[Loss]
+    export: Export, losses: Losses
 ) -> Iterator[tuple[str, bool, Iterable[Record]]]:
     """Yield the records of each message: their rollout, and whether they are ours."""
     session = export.session
@@ -112,6 +114,7 @@ def _batches(
         yield file, is_ours, ours.add(message) if is_ours else [record_of(message)]
 
     yield file, True, ours.end()
+    ours.lose_rest(is_own=True)
 
 
 def _is_own(message: Message) -> bool:
@@ -122,7 +125,7 @@ def _is_own(message: Message) -> bool:
 # -- rollouts that need no other one -----------------------------------------------
 
 
-def _complete(export: Export, losses: list[Loss]) -> Iterator[Document]:
+def _complete(export: Export, losses: Losses) -> Iterator[Document]:
     """Yield a session as one rollout that continues no other."""
     held = replace(export, messages=list(export.messages))
     if _is_part(held):
@@ -164,7 +167,7 @@ def _is_header(message: Message) -> bool:
     return message.kind == "session_meta" and message.data.keys().isdisjoint(of_others)
 
 
-def _flat(export: Export, losses: list[Loss], names: Names) -> Iterator[Record]:
+def _flat(export: Export, losses: Losses, names: Names) -> Iterator[Record]:
     """Yield the records of the live path, after the header of a rollout."""
     path = continued(export, export.messages, losses)
     writer = Writer(export, path, losses, names)
@@ -179,8 +182,7 @@ def _flat(export: Export, losses: list[Loss], names: Names) -> Iterator[Record]:
             yield without(_NUMBERED, record_of(message)) | {MARK: message.id}
 
     yield from writer.end()
-    if not is_theirs:
-        writer.lose_rest()
+    writer.lose_rest(is_own=is_theirs)
 
 
 def _is_record(message: Message) -> bool:
@@ -192,7 +194,7 @@ def _is_record(message: Message) -> bool:
 # -- of other programs -------------------------------------------------------------
 
 
-def _ours(export: Export, losses: list[Loss]) -> Iterator[Document]:
+def _ours(export: Export, losses: Losses) -> Iterator[Document]:
     session = export.session
     # Codex finds a session by a UUID alone, and an import finds ours by it again.
     thread = uuid_of(session.id)

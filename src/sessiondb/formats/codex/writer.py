@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any, ClassVar
 
+from sessiondb.formats.codex.carried import CARRIES
 from sessiondb.formats.codex.fields import COUNTS
 from sessiondb.formats.content import error_text, file_of
+from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import (
     UNKNOWN,
     Conversion,
@@ -38,6 +40,8 @@ _TEXTLESS = frozenset({"compaction", "usage"})
 class Writer(Conversion):
     """The records of one session in the order of its messages."""
 
+    CARRIES = CARRIES
+
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._total = [0] * len(COUNTS)
@@ -60,6 +64,7 @@ class Writer(Conversion):
     def of(self, message: Message, index: int) -> Iterator[Record]:
         """Yield the records of one message."""
         self._index = index
+        self.convert(message)
         make = self._ROLES[message.role]
         yield from _lines(message, make(self, message))
 
@@ -67,13 +72,6 @@ class Writer(Conversion):
         """Yield the end of the turn that is open."""
         if self.messages:
             yield from _lines(self.messages[-1], self._ended())
-
-    def lose_rest(self) -> None:
-        """Report what no record has."""
-        self.lose_labels()
-        self.lose_lists()
-        if self.session.cost:
-            self.lose("its cost")
 
     # -- turns -----------------------------------------------------------------
 
@@ -121,7 +119,7 @@ class Writer(Conversion):
             if url is not None:
                 blocks.append({"type": "input_image", "image_url": url})
             elif part.type != "text":
-                self.lose(f"part {part.type}", message)
+                self.lose_part(part, message)
 
         return blocks
 
@@ -131,7 +129,7 @@ class Writer(Conversion):
         for part in message.parts:
             make = self._PARTS.get(part.type)
             if make is None:
-                self.lose(f"part {part.type}", message)
+                self.lose_part(part, message)
             else:
                 yield from make(self, message, part)
 
@@ -156,7 +154,8 @@ class Writer(Conversion):
         call = call_of(part)
         name = _ODD.sub("_", call.tool)[:64]
         if name != call.tool:
-            self.lose(f"the name of tool {call.tool}: it is {name}", message)
+            why = f"the name of tool {call.tool}: it is {name}"
+            self.lose(why, message, part=part, field="tool")
 
         given = compact(as_json(call.arguments))
         known = {"name": name, "arguments": given, "call_id": call.id}
@@ -199,7 +198,7 @@ class Writer(Conversion):
         if make is not None and has_content:
             yield from make(self, message)
         else:
-            self.lose(f"event {message.kind}", message)
+            self.lose_message(message)
 
     def _compacted(self, message: Message) -> Payloads:
         said = message.text or message.data.get("summary") or ""
@@ -211,7 +210,8 @@ class Writer(Conversion):
                 summary = _said("user", [_input(said)])
                 compacted["replacement_history"] = [summary, *kept]
             else:
-                self.lose("the messages that a compaction kept", message)
+                why = "the messages that a compaction kept"
+                self.lose(why, message, field="data")
 
         yield "compacted", compacted
 
@@ -223,7 +223,7 @@ class Writer(Conversion):
             return []
 
         kept = self.messages[names.index(first) : names.index(compaction.id)]
-        records = Writer(self.export, kept, [], self.names).records()
+        records = Writer(self.export, kept, Losses(), self.names).records()
         return [of["payload"] for of in records if of["type"] == "response_item"]
 
     def _used(self, message: Message) -> Payloads:

@@ -17,6 +17,7 @@ from sessiondb.formats.event_log.records import (
     record_of,
 )
 from sessiondb.formats.event_log.writer import Writer, name_of
+from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import is_from
 from sessiondb.formats.kit.fields import as_object
 from sessiondb.formats.kit.naming import file_name
@@ -24,18 +25,18 @@ from sessiondb.formats.kit.texts import json_line
 from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.kit.writing import one_by_one
 from sessiondb.formats.protocol import Exporter
-from sessiondb.model import Document, Export, Loss, Message
+from sessiondb.model import Document, Export, Message
 
 Record = dict[str, Any]
 
 
-def _log(export: Export, losses: list[Loss]) -> Iterator[Document]:
+def _log(export: Export, losses: Losses) -> Iterator[Document]:
     name = file_name(name_of(export.session))
     lines = (f"{_line(record)}\n" for record in records(export, losses))
     yield Document(f"{name}.jsonl", lines)
 
 
-def records(export: Export, losses: list[Loss]) -> Iterator[Record]:
+def records(export: Export, losses: Losses) -> Iterator[Record]:
     """Yield the records of a session; *losses* grow while they are read."""
     writer = Writer(export, losses)
     if is_from(export.session, SOURCE):
@@ -44,8 +45,7 @@ def records(export: Export, losses: list[Loss]) -> Iterator[Record]:
         yield writer.numbered(writer.meta())
         for message in with_usage(writer.counted(export.messages)):
             yield from map(writer.numbered, writer.records(message))
-        writer.lose_lists()
-        writer.lose_labels()
+    writer.lose_rest(is_own=is_from(export.session, SOURCE))
     writer.lose_branches()
 
 

@@ -10,7 +10,9 @@ from typing import Any
 
 from sessiondb.formats.content import file_of
 from sessiondb.formats.event_log import fields
+from sessiondb.formats.event_log.carried import CARRIES
 from sessiondb.formats.event_log.logs import SOURCE
+from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import (
     Losing,
     as_json,
@@ -20,8 +22,7 @@ from sessiondb.formats.kit.conversion import (
 )
 from sessiondb.formats.kit.fields import as_object, filled, without_none
 from sessiondb.formats.kit.naming import MARK
-from sessiondb.formats.kit.turns import is_moved
-from sessiondb.model import Export, Loss, Message, Part, Session
+from sessiondb.model import Export, Message, Part, Session
 
 Record = dict[str, Any]
 SCHEMA_VERSION = 1
@@ -37,7 +38,9 @@ def name_of(session: Session) -> str:
 class Writer(Losing):
     """The records of one session; ``losses`` grow while they are made."""
 
-    def __init__(self, export: Export, losses: list[Loss]) -> None:
+    CARRIES = CARRIES
+
+    def __init__(self, export: Export, losses: Losses) -> None:
         super().__init__(export, losses)
         self._last = -1
 
@@ -77,6 +80,7 @@ class Writer(Losing):
 
     def records(self, message: Message) -> Iterator[Record]:
         """Yield the records of a message."""
+        self.convert(message)
         makers = {
             "assistant": self._answer,
             "tool": self._results,
@@ -90,8 +94,7 @@ class Writer(Losing):
 
     def _event(self, message: Message) -> Iterator[Record]:
         if message.kind == "usage":
-            if not is_moved(message):
-                self.lose(f"event {message.kind}", message)
+            self.lose_message(message)
             return
 
         # In a log the sources are beside the text of a context.
@@ -129,7 +132,7 @@ class Writer(Losing):
                 if part.text is not None:
                     yield _result(message, part)
             else:
-                self.lose(f"part {part.type}", message)
+                self.lose_part(part, message)
 
     # -- parts -----------------------------------------------------------------
 
@@ -149,7 +152,7 @@ class Writer(Losing):
             if make is not None:
                 yield make(part)
             elif part.type not in _ELSEWHERE:
-                self.lose(f"part {part.type}", message)
+                self.lose_part(part, message)
 
 
 def _as_text(part: Part) -> Part:

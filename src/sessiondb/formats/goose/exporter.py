@@ -20,6 +20,7 @@ from sessiondb.formats.goose.records import record_of
 from sessiondb.formats.goose.usage import accumulated
 from sessiondb.formats.goose.visibility import is_shown
 from sessiondb.formats.goose.writer import RESULTS, Writer, as_sent, flat_tokens
+from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import Losing, continued, is_from, is_native
 from sessiondb.formats.kit.conversion import json_text as text_of
 from sessiondb.formats.kit.fields import (
@@ -36,17 +37,17 @@ from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.formats.kit.writing import one_by_one
 from sessiondb.formats.protocol import FILE, Exporter, Handover, Outline, Written
-from sessiondb.model import Document, Export, Loss, Message, Session
+from sessiondb.model import Document, Export, Message, Session
 
 Record = dict[str, Any]
 
 
-def _file(export: Export, losses: list[Loss]) -> Iterator[Document]:
+def _file(export: Export, losses: Losses) -> Iterator[Document]:
     record = Losing(export, losses).printable(document(export, losses))
     yield Document(f"{file_name(record['id'])}.json", (text_of(record),))
 
 
-def document(export: Export, losses: list[Loss]) -> Record:
+def document(export: Export, losses: Losses) -> Record:
     """Return a session as Goose exports it; *losses* grow."""
     session = export.session
     messages = list(export.messages)
@@ -103,7 +104,7 @@ def _of_log(session: Session) -> Record:
 
 
 def _own_records(
-    export: Export, messages: list[Message], losses: list[Loss]
+    export: Export, messages: list[Message], losses: Losses
 ) -> Iterator[Record]:
     """Yield the records of Goose as they were, and messages from here as such."""
     is_log = "session" not in export.session.data
@@ -113,6 +114,7 @@ def _own_records(
             yield from writer.records(message)
         elif not _is_sum(message):
             yield record_of(message, is_bare=is_log)
+    writer.lose_rest(is_own=True)
 
 
 def _is_sum(message: Message) -> bool:
@@ -158,15 +160,12 @@ def _required(session: Session, name: str) -> Record:
     }
 
 
-def _records(
-    export: Export, path: list[Message], losses: list[Loss]
-) -> Iterator[Record]:
+def _records(export: Export, path: list[Message], losses: Losses) -> Iterator[Record]:
     writer = Writer(export, losses, path)
     for message in as_sent(path):
         yield from writer.records(message)
 
-    writer.lose_lists()
-    writer.lose_labels()
+    writer.lose_rest()
 
 
 # -- taking it there -------------------------------------------------------------

@@ -13,6 +13,8 @@ from typing import Any
 
 from sessiondb.formats.content import file_of
 from sessiondb.formats.goose import fields
+from sessiondb.formats.goose.carried import CARRIES
+from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import (
     SAID_FOR_USER,
     UNKNOWN,
@@ -22,7 +24,7 @@ from sessiondb.formats.kit.conversion import (
     shown_text,
 )
 from sessiondb.formats.kit.fields import as_text
-from sessiondb.model import Export, Loss, Message, Part
+from sessiondb.model import Export, Message, Part
 
 Record = dict[str, Any]
 #: Ends the id of the record with the results that only the calls of a message have.
@@ -36,8 +38,10 @@ _SHOWN = frozenset({*SAID_FOR_USER, "compaction"})
 class Writer(Losing):
     """The records of one session, whose *messages* are known; ``losses`` grow."""
 
+    CARRIES = CARRIES
+
     def __init__(
-        self, export: Export, losses: list[Loss], messages: Sequence[Message]
+        self, export: Export, losses: Losses, messages: Sequence[Message]
     ) -> None:
         super().__init__(export, losses)
         self._time = 0
@@ -50,6 +54,7 @@ class Writer(Losing):
 
     def records(self, message: Message) -> Iterator[Record]:
         """Yield the records of *message*: its own, and results that only calls have."""
+        self.convert(message)
         content = list(self._content(message))
         if content:
             role = "assistant" if message.role == "assistant" else "user"
@@ -93,9 +98,6 @@ class Writer(Losing):
             yield from self._shown(message)
             return
 
-        if message.role == "system":
-            self.lose("that it is a system message", message)
-
         blocks = map(partial(self._block, message), message.parts)
         yield from filter(None, blocks)
 
@@ -105,8 +107,8 @@ class Writer(Losing):
         if message.kind in _SHOWN and text:
             self.shown(message)
             yield _words(text)
-        elif message.kind != "usage":
-            self.lose(f"event {message.kind}", message)
+        else:
+            self.lose_message(message)
 
     def _block(self, message: Message, part: Part) -> Record | None:
         """Return the block of a part; None for one that is empty, or lost."""
@@ -117,7 +119,7 @@ class Writer(Losing):
         general = _BLOCKS.get((part.type, ""), _no_block)
         block = _BLOCKS.get((part.type, message.role), general)(part)
         if block is None:
-            self.lose(f"part {part.type}", message)
+            self.lose_part(part, message)
 
         return block
 

@@ -11,10 +11,18 @@ import json
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+from sessiondb.formats.kit.carrying import (
+    Carried,
+    Examination,
+    Losses,
+    Statement,
+    sort_of,
+)
 from sessiondb.formats.kit.fields import as_object, text
-from sessiondb.model import Export, Loss, Message, Part, Session
+from sessiondb.formats.kit.turns import is_moved
+from sessiondb.model import Export, Message, Part, Session
 from sessiondb.words import count
 
 #: The name of a provider or model that is not known.
@@ -69,28 +77,90 @@ class Names:
 class Losing:
     """The losses of one session; ``losses`` grow as it is converted.
 
+    A writer states what it carries (`CARRIES`), and has each message examined that it
+    makes records of (`convert`), and the session (`lose_rest`): everything that is not
+    stated is lost. What depends on a value it reports itself.
+
     They name the session and its messages by our ids, under which a user finds them in
     this database, not by those that they are written under.
     """
 
-    def __init__(self, export: Export, losses: list[Loss]) -> None:
+    CARRIES: ClassVar[Statement] = Statement(Carried(), {})
+
+    def __init__(self, export: Export, losses: Losses) -> None:
         self.export = export
         self.session = export.session
         self.losses = losses
+        self._examination = Examination(self.CARRIES, self.session.id, losses)
         self._count = 0
 
-    def lose(self, why: str, message: Message | None = None) -> None:
-        """Record a loss of *message*, or of the session itself."""
+    def convert(self, message: Message) -> None:
+        """Record what is not carried of *message*, which records are made of.
+
+        A message that its own program wrote, and that is written as it was, loses
+        nothing. The counts of an event may be on an answer: then nothing of it is left.
+        """
+        if not is_moved(message):
+            self._examination.examine(message)
+
+    def lose_rest(self, *, is_own: bool = False) -> None:
+        """Record what is not carried of the session and of the lists beside it.
+
+        *is_own*: its own program wrote its record, which is written as it was.
+        """
+        self._examination.examine_session(self.session, is_own=is_own)
+        lists = self.CARRIES.lists
+        if "labels" not in lists:
+            self.lose_labels()
+        if "todos" not in lists and self.export.todos:
+            self.losses.add(self.session.id, "todos", "")
+        if "diffs" not in lists and self.export.diffs:
+            self.losses.add(self.session.id, "diffs", "")
+
+    def lose(
+        self,
+        why: str,
+        message: Message | None = None,
+        *,
+        part: Part | None = None,
+        field: str = "",
+    ) -> None:
+        """Record a loss of *message* or its *part*, or of the session itself.
+
+        It is that of a *field*, or without one of the record.
+        """
         name = message.id if message else None
-        self.losses.append(Loss(self.session.id, why, name))
+        of = "session" if message is None else sort_of(message)
+        if part is not None:
+            of = f"{of}/{part.type}"
+        self.losses.add(self.session.id, of, field, why=why, message_id=name)
+
+    def lose_message(self, message: Message) -> None:
+        """Record a message that is not written, because of a value in it.
+
+        One of a sort that is not carried is recorded when it is converted.
+        """
+        if not is_moved(message) and self._examination.carries(message):
+            self.losses.add(
+                self.session.id, sort_of(message), "", message_id=message.id
+            )
+
+    def lose_part(self, part: Part, message: Message) -> None:
+        """Record a part that is not written, because of a value in it.
+
+        One of a type that is not carried is recorded when its message is converted.
+        """
+        if self._examination.carries(message, part.type):
+            of = f"{sort_of(message)}/{part.type}"
+            self.losses.add(self.session.id, of, "", message_id=message.id)
 
     def printable(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return *record* with null for what JSON cannot express: that is a loss."""
         if is_json(record):
             return record
         self.lose("values that JSON cannot express: they are written as null")
-        found: dict[str, Any] = as_json(record)
-        return found
+        printed: dict[str, Any] = as_json(record)
+        return printed
 
     def shown(self, message: Message) -> str:
         """Return the `shown_text` of an event; its other parts are lost."""
@@ -101,12 +171,16 @@ class Losing:
         """Record the parts of other types than *but* as lost."""
         for part in message.parts:
             if part.type not in but:
-                self.lose(f"part {part.type}", message)
+                self.lose_part(part, message)
 
     def lose_labels(self) -> None:
         """Record the labels of the session as lost, for a format without any."""
         for label in self.export.labels:
-            self.lose(f"label {label.label}")
+            self.lose_label(label.label)
+
+    def lose_label(self, name: str) -> None:
+        """Record a label as lost."""
+        self.losses.add(self.session.id, "labels", "", why=f"label {name}")
 
     def counted(self, messages: Iterable[Message]) -> Iterator[Message]:
         """Yield *messages*, which are counted for `lose_branches`."""
@@ -118,23 +192,15 @@ class Losing:
         """Record the messages that were not `counted` as lost."""
         beside = self.session.message_count - self._count
         if beside > 0:
-            self.lose(f"{count(beside, 'message')} of branches that are not continued")
-
-    def lose_lists(self) -> None:
-        """Record the lists beside the session as lost, for a format without any."""
-        lists = {
-            "its todo list": self.export.todos,
-            "the diffs of its files": self.export.diffs,
-        }
-        for why in filter(lists.get, lists):
-            self.lose(why)
+            why = f"{count(beside, 'message')} of branches that are not continued"
+            self.lose(why, field="branches")
 
 
 class Conversion(Losing):
     """One session on its way to a foreign shape."""
 
     def __init__(
-        self, export: Export, messages: list[Message], losses: list[Loss], names: Names
+        self, export: Export, messages: list[Message], losses: Losses, names: Names
     ) -> None:
         super().__init__(export, losses)
         self.messages = messages
@@ -155,9 +221,10 @@ class Conversion(Losing):
         """
         for part in message.parts:
             if part.type != "tool-result":
-                self.lose(f"part {part.type}", message)
+                self.lose_part(part, message)
             elif not self._is_written(part):
-                self.lose(f"a result of call {part.call_id}", message)
+                why = f"a result of call {part.call_id}"
+                self.lose(why, message, part=part)
 
     def _is_written(self, result: Part) -> bool:
         # A call without a result is written with None: "..." means that there is none.
@@ -216,7 +283,7 @@ def live_path(session: Session, messages: Iterable[Message]) -> list[Message]:
 
 
 def continued(
-    export: Export, messages: Iterable[Message], losses: list[Loss]
+    export: Export, messages: Iterable[Message], losses: Losses
 ) -> list[Message]:
     """Return the messages of the live path; the others are lost."""
     writer = Losing(export, losses)

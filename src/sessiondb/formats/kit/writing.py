@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.protocol import Write
 from sessiondb.model import Document, Export, Loss
 
 #: Yields the files of a session, and adds to its losses while these are read.
-Make = Callable[[Export, list[Loss]], Iterable[Document]]
+Make = Callable[[Export, Losses], Iterable[Document]]
 
 
 def one_by_one(make: Make) -> Write:
@@ -19,7 +20,7 @@ def one_by_one(make: Make) -> Write:
     ) -> Iterator[Document | Loss]:
         del detail, together
         for export in sessions:
-            losses: list[Loss] = []
+            losses = Losses()
             yield from make(export, losses)
             yield from losses
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import Losing, json_text
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.kit.writing import one_by_one
@@ -15,14 +16,14 @@ from sessiondb.formats.opencode.ids import names_of
 from sessiondb.formats.opencode.v1.writer import WriterV1
 from sessiondb.formats.opencode.v2.writer import WriterV2
 from sessiondb.formats.protocol import FILE, Exporter, Handover, Written
-from sessiondb.model import Document, Export, Loss, Message
+from sessiondb.model import Document, Export, Message
 
 #: Makes the JSON of a session, and notes what is lost.
-Make = Callable[[Export, list[Message], list[Loss]], dict[str, Any]]
+Make = Callable[[Export, list[Message], Losses], dict[str, Any]]
 
 
 def as_it_was(
-    export: Export, messages: list[Message], losses: list[Loss]
+    export: Export, messages: list[Message], losses: Losses
 ) -> dict[str, Any]:
     """Return the JSON of a session in its own generation, 1.x for what has none."""
     is_second = generation(export.session, messages) == 2
@@ -30,12 +31,11 @@ def as_it_was(
     return writer(export, messages, losses).json()
 
 
-def file_of(make: Make, export: Export, losses: list[Loss]) -> Iterator[Document]:
+def file_of(make: Make, export: Export, losses: Losses) -> Iterator[Document]:
     """Yield the file of a session, as *make* writes it."""
     losing = Losing(export, losses)
     made = make(export, list(losing.counted(export.messages)), losses)
     found = losing.printable(made)
-    losing.lose_lists()
     losing.lose_branches()
     yield Document(f"{file_name(found['info']['id'])}.json", (json_text(found),))
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import compress
 from typing import Any, ClassVar, TypeAlias
 
+from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import Conversion, is_from
 from sessiondb.formats.kit.fields import (
     as_list,
@@ -19,7 +19,7 @@ from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.opencode.generation import generation
 from sessiondb.formats.opencode.ids import SOURCE, OpenCodeNames
 from sessiondb.formats.opencode.keys import OUTPUT_FILE
-from sessiondb.model import Export, Loss, Message, Part
+from sessiondb.model import Export, Message, Part
 
 #: The agent of a message without one: OpenCode's default.
 AGENT = "build"
@@ -45,9 +45,7 @@ class OpenCodeWriter(Conversion):
     #: The fields of a revert.
     REVERT: ClassVar[tuple[str, ...]]
 
-    def __init__(
-        self, export: Export, messages: list[Message], losses: list[Loss]
-    ) -> None:
+    def __init__(self, export: Export, messages: list[Message], losses: Losses) -> None:
         names = OpenCodeNames(export.session, export.parent)
         super().__init__(export, messages, losses, names)
         self._name_references = names.put
@@ -79,7 +77,7 @@ class OpenCodeWriter(Conversion):
             make = makers.get(part.type, _no_piece)
             record = make(self, message, part)
             if record is None:
-                self.lose(f"part {part.type}", message)
+                self.lose_part(part, message)
             else:
                 pieces.append({"type": part.type, **record})
 
@@ -99,29 +97,21 @@ class OpenCodeWriter(Conversion):
     def lose_output(self, message: Message) -> None:
         """Note that the file of a cut output is not written."""
         if any(OUTPUT_FILE in part.data for part in message.parts):
-            self.lose(COMPLETE_OUTPUT, message)
+            self.lose(COMPLETE_OUTPUT, message, field="data")
 
     def note_call(self, message: Message, part: Part) -> None:
         """Note what is written of a call, and what of it is lost in any generation."""
         self.called(part.call_id, part.text)
         if OUTPUT_FILE in part.data:
-            self.lose(COMPLETE_OUTPUT, message)
-        if not isinstance(part.input, dict | None):
-            why = f"that the input of call {part.call_id} is not an object"
-            self.lose(why, message)
+            self.lose(COMPLETE_OUTPUT, message, part=part, field="data")
 
     # -- the session ----------------------------------------------------------
 
-    def lose_facts(self, facts: Mapping[str, object]) -> None:
-        """Note those *facts* of the session that are true, and its labels."""
-        for why in compress(facts, facts.values()):
-            self.lose(why)
-        self.lose_labels()
-
     def info(self, messages: list[Record]) -> Record:
         """Return the session's own record: as it was, or made of these *messages*."""
-        is_exact = self.is_exact and is_from(self.session, SOURCE)
-        info = self.exact_info() if is_exact else self.new_info(messages)
+        is_own = self.is_exact and is_from(self.session, SOURCE)
+        info = self.exact_info() if is_own else self.new_info(messages)
+        self.lose_rest(is_own=is_own)
         self._name_references(info)
         return info
 
@@ -176,7 +166,7 @@ class OpenCodeWriter(Conversion):
         permission = self.session.permission
         rules = translated(permission, fields)
         if rules is None and permission:
-            self.lose("its permissions")
+            self.lose("its permissions", field="permission")
 
         return rules
 

@@ -14,6 +14,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 
+from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import is_from, is_native
 from sessiondb.formats.kit.fields import text
 from sessiondb.formats.kit.naming import file_name, uuid_of
@@ -46,7 +47,7 @@ def write(
 
 
 def _log(
-    stems: _Stems, titled: bool, export: Export, losses: list[Loss]
+    stems: _Stems, titled: bool, export: Export, losses: Losses
 ) -> Iterator[Document]:
     stem = stems.add(export.session)
     lines = (f"{_line(record)}\n" for record in records(export, losses, titled))
@@ -90,7 +91,7 @@ def _name(session: Session) -> str:
     return own or uuid_of(session.id)
 
 
-def records(export: Export, losses: list[Loss], titled: bool) -> Iterator[Record]:
+def records(export: Export, losses: Losses, titled: bool) -> Iterator[Record]:
     """Yield the records of a session; *losses* grow while they are read."""
     if _is_theirs(export.session):
         return _own(export, losses, titled)
@@ -121,7 +122,7 @@ def _is_record(message: Message) -> bool:
     return is_named and text(message.data.get("timestamp"))
 
 
-def _own(export: Export, losses: list[Loss], titled: bool) -> Iterator[Record]:
+def _own(export: Export, losses: Losses, titled: bool) -> Iterator[Record]:
     """Yield the records of a log as they were, and then those that were added here."""
     session = export.session
     is_fork = not _is_theirs(session)
@@ -143,6 +144,7 @@ def _own(export: Export, losses: list[Loss], titled: bool) -> Iterator[Record]:
             yield record
 
     yield from writer.end(is_named=not is_fork and _has_title(session, titled))
+    writer.lose_rest(is_own=True)
 
 
 def _linked(record: Record, message: Message, above: str | None) -> Record:
@@ -159,7 +161,7 @@ def _has_title(session: Session, titled: bool) -> bool:
     return is_written and session.title_source != "user"
 
 
-def _converted(export: Export, losses: list[Loss]) -> Iterator[Record]:
+def _converted(export: Export, losses: Losses) -> Iterator[Record]:
     """Yield a session of another program as the records of a new log."""
     session = export.session
     yield _header(session)
@@ -170,6 +172,7 @@ def _converted(export: Export, losses: list[Loss]) -> Iterator[Record]:
     for message in messages:
         yield from writer.records(message, writer.above(message))
     yield from writer.end(is_named=False)
+    writer.lose_rest()
 
 
 def _header(session: Session) -> Record:

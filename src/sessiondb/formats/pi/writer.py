@@ -13,6 +13,7 @@ from itertools import filterfalse
 from typing import Any
 
 from sessiondb.formats.content import error_text
+from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import (
     UNKNOWN,
     Losing,
@@ -31,9 +32,9 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.naming import further
 from sessiondb.formats.kit.texts import text_of_time
-from sessiondb.formats.kit.turns import is_moved
+from sessiondb.formats.pi.carried import CARRIES
 from sessiondb.formats.pi.records import block
-from sessiondb.model import Export, Loss, Message, Part, Tokens
+from sessiondb.model import Export, Message, Part, Tokens
 
 Record = dict[str, Any]
 _FINISH = {
@@ -60,8 +61,10 @@ _TITLE, _LABEL = 1_000_000, 1_000_001
 class Writer(Losing):
     """The records of one session, whose *messages* are known; ``losses`` grow."""
 
+    CARRIES = CARRIES
+
     def __init__(
-        self, export: Export, losses: list[Loss], messages: Iterable[Message] = ()
+        self, export: Export, losses: Losses, messages: Iterable[Message] = ()
     ) -> None:
         super().__init__(export, losses)
         #: The calls that have a result of their own.
@@ -119,7 +122,6 @@ class Writer(Losing):
         The last record of a log is its leaf. If the log *is_named*, or there is no
         name, one is needed only for a session that continues from another record.
         """
-        self.lose_lists()
         leaf = self._last.get(self.session.leaf_seq)
         for record in self._labels():
             yield {**record, "parentId": leaf}
@@ -133,7 +135,7 @@ class Writer(Losing):
         for number, label in enumerate(self.export.labels):
             target = self._own.get(label.seq)
             if target is None or last[label.seq] is not label:
-                self.lose(f"label {label.label}")
+                self.lose_label(label.label)
             elif self._labelled.get(target) != label.label:
                 yield {
                     "type": "label",
@@ -158,6 +160,7 @@ class Writer(Losing):
 
     def records(self, message: Message, above: str | None) -> Iterator[Record]:
         """Yield the records of *message*: itself, and results that only calls have."""
+        self.convert(message)
         when = message.time_created
         first = {**self._record(message), "id": message.id, "parentId": above}
         yield {**first, "timestamp": text_of_time(message.time_completed or when)}
@@ -196,9 +199,8 @@ class Writer(Losing):
             make = _ran
         elif make is _shown:
             self.shown(message)
-        elif make is _custom and not is_moved(message):
-            self.lose(f"the meaning of {message.kind}", message)
-            self.lose_parts(message, but={"text"})
+        elif make is _custom:
+            self.lose_parts(message, but=())
         return make(message)
 
     def _said(self, message: Message) -> Record:
@@ -227,7 +229,7 @@ class Writer(Losing):
             elif part.type == "tool" and message.role == "assistant":
                 yield _call(part)
             else:
-                self.lose(f"part {part.type}", message)
+                self.lose_part(part, message)
 
     def _result(self, message: Message) -> Record:
         blocks = [*self._blocks(message, filterfalse(_is_result, message.parts))]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
+from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import Losing, json_text
 from sessiondb.formats.kit.fields import as_list, as_object
 from sessiondb.formats.kit.naming import file_name
@@ -20,6 +22,12 @@ from sessiondb.formats.protocol import Exporter
 from sessiondb.model import Document, Export, Loss, Message
 
 
+class TreeWriter(WriterV1):
+    """One session on its way to a tree, which has the lists beside the session."""
+
+    CARRIES = replace(WriterV1.CARRIES, lists=frozenset({"todos", "diffs"}))
+
+
 def write(
     sessions: Iterable[Export], *, detail: str = "full", together: bool = False
 ) -> Iterator[Document | Loss]:
@@ -28,11 +36,11 @@ def write(
     projects: set[str] = set()
 
     for export in sessions:
-        losses: list[Loss] = []
+        losses = Losses()
         losing = Losing(export, losses)
         messages = list(losing.counted(export.messages))
         losing.lose_branches()
-        found = losing.printable(WriterV1(export, messages, losses).json())
+        found = losing.printable(TreeWriter(export, messages, losses).json())
         info = found["info"]
 
         project = str(info["projectID"])

@@ -12,19 +12,20 @@ from itertools import chain
 from typing import Any, ClassVar
 
 from sessiondb.formats.content import error_text
+from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import (
     SAID_FOR_USER,
     is_native,
 )
 from sessiondb.formats.kit.fields import as_list, filled, within, without_none
-from sessiondb.formats.kit.turns import is_moved
 from sessiondb.formats.opencode.answers import counts_of, finish_of, spent
 from sessiondb.formats.opencode.ids import SUMMARY
 from sessiondb.formats.opencode.keys import ROW_REST
 from sessiondb.formats.opencode.v1 import records as exact
+from sessiondb.formats.opencode.v1.carried import CARRIES
 from sessiondb.formats.opencode.v1.parts import parts_of
 from sessiondb.formats.opencode.writing import RULE_V1, OpenCodeWriter, Record
-from sessiondb.model import Export, Loss, Message
+from sessiondb.model import Export, Message
 
 #: A message as the export has it, {"info", "parts"}.
 Entry = dict[str, Any]
@@ -40,12 +41,11 @@ _REFERENCES = ("parentID", "tail_start_id")
 class WriterV1(OpenCodeWriter):
     """One session on its way to 1.x; ``losses`` say what 1.x cannot hold."""
 
+    CARRIES = CARRIES
     GENERATION = 1
     REVERT = ("messageID", "partID", "snapshot", "diff")
 
-    def __init__(
-        self, export: Export, messages: list[Message], losses: list[Loss]
-    ) -> None:
+    def __init__(self, export: Export, messages: list[Message], losses: Losses) -> None:
         super().__init__(export, messages, losses)
         #: The prompts by the ids of their messages here; None is the last one.
         self._turns: dict[str | None, str] = {}
@@ -58,10 +58,11 @@ class WriterV1(OpenCodeWriter):
         made = map(self._entries, range(len(self.messages)))
         entries = list(chain.from_iterable(made))
         info = self.info([entry["info"] for entry in entries])
-        unknown = "that costs or counts are unknown: they are written as 0"
-        fork = "that it is a fork, and of what"
-        is_fork = self.session.relation == "fork"
-        self.lose_facts({unknown: self._has_unknown_costs, fork: is_fork})
+        if self._has_unknown_costs:
+            why = "that costs or counts are unknown: they are written as 0"
+            self.lose(why, field="usage")
+        if self.session.relation == "fork":
+            self.lose("that it is a fork, and of what", field="relation")
         return {"info": info, "messages": entries}
 
     # -- messages ------------------------------------------------------------
@@ -71,6 +72,7 @@ class WriterV1(OpenCodeWriter):
         entry = self._exact(message) if self.is_exact else None
         if entry is not None:
             return [entry]
+        self.convert(message)
         if message.kind == "compaction" and message.role != "assistant":
             return self._compaction(message, index)
         return self._BY_ROLE[message.role](self, message, index)
@@ -82,7 +84,6 @@ class WriterV1(OpenCodeWriter):
         return [self._answer(message, index)]
 
     def _system(self, message: Message, index: int) -> list[Entry]:
-        self.lose(f"role {message.role}: it became a synthetic prompt", message)
         said = {"type": "text", "text": self.shown(message), "synthetic": True}
         return [self._prompt(message, index, [said])]
 
@@ -93,8 +94,7 @@ class WriterV1(OpenCodeWriter):
     def _event(self, message: Message, index: int) -> list[Entry]:
         if message.kind in SAID_FOR_USER:
             return self._system(message, index)
-        if not is_moved(message):
-            self.lose(f"event {message.kind}", message)
+        self.lose_message(message)
         return []
 
     def _exact(self, message: Message) -> Entry | None:
@@ -207,7 +207,8 @@ class WriterV1(OpenCodeWriter):
         if (time, name) <= self._last:
             time += 1
         if time != message.time_created:
-            self.lose("its time, moved so that the order stays", message)
+            why = "its time, moved so that the order stays"
+            self.lose(why, message, field="time_created")
         self._last = (time, name)
         return {
             "id": name,

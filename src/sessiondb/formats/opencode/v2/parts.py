@@ -86,10 +86,6 @@ def _values(message: Message, kind: str, key: str) -> list[Any]:
 
 def _tool(to: OpenCodeWriter, message: Message, part: Part) -> Record:
     to.note_call(message, part)
-    if part.status not in ("completed", "error"):
-        why = f"that call {part.call_id} is open: it is written as interrupted"
-        to.lose(why, message)
-
     call = call_of(part)
     piece = {
         "id": call.id,

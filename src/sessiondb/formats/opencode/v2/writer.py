@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any, ClassVar
 
 from sessiondb.formats.content import File, error_text, file_of
+from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import (
     SAID_FOR_USER,
     is_native,
@@ -29,10 +30,11 @@ from sessiondb.formats.kit.turns import is_moved
 from sessiondb.formats.opencode.answers import counts_of, spent
 from sessiondb.formats.opencode.ids import added
 from sessiondb.formats.opencode.v2 import records as exact
+from sessiondb.formats.opencode.v2.carried import CARRIES
 from sessiondb.formats.opencode.v2.fields import ENDS
 from sessiondb.formats.opencode.v2.parts import content_of, snapshot_of
 from sessiondb.formats.opencode.writing import RULE_V2, OpenCodeWriter, Record
-from sessiondb.model import Export, Loss, Message, Part
+from sessiondb.model import Export, Message, Part
 
 #: The finish of an answer in 2 by that of the message; any other is "unknown".
 _FINISHES: Mapping[str | None, str | None] = {None: None} | {
@@ -60,12 +62,11 @@ _INTRODUCED = {"text": "[Assistant]", "reasoning": "[Assistant reasoning]"}
 class WriterV2(OpenCodeWriter):
     """One session on its way to 2; ``losses`` say what 2 cannot hold."""
 
+    CARRIES = CARRIES
     GENERATION = 2
     REVERT = ("messageID", "partID", "snapshot")
 
-    def __init__(
-        self, export: Export, messages: list[Message], losses: list[Loss]
-    ) -> None:
+    def __init__(self, export: Export, messages: list[Message], losses: Losses) -> None:
         super().__init__(export, messages, losses)
         #: Prompts of 1.x that requested a summary, until it comes.
         self._asked: dict[str | None, Record] = {}
@@ -75,16 +76,18 @@ class WriterV2(OpenCodeWriter):
         made = chain.from_iterable(map(self._records, range(len(self.messages))))
         records = [record for record in made if self._is_settled(record)]
         info = self.info(records)
-        fork = "that it is a fork: an import forgets it"
-        is_fork = self.session.relation == "fork"
-        self.lose_facts({fork: is_fork, "its share": self.session.share_url})
+        if self.session.relation == "fork":
+            self.lose("that it is a fork: an import forgets it", field="relation")
+        if self.session.share_url:
+            self.lose("its share", field="share_url")
         return {"info": info, "messages": records}
 
     def _is_settled(self, record: Record) -> bool:
         if exact.settled(record):
             return True
         why = "a message that never ended"
-        self.losses.append(Loss(self.session.id, why, record["id"]))
+        name = record["id"]
+        self.losses.add(self.session.id, "assistant", "", why=why, message_id=name)
         return False
 
     # -- messages ------------------------------------------------------------
@@ -93,6 +96,7 @@ class WriterV2(OpenCodeWriter):
         message = self.messages[index]
         if self.is_exact and not is_native(message.id):
             return self._exact(message)
+        self.convert(message)
         if message.kind == "compaction":
             return self._compaction(message, index)
         return self._BY_ROLE[message.role](self, message, index)
@@ -100,6 +104,7 @@ class WriterV2(OpenCodeWriter):
     def _exact(self, message: Message) -> list[Record]:
         record = exact.message_json(message)
         if record is None:
+            self.convert(message)
             return self._event(message)
         record["id"] = self.names.message(message)
         self.lose_output(message)
@@ -119,8 +124,7 @@ class WriterV2(OpenCodeWriter):
             return []
         fields = _event_fields(message)
         if fields is None:
-            names = filter(None, (message.role, message.kind))
-            self.lose(" ".join(names), message)
+            self.lose_message(message)
             return []
 
         if "text" in fields:
@@ -142,7 +146,8 @@ class WriterV2(OpenCodeWriter):
         files = list(map(file_of, kinds.get("file", [])))
         absent = [_absent(file) for file in files if file.data is None]
         if absent:
-            self.lose("files that are not in the session", message)
+            why = "files that are not in the session"
+            self.lose(why, message, part=kinds["file"][0])
         names = [part.data.get("name") for part in kinds.get("agent", [])]
         lists = {
             "files": [_attached(file) for file in files if file.data is not None],
@@ -226,7 +231,7 @@ class WriterV2(OpenCodeWriter):
     def _compaction(self, message: Message, index: int) -> list[Record]:
         asked = self._asked.pop(message.turn_id, None)
         if message.role == "assistant" and _is_unfinished(message):
-            self.lose("a summary that failed", message)
+            self.lose_message(message)
             return []
 
         data = message.data

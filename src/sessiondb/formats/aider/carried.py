@@ -1,0 +1,27 @@
+"""What a chat history of aider carries of a session of another program."""
+
+from __future__ import annotations
+
+from sessiondb.formats.kit.carrying import (
+    MODEL,
+    TEXT,
+    USAGE,
+    Carried,
+    Statement,
+)
+
+# The folder of a history is the directory of its sessions.
+_SESSION = frozenset({"directory", "time_created"}) | MODEL
+
+CARRIES = Statement(
+    session=Carried(_SESSION),
+    own=Carried(_SESSION | {"version", "data"}),
+    messages={
+        "user": Carried(frozenset({"role"}), parts={"text": TEXT}),
+        "assistant": Carried(
+            MODEL | USAGE - {"tokens_reasoning"} | {"role"},
+            parts={"text": TEXT, "reasoning": TEXT},
+        ),
+        "event:model_change": Carried(frozenset({"role", "kind"}) | MODEL),
+    },
+)

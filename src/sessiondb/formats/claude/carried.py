@@ -1,0 +1,42 @@
+"""What a transcript of Claude Code carries of a session of another program."""
+
+from __future__ import annotations
+
+from sessiondb.formats.kit.carrying import (
+    CALL,
+    EVENT,
+    RESULT,
+    SAID,
+    TEXT,
+    TOKENS,
+    Carried,
+    Statement,
+)
+
+_FILE = Carried(keys=frozenset({"mime", "content"}))
+_CALL = Carried(
+    CALL | {"time_ended"},
+    values={
+        "status": frozenset({"completed", "error"}),
+        "outcome": frozenset({"failed"}),
+    },
+    objects=frozenset({"input_json"}),
+)
+_SESSION = frozenset({"title", "directory", "model_id", "time_created"})
+
+CARRIES = Statement(
+    session=Carried(_SESSION),
+    own=Carried(_SESSION | {"version", "agent", "relation", "call_id", "data"}),
+    messages={
+        "user": Carried(SAID, parts={"text": TEXT, "file": _FILE}),
+        "assistant": Carried(
+            TOKENS | {"role", "time_created", "model_id", "response_id"},
+            values={"finish": frozenset({"stop", "length", "tool-calls", "cancelled"})},
+            parts={"text": TEXT, "tool": _CALL},
+        ),
+        "tool": Carried(SAID, parts={"tool-result": Carried(RESULT)}),
+        "event:compaction": Carried(EVENT, parts={"text": TEXT}),
+        "event:custom_message": Carried(SAID - {"role"}, parts={"text": TEXT}),
+        "event:branch_summary": Carried(SAID - {"role"}, parts={"text": TEXT}),
+    },
+)

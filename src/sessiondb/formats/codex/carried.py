@@ -1,0 +1,46 @@
+"""What a rollout of Codex carries of a session of another program."""
+
+from __future__ import annotations
+
+from sessiondb.formats.kit.carrying import (
+    CALL,
+    EVENT,
+    RESULT,
+    SAID,
+    TEXT,
+    TOKENS,
+    Carried,
+    Statement,
+)
+
+_FILE = Carried(keys=frozenset({"mime", "content"}))
+_CALL = Carried(
+    CALL,
+    values={"status": frozenset({"pending", "completed"})},
+    objects=frozenset({"input_json"}),
+)
+_SESSION = frozenset({"title", "directory", "time_created"})
+_EVENT = Carried(EVENT, parts={"text": TEXT})
+
+CARRIES = Statement(
+    session=Carried(_SESSION),
+    own=Carried(
+        _SESSION
+        | {"version", "agent", "relation", "call_id", "data"}
+        | {"provider_id", "model_id", "time_archived"}
+    ),
+    messages={
+        "user": Carried(SAID, parts={"text": TEXT, "file": _FILE}),
+        "assistant": Carried(
+            TOKENS | {"role", "time_completed"}, parts={"text": TEXT, "tool": _CALL}
+        ),
+        "system": Carried(SAID, parts={"text": TEXT}),
+        "tool": Carried(SAID, parts={"tool-result": Carried(RESULT)}),
+        "event:compaction": _EVENT,
+        "event:custom_message": _EVENT,
+        "event:title_change": Carried(EVENT),
+        "event:branch_summary": Carried(SAID, parts={"text": TEXT}),
+        "event:context": Carried(SAID, parts={"text": TEXT}),
+        "event:usage": Carried(EVENT | TOKENS),
+    },
+)

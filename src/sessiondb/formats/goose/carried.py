@@ -1,0 +1,44 @@
+"""What a session of Goose carries of a session of another program."""
+
+from __future__ import annotations
+
+from sessiondb.formats.kit.carrying import (
+    CALL,
+    EVENT,
+    MODEL,
+    RESULT,
+    SAID,
+    TEXT,
+    Carried,
+    Statement,
+)
+
+_FILE = Carried(keys=frozenset({"mime", "content"}))
+_CALL = Carried(
+    CALL | {"time_ended"},
+    values={
+        "status": frozenset({"pending", "completed", "error"}),
+        "outcome": frozenset({"failed"}),
+    },
+    objects=frozenset({"input_json"}),
+)
+_SAID = {"text": TEXT, "reasoning": TEXT, "file": _FILE}
+_SESSION = frozenset({"title", "directory", "time_created"}) | MODEL
+
+CARRIES = Statement(
+    session=Carried(_SESSION),
+    own=Carried(
+        _SESSION | {"version", "agent", "relation", "call_id", "data", "time_archived"}
+    ),
+    messages={
+        "user": Carried(SAID, parts=_SAID),
+        "system": Carried(SAID - {"role"}, parts=_SAID),
+        "assistant": Carried(
+            MODEL | {"role", "time_created"}, parts={**_SAID, "tool": _CALL}
+        ),
+        "tool": Carried(SAID, parts={**_SAID, "tool-result": Carried(RESULT)}),
+        "event:compaction": Carried(EVENT, parts={"text": TEXT}),
+        "event:custom_message": Carried(EVENT, parts={"text": TEXT}),
+        "event:branch_summary": Carried(SAID, parts={"text": TEXT}),
+    },
+)

@@ -1,0 +1,79 @@
+"""The words for a loss: ``the cost of 81 answers``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sessiondb.model import Loss
+from sessiondb.words import count
+
+_MESSAGES = {
+    "user": "prompt",
+    "assistant": "answer",
+    "system": "system message",
+    "tool": "tool message",
+}
+_PARTS = {
+    "reasoning": "thought",
+    "tool": "call",
+    "tool-result": "result",
+    "file": "file",
+}
+#: What people call a field; any other is called by its name, with spaces.
+_FIELDS = {
+    "provider_id": "provider",
+    "model_id": "model",
+    "finish": "reason for the end",
+    "input_json": "input",
+    "order": "place",
+    "relation": "relation to another session",
+    "time_created": "time",
+    "time_completed": "time of the end",
+    "time_started": "time of the start",
+    "time_ended": "time of the end",
+    "data": "further data",
+    "call_id": "id of the call",
+    "response_id": "id of the response",
+}
+_LISTS = {"todos": "its todo list", "diffs": "the diffs of its files"}
+
+
+def words_of(of: str, field: str, times: int, keys: Iterable[str] = ()) -> str:
+    """Return the words for a *field* of records *of* a sort that was lost *times*.
+
+    Without a field the records themselves are lost. *keys* of data are named.
+    """
+    if of in _LISTS:
+        return _LISTS[of]
+    name = name_of_field(field)
+    more = f" ({', '.join(sorted(keys))})" if keys else ""
+    if of == "session":
+        return f"its {name}{more}"
+    return f"the {name} of {records(of, times)}{more}" if field else records(of, times)
+
+
+def is_plain(loss: Loss) -> bool:
+    """Return whether the words of a loss follow from its record and its field."""
+    return loss.why.startswith(words_of(loss.of, loss.field, loss.times))
+
+
+def name_of_field(field: str) -> str:
+    """Return what people call a field."""
+    return _FIELDS.get(field, field.replace("_", " "))
+
+
+def records(of: str, times: int) -> str:
+    """Return a number of records of a sort: ``3 events of kind rules``."""
+    sort, _, part = of.partition("/")
+    role, _, kind = sort.partition(":")
+    noun = _MESSAGES.get(role, role)
+    of_kind = f" of kind {kind}" if kind else ""
+    if sort.endswith(":compaction"):
+        noun, of_kind = "compaction", ""
+    if not part:
+        return count(times, noun) + of_kind
+
+    within = f"{noun}s{of_kind}"
+    if part in _PARTS:
+        return f"{count(times, _PARTS[part])} in {within}"
+    return f"{count(times, 'part')} of type {part} in {within}"

@@ -1,0 +1,72 @@
+"""What OpenCode 1.x carries of a session of another program."""
+
+from __future__ import annotations
+
+from sessiondb.formats.kit.carrying import (
+    CALL,
+    FILE,
+    MODEL,
+    RESULT,
+    SAID,
+    TIMES,
+    USAGE,
+    Carried,
+    Statement,
+)
+
+_TEXT = Carried(frozenset({"text"}) | TIMES, keys=frozenset({"synthetic", "ignored"}))
+_CALL = Carried(
+    CALL | TIMES | {"status", "title"},
+    values={"outcome": frozenset({"failed"})},
+    objects=frozenset({"input_json"}),
+)
+_WHOLE = Carried(frozenset({"data"}))
+_PARTS = {
+    "text": _TEXT,
+    "reasoning": _TEXT,
+    "tool": _CALL,
+    "file": FILE,
+    "agent": _WHOLE,
+    "patch": _WHOLE,
+    "snapshot": _WHOLE,
+    "step-start": _WHOLE,
+    "step-finish": _WHOLE,
+}
+_SESSION = (
+    frozenset(
+        {
+            "title",
+            "directory",
+            "version",
+            "agent",
+            "metadata",
+            "permission",
+            "revert",
+            "share_url",
+            "summary_additions",
+            "summary_deletions",
+            "summary_files",
+            "time_created",
+            "time_archived",
+        }
+    )
+    | MODEL
+)
+_ANSWER = MODEL | USAGE | {"agent", "error", "time_created", "time_completed"}
+
+CARRIES = Statement(
+    session=Carried(_SESSION, values={"relation": frozenset({"subagent", "fork"})}),
+    own=Carried(_SESSION | {"relation", "call_id", "summary_diffs", "data"}),
+    messages={
+        "user": Carried(SAID | MODEL | {"agent"}, parts=_PARTS),
+        "assistant": Carried(_ANSWER | {"role", "finish"}, parts=_PARTS),
+        "assistant:compaction": Carried(
+            _ANSWER | {"role", "kind", "finish"}, parts=_PARTS
+        ),
+        "system": Carried(SAID - {"role"}, parts={"text": _TEXT}),
+        "tool": Carried(SAID, parts={"tool-result": Carried(RESULT)}),
+        "event:compaction": Carried(_ANSWER | {"kind"}, parts=_PARTS),
+        "event:custom_message": Carried(SAID - {"role"}, parts={"text": _TEXT}),
+        "event:branch_summary": Carried(SAID - {"role"}, parts={"text": _TEXT}),
+    },
+)
