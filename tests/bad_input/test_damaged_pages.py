@@ -194,5 +194,6 @@ def test_a_file_without_its_header_is_refused_and_not_touched(
     for command in (["list"], ["check"], ["export", "-a", "--to", "jsonl"]):
         ran = run(*command)
         assert (ran.exit_code, ran.stdout) == (1, ""), command
-    assert run("doctor").exit_code == 0
+    doctor = run("doctor")
+    assert (doctor.exit_code, "not a sessiondb database" in doctor.stdout) == (1, True)
     assert path.read_bytes() == before

@@ -14,7 +14,11 @@ import pytest
 
 from sessiondb import ALL, Store, assistant, user
 from sessiondb.engine.sqlite.connection import json_is_innocuous
-from sessiondb.errors import NotADatabaseError, UntrustedDatabaseError
+from sessiondb.errors import (
+    NotADatabaseError,
+    SchemaVersionError,
+    UntrustedDatabaseError,
+)
 from sessiondb.maintenance import check
 
 
@@ -61,19 +65,13 @@ _HOSTILE = {
         "CREATE TRIGGER session_search_delete AFTER DELETE ON session BEGIN "
         "DELETE FROM message; END",
     ),
-    "a trigger of ours that is gone": ("DROP TRIGGER part_search_delete",),
     "a view of ours that lies": (
         "DROP VIEW session_list",
         "CREATE VIEW session_list AS SELECT 'nothing' AS id",
     ),
-    "a view of ours that is gone": ("DROP VIEW transcript",),
     "a search view that shows more": (
         "DROP VIEW part_search_content",
         "CREATE VIEW part_search_content AS SELECT rid, text, input, title FROM part",
-    ),
-    "a view in the place of a table": (
-        "ALTER TABLE label RENAME TO hidden",
-        "CREATE VIEW label AS SELECT * FROM hidden",
     ),
     "a search table of other options": (
         "DROP TABLE prompt_search",
@@ -83,8 +81,6 @@ _HOSTILE = {
     "an index with a condition that calls one": (
         "CREATE INDEX spy ON part (text) WHERE abs(rid) > 0",
     ),
-    "a table that lost a column": ("ALTER TABLE session DROP COLUMN share_url",),
-    "a table that gained one": ("ALTER TABLE session ADD COLUMN planted TEXT",),
     "a generated column": (
         "ALTER TABLE message ADD COLUMN planted TEXT GENERATED ALWAYS AS (hex(kind)) VIRTUAL",
     ),
@@ -107,9 +103,33 @@ _HOSTILE = {
             "message",
         ),
     ),
+}
+#: Other tables, or less than we make: nothing in them runs or lies.
+_OF_ANOTHER_RELEASE = {
+    "a trigger of ours that is gone": ("DROP TRIGGER part_search_delete",),
+    "a view of ours that is gone": ("DROP VIEW transcript",),
+    "a view in the place of a table": (
+        "ALTER TABLE label RENAME TO hidden",
+        "CREATE VIEW label AS SELECT * FROM hidden",
+    ),
+    "a table that lost a column": ("ALTER TABLE session DROP COLUMN share_url",),
+    "a table that gained one": ("ALTER TABLE session ADD COLUMN planted TEXT",),
     "a column of another type": (_rewrite("cost REAL", "cost TEXT", "message"),),
     "a table that is gone": ("DROP TABLE lease",),
 }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("read_only", [False, True], ids=["write", "read"])
+@pytest.mark.parametrize("what", _OF_ANOTHER_RELEASE)
+def test_a_schema_that_is_not_ours_is_refused_as_that_of_another_release(
+    path: Path, what: str, read_only: bool
+) -> None:
+    changed = _plant(path, *_OF_ANOTHER_RELEASE[what])
+    with pytest.raises(SchemaVersionError, match="another schema") as raised:
+        Store.open(path, read_only=read_only)
+    assert str(path) in str(raised.value)
+    assert path.read_bytes() == changed
 
 
 @pytest.mark.slow

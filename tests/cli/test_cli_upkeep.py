@@ -231,9 +231,10 @@ def test_doctor_helps_with_a_file_that_cannot_be_used(
 ) -> None:
     database.write_bytes(b"remember the milk" * 300)
     report = sessiondb("doctor", "--json").json
-    assert "not a sessiondb database" in report["error"]
+    assert "not a sessiondb database" in report["error"]["message"]
+    assert report["error"]["type"] == "NotADatabaseError"
     assert report["versions"]["sessiondb"]
-    assert sessiondb("doctor").code == 0
+    assert sessiondb("doctor").code == report["error"]["exit_code"] == 1
 
 
 def test_doctor_warns_of_a_file_that_others_can_read(

@@ -17,8 +17,12 @@ from sessiondb.hints import with_database
 @click.command("doctor")
 @shared.as_json
 @click.pass_obj
-def doctor_command(options: Options, *, as_json: bool) -> None:
-    """Versions, settings and sizes of this installation and its database."""
+def doctor_command(options: Options, *, as_json: bool) -> int:
+    """Versions, settings and sizes of this installation and its database.
+
+    If the database cannot be used, the error is part of the report, and the exit code
+    is that of the error.
+    """
     from sessiondb.location import resolve
     from sessiondb.maintenance import diagnose
 
@@ -29,6 +33,7 @@ def doctor_command(options: Options, *, as_json: bool) -> None:
         output.write_json(report | {"advice": advice})
     else:
         output.page(_lines(report, advice))
+    return int(report.get("error", {}).get("exit_code", 0))
 
 
 def _lines(report: dict[str, Any], advice: list[str]) -> Iterator[str]:

@@ -118,7 +118,8 @@ class Upkeep(Protocol):
     def open_copy(self, copy: Path, original: Path) -> Connection:
         """Open a *copy* of the database *original*, which errors name, for reading.
 
-        Raises `SchemaVersionError`, `UntrustedDatabaseError` and `CorruptionError`.
+        Raises `NotADatabaseError`, `SchemaVersionError`, `UntrustedDatabaseError` and
+        `CorruptionError`.
         """
 
     def make_place(self, path: Path) -> None:
@@ -144,13 +145,19 @@ class Upkeep(Protocol):
         *report* has `place_facts` under ``database``, and `settings` if it was opened.
         """
 
-    # -- migrations ----------------------------------------------------------
+    # -- the schema ----------------------------------------------------------
+
+    def verify(self, path: Path) -> None:
+        """Raise what `Engine.ensure` would raise for the existing database at *path*.
+
+        Nothing is written; an older database passes if an opening may migrate it.
+        """
 
     def pending(self, path: Path) -> list[Pending]:
         """Return the pending migrations, in order; ``[]`` for a current database.
 
-        Raises `NotFoundError`, `NotADatabaseError`, and `SchemaVersionError` for one
-        that is too new.
+        Raises `NotFoundError`, `NotADatabaseError`, `UntrustedDatabaseError`, and
+        `SchemaVersionError` for one that this release cannot migrate.
         """
 
     def migrate(self, path: Path) -> Path | None:

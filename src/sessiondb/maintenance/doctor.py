@@ -1,7 +1,7 @@
 """The facts that a support request needs: versions, settings, sizes, and advice.
 
-It also works for a file that the store refuses: the report then has an ``error``, and
-all facts that could be read.
+It also works for a file that the store refuses: the report then has the ``error`` of
+an opening, and all facts that could be read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ _LAST_IMPORT = (
 def diagnose(database: Database) -> dict[str, Any]:
     """Return the facts about this installation and *database*, as JSON values.
 
-    ``advice`` is a list of sentences, empty when there is nothing to do.
+    ``advice`` is a list of sentences, empty when there is nothing to do. ``error`` is
+    why the database cannot be opened or read, with the keys ``type``, ``message``,
+    ``hint`` and ``exit_code``; it is missing if it can.
     """
     place: dict[str, Any] = {"path": ":memory:", "exists": False}
     if database.path is not None:
@@ -52,12 +54,31 @@ def diagnose(database: Database) -> dict[str, Any]:
     if database.path is not None and place["exists"]:
         try:
             report |= _inside(database.path)
+            ENGINE.upkeep.verify(database.path)
         except SessionDBError as error:
-            report["error"] = str(error)
+            report["error"] = _error_facts(_refusal_of(database.path) or error)
 
     # The engine's first: a defect there may explain everything else.
     report["advice"] = [*ENGINE.upkeep.advice(report), *_advice(report)]
     return report
+
+
+def _refusal_of(path: Path) -> SessionDBError | None:
+    """Return the error of an opening; None if only the content cannot be read."""
+    try:
+        ENGINE.upkeep.verify(path)
+    except SessionDBError as error:
+        return error
+    return None
+
+
+def _error_facts(error: SessionDBError) -> dict[str, Any]:
+    return {
+        "type": type(error).__name__,
+        "message": str(error),
+        "hint": error.hint,
+        "exit_code": error.exit_code,
+    }
 
 
 def _versions() -> dict[str, str | None]:
@@ -96,7 +117,7 @@ def _inside(path: Path) -> dict[str, Any]:
 def _advice(report: dict[str, Any]) -> list[str]:
     sentences = {
         f"parts of the database could not be read; {command('check')} lists them": (
-            report.get("error")
+            report.get("error", {}).get("type") == "CorruptionError"
         ),
         f"the schema is older than this release; {command('migrate')} updates it": (
             report.get("pending_migrations")

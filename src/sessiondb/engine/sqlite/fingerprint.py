@@ -8,17 +8,17 @@ one of our objects, is refused.
 
 from __future__ import annotations
 
-import operator
 import re
 import sqlite3
 from collections.abc import Iterable
 from functools import cache, lru_cache
+from pathlib import Path
 
 from sqlalchemy import Integer, LargeBinary, Text
 
 from sessiondb.engine.sqlite import search
 from sessiondb.engine.sqlite.ddl import TRIGGERS, named, tidy
-from sessiondb.errors import UntrustedDatabaseError
+from sessiondb.errors import SchemaVersionError, UntrustedDatabaseError
 from sessiondb.schema import views
 from sessiondb.schema.tables import metadata
 from sessiondb.schema.version import VERSION
@@ -41,11 +41,13 @@ def _type_of(column_type: object) -> str:
     return "TEXT" if isinstance(column_type, Text) else "REAL"
 
 
-def check_schema(connection: sqlite3.Connection, version: int) -> None:
-    """Compare the schema of a file with ours; raises `UntrustedDatabaseError`.
+def check_schema(connection: sqlite3.Connection, path: Path, version: int) -> None:
+    """Compare the schema of the file at *path* with ours.
 
     A *version* above ours may have more columns and other views; its triggers
-    must still be ours (a release that changes one raises ``min_reader``).
+    must still be ours (a release that changes one raises ``min_reader``). Raises
+    `UntrustedDatabaseError` for what may run or lie, and `SchemaVersionError` for a
+    file that has other tables, or less than we make: of another state of sessiondb.
     """
     rows = connection.execute(
         "SELECT type, name, tbl_name, sql FROM sqlite_schema"
@@ -58,40 +60,60 @@ def check_schema(connection: sqlite3.Connection, version: int) -> None:
     if version == VERSION:
         derived += (*views.VIEWS, search.CONTENT)
 
-    check_derived(connection, derived)
-    _check_functions(connection)
-    _check_columns(connection, version)
+    _check_triggers(connection, path, derived)
+    _check_functions(connection, path)
+    # Before the views: where tables differ, views do too, and nobody planted them.
+    _check_columns(connection, path, version)
+    check_derived(connection, path, derived)
 
     if len(_checked) >= _KEPT:
         _checked.clear()
     _checked.add(schema)
 
 
-def check_derived(connection: sqlite3.Connection, derived: Iterable[str]) -> None:
+def _check_triggers(
+    connection: sqlite3.Connection, path: Path, derived: Iterable[str]
+) -> None:
+    """Refuse a trigger that is not among *derived*."""
+    expected = {named(sql) for sql in derived}
+    rows = connection.execute("SELECT type, name FROM sqlite_schema").fetchall()
+    for kind, name in rows:
+        if kind == "trigger" and (kind, name) not in expected:
+            raise UntrustedDatabaseError(
+                f"{path} has a trigger that is not ours: {name}", hint=_HINT
+            )
+
+
+def check_derived(
+    connection: sqlite3.Connection, path: Path, derived: Iterable[str]
+) -> None:
     """Compare views, search tables and triggers with the statements that make them.
 
-    Raises `UntrustedDatabaseError` if one is changed or missing, or if there is another
-    trigger.
+    Raises `UntrustedDatabaseError` if one is changed or if there is another trigger,
+    and `SchemaVersionError` if one is missing.
     """
+    derived = tuple(derived)
+    _check_triggers(connection, path, derived)
     rows = connection.execute("SELECT type, name, sql FROM sqlite_schema").fetchall()
-    found = {(kind, name): sql for kind, name, sql in rows}
-    expected = {named(sql): sql for sql in derived}
-    for kind, name in found.keys() - expected.keys():
-        if kind == "trigger":
-            raise UntrustedDatabaseError(
-                f"the file has a trigger that is not ours: {name}", hint=_HINT
-            )
-
-    for (kind, name), sql in expected.items():
-        there = found.get((kind, name), "")
+    stored = {(kind, name): sql for kind, name, sql in rows}
+    for sql in derived:
+        kind, name = named(sql)
+        if (kind, name) not in stored:
+            raise _other_schema(path, f"it has no {kind} {name}")
+        there = stored[kind, name]
         if there != sql and tidy(there) != tidy(sql):
-            state = "changed" if there else "missing"
             raise UntrustedDatabaseError(
-                f"{kind} {name} of the schema is {state}", hint=_HINT
+                f"{kind} {name} of {path} is changed", hint=_HINT
             )
 
 
-def _check_functions(connection: sqlite3.Connection) -> None:
+def _other_schema(path: Path, difference: str) -> SchemaVersionError:
+    return SchemaVersionError(
+        f"{path} has another schema than this release: {difference}", hint=_HINT
+    )
+
+
+def _check_functions(connection: sqlite3.Connection, path: Path) -> None:
     """Refuse functions that a CHECK, a default or an index would call on each write."""
     tables = list(metadata.tables)
     marks = ", ".join("?" * len(tables))
@@ -104,9 +126,7 @@ def _check_functions(connection: sqlite3.Connection) -> None:
     for name, sql in rows:
         if odd := _odd_words(sql).difference(tables):
             what = ", ".join(sorted(odd))
-            raise UntrustedDatabaseError(
-                f"{name} of the schema uses {what}", hint=_HINT
-            )
+            raise UntrustedDatabaseError(f"{name} of {path} uses {what}", hint=_HINT)
 
 
 # A process opens many files with the same statements.
@@ -127,19 +147,24 @@ def _our_columns() -> dict[str, dict[str, tuple[str, int]]]:
     }
 
 
-def _check_columns(connection: sqlite3.Connection, version: int) -> None:
+def _check_columns(connection: sqlite3.Connection, path: Path, version: int) -> None:
     rows = connection.execute(
         'SELECT m.name, c.name, c.type, c."notnull" FROM sqlite_schema AS m '
         "JOIN pragma_table_xinfo(m.name) AS c WHERE m.type = 'table' AND m.name IN "
         f"({', '.join(map(repr, metadata.tables))})"
     ).fetchall()
-    found: dict[str, dict[str, tuple[str, int]]] = {}
+    stored: dict[str, dict[str, tuple[str, int]]] = {}
     for table, column, kind, required in rows:
-        found.setdefault(table, {})[column] = (kind, required)
-    # A newer schema may have further columns.
-    agrees = operator.eq if version == VERSION else operator.ge
+        stored.setdefault(table, {})[column] = (kind, required)
+
     for table, ours in _our_columns().items():
-        if not agrees(found.get(table, {}).items(), ours.items()):
-            raise UntrustedDatabaseError(
-                f"table {table} is not as we made it", hint=_HINT
-            )
+        columns = stored.get(table)
+        if columns is None:
+            raise _other_schema(path, f"it has no table {table}")
+        for name, definition in ours.items():
+            if columns.get(name) != definition:
+                raise _other_schema(path, f"column {name} of {table} is not the same")
+        # A newer schema may have further columns.
+        further = sorted(columns.keys() - ours.keys())
+        if further and version == VERSION:
+            raise _other_schema(path, f"{table} has a column {further[0]}")

@@ -19,20 +19,19 @@ from typing import Any
 from alembic.runtime.migration import RevisionStep
 
 from sessiondb.engine import disk
+from sessiondb.engine.sqlite.admission import EMPTY, schema_of
 from sessiondb.engine.sqlite.chain import Chain, Derived
 from sessiondb.engine.sqlite.copying import copied
 from sessiondb.engine.sqlite.ddl import named
 from sessiondb.engine.sqlite.fingerprint import check_derived, check_schema
 from sessiondb.engine.sqlite.search import SearchIndex
-from sessiondb.engine.sqlite.version import identity_of, stamp
+from sessiondb.engine.sqlite.version import stamp
 from sessiondb.errors import (
     ConflictError,
     InvalidInputError,
-    NotADatabaseError,
     SchemaVersionError,
-    UntrustedDatabaseError,
 )
-from sessiondb.schema.version import APPLICATION_ID, VERSION
+from sessiondb.schema.version import VERSION
 
 
 def recognise(connection: sqlite3.Connection, path: Path) -> tuple[str | None, int]:
@@ -40,14 +39,25 @@ def recognise(connection: sqlite3.Connection, path: Path) -> tuple[str | None, i
 
     Raises `NotADatabaseError` for a file of another program.
     """
-    application, version = identity_of(connection)
-    objects = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-    if application != APPLICATION_ID and (application, version, objects) != (0, 0, 0):
-        raise NotADatabaseError(
-            f"{path} is not a sessiondb database", hint="choose another path"
+    version = schema_of(connection, path)
+    return _revision(connection), version
+
+
+def check_revision(
+    chain: Chain, path: Path, revision: str | None, version: int
+) -> None:
+    """Raise `SchemaVersionError` unless *revision* is ours and has this *version*."""
+    if not chain.knows(revision):
+        raise SchemaVersionError(
+            f"{path} is at revision {revision}, newer than this release",
+            hint="install a newer sessiondb",
         )
 
-    return _revision(connection), version
+    if version not in (chain.version(revision), EMPTY):
+        raise SchemaVersionError(
+            f"{path} has revision {revision} but schema {version}",
+            hint="restore a backup",
+        )
 
 
 def _revision(connection: sqlite3.Connection) -> str | None:
@@ -62,8 +72,8 @@ class MigrationGuard:
     """The guard of one file on its way from a revision to another.
 
     ``backup`` is the copy made before, None if none was needed. Raises
-    `NotADatabaseError`, `SchemaVersionError` for a revision that this release does not
-    have, and `UntrustedDatabaseError` if revision and version contradict each other.
+    `NotADatabaseError`, and `SchemaVersionError` for a revision that this release does
+    not have, or that contradicts the version.
     """
 
     def __init__(
@@ -82,17 +92,7 @@ class MigrationGuard:
         self._indexes: dict[str, str] = {}
         self.backup: Path | None = None
         self._origin, version = recognise(connection, path)
-        if not chain.knows(self._origin):
-            raise SchemaVersionError(
-                f"{path} is at revision {self._origin}, newer than this release",
-                hint="install a newer sessiondb",
-            )
-
-        if version != chain.version(self._origin):
-            raise UntrustedDatabaseError(
-                f"{path} has revision {self._origin} but schema {version}",
-                hint="restore a backup",
-            )
+        check_revision(chain, path, self._origin, version)
 
     def begin(self, steps: Sequence[RevisionStep]) -> None:
         """Prepare the file for *steps*.
@@ -101,7 +101,7 @@ class MigrationGuard:
         of a backup.
         """
         ours = self._chain.derived(self._origin)
-        check_derived(self._connection, ours)
+        check_derived(self._connection, self._path, ours)
         modules = [step.revision.module for step in steps]
         additive = all(step.is_upgrade for step in steps) and all(
             module.ADDITIVE for module in modules
@@ -132,9 +132,9 @@ class MigrationGuard:
 
         self._restore_indexes()
         self._check_kept()
-        check_derived(self._connection, derived)
+        check_derived(self._connection, self._path, derived)
         if version == VERSION:
-            check_schema(self._connection, version)
+            check_schema(self._connection, self._path, version)
 
     def _stamp(self, version: int, oldest: dict[str, str]) -> None:
         if self._origin is None:

@@ -28,10 +28,16 @@ from sqlalchemy.pool import NullPool
 
 from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files
+from sessiondb.engine.sqlite.admission import EMPTY, admit
 from sessiondb.engine.sqlite.chain import Chain, configuration
 from sessiondb.engine.sqlite.connection import connect
 from sessiondb.engine.sqlite.failures import translate, translated
-from sessiondb.engine.sqlite.migration_guard import MigrationGuard, recognise
+from sessiondb.engine.sqlite.fingerprint import check_derived, check_schema
+from sessiondb.engine.sqlite.migration_guard import (
+    MigrationGuard,
+    check_revision,
+    recognise,
+)
 from sessiondb.engine.sqlite.revising import run_revision
 from sessiondb.engine.sqlite.version import check_newer, to_migrate
 from sessiondb.engine.upkeep import Pending
@@ -41,6 +47,7 @@ from sessiondb.errors import (
     SchemaVersionError,
     SessionDBError,
 )
+from sessiondb.schema.version import VERSION
 
 if TYPE_CHECKING:
     from alembic.runtime.environment import EnvironmentContext
@@ -72,15 +79,26 @@ def pending(
 
     Also for a file of a newer release that this release may write. *versions* are
     further folders of migrations. Raises `NotFoundError`, `NotADatabaseError`,
-    and `SchemaVersionError` for one that is too new.
+    `SchemaVersionError` for a schema that no migration of this release begins with or
+    leads to, and `UntrustedDatabaseError`.
     """
     chain = Chain.of(versions)
     with _reading(path, busy_timeout) as connection:
         revision, version = recognise(connection, path)
-        if chain.knows(revision):
-            return chain.after(revision)
-        check_newer(connection, path, version, writing=True)
-        return []
+        if revision is None and version == EMPTY:
+            return chain.after(None)
+        if not chain.knows(revision):
+            check_newer(connection, path, version, writing=True)
+            admit(connection, path, version)
+            return []
+
+        check_revision(chain, path, revision, version)
+        waiting = chain.after(revision)
+        check_derived(connection, path, chain.derived(revision))
+        # Only the schema of this release is known in every detail.
+        if version == VERSION:
+            check_schema(connection, path, version)
+        return waiting
 
 
 def upgrade(
@@ -141,12 +159,20 @@ def upgrade_on_open(path: Path, busy_timeout: float) -> None:
     The caller holds `files.creation_lock`.
     Raises `SchemaVersionError` if the user has to run them, and what `upgrade` does.
     """
+    check_openable(path, busy_timeout)
+    _drive(command.upgrade, path, "head", busy_timeout=busy_timeout)
+
+
+def check_openable(path: Path, busy_timeout: float) -> None:
+    """Raise `SchemaVersionError` if the user has to migrate the file.
+
+    Raises what `pending` does.
+    """
     waiting = [p for p in pending(path, busy_timeout=busy_timeout) if not p.additive]
     if waiting and current(path, busy_timeout=busy_timeout) is not None:
         raise SchemaVersionError(
             f"{path} needs a migration: {waiting[0].description}", hint=to_migrate(path)
         )
-    _drive(command.upgrade, path, "head", busy_timeout=busy_timeout)
 
 
 def run_env(context: EnvironmentContext) -> None:

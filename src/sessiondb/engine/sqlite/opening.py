@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files
-from sessiondb.engine.sqlite.admission import admit
+from sessiondb.engine.sqlite.admission import EMPTY, admit, schema_of
 from sessiondb.engine.sqlite.connection import connect
 from sessiondb.engine.sqlite.ddl import statements
 from sessiondb.engine.sqlite.failures import translated
@@ -31,8 +31,6 @@ from sessiondb.schema.version import APPLICATION_ID, HEAD, VERSION
 
 #: Seconds that the first look at a file waits, before it is repeated under the lock.
 _FIRST_LOOK = 1.0
-#: The schema version of a file without a schema.
-_EMPTY = -1
 
 
 def ensure(
@@ -98,49 +96,34 @@ def _is_current(path: Path, busy_timeout: float, read_only: bool, journal: str) 
         closing(connect(path, mode=mode, busy_timeout=busy_timeout)) as connection,
         translated(path),
     ):
-        version = _version(connection, path)
+        version = schema_of(connection, path)
         if version < VERSION and not read_only:
             return False
-        if version == _EMPTY:
-            raise _foreign(path)
         admit(connection, path, version)
         found: str = connection.execute("PRAGMA journal_mode").fetchone()[0]
         return read_only or found == journal
 
 
-def _version(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the schema version of our database; `_EMPTY` for an empty file.
+def verify(path: Path, busy_timeout: float = 10.0) -> None:
+    """Raise what `ensure` would raise for the existing file; nothing is written.
 
-    Raises `NotADatabaseError` for anything else.
+    An older file passes if an opening may migrate it.
     """
-    application, version = identity_of(connection)
-    if application == APPLICATION_ID:
-        return version
+    if files.is_empty(path):
+        raise NotADatabaseError(f"{path} is empty", hint="name another file")
+    mode = "ro" if files.has_wal(path) else "reader"
+    with (
+        closing(connect(path, mode=mode, busy_timeout=busy_timeout)) as connection,
+        translated(path),
+    ):
+        version = schema_of(connection, path)
+        if version == EMPTY or version >= VERSION:
+            admit(connection, path, version)
+            return
 
-    is_empty = _is_empty(connection)
-    # Another process may have filled the file in the meantime. It does so in one
-    # transaction, so a file that has content by now also has its identity.
-    application, version = identity_of(connection)
-    if application == APPLICATION_ID:
-        return version
-    if not is_empty:
-        raise _foreign(path)
-    return _EMPTY
+    from sessiondb.engine.sqlite.migrations import check_openable
 
-
-def _foreign(path: Path) -> NotADatabaseError:
-    return NotADatabaseError(
-        f"{path} is not a sessiondb database", hint="name another file"
-    )
-
-
-def _is_empty(connection: sqlite3.Connection) -> bool:
-    row = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    # Texts are also stored as blobs, which SQL reads in the encoding of the file.
-    encoding = connection.execute("PRAGMA encoding").fetchone()[0]
-    return bool(
-        row[0] == 0 and identity_of(connection) == (0, 0) and encoding == "UTF-8"
-    )
+    check_openable(path, busy_timeout)
 
 
 def _bring_up(path: Path, busy_timeout: float, journal: str) -> None:

@@ -48,6 +48,12 @@ class SQLiteUpkeep:
         with disk.translated(path):
             disk.make_folder(path.parent)
 
+    def verify(self, path: Path) -> None:
+        """Refuse a file that this release cannot open; see `opening.verify`."""
+        from sessiondb.engine.sqlite.opening import verify
+
+        verify(path)
+
     def pending(self, path: Path) -> list[Pending]:
         """Return the pending migrations; see `migrations.pending`."""
         # Not at the top: alembic takes as long to load as everything else together.
