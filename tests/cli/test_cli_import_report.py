@@ -129,6 +129,34 @@ def test_a_store_of_another_format_is_named(sessiondb: Run, home: Path) -> None:
     assert ran.err.splitlines()[-1] == f"  {home / 'empty'}: no sessions of Codex"
 
 
+def test_an_exported_plain_log_is_named_and_not_read_as_the_log_of_its_program(
+    sessiondb: Run, home: Path, tmp_path: Path
+) -> None:
+    pi_log(home, "p1")
+    sessiondb("import", str(home))
+    log = tmp_path / "p1.jsonl"
+    sessiondb("export", "p1", "--to", "event-log", "-o", str(log))
+    ran = sessiondb("import", "--from", "pi", str(log))
+    assert ran.code == 4
+    assert ran.err.splitlines()[-1] == (
+        f"  {log}: no sessions of pi; without --from, those of plain log are imported"
+    )
+
+
+def test_a_file_whose_header_is_damaged_is_not_called_a_database_without_sessions(
+    sessiondb: Run, tmp_path: Path
+) -> None:
+    openai_agents.plain(tmp_path)
+    (file,) = tmp_path.glob("*.db")
+    file.write_bytes(b"\0" * 100 + file.read_bytes()[100:])
+    ran = sessiondb("import", str(file))
+    assert ran.code == 4
+    assert ran.err.splitlines()[-1] == (
+        f"  {file}: no sessions of a known agent: not a SQLite database, or its "
+        "beginning is damaged"
+    )
+
+
 @pytest.mark.parametrize(
     ("named", "found"),
     [

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import conformance
+import ownership_of_files
 import pytest
 from samples import LARGE, PIECE, Sample, new_store, read_into
 
@@ -106,6 +107,11 @@ def test_it_passes_what_every_format_passes(
 ) -> None:
     monkeypatch.setattr(conformance, "TRIED", 10)
     check(KETTLE, tmp_path)
+
+
+@pytest.mark.slow
+def test_its_files_are_of_no_other_format(tmp_path: Path) -> None:
+    ownership_of_files.has_one_reader_for_each_file(KETTLE, tmp_path)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,7 @@ from samples_codex import (
 )
 
 from sessiondb import ALL, Store, Tokens
+from sessiondb.errors import SourceError
 from sessiondb.formats import default_locations, exporter, find
 from sessiondb.formats.codex.logs import look_at
 from sessiondb.formats.kit.fields import without
@@ -754,11 +756,14 @@ def test_a_packed_rollout_is_read_and_a_plain_one_beside_it_wins(
 def test_a_rollout_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path / HOME, 1, meta(), asked(1, "1"))
     packed = path.rename(path.with_name(f"{path.name}.zst"))
-    for place in (packed, tmp_path / HOME):
-        (found,) = find(place, formats=["codex"])
-        (problem,) = found.read()
-        assert isinstance(problem, Problem)
-        assert problem.source == str(packed)
+    (found,) = find(packed, formats=["codex"])
+    assert found.source == "codex"
+    with pytest.raises(SourceError, match=re.escape(str(packed))):
+        list(found.read())
+    (found,) = find(tmp_path / HOME, formats=["codex"])
+    (problem,) = found.read()
+    assert isinstance(problem, Problem)
+    assert problem.source == str(packed)
 
 
 def test_the_oldest_lines_have_neither_type_nor_envelope(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import conformance
+import ownership_of_files
 import pytest
 from samples import REAL, SAMPLES
 
@@ -35,6 +36,26 @@ def test_a_format_passes_each_check(
     name: str, check: conformance.Check, tmp_path: Path
 ) -> None:
     check(SAMPLES[name], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ownership_of_files.CHECKED)
+def test_a_file_is_of_one_format_and_an_export_leaves_its_original_alone(
+    name: str, tmp_path: Path
+) -> None:
+    ownership_of_files.has_one_reader_for_each_file(SAMPLES[name], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["claude-code-2.1.329", "codex-0.169.0", "qwen-code-0.24.4"]
+)
+def test_plain_logs_of_a_real_store_leave_its_sessions_alone(
+    name: str, real_store: Callable[[str], Path], tmp_path: Path
+) -> None:
+    ownership_of_files.leaves_its_sessions_alone_when_plain_logs_of_them_are_imported(
+        real_store(name) / "data", tmp_path
+    )
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from sessiondb.cli.opening import say
 from sessiondb.errors import InvalidInputError, NotFoundError, SourceError, abridged
-from sessiondb.formats.kit.files import here
+from sessiondb.formats.kit.files import DATABASES, here, is_file
 from sessiondb.formats.registry import REGISTRY, agent, readable
 from sessiondb.hints import command
 from sessiondb.location import load_config
@@ -141,7 +141,13 @@ def _why_nothing(place: Path, formats: tuple[str, ...] | None) -> str:
     agents = agents_at(place)
     if agents:
         return f"{', '.join(agents)}: not supported yet"
-    return "no sessions of a known agent"
+    why = "no sessions of a known agent"
+    if place.suffix in DATABASES and is_file(place) and place.stat().st_size:
+        from sessiondb.formats.kit.sqlite import is_database
+
+        if not is_database(place):
+            why += ": not a SQLite database, or its beginning is damaged"
+    return why
 
 
 def sources_at(paths: tuple[str, ...], formats: tuple[str, ...]) -> Sources:

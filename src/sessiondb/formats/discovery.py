@@ -2,7 +2,8 @@
 
 A folder is searched once, whatever the number of formats, and no store hides the
 others: one that cannot be read is yielded as a store that has the reason. The rules of
-the search are those of `kit.walk`, and each file is a store at most once.
+the search are those of `kit.walk`, and each file is a store at most once: `owners`
+decides of which format.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from stat import S_ISDIR, S_ISREG
 
 from sessiondb.errors import SourceError
 from sessiondb.formats import registry
-from sessiondb.formats.kit.files import identity, is_file, may_read
-from sessiondb.formats.kit.heads import forget
+from sessiondb.formats.kit.files import identity, is_file
 from sessiondb.formats.kit.walk import Folder, Walk
+from sessiondb.formats.owners import Owners
 from sessiondb.formats.protocol import ForeignStore, Format, Reader, unreadable
 from sessiondb.model import Problem, SourceItem
 
@@ -44,6 +45,8 @@ def find(
     """
     names = None if formats is None else list(formats)
     known = _formats(names)
+    wanted = registry.readable() if names is None else map(registry.family, names)
+    owners = Owners(frozenset(wanted))
     top = _named(path)
     try:
         is_top_folder = S_ISDIR(top.stat().st_mode)
@@ -53,7 +56,9 @@ def find(
     except OSError as error:
         raise SourceError(f"no such file or folder: {top}") from error
 
-    found = _below(top, known) if is_top_folder else _at(top, known)
+    found: Iterable[ForeignStore] = owners.of_file(top)
+    if is_top_folder:
+        found = _below(top, owners, _suffixes(known))
     yield from found if names is None else _limited(found, frozenset(names))
 
 
@@ -91,28 +96,32 @@ def _without(
             yield item
 
 
-def _below(top: Path, known: list[Format]) -> Iterator[ForeignStore]:
-    suffixes = _suffixes(known)
+def _below(
+    top: Path, owners: Owners, suffixes: frozenset[str]
+) -> Iterator[ForeignStore]:
     # One that is no longer accessible has no identity.
     seen: set[tuple[int, int] | None] = {None}
+    mixed: set[Path] = set()
     for folder in Walk(top):
         if folder.odd:
             yield unreadable(folder.path, f"the folder {folder.odd}")
             continue
 
-        # A folder that is a store belongs to it, with everything below.
-        found = list(_at(folder.path, known))
-        yield from found
-        if found:
-            folder.folders.clear()
-            continue
+        if mixed.isdisjoint(folder.path.parents):
+            owner = owners.of_folder(folder.path)
+            yield from owner.stores
+            # A folder that is a store belongs to it, with everything below.
+            if owner.is_store:
+                folder.folders.clear()
+                continue
+            if owner.is_mixed:
+                mixed.add(folder.path)
 
         for file in filter(is_file, _files(folder, suffixes)):
             # The same file under a second name, a hard link, is not another store.
             if (of := identity(file)) not in seen:
                 seen.add(of)
-                named = [form for form in known if file.suffix in form.suffixes]
-                yield from _at(file, named)
+                yield from owners.of_file(file, by_suffix=True)
 
 
 def stamps(
@@ -185,21 +194,6 @@ def _formats(names: Iterable[str] | None) -> list[Format]:
 
 def _suffixes(formats: list[Format]) -> frozenset[str]:
     return frozenset[str]().union(*map(attrgetter("suffixes"), formats))
-
-
-def _at(path: Path, formats: list[Format]) -> Iterator[ForeignStore]:
-    """Yield the stores at *path*; for one that cannot be read, the reason."""
-    if not may_read(path):
-        yield unreadable(path, "cannot be read (Permission denied)")
-        return
-    forget()
-    for form in formats:
-        try:
-            yield from form.at(path)
-        # No format may hide the stores of others.
-        except Exception as error:  # noqa: BLE001
-            why = f"cannot be looked at: its reader failed: {error!r:.300}"
-            yield unreadable(path, why)
 
 
 def _files(folder: Folder, suffixes: frozenset[str]) -> list[Path]:

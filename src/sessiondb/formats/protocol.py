@@ -72,17 +72,21 @@ class Format:
     """How the stores of a program are found.
 
     ``suffixes`` are the endings of files that may be a store, as `Path.suffix` has
-    them; without any, a file is looked at only if it is named. ``at(path)`` yields
-    the stores that are exactly at a path, a file or a folder, and raises nothing for
-    a path that is not one. ``default_locations(env)`` is where the program keeps its
-    own, whether or not anything is there; ``in_projects`` are the names of files that
-    it keeps in the folders of projects instead.
+    them; without any, a file is looked at only if it is named. ``at(path)`` returns
+    the store that is exactly at a path, a file or a folder, None for any other path,
+    and raises nothing. It decides by the structure of the complete file or folder,
+    never by a record that may be in a log of another format: no other format may
+    recognise the same path. ``names`` are patterns of names (see `fnmatch`) by which a
+    file counts as one that cannot be read. ``default_locations(env)`` is where the
+    program keeps its own, whether or not anything is there; ``in_projects`` are the
+    names of files that it keeps in the folders of projects instead.
     """
 
     suffixes: frozenset[str]
-    at: Callable[[Path], Iterator[ForeignStore]]
+    at: Callable[[Path], ForeignStore | None]
     default_locations: Callable[[Mapping[str, str]], list[Path]] = nowhere
     in_projects: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
 
 
 class Write(Protocol):

@@ -19,10 +19,11 @@ from sessiondb.model import Problem, SourceSession
 SOURCE = "sessiondb"
 
 
-def at(path: Path) -> Iterator[ForeignStore]:
-    """Yield the database that is exactly at *path*."""
+def at(path: Path) -> ForeignStore | None:
+    """Return the database that is exactly at *path*."""
     if is_file(path) and _is_ours(path):
-        yield ForeignStore(SOURCE, path, read)
+        return ForeignStore(SOURCE, path, read)
+    return None
 
 
 def _is_ours(path: Path) -> bool:

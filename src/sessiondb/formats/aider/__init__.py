@@ -8,7 +8,6 @@ input history, `reader` makes sessions of runs, `drafts` messages of blocks, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from sessiondb.errors import SourceError
@@ -24,9 +23,10 @@ __all__ = ["FORMAT"]
 _HEAD = 256
 
 
-def _at(path: Path) -> Iterator[ForeignStore]:
+def _at(path: Path) -> ForeignStore | None:
     if path.suffix == ".md" and is_file(path) and _is_history(path):
-        yield ForeignStore("aider", path, read)
+        return ForeignStore("aider", path, read)
+    return None
 
 
 def _is_history(path: Path) -> bool:

@@ -10,8 +10,6 @@ again, `writer` lines of any other session, and `exporter` transcripts of both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 from sessiondb.formats.claude.logs import is_home, is_project, is_transcript
@@ -21,12 +19,15 @@ from sessiondb.formats.protocol import ForeignStore, Format
 
 __all__ = ["FORMAT"]
 
-_READERS = {is_transcript: read_log, is_home: read_home, is_project: read_project}
 
-
-def _at(path: Path) -> Iterator[ForeignStore]:
-    found = (read for is_theirs, read in _READERS.items() if is_theirs(path))
-    return (ForeignStore("claude", path, read) for read in islice(found, 1))
+def _at(path: Path) -> ForeignStore | None:
+    if is_transcript(path):
+        return ForeignStore("claude", path, read_log)
+    if is_home(path):
+        return ForeignStore("claude", path, read_home)
+    if is_project(path):
+        return ForeignStore("claude", path, read_project)
+    return None
 
 
 FORMAT = Format(

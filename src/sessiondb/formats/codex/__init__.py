@@ -9,7 +9,7 @@ record, `drafts` makes messages of records, and `records` makes records of them 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from sessiondb.formats.codex.logs import home_at, is_home, is_rollout, look_at
@@ -21,20 +21,19 @@ from sessiondb.formats.protocol import ForeignStore, Format
 __all__ = ["FORMAT"]
 
 
-def _at(path: Path) -> Iterator[ForeignStore]:
+def _at(path: Path) -> ForeignStore | None:
     # A folder inside a home is read with the files beside it.
     if is_folder(path) and is_home(home_at(path)):
-        yield ForeignStore("codex", path, read_home)
-    elif is_file(path) and _is_readable(path):
-        yield ForeignStore("codex", path, read_rollout)
+        return ForeignStore("codex", path, read_home)
+    if is_file(path) and _is_readable(path):
+        return ForeignStore("codex", path, read_rollout)
+    return None
 
 
 def _is_readable(path: Path) -> bool:
     plain = unpacked_name(path)
-    is_plain = plain == path
-    is_named = plain.suffix == ".jsonl" if is_plain else _is_alone(plain)
-    # The reader reports why one is not: the package that unpacks it may be missing.
-    return is_named and is_readable(look_at, path, otherwise=not is_plain)
+    is_named = plain.suffix == ".jsonl" if plain == path else _is_alone(plain)
+    return is_named and is_readable(look_at, path)
 
 
 def _is_alone(plain: Path) -> bool:
@@ -53,4 +52,10 @@ def _default_locations(env: Mapping[str, str]) -> list[Path]:
     return _configured(env) or _below_home(env)
 
 
-FORMAT = Format(frozenset({".jsonl", ".zst"}), _at, _default_locations)
+FORMAT = Format(
+    frozenset({".jsonl", ".zst"}),
+    _at,
+    _default_locations,
+    # The package that unpacks it may be missing.
+    names=frozenset({"rollout-*.jsonl.zst"}),
+)

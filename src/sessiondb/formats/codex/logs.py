@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
+from sessiondb.formats.codex.fields import ITEMS
 from sessiondb.formats.codex.given import CONTEXT, of_settings
 from sessiondb.formats.kit.fields import (
     as_object,
@@ -169,7 +170,10 @@ def is_header(record: Record) -> bool:
 
 
 def _is_record(record: Record) -> bool:
-    return usable_id(record.get("type")) or "record_type" in record
+    """Return whether Codex wrote a record: in its envelope, or as the oldest ones."""
+    if "payload" in record:
+        return "timestamp" in record and usable_id(record.get("type"))
+    return "record_type" in record or as_string(record.get("type")) in ITEMS
 
 
 def _parent(

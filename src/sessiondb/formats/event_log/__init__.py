@@ -9,7 +9,6 @@ spelled, `fields` has each spelling that is accepted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from sessiondb.formats.event_log.logs import SOURCE, SUFFIXES, is_log
@@ -20,9 +19,10 @@ from sessiondb.formats.protocol import ForeignStore, Format
 __all__ = ["FORMAT"]
 
 
-def _at(path: Path) -> Iterator[ForeignStore]:
+def _at(path: Path) -> ForeignStore | None:
     if path.suffix in SUFFIXES and is_file(path) and is_log(path):
-        yield ForeignStore(SOURCE, path, read)
+        return ForeignStore(SOURCE, path, read)
+    return None
 
 
 FORMAT = Format(SUFFIXES, _at)

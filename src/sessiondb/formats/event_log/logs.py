@@ -9,7 +9,7 @@ from typing import Any
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.event_log import fields
-from sessiondb.formats.kit.heads import first_records
+from sessiondb.formats.kit.heads import first_objects
 from sessiondb.formats.kit.packed import SUFFIXES as PACKED
 from sessiondb.formats.kit.spelled import keys_in
 
@@ -31,7 +31,7 @@ _ENVELOPES = [
 def is_log(path: Path) -> bool:
     """Return whether the file at *path* is a plain log; False if it cannot be read."""
     try:
-        return is_plain(first_records(path, HEAD_LINES))
+        return is_plain(first_objects(path, HEAD_LINES))
     except SourceError:
         return False
 

@@ -23,7 +23,7 @@ from sessiondb.formats.event_log.drafts import (
 )
 from sessiondb.formats.event_log.logs import HEAD_LINES, META, SOURCE
 from sessiondb.formats.kit.fields import fitting, integer
-from sessiondb.formats.kit.heads import first_records
+from sessiondb.formats.kit.heads import first_objects
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import log_digest
@@ -39,7 +39,7 @@ _CLOSE = frozenset({"user_message", "user", META, "session_finished"})
 
 def read(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the session of a log."""
-    head = first_records(path, HEAD_LINES)
+    head = first_objects(path, HEAD_LINES)
     meta = next(filter(_is_meta, head), None)
     if meta is None:
         yield Problem(str(path), "the log has no session_meta with an id")

@@ -7,7 +7,7 @@ tables of `fields`. `history` has the prompts that are kept beside the sessions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -18,24 +18,25 @@ from sessiondb.formats.kit.files import locations
 from sessiondb.formats.kit.logs import is_readable
 from sessiondb.formats.protocol import ForeignStore, Format
 
-__all__ = ["FORMAT", "SUFFIXES", "stores_of"]
+__all__ = ["FORMAT", "SUFFIXES", "store_of"]
 
 SUFFIXES = frozenset({".jsonl", ".json"})
 
 
-def stores_of(source: str, path: Path) -> Iterator[ForeignStore]:
-    """Yield the stores at *path* that *source* wrote, ``gemini`` or ``qwen``.
+def store_of(source: str, path: Path) -> ForeignStore | None:
+    """Return the store at *path* if *source* wrote it, ``gemini`` or ``qwen``.
 
     Qwen Code began as a copy of Gemini CLI: its releases of 2025 have the same stores.
     """
     if source_of(path) != source:
-        return
+        return None
     if is_chats(path):
-        yield ForeignStore(source, path, read_chats)
-    elif path.suffix in SUFFIXES and _is_log(path):
-        yield ForeignStore(source, path, read_log)
-    elif is_history(path):
-        yield ForeignStore(source, path, read_history)
+        return ForeignStore(source, path, read_chats)
+    if path.suffix in SUFFIXES and _is_log(path):
+        return ForeignStore(source, path, read_log)
+    if is_history(path):
+        return ForeignStore(source, path, read_history)
+    return None
 
 
 def _is_log(path: Path) -> bool:
@@ -53,4 +54,4 @@ def _default_locations(env: Mapping[str, str]) -> list[Path]:
 _BELOW_HOME = locations((), (".gemini", ".cache/.gemini"))
 
 
-FORMAT = Format(SUFFIXES, partial(stores_of, "gemini"), _default_locations)
+FORMAT = Format(SUFFIXES, partial(store_of, "gemini"), _default_locations)

@@ -9,10 +9,9 @@ decides which messages the agent still sees, `usage` makes one event of the sums
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-from sessiondb.formats.goose.database import is_store
+from sessiondb.formats.goose.database import NAME, is_store
 from sessiondb.formats.goose.export_file import is_export
 from sessiondb.formats.goose.logs import is_log
 from sessiondb.formats.goose.places import default_locations
@@ -23,22 +22,20 @@ from sessiondb.formats.protocol import ForeignStore, Format
 
 __all__ = ["FORMAT"]
 
-_KINDS = {
-    **dict.fromkeys(SUFFIXES, (is_store, read_database)),
-    ".jsonl": (is_log, read_log),
-    ".json": (is_export, read_export),
-}
+
+def _at(path: Path) -> ForeignStore | None:
+    """Return the database, the log or the export that is exactly at *path*."""
+    if not is_file(path):
+        return None
+    if path.suffix in SUFFIXES and is_store(path):
+        return ForeignStore(SOURCE, path, read_database)
+    if path.suffix == ".jsonl" and is_log(path):
+        return ForeignStore(SOURCE, path, read_log)
+    if path.suffix == ".json" and is_export(path):
+        return ForeignStore(SOURCE, path, read_export)
+    return None
 
 
-def _at(path: Path) -> Iterator[ForeignStore]:
-    """Yield the database, the log or the export that is exactly at *path*."""
-    kind = _KINDS.get(path.suffix)
-    if kind is None or not is_file(path):
-        return
-
-    is_kind, read = kind
-    if is_kind(path):
-        yield ForeignStore(SOURCE, path, read)
-
-
-FORMAT = Format(frozenset(_KINDS), _at, default_locations)
+FORMAT = Format(
+    SUFFIXES | {".jsonl", ".json"}, _at, default_locations, names=frozenset({NAME})
+)

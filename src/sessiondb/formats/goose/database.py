@@ -66,10 +66,7 @@ _UTC = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d+)?)(?:Z|\+00:00|
 
 
 def is_store(path: Path) -> bool:
-    """Return whether a file is a database of Goose, by its tables.
-
-    A file of its name that cannot be read counts, so that reading it reports why.
-    """
+    """Return whether a file is a database of Goose, by its tables."""
     file = ForeignDatabase(path, glance=True)
     try:
         with file.reading() as connection:
@@ -78,7 +75,7 @@ def is_store(path: Path) -> bool:
                 for table, needed in _REQUIRED.items()
             )
     except (SourceError, Error):
-        return path.name == NAME
+        return False
 
 
 class Database:

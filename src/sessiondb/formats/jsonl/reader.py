@@ -22,10 +22,9 @@ from sessiondb.formats.jsonl.scan import Found, Scan, directory_of, record_at
 from sessiondb.formats.jsonl.state import State
 from sessiondb.formats.kit import packed
 from sessiondb.formats.kit.files import is_file
-from sessiondb.formats.kit.heads import first_lines, first_records, objects_of
+from sessiondb.formats.kit.heads import first_lines, first_objects, objects_of
 from sessiondb.formats.kit.json import object_of, text_of
 from sessiondb.formats.kit.lines import Line, Lines, opened, spooled
-from sessiondb.formats.kit.logs import unpacked_name
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.protocol import ForeignStore, Format
 from sessiondb.model import (
@@ -54,19 +53,19 @@ _PART = ("input", "text", "time_updated", *records.PART_FIELDS, *records.RESULT_
 SYNC_FOLDER = (".sessiondb", "sessions")
 
 
-def at(path: Path) -> Iterator[ForeignStore]:
-    """Yield the file at *path* if it is one of our logs."""
+def at(path: Path) -> ForeignStore | None:
+    """Return the file at *path* if it is one of our logs."""
     if path.suffix in SUFFIXES and is_file(path) and _is_ours(path):
-        yield ForeignStore(SOURCE, path, read)
+        return ForeignStore(SOURCE, path, read)
+    return None
 
 
 def _is_ours(path: Path) -> bool:
     try:
         lines = first_lines(path, _GLANCE_LINES, longest=_GLANCE_BYTES)
-        found = first_records(path, _GLANCE_LINES, longest=_GLANCE_BYTES)
+        found = first_objects(path, _GLANCE_LINES, longest=_GLANCE_BYTES)
     except SourceError:
-        # Reading it reports the reason: a file of that name is most likely a log.
-        return unpacked_name(path).suffix == ".jsonl"
+        return False
     return _are_ours(lines, found)
 
 
@@ -325,4 +324,4 @@ def _part(record: Record) -> PartDraft:
     )
 
 
-FORMAT = Format(SUFFIXES, at)
+FORMAT = Format(SUFFIXES, at, names=frozenset({"*.jsonl", "*.jsonl.gz", "*.jsonl.zst"}))

@@ -16,6 +16,8 @@ from sessiondb.formats.kit.json import OddRecordError
 
 #: A file beside a record is left out above this size, in bytes.
 MAX_FILE = 64 << 20
+#: Endings that programs give to SQLite databases whose names are not fixed.
+DATABASES = frozenset({".db", ".sqlite", ".sqlite3"})
 #: Bytes of a file that is read in one piece; the largest value that can be stored fits.
 MAX_RECORD = 1 << 30
 # No symlink, and no waiting for the writer of a fifo; Windows knows only the last.

@@ -4,6 +4,11 @@ Each of ten formats decides by the first records of a ``.jsonl`` whether it is i
 and its reader looks at them again. So what is read and decoded of a file is kept until
 another one is looked at. A search begins with `forget` for each file, so that nothing
 is kept from one search to the next.
+
+A record may be in a log of another program: the plain log has any record as it was, in
+an envelope with a version and a number, and so may another log that numbers records.
+What is inside is not evidence of who wrote the file, so a program's reader gets no
+record of such a log.
 """
 
 from __future__ import annotations
@@ -72,11 +77,11 @@ def beginning(path: Path, most: int = _USUAL) -> bytes:
 
 
 def first_lines(path: Path, most: int, *, longest: int = _LONGEST) -> list[bytes]:
-    """Return the first *most* lines of a file, as `first_records` finds them."""
+    """Return the first *most* lines of a file, as `first_objects` finds them."""
     return _long_enough(path, most, longest).lines[:most]
 
 
-def first_records(
+def first_objects(
     path: Path, most: int = 1, *, longest: int = _LONGEST
 ) -> list[Record]:
     """Return the objects among the first *most* lines of a log, fewer if it ends.
@@ -86,6 +91,23 @@ def first_records(
     nothing of the file can be read.
     """
     return [*_long_enough(path, most, longest).records(most)]
+
+
+def first_records(
+    path: Path, most: int = 1, *, longest: int = _LONGEST
+) -> list[Record]:
+    """Return the first records of a program's log, as `first_objects` does.
+
+    Empty for a log that numbers the records of any program in an envelope.
+    """
+    records = first_objects(path, most, longest=longest)
+    return [] if any(map(has_envelope, records)) else records
+
+
+def has_envelope(record: Record) -> bool:
+    """Return whether a record is one of a log that numbers the records of others."""
+    is_versioned = type(record.get("schema_version")) in (int, str)
+    return is_versioned and type(record.get("seq")) is int and "type" in record
 
 
 def _long_enough(path: Path, most: int, longest: int) -> _Head:

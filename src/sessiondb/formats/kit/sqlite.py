@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.kit.files import is_file, may_write, stamp
+from sessiondb.formats.kit.files import DATABASES, is_file, may_write, stamp
 
 #: How long to wait for a writer, in seconds.
 BUSY_SECONDS = 10.0
-#: Endings that programs give to databases whose names are not fixed.
-SUFFIXES = frozenset({".db", ".sqlite", ".sqlite3"})
+SUFFIXES = DATABASES
 #: The number of a row, in a table without a column for it.
 ROW_NUMBER = "rowid"
 _SIDE_FILES = ("-wal", "-journal")

@@ -8,7 +8,7 @@ of all before them, and a turn states what a call of a model added; `threads` wa
 `fields`, and `reader` yields each session once, whichever generation has it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from sessiondb.errors import SourceError
@@ -23,23 +23,20 @@ __all__ = ["FORMAT"]
 _FOLDER, _FILE = "io.datasette.llm", "logs.db"
 
 
-def _at(path: Path) -> Iterator[ForeignStore]:
+def _at(path: Path) -> ForeignStore | None:
     if path.suffix == ".db" and is_file(path) and _is_store(path):
-        yield ForeignStore(SOURCE, path, read)
+        return ForeignStore(SOURCE, path, read)
+    return None
 
 
 def _is_store(path: Path) -> bool:
-    """Return whether a database has the tables of either generation.
-
-    A file that has the name of one and cannot be read counts, so that reading it
-    reports why.
-    """
+    """Return whether a database has the tables of either generation."""
     logs = Logs(path, glance=True)
     try:
         with logs.reading():
             return logs.has_responses or logs.has_threads
     except (SourceError, Error):
-        return path.name == _FILE
+        return False
 
 
 def _default_locations(env: Mapping[str, str]) -> list[Path]:
@@ -61,4 +58,4 @@ def _default_locations(env: Mapping[str, str]) -> list[Path]:
     return [Path(folder, _FOLDER, _FILE) for folder in folders]
 
 
-FORMAT = Format(frozenset({".db"}), _at, _default_locations)
+FORMAT = Format(frozenset({".db"}), _at, _default_locations, names=frozenset({_FILE}))

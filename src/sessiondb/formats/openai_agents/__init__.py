@@ -5,7 +5,6 @@ columns of its tables (`tables`). Each row is an item of the Responses API and b
 a message (`drafts`). `AdvancedSQLiteSession` adds branches and tokens (`branches`).
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from sessiondb.formats.kit.sqlite import SUFFIXES
@@ -16,9 +15,10 @@ from sessiondb.formats.protocol import ForeignStore, Format
 __all__ = ["FORMAT"]
 
 
-def _at(path: Path) -> Iterator[ForeignStore]:
+def _at(path: Path) -> ForeignStore | None:
     if is_store(path):
-        yield ForeignStore("openai-agents", path, read)
+        return ForeignStore("openai-agents", path, read)
+    return None
 
 
 #: The names that the documentation of the SDK gives to the file of a program.

@@ -34,13 +34,16 @@ _GENERATIONS: tuple[tuple[Any, Generation], ...] = ((SQLiteV2, V2), (SQLiteV1, V
 # -- finding -----------------------------------------------------------------
 
 
-def at(path: Path) -> Iterator[ForeignStore]:
-    """Yield the store that is exactly at *path*, a file or a directory."""
-    kinds = _FILES if is_file(path) else _FOLDERS
-    for is_kind, read_kind in kinds:
-        if is_kind(path):
-            yield ForeignStore(SOURCE, path, read_kind)
-            return
+def at(path: Path) -> ForeignStore | None:
+    """Return the store that is exactly at *path*, a file or a directory."""
+    if not is_file(path):
+        is_tree = layout_of(path) is not None
+        return ForeignStore(SOURCE, path, _read_tree) if is_tree else None
+    if is_store(path):
+        return ForeignStore(SOURCE, path, _read_sqlite)
+    if is_export(path):
+        return ForeignStore(SOURCE, path, _read_export)
+    return None
 
 
 def default_locations(env: Mapping[str, str]) -> list[Path]:
@@ -74,17 +77,13 @@ def _is_inside(path: Path, folders: list[Path]) -> bool:
 
 
 def is_store(path: Path) -> bool:
-    """Return whether the file at *path* is such a database, by its tables.
-
-    A file that has the name of one and cannot be read counts, so that reading it
-    reports why.
-    """
+    """Return whether the file at *path* is such a database, by its tables."""
     file = ForeignDatabase(path, glance=True)
     try:
         with file.reading():
             return any(_in_file(path, file))
     except (SourceError, Error):
-        return path.name.startswith("opencode") and path.suffix == ".db"
+        return False
 
 
 def _in_file(path: Path, file: ForeignDatabase) -> Iterator[tuple[Any, Generation]]:
@@ -182,8 +181,4 @@ def _times(path: Path, file: ForeignDatabase) -> dict[str, int]:
     return found
 
 
-#: The kinds of stores: how one is recognised, and how it is read.
-_FILES = ((is_store, _read_sqlite), (is_export, _read_export))
-_FOLDERS = ((layout_of, _read_tree),)
-
-FORMAT = Format(SUFFIXES, at, default_locations)
+FORMAT = Format(SUFFIXES, at, default_locations, names=frozenset({"opencode*.db"}))

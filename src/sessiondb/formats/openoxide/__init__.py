@@ -8,7 +8,6 @@ content may be a text, a list of parts, or a map.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,9 +20,10 @@ from sessiondb.formats.protocol import ForeignStore, Format
 __all__ = ["FORMAT"]
 
 
-def _at(path: Path) -> Iterator[ForeignStore]:
+def _at(path: Path) -> ForeignStore | None:
     if path.suffix in SUFFIXES and _is_store(path):
-        yield ForeignStore(SOURCE, path, read)
+        return ForeignStore(SOURCE, path, read)
+    return None
 
 
 def _is_store(path: Path) -> bool:

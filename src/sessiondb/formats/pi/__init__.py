@@ -8,7 +8,6 @@ record is linked to, `drafts` makes messages of records by the tables of `fields
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from sessiondb.formats.kit.files import is_file, is_folder
@@ -21,33 +20,24 @@ from sessiondb.formats.protocol import ForeignStore, Format
 __all__ = ["FORMAT"]
 
 
-def _at(path: Path) -> Iterator[ForeignStore]:
+def _at(path: Path) -> ForeignStore | None:
     if is_folder(path):
-        yield from _homes_at(path)
-    elif path.suffix in _FILES and is_file(path):
-        yield from _FILES[path.suffix](path)
+        return _home_at(path)
+    if not is_file(path):
+        return None
+    if path.suffix == SUFFIX:
+        log = log_at(path)
+        return None if log is None else ForeignStore(log.source, path, read_log)
+    if path.suffix == experiments.SUFFIX and experiments.is_database(path):
+        return ForeignStore("pi", path, experiments.read_database)
+    return None
 
 
-def _homes_at(folder: Path) -> Iterator[ForeignStore]:
-    if is_home(folder):
-        first, *others = owners_of(folder)
-        yield ForeignStore(first, folder, read_home, frozenset(others))
+def _home_at(folder: Path) -> ForeignStore | None:
+    if not is_home(folder):
+        return None
+    first, *others = owners_of(folder)
+    return ForeignStore(first, folder, read_home, frozenset(others))
 
 
-def _logs_at(path: Path) -> Iterator[ForeignStore]:
-    log = log_at(path)
-    if log is not None:
-        yield ForeignStore(log.source, path, read_log)
-
-
-def _databases_at(path: Path) -> Iterator[ForeignStore]:
-    if experiments.is_database(path):
-        yield ForeignStore("pi", path, experiments.read_database)
-
-
-_FILES = {SUFFIX: _logs_at, experiments.SUFFIX: _databases_at}
-FORMAT = Format(
-    frozenset(_FILES),
-    _at,
-    default_locations,
-)
+FORMAT = Format(frozenset({SUFFIX, experiments.SUFFIX}), _at, default_locations)

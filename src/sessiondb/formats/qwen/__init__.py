@@ -7,10 +7,9 @@ The stores of releases of 2025 are those of Gemini CLI, and read by `formats.gem
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-from sessiondb.formats.gemini import SUFFIXES, stores_of
+from sessiondb.formats.gemini import SUFFIXES, store_of
 from sessiondb.formats.kit.files import locations
 from sessiondb.formats.kit.logs import is_readable
 from sessiondb.formats.protocol import ForeignStore, Format
@@ -20,13 +19,12 @@ from sessiondb.formats.qwen.reader import read_folder, read_log
 __all__ = ["FORMAT"]
 
 
-def _at(path: Path) -> Iterator[ForeignStore]:
+def _at(path: Path) -> ForeignStore | None:
     if is_folder_of_logs(path):
-        yield ForeignStore("qwen", path, read_folder)
-    elif is_log(path) and is_readable(look_at, path):
-        yield ForeignStore("qwen", path, read_log)
-    else:
-        yield from stores_of("qwen", path)
+        return ForeignStore("qwen", path, read_folder)
+    if is_log(path) and is_readable(look_at, path):
+        return ForeignStore("qwen", path, read_log)
+    return store_of("qwen", path)
 
 
 FORMAT = Format(

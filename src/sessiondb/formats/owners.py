@@ -1,0 +1,203 @@
+"""Which format a file or folder belongs to: one at most, whatever a search is for.
+
+Two readers of one file would make two sessions of one, or add to a session what one of
+them misunderstands. So all formats are asked about each file, also in a search for some
+of them, and a file that belongs to another format is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+
+from sessiondb.errors import SourceError
+from sessiondb.formats import registry
+from sessiondb.formats.kit.files import DATABASES, is_file, may_read
+from sessiondb.formats.kit.heads import beginning, forget
+from sessiondb.formats.protocol import ForeignStore, Format, unreadable
+from sessiondb.model import Problem, SourceItem
+
+
+@dataclass(slots=True)
+class Claims:
+    """The formats that recognise a path, by name, each with the store that it found.
+
+    ``failed`` has a store with the reason for each format that could not be asked.
+    """
+
+    stores: dict[str, ForeignStore] = field(default_factory=dict)
+    failed: list[ForeignStore] = field(default_factory=list)
+
+
+class Owners:
+    """The owners of files and folders, in a search for the formats *wanted*."""
+
+    def __init__(self, wanted: frozenset[str]) -> None:
+        self._wanted = wanted
+        self._all = {name: registry.reader(name) for name in registry.readable()}
+
+    def of_file(self, path: Path, *, by_suffix: bool = False) -> list[ForeignStore]:
+        """Return the store that a file is, and problems as stores.
+
+        Nothing for a file of a format that is not wanted, and for one of no format.
+        With *by_suffix* only formats that have the ending of the file are asked.
+        """
+        if not may_read(path):
+            return [_denied(path)]
+
+        asked = self._all
+        if by_suffix:
+            every = self._all.items()
+            asked = {name: form for name, form in every if path.suffix in form.suffixes}
+        claims = claims_on(path, asked)
+        if claims.stores:
+            return [*claims.failed, *self._store_of(path, claims.stores)]
+        return claims.failed or self._unread_file(path)
+
+    def _store_of(
+        self, path: Path, claims: dict[str, ForeignStore]
+    ) -> Iterator[ForeignStore]:
+        # Of several formats the first one in the registry has the file: those that
+        # number records in an envelope of their own precede those of programs, whose
+        # records may be in such an envelope.
+        owner, *others = claims
+        store = claims[owner]
+        if others:
+            looks = " and ".join(registry.agent(claims[name].source) for name in others)
+            why = f"read as {registry.agent(store.source)}; it looks like {looks}, too"
+            also = partial(_read_with, Problem(str(path), why), store)
+            store = replace(store, reader=also)
+        if owner in self._wanted:
+            yield store
+
+    def of_folder(self, path: Path) -> FolderOwner:
+        """Return whether a folder is a store, and of which format."""
+        if not may_read(path):
+            return FolderOwner([_denied(path)])
+
+        claims = claims_on(path, self._all)
+        if len(claims.stores) > 1:
+            # The reader of each would pass over the logs of the others in silence. The
+            # files have one owner each, and lack only what is kept beside the logs.
+            agents = map(registry.agent, claims.stores)
+            why = f"is of {' and '.join(agents)}: its files are read one by one"
+            mixed = unreadable(path, f"the folder {why}, without those beside them")
+            return FolderOwner([*claims.failed, mixed], is_mixed=True)
+
+        stores = [*claims.failed]
+        for name, store in claims.stores.items():
+            if name in self._wanted:
+                stores.append(store)
+        return FolderOwner(stores, is_store=bool(claims.stores))
+
+    def _unread_file(self, path: Path) -> list[ForeignStore]:
+        """Return a file that no format recognises, if that is because of damage."""
+        if not is_file(path) or _failure_of(path) is None:
+            return []
+
+        owner = self._owner_by_name(path.name)
+        if owner is None and not _is_database(path):
+            return []
+        # Our own databases are imported only if they are named, and so is their damage.
+        for form in self._all.values():
+            if not form.suffixes and form.at(path) is not None:
+                return []
+
+        if owner is None:
+            return [ForeignStore("unreadable", path, _read_again)]
+        if owner in self._wanted:
+            return [ForeignStore(owner, path, _read_again)]
+        return []
+
+    def _owner_by_name(self, file: str) -> str | None:
+        """Return the format with the most specific pattern for a name, None if none."""
+        longest, owner = "", None
+        for name, form in self._all.items():
+            for pattern in form.names:
+                if fnmatchcase(file, pattern) and len(pattern) > len(longest):
+                    longest, owner = pattern, name
+        return owner
+
+
+@dataclass(frozen=True, slots=True)
+class FolderOwner:
+    """Whether a folder is a store, or has those of several formats (``is_mixed``).
+
+    ``stores`` has the store if it is wanted, and problems as stores.
+    """
+
+    stores: list[ForeignStore]
+    is_store: bool = False
+    is_mixed: bool = False
+
+
+def claims_on(path: Path, formats: dict[str, Format]) -> Claims:
+    """Return which of *formats* recognise what is at *path*, in their order."""
+    forget()
+    claims = Claims()
+    for name, form in formats.items():
+        try:
+            store = form.at(path)
+        # No format may hide the stores of others.
+        except Exception as error:  # noqa: BLE001
+            why = f"cannot be looked at: its reader failed: {error!r:.300}"
+            claims.failed.append(unreadable(path, why))
+        else:
+            if store is not None:
+                claims.stores[name] = store
+    return claims
+
+
+def _denied(path: Path) -> ForeignStore:
+    return unreadable(path, "cannot be read (Permission denied)")
+
+
+def _read_with(
+    problem: Problem, store: ForeignStore, path: Path
+) -> Iterator[SourceItem]:
+    yield problem
+    yield from store.reader(path)
+
+
+# -- files that cannot be read -----------------------------------------------------
+
+
+def _failure_of(path: Path) -> SourceError | None:
+    """Return why no format can look at a file; None if any could."""
+    try:
+        if path.suffix not in DATABASES:
+            beginning(path, 1)
+            return None
+
+        # SQLite is loaded when a search comes to a database.
+        from sessiondb.formats.kit.sqlite import ForeignDatabase
+
+        with ForeignDatabase(path, glance=True).reading():
+            return None
+    except SourceError as error:
+        return error
+
+
+def _is_database(path: Path) -> bool:
+    """Return whether a file is a database, damaged or not, as far as SQLite knows."""
+    if path.suffix not in DATABASES:
+        return False
+    from sessiondb.formats.kit.sqlite import is_database
+
+    return is_database(path)
+
+
+def _read_again(path: Path) -> Iterator[SourceItem]:
+    """Yield what a file has that could not be read when it was found.
+
+    Raises `SourceError` if it still cannot, so that a watcher tries again.
+    """
+    error = _failure_of(path)
+    if error is not None:
+        raise error
+    # It was mended, or completed, since it was found.
+    for store in Owners(frozenset(registry.readable())).of_file(path):
+        yield from store.reader(path)
