@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from uuid import UUID
 
 import pytest
 from command_line import SAMPLE, Run
+from samples import permissions_hold
 
 from sessiondb import Store, assistant, user
 from sessiondb.cli.resume import Plan
@@ -168,6 +170,8 @@ def test_a_session_of_no_program_gets_a_hint(
         assert (ran.code, ran.out) == (2, "")
         assert len(ran.err.splitlines()) == 2
         assert f"resume {session} --in opencode" in ran.err
+    # Nor is it written again for the program, to be continued by that id.
+    assert sessiondb("resume", option, "--in", "codex", "--print").code == 2
 
 
 def test_resuming_in_an_unsupported_program_is_refused(
@@ -391,6 +395,51 @@ def test_a_link_in_the_store_of_the_program_is_not_followed(
     assert not (tmp_path / "elsewhere").exists()
 
 
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link", "socket"])
+def test_a_place_with_anything_else_than_a_file_is_refused_at_once(
+    sessiondb: Run, programs: Any, store: Store, agents: Path, kind: str
+) -> None:
+    session = born_here(store)
+    calls = programs("pi")
+    plan = sessiondb("resume", session.id, "--in", "pi", "--json").json
+    log = Path(plan["commands"][1][-1])
+    log.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(log)
+    elif kind == "folder":
+        log.mkdir()
+    elif kind == "link":
+        log.symlink_to(os.devnull)
+    else:
+        os.mknod(log, stat.S_IFSOCK | 0o600)
+    for more in ([], ["--print"]):
+        ran = sessiondb("resume", session.id, "--in", "pi", *more)
+        failed, hint = ran.err.splitlines()
+        assert (ran.code, ran.out) == (1, "")
+        assert f"the store of pi: {log} is a {kind}" in failed
+        assert "changed since" not in ran.err
+        assert f"resume {session.id} --in" in hint
+        assert "--in pi" not in hint
+    assert calls() == []
+
+
+def test_a_file_that_may_not_be_read_is_not_reported_as_changed(
+    sessiondb: Run, store: Store, programs: Any, agents: Path
+) -> None:
+    session = born_here(store)
+    programs("pi")
+    plan = sessiondb("resume", session.id, "--in", "pi", "--json").json
+    log = Path(plan["commands"][1][-1])
+    log.parent.mkdir(parents=True)
+    log.touch()
+    log.chmod(0)
+    with permissions_hold():
+        ran = sessiondb("resume", session.id, "--in", "pi", "--print")
+    assert (ran.code, ran.out) == (1, "")
+    assert "Permission denied" in ran.err
+    assert "changed since" not in ran.err
+
+
 def test_the_steps_for_a_store_of_files_do_the_same_by_hand(
     sessiondb: Run, programs: Any, store: Store, agents: Path, project: Path
 ) -> None:
@@ -465,11 +514,19 @@ def test_a_failed_import_is_reported_and_nothing_is_started(
 ) -> None:
     session = store.create_session(title="Born here")
     store.append(session, user("Hello"))
-    calls = programs("opencode", exit_code=7)
-    ran = process("resume", session.id, "--in", "opencode")
-    assert ran.code == 1
-    assert "`opencode import` failed with exit code 7" in ran.err
-    assert len(calls()) == 1
+    for program, tool, other in (
+        ("opencode import", "opencode", "opencode2"),
+        ("opencode session import --directory", "opencode2", "opencode"),
+        ("goose session import", "goose", "opencode"),
+    ):
+        calls = programs(program.split()[0], exit_code=7)
+        before = len(calls())
+        ran = process("resume", session.id, "--in", tool)
+        assert ran.code == 1
+        assert f"`{program}" in ran.err
+        assert "failed with exit code 7" in ran.err
+        assert f"resume {session.id} --in {other}`" in ran.err
+        assert len(calls()) == before + 1
 
 
 def test_a_directory_that_would_write_on_the_terminal_is_escaped(

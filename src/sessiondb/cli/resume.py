@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -47,19 +47,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Run *command* in *directory*, once the program has the session.
+    """Run *command* of *program* where a session was held, once the program has it.
 
     If it does not have it yet, *text* goes into *file*: a new one in its own store, or
-    a temporary one that *transfer* imports; *detail* is how it is exported.
+    a temporary one that *transfer* imports; *detail* is how it is exported. *elsewhere*
+    is a hint with the command that continues it in another program.
     """
 
     session: Session
-    directory: str
+    program: str
     command: list[str]
     transfer: list[str] = field(default_factory=list)
     file: str = ""
     text: str = ""
     detail: str = ""
+    elsewhere: str = ""
+
+    @property
+    def directory(self) -> str:
+        """Where the session was held."""
+        return self.session.directory
 
     @property
     def content(self) -> bytes:
@@ -83,15 +90,23 @@ class Plan:
     def is_taken(self) -> bool:
         """Return whether the program has everything of the file, from an earlier time.
 
-        Raises `ConflictError` if it has the session in another state.
+        Raises `ConflictError` if it has the session in another state, or if anything
+        else than a file is there; `StorageError` if the file cannot be read.
         """
+        from sessiondb.engine.disk import translated
+        from sessiondb.engine.outputs import check_place
+
         if not os.path.lexists(self.file):
             return False
 
-        with suppress(OSError), Path(self.file).open("rb") as file:
-            if file.read(len(self.content)) == self.content:
-                say(f"already taken there, and continued: {self.file}")
-                return True
+        path = Path(self.file)
+        with self._as_conflict():
+            check_place(path)
+        with translated(path), path.open("rb") as file:
+            is_same = file.read(len(self.content)) == self.content
+        if is_same:
+            say(f"already taken there, and continued: {self.file}")
+            return True
 
         continues = " ".join(map(word, self.command))
         raise ConflictError(
@@ -104,7 +119,7 @@ class Plan:
         """Put the file into the program's store, so that only its owner reads it.
 
         One that another process has just put there is continued. Raises
-        `ConflictError` if it is another file, and other `SessionDBError`.
+        `ConflictError` if it is another file or none, and other `SessionDBError`.
         """
         from sessiondb.engine.disk import translated
         from sessiondb.engine.outputs import writing
@@ -113,11 +128,26 @@ class Plan:
         with translated(file):
             file.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with writing(file) as out:
+            with self._as_conflict(), writing(file) as out:
                 out.write(self.content)
         except ConflictError:
             if not self.is_taken():
                 raise
+
+    @contextmanager
+    def _as_conflict(self) -> Iterator[None]:
+        """Raise the error of a place that is never written as a `ConflictError`.
+
+        Its hint is for a user who named the place, and here the program did.
+        """
+        try:
+            yield
+        except InvalidInputError as error:
+            raise ConflictError(
+                f"the session cannot be put into the store of {agent(self.program)}: "
+                f"{error}",
+                hint=f"move it away, or {self.elsewhere}",
+            ) from None
 
 
 class Tool(click.ParamType):  # type: ignore[type-arg]
@@ -193,47 +223,96 @@ def resume_command(
 
 
 def _planned(store: Store, session: Session, into: str | None) -> Plan:
-    came_from_there = into == session.source and session.time_imported is not None
-    if into is None or (came_from_there and _is_held(session)):
-        if session.time_detached is not None:
-            copies = command("fork", session.id)
-            say(
-                f"messages were added here that {session.source} does not see; "
-                f"{copies} makes a copy that --in can take there"
-            )
+    if into is None or _has_it(session, into):
+        continues = _command(store, session)
         if session.namespace:
             _check_only(store, session)
-        return Plan(session, session.directory, _command(session))
+        if session.time_detached is not None:
+            say(
+                f"messages were added here that {session.source} does not see; "
+                f"{_copied(session, session.source)}"
+            )
+        return Plan(session, session.source, continues)
 
     # A format that sessiondb writes and a program that takes it are both needed.
     if into not in targets():
         raise InvalidInputError(
             f"sessiondb reads sessions of {agent(into)}, and cannot write them: "
             f"{into} continues only its own",
-            hint=_elsewhere(session),
+            hint=_elsewhere(store, session),
         )
-    is_relative = family(session.source) == family(into) and not came_from_there
-    if is_relative and session.time_imported is not None:
-        copies = command("fork", session.id)
+    if _is_relative(session, into):
         raise InvalidInputError(
             f"the log of {session.source} would be a second session of the same name",
-            hint=f"{copies} makes a copy that --in {into} can take there",
+            hint=_copied(session, into),
         )
+    if _is_from(session, into):
+        _check_name(store, session)
     return _transferred(store, session, into)
 
 
-def _is_held(session: Session) -> bool:
-    """Return whether the program that a session came from still has it, if known."""
+def _has_it(session: Session, program: str) -> bool:
+    """Return whether a session came from *program*, which still has it, if known."""
     from sessiondb.formats import exporter
 
-    if session.source not in targets():
+    if not _is_from(session, program):
+        return False
+    if program not in targets():
         return True
-    holds = exporter(session.source).holds
+    holds = exporter(program).holds
     return holds is None or holds(session.source_id or "", os.environ)
 
 
-def _elsewhere(session: Session) -> str:
-    return f"{command('resume', session.id, '--in', targets()[0])} continues it there"
+def _is_from(session: Session, program: str) -> bool:
+    return session.source == program and session.time_imported is not None
+
+
+def _is_relative(session: Session, program: str) -> bool:
+    """Return whether a session is the log of a program that *program* descends from."""
+    if session.time_imported is None or session.source == program:
+        return False
+    return family(session.source) == family(program)
+
+
+def _elsewhere(store: Store, session: Session, refused: str | None = None) -> str:
+    """Return a hint with the command that continues a session in another program.
+
+    Of the programs that take it, without the one that *refused* it: one that is
+    installed rather than another, and then the one that it, or its original, came from.
+    """
+    origin = _origin(store, session)
+    commands = resumable()
+    ranked: list[tuple[bool, bool, int, str]] = []
+    for name in targets():
+        # OpenCode 2 has the name of OpenCode: which one is installed is not known.
+        if name == refused or name not in commands:
+            continue
+        if _is_relative(session, name):
+            continue
+        if _is_from(session, name) and not _has_usable_name(session):
+            continue
+        is_installed = shutil.which(commands[name].split()[0]) is not None
+        ranked.append((not is_installed, name != origin, len(ranked), name))
+    program = min(ranked)[-1]
+    return f"{command('resume', session.id, '--in', program)} continues it there"
+
+
+def _origin(store: Store, session: Session) -> str:
+    """Return the program of the nearest session above this one that was imported."""
+    while session.time_imported is None and session.parent_id is not None:
+        try:
+            session = store.session(session.parent_id)
+        except NotFoundError:  # it was deleted
+            break
+    return session.source
+
+
+def _copied(session: Session, program: str) -> str:
+    """Return a hint with the command that makes a copy, for *program* if possible."""
+    copies = command("fork", session.id)
+    if program in targets():
+        return f"{copies} makes a copy that --in {program} can take there"
+    return f"{copies} makes a copy that --in can take to another program"
 
 
 def _check_only(store: Store, session: Session) -> None:
@@ -244,35 +323,44 @@ def _check_only(store: Store, session: Session) -> None:
     try:
         store.session(str(session.source_id))
     except AmbiguousIdError as error:
-        copies = command("fork", session.id)
         raise ConflictError(
             f"{len(error.candidates)} sessions have the id "
             f"{abridged(session.source_id)}: {session.source} continues the one in "
             "its own store",
-            hint=f"{copies} makes a copy that --in {session.source} can take there",
+            hint=_copied(session, session.source),
         ) from None
 
 
-def _command(session: Session) -> list[str]:
+def _command(store: Store, session: Session) -> list[str]:
     """Return the command that continues a session where it came from.
 
     Raises `InvalidInputError`.
     """
-    name = session.source_id
-    if name is None or session.time_imported is None:
+    if session.source_id is None or session.time_imported is None:
         raise InvalidInputError(
             f"{short_id(session.id)} was not imported from another program",
-            hint=_elsewhere(session),
+            hint=_elsewhere(store, session),
         )
 
-    pattern = resumable().get(session.source)
-    # From other people's files: it must not be read as an option, or as a path.
-    if pattern is None or name.startswith("-") or "/" in name:
+    _check_name(store, session)
+    return _filled(resumable()[session.source].split(), "{}", session.source_id)
+
+
+def _check_name(store: Store, session: Session) -> None:
+    """Raise `InvalidInputError` if its program cannot continue a session by its id."""
+    if session.source not in resumable() or not _has_usable_name(session):
         raise InvalidInputError(
-            f"{session.source} has no command that continues {abridged(name)}",
-            hint=_elsewhere(session),
+            f"{session.source} has no command that continues "
+            f"{abridged(session.source_id)}",
+            hint=_elsewhere(store, session),
         )
-    return _filled(pattern.split(), "{}", name)
+
+
+def _has_usable_name(session: Session) -> bool:
+    """Return whether the id that a session has in its program can be typed there."""
+    # From other people's files: it must not be read as an option, or as a path.
+    name = session.source_id or ""
+    return not name.startswith("-") and "/" not in name
 
 
 def _filled(words: Iterable[str], blank: str, value: str) -> list[str]:
@@ -294,19 +382,24 @@ def _transferred(store: Store, session: Session, form: str) -> Plan:
     (written,) = map(partial(_written, session.directory), files)
     _report_subagents(store, session)
 
-    taken = to.take_in(written, os.environ)
+    try:
+        taken = to.take_in(written, os.environ)
+    except InvalidInputError as error:
+        error.hint = error.hint or _elsewhere(store, session, form)
+        raise
     if not taken.take_in and taken.place is None:
         say(f"already taken there, and continued: {agent(form)}")
-        return Plan(session, session.directory, taken.resume)
+        return Plan(session, form, taken.resume)
 
     file = str(Path(tempfile.gettempdir()) / f"sessiondb-{session.id}.json")
     if taken.place is not None:
         file = str(taken.place)
     transfer = _filled(taken.take_in, FILE, file)
-    given = (transfer, file, written.text, to.taken)
-    plan = Plan(session, session.directory, taken.resume, *given)
+    elsewhere = _elsewhere(store, session, form)
+    given = (transfer, file, written.text, to.taken, elsewhere)
+    plan = Plan(session, form, taken.resume, *given)
     if taken.place is not None and plan.is_taken():
-        return Plan(session, session.directory, taken.resume)
+        return Plan(session, form, taken.resume)
     return plan
 
 
@@ -378,11 +471,18 @@ def _transfer(plan: Plan) -> None:
         Path(name).unlink()
 
     if ended.returncode:
-        # "session import" is a command of the second generation.
-        other = "opencode" if "session" in plan.transfer else "opencode2"
-        tries = command("resume", plan.session.id, "--in", other)
         failed = f"`{' '.join(plan.transfer[:-1])}` failed"
         raise SessionDBError(
-            f"{failed} with exit code {ended.returncode}",
-            hint=f"another generation may be installed: {tries}",
+            f"{failed} with exit code {ended.returncode}", hint=_other_way(plan)
         )
+
+
+def _other_way(plan: Plan) -> str:
+    """Return a hint for a session that its program did not import."""
+    if plan.transfer[0] != "opencode":
+        return plan.elsewhere
+
+    # "session import" is a command of the second generation.
+    other = "opencode" if "session" in plan.transfer else "opencode2"
+    tries = command("resume", plan.session.id, "--in", other)
+    return f"another generation may be installed: {tries}"
