@@ -20,6 +20,7 @@ from sessiondb.errors import (
     UntrustedDatabaseError,
 )
 from sessiondb.maintenance import check
+from sessiondb.maintenance.repair import repair
 
 
 @pytest.fixture
@@ -188,16 +189,56 @@ def test_a_schema_is_not_trusted_where_this_sqlite_can_do_without(path: Path) ->
         connection.close()
 
 
-def test_a_trigger_planted_while_a_store_is_open_is_found_at_the_next_start(
-    path: Path,
+@pytest.mark.parametrize("has_written", [False, True])
+def test_a_trigger_planted_while_a_store_is_open_never_runs(
+    path: Path, has_written: bool
 ) -> None:
     with Store.open(path) as store:
+        (session,) = store.sessions(project=ALL)
+        if has_written:
+            store.append(session, user("before"))
         _plant_only(
             path, "CREATE TRIGGER spy AFTER INSERT ON part BEGIN DELETE FROM meta; END"
         )
-        store.sessions(project=ALL)
-    with pytest.raises(UntrustedDatabaseError, match="spy"):
-        Store.open(path)
+        for write in (
+            lambda: store.append(session, user("after")),
+            lambda: store.create_session(title="after"),
+        ):
+            with pytest.raises(UntrustedDatabaseError, match="spy"):
+                write()
+        assert len(store.messages(session)) == 1 + has_written
+        _plant_only(path, "DROP TRIGGER spy")
+        store.append(session, user("after"))
+        assert check(store) == []
+
+
+def test_a_repair_does_not_run_a_trigger_that_was_planted_before_it(path: Path) -> None:
+    with Store.open(path) as store:
+        _plant_only(path, "UPDATE session SET message_count = 9")
+        findings = check(store)
+        _plant_only(
+            path,
+            "CREATE TRIGGER spy AFTER UPDATE ON session BEGIN DELETE FROM meta; END",
+        )
+        with pytest.raises(UntrustedDatabaseError, match="spy"):
+            repair(store, findings)
+    assert _counts(path) == [(9,)]
+
+
+def _counts(path: Path) -> list[tuple[int]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT message_count FROM session").fetchall()
+
+
+def test_an_index_that_a_person_adds_while_a_store_is_open_is_welcome(
+    path: Path,
+) -> None:
+    with Store.open(path) as store:
+        (session,) = store.sessions(project=ALL)
+        store.append(session, user("before"))
+        _plant_only(path, "CREATE INDEX mine ON message (model_id)")
+        store.append(session, user("after"))
+        assert len(store.messages(session)) == 3
 
 
 def _plant_only(path: Path, statement: str) -> None:

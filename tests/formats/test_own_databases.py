@@ -99,6 +99,22 @@ def test_a_session_that_both_continued_keeps_both_branches(
     assert there.messages(top)[-1].parts[0].text == "There"
 
 
+def test_a_session_whose_own_import_did_not_end_is_reported_and_left_out(
+    opened: Opened, tmp_path: Path
+) -> None:
+    path, (top, helper, fork) = old_file(opened, tmp_path)
+    altered(path, f"UPDATE session SET time_importing = 1 WHERE id = '{fork}'")
+    there = opened("there")
+    done = read_into(there, path)
+    (problem,) = [one for one in done if isinstance(one, Problem)]
+    assert fork in problem.why
+    assert "did not end" in problem.why
+    assert {one.id for one in there.sessions(project=ALL, subagents=True)} == {
+        top,
+        helper,
+    }
+
+
 def test_a_session_removed_here_returns_only_on_request(
     opened: Opened, tmp_path: Path
 ) -> None:

@@ -345,16 +345,18 @@ class Engine(Protocol):
     def set_busy_timeout(self, connection: Connection, seconds: float) -> None:
         """Let further statements of *connection* wait up to *seconds* for a lock."""
 
-    def schema_version(self, connection: Connection) -> int:
-        """Return the version of the schema, in the snapshot of *connection*."""
+    def schema_mark(self, connection: Connection) -> tuple[int, ...]:
+        """Return numbers that every change of the schema changes, in its snapshot.
 
-    def check_newer(
-        self, connection: Connection, path: Path, version: int, *, writing: bool
-    ) -> None:
-        """Raise `SchemaVersionError` unless the database admits this release.
+        Read in every transaction that writes, so it costs no more than a call or two.
+        """
 
-        Its *version* is newer than that of this release; a database may still permit
-        reading, or also *writing*. *path* is for the message.
+    def check_writable(self, connection: Connection, path: Path) -> None:
+        """Refuse to write unless the schema, in the transaction, is one we may write.
+
+        It is compared as before first use: another program may have migrated the
+        database since, or planted a trigger. *path* is for the message. Raises
+        `SchemaVersionError`, `NotADatabaseError` and `UntrustedDatabaseError`.
         """
 
     def insert_large_blob(

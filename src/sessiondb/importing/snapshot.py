@@ -43,6 +43,14 @@ _FAMILIES = Statement(
         .order_by(session.c.time_created, session.c.id)
     )
 )
+#: Sessions whose own import did not end: invisible, and without the rest of it.
+_HALF_IMPORTED = Statement(
+    lambda: (
+        select(session.c.id, session.c.source, session.c.source_id)
+        .where(session.c.time_deleted.is_(None), session.c.time_importing.is_not(None))
+        .order_by(session.c.id)
+    )
+)
 _IDS = Statement(
     lambda: (
         select(message.c.seq, message.c.id)
@@ -107,7 +115,8 @@ class Snapshot:
     def sessions(self) -> Iterator[SourceSession | Problem]:
         """Yield all that lists would show, and subagents, parents first.
 
-        One that cannot be read is a problem, and the next one is read.
+        One that cannot be read is a problem, and the next one is read. So is one that
+        is not complete: merged, its missing messages would look like removed ones.
         """
         rows = self._read(_families())
         # A damaged page gives rows without an id.
@@ -117,6 +126,14 @@ class Snapshot:
                 yield from self._session(name)
             except (SessionDBError, *UNREADABLE) as error:
                 yield self._problem(session_name(name), error)
+
+        for name, source, source_id in self._read(_half_imported()):
+            yield Problem(
+                str(self._path),
+                f"{session_name(name)} was left out: its import from {source} "
+                f"({source_id}) into that database did not end; import it there again, "
+                "or from its source",
+            )
 
     def _session(self, name: str) -> Iterator[SourceSession | Problem]:
         export = self._read(_export_of(self._base, name))
@@ -165,6 +182,10 @@ class Snapshot:
 
 def _families() -> Read[list[tuple[str, str | None]]]:
     return (yield _FAMILIES, {})
+
+
+def _half_imported() -> Read[list[tuple[str, str, str | None]]]:
+    return (yield _HALF_IMPORTED, {})
 
 
 def _ids_of(name: str) -> Read[list[tuple[int, str]]]:

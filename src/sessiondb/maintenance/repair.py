@@ -76,7 +76,8 @@ def repair(
     """Repair the database of *store*; a no-op, without a copy, if nothing is wrong.
 
     *findings* are those of `check`, by default run now. *busy_timeout* is in seconds.
-    Raises `CorruptionError` if a page of a table is damaged, `BusyError`,
+    Raises `CorruptionError` if a page of a table is damaged, `SchemaVersionError` and
+    `UntrustedDatabaseError` for a schema that is not ours, `BusyError`,
     `StorageError`; each leaves the rows as they were.
     """
     found = check(store) if findings is None else findings
@@ -93,7 +94,7 @@ def repair(
     try:
         with closing(ENGINE.upkeep.connect_to_repair(path, busy_timeout)) as connection:
             _repair_indexes(connection)
-            _repair_rows(connection)
+            _repair_rows(connection, path)
     except ENGINE.Error as error:
         raise ENGINE.translate(error) from error
 
@@ -119,9 +120,10 @@ def _repair_indexes(connection: Connection) -> None:
         )
 
 
-def _repair_rows(connection: Connection) -> None:
+def _repair_rows(connection: Connection, path: Path) -> None:
     connection.execute(ENGINE.begin_write)
     try:
+        ENGINE.check_writable(connection, path)
         run = _Run(connection)
         for action in ACTIONS:
             action(run)

@@ -14,7 +14,6 @@ from sessiondb.engine import disk
 from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import DatabaseReplacedError
-from sessiondb.schema.version import VERSION
 
 CHECKPOINT_BYTES = 4 * 1024 * 1024
 #: Seconds that a checkpoint waits for other processes; it can be made up for later.
@@ -32,7 +31,8 @@ class WriterConnection:
     inner: Connection | None = None
     durability: str = _UNKNOWN_DURABILITY
     _busy_timeout: float = _UNKNOWN_TIMEOUT
-    _version: int = VERSION
+    #: That of the schema which was compared last.
+    _schema_mark: tuple[int, ...] | None = None
 
     def ready(self, durability: str, busy_timeout: float) -> Connection:
         """Return the connection, opened if needed, with these settings.
@@ -54,16 +54,17 @@ class WriterConnection:
         return connection
 
     def begin(self, connection: Connection) -> None:
-        """Begin a transaction that writes; raises `SchemaVersionError`."""
-        connection.execute(ENGINE.begin_write)
-        # Another process may have migrated the file since the last commit.
-        version = ENGINE.schema_version(connection)
-        if version == self._version:
-            return
-        if version > VERSION:
-            ENGINE.check_newer(connection, self.path, version, writing=True)
+        """Begin a transaction that writes, on a schema that is known to be ours.
 
-        self._version = version
+        Raises `SchemaVersionError` and `UntrustedDatabaseError`.
+        """
+        connection.execute(ENGINE.begin_write)
+        # Since the last commit another process may have migrated the file, or planted
+        # a trigger in it, which this transaction would run.
+        mark = ENGINE.schema_mark(connection)
+        if mark != self._schema_mark:
+            ENGINE.check_writable(connection, self.path)
+            self._schema_mark = mark
 
     def roll_back(self) -> None:
         """Undo the transaction that is open, if one is."""

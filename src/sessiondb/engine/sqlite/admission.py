@@ -57,8 +57,12 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
     )
 
 
-def admit(connection: sqlite3.Connection, path: Path, version: int) -> None:
+def admit(
+    connection: sqlite3.Connection, path: Path, version: int, *, writing: bool = False
+) -> None:
     """Refuse our database at *path*, of schema *version*, unless it can be read as is.
+
+    With *writing*, unless this release may also write it.
 
     Raises `NotADatabaseError` for an empty file, `SchemaVersionError` and
     `UntrustedDatabaseError`.
@@ -68,7 +72,7 @@ def admit(connection: sqlite3.Connection, path: Path, version: int) -> None:
     if version < VERSION:
         refuse(path, version, "older")
     if version > VERSION:
-        check_newer(connection, path, version, writing=False)
+        check_newer(connection, path, version, writing=writing)
     check_schema(connection, path, version)
 
 

@@ -82,18 +82,18 @@ class SQLite:
         """Let statements wait up to *seconds* for a lock."""
         connection.execute(f"PRAGMA busy_timeout={int(seconds * 1000)}")
 
-    def schema_version(self, connection: Connection) -> int:
-        """Return the version of the schema."""
+    def schema_mark(self, connection: Connection) -> tuple[int, ...]:
+        """Return the version of the schema, and SQLite's count of its changes."""
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-        return version
+        # Both are fields of the header. Reading it costs 2 µs a transaction.
+        changes: int = connection.execute("PRAGMA schema_version").fetchone()[0]
+        return version, changes
 
-    def check_newer(
-        self, connection: Any, path: Path, version: int, *, writing: bool
-    ) -> None:
-        """Refuse a newer schema that does not admit this release."""
-        from sessiondb.engine.sqlite.version import check_newer
+    def check_writable(self, connection: Any, path: Path) -> None:
+        """Compare the schema with ours; see `admission.admit`."""
+        from sessiondb.engine.sqlite.admission import admit, schema_of
 
-        check_newer(connection, path, version, writing=writing)
+        admit(connection, path, schema_of(connection, path), writing=True)
 
     def log_bytes(self, path: Path) -> int:
         """Return the bytes of the -wal."""
