@@ -57,8 +57,8 @@ from sessiondb.formats.kit.fields import without
 from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.protocol import Written
 from sessiondb.model import Document, Imported, Message, Problem, Session, SourceSession
-from sessiondb.model.draft import assistant, text, tool, user
-from sessiondb.model.draft import event as event_draft
+from sessiondb.model.drafting import assistant, text, tool, user
+from sessiondb.model.drafting import event as event_draft
 
 HOME = Path(".codex")
 

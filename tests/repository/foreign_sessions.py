@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sessiondb import Store
+from sessiondb import PartDraft, Store, text
 from sessiondb.model import (
     Imported,
     MessageDraft,
@@ -14,7 +14,6 @@ from sessiondb.model import (
     SourceSession,
     Tokens,
 )
-from sessiondb.model.draft import PartDraft, text
 
 SOURCE = "elsewhere"
 #: The first moment of the foreign program, in Unix ms.

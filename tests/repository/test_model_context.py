@@ -223,7 +223,7 @@ def test_a_compaction_that_failed_or_is_not_over_cuts_nothing(store: Store) -> N
 def test_system_texts_add_up_until_a_new_epoch_begins(store: Store) -> None:
     session = talk(store, system("be kind"), user("a"), system("be brief"))
     assert store.context(session).system == ("be kind", "be brief")
-    epoch = event("context", text("AGENTS.md", kind="file"), text("date"))
+    epoch = event("context", text("AGENTS.md", origin="file"), text("date"))
     store.append(session, epoch)
     assert store.context(session).system == ("AGENTS.md", "date")
     store.append(session, system("and polite"))

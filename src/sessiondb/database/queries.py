@@ -38,6 +38,7 @@ from sessiondb.model import (
     UsageRow,
     bounds,
 )
+from sessiondb.model.aliases import ROLE, canonical
 from sessiondb.model.handles import (
     LEAF,
     Leaf,
@@ -343,7 +344,8 @@ class Queries:
         )  # fmt: skip
         return (
             yield from search(
-                self._base, query, filters, role=role, tool=tool, order=order,
+                self._base, query, filters, role=canonical(role, ROLE, "role"),
+                tool=tool, order=order,
                 all_hits=all_hits, limit=limit, cursor=cursor,
             )
         )  # fmt: skip

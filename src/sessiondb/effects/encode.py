@@ -15,7 +15,8 @@ from sessiondb import codec, ids
 from sessiondb.arguments import one_of
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import MessageDraft, PartDraft, Tokens, bounds
-from sessiondb.model.draft import FINISHES, NO_INPUT, OUTCOMES, ROLES, STATUSES
+from sessiondb.model.aliases import FINISH, OUTCOME, ROLE, TOKEN, canonical
+from sessiondb.model.draft import NO_INPUT, STATUSES
 from sessiondb.schema.rows import (
     UNKNOWN_TOKENS,
     UNKNOWN_USAGE,
@@ -54,14 +55,7 @@ def token_counts(tokens: Tokens | Mapping[str, Any] | None) -> tuple[int | None,
         return UNKNOWN_TOKENS
 
     if isinstance(tokens, Mapping):
-        unknown = tokens.keys() - set(Tokens.__slots__)
-        if unknown:
-            raise InvalidInputError(
-                f"tokens are {', '.join(Tokens.__slots__)}, "
-                f"not {abridged(unknown.pop())}"
-            )
-
-        tokens = Tokens(**tokens)
+        tokens = Tokens(**_named_counts(tokens))
 
     if not isinstance(tokens, Tokens):
         raise InvalidInputError(
@@ -70,6 +64,23 @@ def token_counts(tokens: Tokens | Mapping[str, Any] | None) -> tuple[int | None,
 
     named = zip(_TOKENS, tokens.columns(), strict=True)
     return tuple([bounds.tokens(count, name) for name, count in named])
+
+
+def _named_counts(counts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return counts by their column; raises `InvalidInputError`."""
+    named: dict[str, Any] = {}
+    for spelling, count in counts.items():
+        if spelling not in TOKEN:
+            raise InvalidInputError(
+                f"tokens are {', '.join(Tokens.__slots__)}, not {abridged(spelling)}",
+                hint="no count contains another: input is without the cache, "
+                "output without reasoning",
+            )
+        name = TOKEN[spelling]
+        if name in named:
+            raise InvalidInputError(f"tokens state {name} twice")
+        named[name] = count
+    return named
 
 
 def spill(
@@ -170,7 +181,7 @@ def encode_part(draft: PartDraft | str, blobs: list[Blob]) -> PartRow:
         tool=string(draft.tool, "tool"),
         call_id=string(draft.call_id, "a call id"),
         status=status,
-        outcome=one_of(draft.outcome, OUTCOMES, "outcome"),
+        outcome=canonical(draft.outcome, OUTCOME, "outcome"),
         title=string(draft.title, "title"),
         input=input_text,
         text=text,
@@ -218,8 +229,8 @@ def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
             f"a message is made by user(), assistant(), …, not {abridged(draft)}"
         )
 
-    one_of(draft.role, ROLES, "role")
-    if draft.role is None or (draft.role == "event" and not draft.kind):
+    role = canonical(draft.role, ROLE, "role")
+    if role is None or (role == "event" and not draft.kind):
         raise InvalidInputError("a message needs a role, and an event a kind")
 
     data, data_blob = spill(codec.pack_data(draft.data), codec.MSGPACK, blobs)
@@ -235,7 +246,7 @@ def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
     return MessageRow(
         id=message_id,
         turn_id=draft.turn_id,
-        role=draft.role,
+        role=role,
         kind=string(draft.kind, "kind"),
         agent=string(draft.agent, "agent"),
         provider_id=string(draft.provider_id, "provider"),
@@ -243,7 +254,7 @@ def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
         response_id=string(draft.response_id, "response_id"),
         cost=bounds.usd(draft.cost),
         tokens=token_counts(draft.tokens),
-        finish=one_of(draft.finish, FINISHES, "finish"),
+        finish=canonical(draft.finish, FINISH, "finish"),
         error=json_column(draft.error, "error"),
         time_created=bounds.integer(draft.time_created, "time_created"),
         time_completed=bounds.integer(draft.time_completed, "time_completed"),

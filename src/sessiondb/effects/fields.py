@@ -12,11 +12,12 @@ from functools import partial
 from typing import Any, Final
 
 from sessiondb import codec
-from sessiondb.arguments import one_of
 from sessiondb.effects import encode
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
-from sessiondb.model.draft import OUTCOMES, MessageFields, ending, result_text
+from sessiondb.model.aliases import FINISH, OUTCOME, canonical
+from sessiondb.model.draft import MessageFields, ending, result_text
+from sessiondb.model.reserved import own_data
 from sessiondb.schema.rows import Blob
 
 _FIELDS = {"provider": "provider_id", "model": "model_id", "time": "time_created"}
@@ -91,6 +92,14 @@ def usage(
     Raises `InvalidInputError`.
     """
     return bounds.usd(cost), encode.token_counts(tokens)
+
+
+def end_reason(finish: Any) -> str:
+    """Return how a message ended; raises `InvalidInputError`, also for None."""
+    reason = canonical(finish, FINISH, "finish")
+    if reason is None:
+        raise InvalidInputError("finish says how the message ended")
+    return reason
 
 
 def filled(value: Any, what: str) -> str:
@@ -202,11 +211,11 @@ def call_result(
 ) -> dict[str, Any]:
     """Return the fields of a `Settle` by name; raises `InvalidInputError`."""
     result = result_text(output, error)
-    one_of(outcome, OUTCOMES, "outcome")
+    outcome = canonical(outcome, OUTCOME, "outcome")
     status, outcome = ending(outcome, failed=error is not None)
     blobs: list[Blob] = []
     text, text_blob, _, _ = encode.text_columns(result, {}, blobs)
-    extra = dict(codec.guard(unreserved(data)))
+    extra = dict(codec.guard(unreserved(own_data(data, "settle"))))
     if result is not None and codec.readable(result)[1]:
         extra[codec.EXACT] = result
 

@@ -22,6 +22,7 @@ from sessiondb.effects.fields import (
     KEEP,
     call_result,
     diff_rows,
+    end_reason,
     filled,
     part_within_bounds,
     session_columns,
@@ -39,7 +40,7 @@ from sessiondb.effects.staged import Staged
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
 from sessiondb.model.bounds import Time
-from sessiondb.model.draft import FINISHES, NO_INPUT, MessageFields
+from sessiondb.model.draft import NO_INPUT, MessageFields
 from sessiondb.model.handles import (
     LEAF,
     Leaf,
@@ -472,14 +473,11 @@ class Unit(Queue):
     ) -> None:
         """Complete an open message; *cost* in USD, *error* any JSON value."""
         session_id, key = self._live(session), message_key(message)
-        if one_of(finish, FINISHES, "finish") is None:
-            raise InvalidInputError("finish says how the message ended")
-
         spent, counts = usage(cost, tokens)
         effect = completion.Finish(
             session_id=session_id,
             message=key,
-            finish=finish,
+            finish=end_reason(finish),
             cost=spent,
             tokens=counts,
             error=encode.json_column(error, "error"),

@@ -10,9 +10,8 @@ Sources and exports are loaded on first use: most programs move no session.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sessiondb.model.draft import (
-    MessageDraft,
-    PartDraft,
+from sessiondb.model.draft import MessageDraft, PartDraft
+from sessiondb.model.drafting import (
     assistant,
     context_source,
     event,

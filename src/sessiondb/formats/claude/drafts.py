@@ -151,7 +151,7 @@ def _outcome(lines: list[Record]) -> Columns:
     reason = next(filter(None, reasons), None)
     found: Columns = {
         "cost": max(filter(cost, _each(lines, "costUSD")), default=None),
-        "finish": fields.FINISH.get(reason, "other"),
+        "finish": fields.FINISH.get(reason, "other") if reason else None,
     }
     # An answer of the program itself states zeros, which no provider counted.
     if within(lines[0], "message", "model") != fields.SYNTHETIC:

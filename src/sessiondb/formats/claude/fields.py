@@ -29,6 +29,7 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.model import Tokens
+from sessiondb.model.aliases import finishes
 
 #: The model of answers that the program itself made.
 SYNTHETIC = "<synthetic>"
@@ -111,14 +112,10 @@ SOURCE: Fields = {
 }
 
 #: ``stop_reason`` of an answer to ``finish`` here.
-FINISH: Mapping[str | None, str | None] = {
-    None: None,
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "tool_use": "tool-calls",
-}
+FINISH: Mapping[str, str] = finishes(
+    "end_turn", "stop_sequence", "max_tokens", "tool_use",
+    "model_context_window_exceeded",
+)  # fmt: skip
 #: Lines that are known here under another name; the others keep theirs.
 KINDS: Mapping[str, str] = {
     **dict.fromkeys(MEANINGS, "custom"),

@@ -28,7 +28,8 @@ from sessiondb.formats.kit.spelled import (
     take,
 )
 from sessiondb.formats.kit.texts import time_in_utc
-from sessiondb.model import Message
+from sessiondb.model import Message, aliases
+from sessiondb.model.aliases import finishes
 
 Record = dict[str, Any]
 #: When a record was written: in Unix ms, or a text, in UTC if it has no offset.
@@ -80,23 +81,11 @@ CONTEXT: Table = {
 }
 OUTPUT = ("output", "result", "content")
 #: Why an answer ended, here, by how programs say it.
-FINISH: Mapping[str, str] = {
-    "stop": "stop",
-    "end_turn": "stop",
-    "completed": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "tool-calls": "tool-calls",
-    "tool_calls": "tool-calls",
-    "tool_use": "tool-calls",
-    "error": "error",
-    "failed": "error",
-    "cancelled": "cancelled",
-    "canceled": "cancelled",
-    "aborted": "cancelled",
-    "interrupted": "cancelled",
-    "other": "other",
-}
+FINISH: Mapping[str, str] = finishes(
+    "stop", "end_turn", "completed", "length", "max_tokens", "tool-calls",
+    "tool_calls", "tool_use", "error", "failed", "cancelled", "canceled",
+    "aborted", "interrupted", "other",
+)  # fmt: skip
 FINISH_KEYS = ("finish", "finish_reason", "stop_reason")
 
 
@@ -115,19 +104,7 @@ ENDED: Table = {
     "error": spelled(_is_error, "error"),
 }
 #: How a call ended, by the words of programs for it; others are not an outcome.
-OUTCOME: Mapping[str, str] = {
-    "failed": "failed",
-    "failure": "failed",
-    "error": "failed",
-    "interrupted": "interrupted",
-    "cancelled": "interrupted",
-    "canceled": "interrupted",
-    "aborted": "interrupted",
-    "timeout": "interrupted",
-    "skipped": "skipped",
-    "denied": "denied",
-    "rejected": "denied",
-}
+OUTCOME: Mapping[str, str] = aliases.OUTCOME
 OUTCOME_KEYS = ("outcome", "status")
 
 USER, SYSTEM, STARTED = "user_message", "system_message", "assistant_started"

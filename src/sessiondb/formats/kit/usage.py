@@ -13,18 +13,11 @@ from typing import Any
 from sessiondb.formats.kit.fields import Fields, as_object, count, is_object, within
 from sessiondb.formats.kit.spelled import Record, Table, put, spelled, take
 from sessiondb.model import Tokens
+from sessiondb.model.aliases import TOKENS
 
 _KEY, _OTHER = "usage", "tokens"
 COUNTS: Table = {
-    "input": spelled(count, "input", "input_tokens", "prompt_tokens"),
-    "output": spelled(count, "output", "output_tokens", "completion_tokens"),
-    "reasoning": spelled(count, "reasoning", "reasoning_tokens"),
-    "cache_read": spelled(
-        count, "cache_read", "cache_read_tokens", "cache_read_input_tokens"
-    ),
-    "cache_write": spelled(
-        count, "cache_write", "cache_write_tokens", "cache_creation_input_tokens"
-    ),
+    column: spelled(count, column, *spellings) for column, spellings in TOKENS.items()
 }
 #: Where answers of OpenAI have counts that are within another one. If a count is at
 #: several places, the last of them here is taken.

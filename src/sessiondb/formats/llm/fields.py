@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, text
 from sessiondb.formats.kit.usage import counts
+from sessiondb.model.aliases import finishes
 
 #: A row of ``conversations`` or ``threads``.
 SESSION: Fields = {"name": ("title", clean_text), "model": ("model_id", clean_name)}
@@ -46,17 +47,9 @@ DETAILS: Mapping[tuple[str, ...], tuple[str, str]] = {
     ("cache_creation_input_tokens",): ("cache_write", "beside"),
 }
 #: Why an answer ended, as providers name it; another word is ``other``.
-FINISH: Mapping[str, str] = {
-    "stop": "stop",
-    "length": "length",
-    "tool_calls": "tool-calls",
-    "function_call": "tool-calls",
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "tool_use": "tool-calls",
-    "STOP": "stop",
-    "MAX_TOKENS": "length",
-}
+FINISH: Mapping[str, str] = finishes(
+    "stop", "length", "tool_calls", "function_call",
+    "end_turn", "stop_sequence", "max_tokens", "tool_use", "STOP", "MAX_TOKENS",
+)  # fmt: skip
 #: Where a provider says so in ``response_json``.
 FINISHED = ("finish_reason", "stop_reason", "finishReason")

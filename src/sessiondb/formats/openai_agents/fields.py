@@ -10,13 +10,11 @@ from collections.abc import Mapping
 
 from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, text
 from sessiondb.formats.kit.usage import counts
+from sessiondb.model import aliases
 
 #: Roles of messages to roles here; a developer speaks for the program.
 ROLES: Mapping[str, str] = {
-    "user": "user",
-    "assistant": "assistant",
-    "system": "system",
-    "developer": "system",
+    role: aliases.ROLE[role] for role in ("user", "assistant", "system", "developer")
 }
 #: The type of an item without one, by a key that it has: a message may leave it out,
 #: and `EncryptedSession` stores the other one, whose key is not in the file.

@@ -15,7 +15,8 @@ from sessiondb.formats.kit.fields import (
     within,
 )
 from sessiondb.model import Part, PartDraft, Tokens
-from sessiondb.model.draft import FINISHES, NO_INPUT
+from sessiondb.model.aliases import FINISHES
+from sessiondb.model.draft import NO_INPUT
 
 #: The name of a call without one; a tool part must have one.
 NAMELESS = "unknown"

@@ -42,21 +42,15 @@ from sessiondb.formats.kit.texts import compact, time_of_text
 from sessiondb.formats.kit.usage import take_usage
 from sessiondb.formats.openoxide.content import decode
 from sessiondb.model import MessageDraft, PartDraft
+from sessiondb.model.aliases import finishes
 from sessiondb.model.draft import NO_INPUT
 
 Record = dict[str, Any]
 Parts = list[PartDraft]
-_FINISH = {
-    "stop": "stop",
-    "end_turn": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "tool_calls": "tool-calls",
-    "tool-calls": "tool-calls",
-    "tool_use": "tool-calls",
-    "error": "error",
-    "cancelled": "cancelled",
-}
+_FINISH = finishes(
+    "stop", "end_turn", "length", "max_tokens",
+    "tool_calls", "tool-calls", "tool_use", "error", "cancelled",
+)  # fmt: skip
 _FINISH_KEYS = ("finish", "finish_reason", "stop_reason")
 _MESSAGE: Table = {
     "agent": spelled(clean_name, "agent"),

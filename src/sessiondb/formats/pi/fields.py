@@ -18,6 +18,7 @@ from sessiondb.formats.kit.fields import (
     text,
     within,
 )
+from sessiondb.model.aliases import finishes
 
 #: Versions of the header; a file without one is of version 1.
 NEWEST = 3
@@ -70,13 +71,7 @@ OUTPUT: Fields = {"output": ("text", text)}
 OWN = frozenset({"plain", "absent", "added", "section", "block"})
 OWN_OF_IMAGE = OWN | {"mime", "content", "url"}
 #: ``stopReason`` of an answer to ``finish`` here.
-FINISH: Mapping[str, str] = {
-    "stop": "stop",
-    "length": "length",
-    "toolUse": "tool-calls",
-    "error": "error",
-    "aborted": "cancelled",
-}
+FINISH: Mapping[str, str] = finishes("stop", "length", "toolUse", "error", "aborted")
 FAILED = ("error", "cancelled")
 #: Keys of ``data`` that `Store.context` reads and that no record has.
 MARKS = ("unsent", "chosen")
