@@ -123,6 +123,13 @@ def test_secrets_of_known_shapes_are_redacted(
     assert not any(secret in ran.out for secret in [*secrets, "a1a1a1"])
     assert '"tokens":{"input":7}' in ran.out
     assert "postgres://" in ran.out
+    assert f"{session.id}: redacted: named secret, 5 times, in #1 #2" in ran.err
+    assert f"{session.id}: redacted: AWS key, 1 time, in #1" in ran.err
+
+
+def test_a_redaction_that_finds_nothing_says_so(sessiondb: Run, story: Story) -> None:
+    ran = sessiondb("export", story.other, "--to", "jsonl", "--redact")
+    assert ran.err == "redacted: nothing has the form of a secret\n"
 
 
 def test_a_project_syncs_through_its_folder(

@@ -27,7 +27,7 @@ from opencode_writing import import_store, into_folder
 
 from sessiondb import ALL, Store
 from sessiondb.formats import find
-from sessiondb.formats.redact import redacted
+from sessiondb.formats.redact import Redaction
 from sessiondb.model import Imported
 
 RECORD: dict[str, Any] = {
@@ -275,7 +275,10 @@ def test_nothing_of_a_share_and_no_secret_of_a_project_leaves_with_redaction(
     start = {"start": "API_KEY=sk-proj-abcdefghijklmnopqrstuvwxyz0123456789 make"}
     put(tree / "project" / f"{PROJECT}.json", {**RECORD, "commands": start})
     import_store(store, tree)
-    exports = [redacted(store.export(item.id)) for item in store.sessions(project=ALL)]
+    exports = [
+        Redaction().redact(store.export(item.id))
+        for item in store.sessions(project=ALL)
+    ]
     into_folder(tmp_path / "out", *exports)
     written = "".join(path.read_text() for path in (tmp_path / "out").rglob("*.json"))
     assert "The Shop" in written

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 from sessiondb import Store, assistant, event, file, reasoning, system, text, tool, user
 from sessiondb.formats import exporter
-from sessiondb.formats.redact import redacted
+from sessiondb.formats.redact import Redaction
 from sessiondb.model import Document, FileDiff, Loss, Todo
 
 XSS = [
@@ -180,7 +180,7 @@ def _documents(
     store: Store, form: str, ids: tuple[str, ...], how: dict[str, object]
 ) -> list[Document]:
     to = exporter(form)
-    clean = redacted if how.pop("redact", False) else lambda export: export
+    clean = Redaction().redact if how.pop("redact", False) else lambda export: export
     exports = (clean(store.export(name, **to.read)) for name in ids)
     made = []
     for item in to.write(exports, **{"detail": to.details[0], **how}):  # type: ignore[arg-type]

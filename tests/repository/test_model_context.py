@@ -25,7 +25,7 @@ from sessiondb import (
 )
 from sessiondb.errors import InvalidInputError
 from sessiondb.formats import find, jsonl
-from sessiondb.formats.redact import redacted
+from sessiondb.formats.redact import Redaction
 from sessiondb.model import MessageDraft, ModelName, Problem
 
 
@@ -328,7 +328,7 @@ def test_sources_survive_forks_redaction_and_round_trips(
 
     lines = [*jsonl.lines(store.export(session, **jsonl.READ))]
     (tmp_path / "log.jsonl").write_text("\n".join(lines))
-    clean = redacted(store.export(session))
+    clean = Redaction().redact(store.export(session))
     assert secret not in str([message.parts for message in clean.messages])
     with Store.open(tmp_path / "own.db") as own:
         take_in(own, tmp_path / "log.jsonl")

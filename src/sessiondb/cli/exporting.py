@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -31,6 +31,7 @@ from sessiondb.formats.registry import writable
 
 if TYPE_CHECKING:
     from sessiondb.formats import Exporter
+    from sessiondb.formats.redact import Redacted, Redaction
     from sessiondb.model import Document, Export, Loss, Message, Part, Session
     from sessiondb.store import Store
 
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 #: A session of no more text is read once, a longer one twice.
 HELD_CHARACTERS = 16_000_000
+#: Messages that the report of a redaction names for each kind of secret.
+SHOWN_PLACES = 5
 
 
 @click.command("export")
@@ -86,6 +89,7 @@ def export_command(
     their meaning.
     """
     from sessiondb.formats import exporter
+    from sessiondb.formats.redact import Redaction
 
     selection = shared.Selection(refs, filters)
     selection.check("export")
@@ -107,7 +111,8 @@ def export_command(
                 say(line)
         target = target.holding(len(sessions), to)
 
-        readable = Readable(store, sessions, to, redact)
+        redaction = Redaction() if redact else None
+        readable = Readable(store, sessions, to, redaction)
         exports: Iterable[Export] = readable
         if form == "jsonl":
             exports = portable_in(readable, target.path)
@@ -117,6 +122,9 @@ def export_command(
         with contextlib.closing(shown):
             together = to.together and not target.is_folder
             target.write(to.write(shown, detail=detail, together=together), force)
+    if redaction is not None:
+        for line in _redacted_lines(redaction.report()):
+            say(line)
     return exit_code(readable.left_out)
 
 
@@ -140,6 +148,23 @@ def _left_out(store: Store, filters: shared.Filters, taken: set[str]) -> Iterato
     }
     if left:
         yield f"left out: {', '.join(filter(found.get, found))}"
+
+
+def _redacted_lines(report: Iterable[Redacted]) -> Iterator[str]:
+    """Yield a line for each session and kind of secret, and one if there is none."""
+    nothing = True
+    for removed in report:
+        nothing = False
+        places = "".join(f" #{seq}" for seq in removed.seqs[:SHOWN_PLACES])
+        further = len(removed.seqs) - SHOWN_PLACES
+        if further > 0:
+            places += f" and {count(further, 'other message')}"
+        yield (
+            f"{removed.session_id}: redacted: {removed.kind}, "
+            f"{count(removed.count, 'time')}{places and ', in'}{places}"
+        )
+    if nothing:
+        yield "redacted: nothing has the form of a secret"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +221,21 @@ class Readable:
     """
 
     def __init__(
-        self, store: Store, sessions: Iterable[Session], to: Exporter, redact: bool
+        self,
+        store: Store,
+        sessions: Sequence[Session],
+        to: Exporter,
+        redaction: Redaction | None,
     ) -> None:
         self._store, self._sessions = store, sessions
-        self._to, self._redact = to, redact
+        self._to, self._redaction = to, redaction
         self.left_out: list[str] = []
 
     def __iter__(self) -> Iterator[Export]:
-        from sessiondb.formats.redact import redacted
+        if self._redaction is not None:
+            for session in self._sessions:
+                with contextlib.suppress(*UNREADABLE):
+                    self._redaction.learn(self._read(session))
 
         for session in self._sessions:
             try:
@@ -213,7 +245,7 @@ class Readable:
                 why = one_line(str(error))
                 say(f"left out: {short_id(session.id)} {title_of(session)}: {why}")
                 continue
-            yield redacted(export) if self._redact else export
+            yield export if self._redaction is None else self._redaction.redact(export)
 
     def _read(self, session: Session) -> Export:
         """Return a session that can be read completely; raises one of `UNREADABLE`."""

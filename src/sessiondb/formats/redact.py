@@ -1,19 +1,25 @@
-"""Secrets taken out of a session before it is written in any format.
+"""Secrets removed from sessions before they are written in any format.
 
-Known shapes of keys, tokens and passwords are replaced by ``[redacted]`` in every
-text, input, title, patch and value of ``data``. It knows shapes, not meanings: a
-secret that looks like a word stays, and so does what is inside bytes (files,
-images). Read what you hand out.
+Every text of a record is cleaned, whichever column it is in: only ids and words of a
+fixed set are not, so a column that is added later is cleaned as well. A value that any
+text or key calls a password or a token is removed wherever else it occurs, so sessions
+are read twice: first to learn these values, then to write them.
+
+`secrets` knows shapes, not meanings: a password in the middle of a sentence stays, and
+so does what is inside of an image. Read what you hand out.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any, TypeVar
 
+from sessiondb.formats import secrets
 from sessiondb.formats.kit.fields import without
 from sessiondb.model import (
     Export,
@@ -27,125 +33,204 @@ from sessiondb.model import (
     Todo,
 )
 
-R = TypeVar("R", Session, Project, Message, Part, FileDiff, Label, Todo, Prompt)
+Record = TypeVar(
+    "Record", Session, Project, Message, Part, FileDiff, Label, Todo, Prompt
+)
 
 PLACE = "[redacted]"
-_NAMED = (
-    r"(?i:[\w-]{0,40}(?:api[_-]?key|secret|token|passw(?:or)?d|passphrase"
-    r"|private[_-]?key|credentials?|authorization)[\w-]{0,40})"
+#: Columns that are ids, which other records refer to, or words of a fixed set.
+IDS_AND_WORDS = frozenset(
+    "id project_id parent_id root_id session_id turn_id call_id response_id usage_key "
+    "parent_source_id source_id namespace relation role kind type status finish vcs "
+    "root_commit title_source model_source source".split()
 )
-_PATTERNS = [
-    re.compile(pattern)
-    for pattern in (
-        # One that is cut off is taken out up to the end of the text.
-        r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)"
-        r"(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
-        r"\b(?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9_-]{16,}",
-        r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,})",
-        r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
-        r"\bAIza[\w-]{30,}",
-        r"\bxox[abeprs]-[\w-]{10,}",
-        r"\b(?:npm_|pypi-|hf_)[\w-]{16,}",
-        r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",
-        r"(?<=://)[^\s/:@]+:[^\s/@]+(?=@)",
-        r"(?i:(?<=bearer )|(?<=basic ))[\w.~+/=-]{12,}",
+_NAMED_SECRET, _SHARE = "named secret", "address of a share"
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """How many secrets of a kind were removed from a session.
+
+    ``seqs`` are the messages that had them, oldest first; none for its other fields.
+    """
+
+    session_id: str
+    kind: str
+    count: int
+    seqs: tuple[int, ...]
+
+
+class Redaction:
+    """The redaction of the sessions of one export.
+
+    `learn` from all of them first; then `redact` each, and read it to its end.
+    """
+
+    def __init__(self) -> None:
+        self._named: set[str] = set()
+        self._repeated: list[str] | None = None
+        self._counts: Counter[tuple[str, str, int | None]] = Counter()
+        self._session_id = ""
+        self._seq: int | None = None
+
+    # -- the secrets that are named anywhere ---------------------------------------
+
+    def learn(self, export: Export) -> None:
+        """Note the values that *export* calls secret; its messages are read."""
+        for record in _records_of(export):
+            self._learn_value(_texts_of(record))
+        for message in export.messages:
+            self._learn_value(_texts_of(message))
+            for part in message.parts:
+                self._learn_value(_texts_of(part))
+        self._repeated = None
+
+    def _learn_value(self, value: Any, name: str = "") -> None:
+        if isinstance(value, str):
+            if _is_secret_field(name, value):
+                self._learn_secret(value)
+            for secret in secrets.find_secrets(value):
+                if secret.is_named:
+                    self._learn_secret(value[secret.start : secret.end])
+        elif isinstance(value, bytes):
+            self._learn_value(_decoded(value))
+        elif isinstance(value, Mapping):
+            for key, item in value.items():
+                self._learn_value(item, name=str(key))
+        elif isinstance(value, list | tuple):
+            for item in value:
+                self._learn_value(item, name)
+
+    def _learn_secret(self, value: str) -> None:
+        # In a sentence, an address or a shell a sign may follow that is not of it.
+        pieces = re.split(r"[&;,]", value)
+        for text in (value, pieces[0].rstrip(".:!?)]}>")):
+            if secrets.is_distinctive(text):
+                self._named.add(text)
+
+    # -- the records without them ---------------------------------------------------
+
+    def redact(self, export: Export) -> Export:
+        """Return *export* without secrets; messages are cleaned as they are read."""
+        if self._repeated is None:
+            # The longest first: a shorter one may be its beginning.
+            self._repeated = sorted(self._named, key=lambda value: (-len(value), value))
+        self._session_id, self._seq = export.session.id, None
+        return replace(
+            export,
+            session=self._clean_session(export.session),
+            messages=self._clean_messages(export),
+            parent=export.parent and self._clean_session(export.parent),
+            project=export.project and self._clean_record(export.project),
+            labels=tuple(self._clean_record(label) for label in export.labels),
+            todos=tuple(self._clean_record(todo) for todo in export.todos),
+            diffs=tuple(self._clean_record(diff) for diff in export.diffs),
+            prompts=tuple(self._clean_record(prompt) for prompt in export.prompts),
+        )
+
+    def report(self) -> list[Redacted]:
+        """Return what was removed so far, by session and kind; nothing is ``[]``."""
+        counts: Counter[tuple[str, str]] = Counter()
+        seqs: dict[tuple[str, str], set[int]] = {}
+        for (session_id, kind, seq), count in self._counts.items():
+            counts[session_id, kind] += count
+            of_kind = seqs.setdefault((session_id, kind), set())
+            if seq is not None:
+                of_kind.add(seq)
+        return [
+            Redacted(*key, count, tuple(sorted(seqs[key])))
+            for key, count in counts.items()
+        ]
+
+    def _clean_messages(self, export: Export) -> Iterator[Message]:
+        for message in export.messages:
+            self._session_id, self._seq = export.session.id, message.seq
+            parts = tuple(self._clean_record(part) for part in message.parts)
+            yield replace(self._clean_record(message), parts=parts)
+
+    def _clean_session(self, session: Session) -> Session:
+        # With its address a share can be read, with its secret ended.
+        if session.share_url is not None:
+            self._count(_SHARE)
+        public = without(("share",), session.metadata)
+        return self._clean_record(replace(session, share_url=None, metadata=public))
+
+    def _clean_record(self, record: Record) -> Record:
+        changed = {
+            name: self._clean_value(value) for name, value in _texts_of(record).items()
+        }
+        if "input_json" in changed and changed["input_json"] is not None:
+            changed["input_json"] = json.dumps(
+                changed["input_json"], separators=(",", ":"), ensure_ascii=False
+            )
+        return replace(record, **changed)
+
+    def _clean_value(self, value: Any, name: str = "") -> Any:
+        """Return plain data without secrets; *name* is the key that it belongs to."""
+        if isinstance(value, str):
+            if _is_secret_field(name, value):
+                self._count(_NAMED_SECRET)
+                return PLACE
+            return self._clean_text(value)
+        if isinstance(value, bytes):
+            text = _decoded(value)
+            return value if text is None else self._clean_text(text).encode()
+        if isinstance(value, Mapping):
+            return {
+                self._clean_text(key): self._clean_value(item, name=key)
+                for key, item in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self._clean_value(item, name) for item in value]
+        if type(value) is int and secrets.is_password_name(name) and value > 99:
+            self._count(_NAMED_SECRET)
+            return PLACE
+        return value
+
+    def _clean_text(self, text: str) -> str:
+        return secrets.substituted(text, PLACE, self._count, self._repeated or [])
+
+    def _count(self, kind: str) -> None:
+        self._counts[self._session_id, kind, self._seq] += 1
+
+
+def _is_secret_field(name: str, value: str) -> bool:
+    return bool(name) and len(value) >= 4 and secrets.is_secret_name(name)
+
+
+def _records_of(export: Export) -> Iterator[Any]:
+    """Yield the records of *export* but its messages."""
+    yield export.session
+    for record in (export.parent, export.project):
+        if record is not None:
+            yield record
+    yield from (*export.labels, *export.todos, *export.diffs, *export.prompts)
+
+
+@cache
+def _text_columns(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(
+        column.name
+        for column in fields(kind)
+        if column.name not in IDS_AND_WORDS and column.name != "parts"
     )
-]
-_VALUE = r"""("[^"\n]{4,}"|'[^'\n]{4,}'|[^\s"',;]{6,})"""
-_ASSIGNED = re.compile(rf"({_NAMED}[\"']?\s*[:=]\s*)" + _VALUE)
-_NAME = re.compile(_NAMED)
-#: Fields of each record that are texts, or hold them.
-_FIELDS: dict[type, tuple[str, ...]] = {
-    Session: ("title", "summary_diffs", "revert", "permission", "data"),
-    Project: ("name", "remote", "metadata", "permission"),
-    Message: ("error", "data"),
-    Part: ("title", "text", "outcome", "data"),
-    FileDiff: ("patch",),
-    Label: ("label",),
-    Todo: ("content",),
-    Prompt: ("text",),
-}
 
 
-def redacted(export: Export) -> Export:
-    """Return *export* without what looks like a secret."""
-    return replace(
-        export,
-        session=_session(export.session),
-        messages=map(_message, export.messages),
-        parent=export.parent and _session(export.parent),
-        project=export.project and _cleaned(export.project),
-        labels=tuple(map(_cleaned, export.labels)),
-        todos=tuple(map(_cleaned, export.todos)),
-        diffs=tuple(map(_diff, export.diffs)),
-        prompts=tuple(map(_cleaned, export.prompts)),
-    )
+def _texts_of(record: Any) -> dict[str, Any]:
+    """Return what may hold a secret, by column; the input of a call as a value."""
+    texts = {}
+    for name in _text_columns(record.__class__):
+        value = getattr(record, name)
+        if name == "input_json" and value is not None:
+            value = json.loads(value)
+        if isinstance(value, str | bytes | Mapping | list | tuple):
+            texts[name] = value
+    return texts
 
 
-def clean(text: str) -> str:
-    """Return *text* without what looks like a secret."""
-    for pattern in _PATTERNS:
-        text = pattern.sub(PLACE, text)
-    return _ASSIGNED.sub(_assigned, text)
-
-
-def _assigned(match: re.Match[str]) -> str:
-    value = match[2]
-    # A count of tokens is not a secret.
-    if value.isdecimal():
-        return match[0]
-
-    quote = value[0] if value[0] in "\"'" else ""
-    return f"{match[1]}{quote}{PLACE}{quote}"
-
-
-def clean_value(value: Any) -> Any:
-    """Return plain data without what looks like a secret."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, list | tuple):
-        return list(map(clean_value, value))
-    if isinstance(value, Mapping):
-        return {key: _field(key, item) for key, item in value.items()}
-    return value
-
-
-def _field(name: str, value: Any) -> Any:
-    if isinstance(value, str) and len(value) >= 4 and _NAME.search(name):
-        return PLACE
-    return clean_value(value)
-
-
-def _cleaned(record: R, **others: Any) -> R:
-    """Return a record with its `_FIELDS` cleaned, and *others* in their places."""
-    names = _FIELDS[type(record)]
-    cleaned = {name: clean_value(getattr(record, name)) for name in names}
-    return replace(record, **cleaned | others)
-
-
-def _session(session: Session) -> Session:
-    # With its address a share can be read, with its secret ended.
-    public = without(("share",), session.metadata)
-    return _cleaned(session, share_url=None, metadata=clean_value(public))
-
-
-def _message(message: Message) -> Message:
-    return _cleaned(message, parts=tuple(map(_part, message.parts)))
-
-
-def _part(part: Part) -> Part:
-    given = part.input_json
-    if given is not None:
-        given = json.dumps(clean_value(json.loads(given)), separators=(",", ":"))
-    return _cleaned(part, input_json=given)
-
-
-def _diff(diff: FileDiff) -> FileDiff:
-    return _cleaned(diff, before=_side(diff.before), after=_side(diff.after))
-
-
-def _side(content: bytes | None) -> bytes | None:
+def _decoded(content: bytes) -> str | None:
+    """Return the text that *content* is; None for other bytes."""
     try:
-        return content and clean(content.decode()).encode()
+        return content.decode()
     except UnicodeDecodeError:
-        return content
+        return None
