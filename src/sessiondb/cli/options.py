@@ -261,6 +261,8 @@ class Selection:
 
     refs: tuple[str, ...]
     filters: Filters
+    #: Whether filters choose sessions without messages, too.
+    with_empty: bool = False
 
     def check(self, verb: str) -> None:
         """Raise `click.UsageError` for both, and for none: all is not a default."""
@@ -278,4 +280,4 @@ class Selection:
         if self.refs:
             yield from find_all(store, self.refs)
         else:
-            yield from every(store, **self.filters.keywords())
+            yield from every(store, **self.filters.keywords(), empty=self.with_empty)

@@ -170,6 +170,10 @@ class Exporter:
 
     ``holds(name, env)`` returns whether the program still has a session of its own, by
     its id there; None: that is not known.
+
+    ``is_complete`` says that everything of a session can be read back from the format:
+    then sessions that filters choose are written also if they have no message, since
+    their subagents and forks would lose their parent.
     """
 
     write: Write
@@ -180,3 +184,4 @@ class Exporter:
     taken: str = ""
     names_of: NamesOf = own_name
     holds: Callable[[str, Mapping[str, str]], bool] | None = None
+    is_complete: bool = False

@@ -165,4 +165,4 @@ def _blob(name: str, raw: bytes, session_id: str, seq: int, time: int) -> Record
     return record | {"encoding": "base64", "data": base64.b64encode(raw).decode()}
 
 
-EXPORTER = Exporter(write, READ, together=True)
+EXPORTER = Exporter(write, READ, together=True, is_complete=True)
