@@ -3,7 +3,8 @@
 A look reads sizes and times of files and opens nothing; only a store with a file
 that changed since the look before is read, by its reader. A failure that may pass
 (a store that is locked, torn or gone, a database that is busy) is reported once, and
-the next look tries again.
+the next look tries again. A file that ends inside of a line is being written, as far
+as a watcher can know: that is a problem only if the file stays so.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sessiondb.cli import output
 from sessiondb.cli.import_report import Report, problem_line
@@ -23,6 +24,7 @@ from sessiondb.cli.text import clock, count, one_line, short_id
 from sessiondb.cli.watchers import Watchers
 from sessiondb.clock import now_ms
 from sessiondb.errors import NotFoundError, SessionDBError
+from sessiondb.formats.kit.files import stamp
 from sessiondb.model import Imported, Problem
 from sessiondb.model.handles import SessionHandle
 
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 PAUSE, SHARE = 1.0, 10
 #: Seconds between two searches for stores in projects, which walk many folders.
 SEARCH = 30.0
+
+#: Seconds without a change after which a file is not being written any more.
+SETTLED = 10.0
 
 Take = Callable[["Iterable[SourceItem]"], "Iterator[Imported | Problem]"]
 
@@ -103,11 +108,72 @@ def _stores(file: Path) -> tuple[Path, ...]:
     return (file, beside, *file.parents)
 
 
+class Unfinished:
+    """The problems of files that may be half written; each waits for its file.
+
+    It is dropped if the file changes: the next look reads that again.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, _Wait] = {}
+
+    def keep(self, result: Imported | Problem) -> bool:
+        """Keep a problem that the rest of its file may solve; False for any other."""
+        if not isinstance(result, Problem):
+            return False
+        file = Path(result.source)
+        # A document is one record: it has no line that could be complete.
+        if not result.is_torn and file.suffix != ".json":
+            return False
+
+        at = stamp(file)
+        wait = self._waiting.get(result.source)
+        if wait is None or wait.at != at:
+            wait = self._waiting[result.source] = _Wait([], at, time.monotonic())
+        # A store is read again if another file of it changed.
+        if result not in wait.problems:
+            wait.problems.append(result)
+        return True
+
+    def settled(self) -> list[Problem]:
+        """Return the problems whose files have not changed for `SETTLED` seconds.
+
+        Each is returned once.
+        """
+        now = time.monotonic()
+        problems: list[Problem] = []
+        for source, wait in list(self._waiting.items()):
+            has_changed = stamp(Path(source)) != wait.at
+            is_settled = now - wait.since >= SETTLED
+            if is_settled and not has_changed:
+                problems += wait.problems
+            if is_settled or has_changed:
+                del self._waiting[source]
+        return problems
+
+
+class _Wait(NamedTuple):
+    """Problems of a file, its size and time then, and since when these are the same."""
+
+    problems: list[Problem]
+    at: tuple[int, int] | None
+    since: float
+
+
 def follow(
-    store: Store, changes: Changes, take: Take, first: Report, *, as_json: bool
+    store: Store,
+    changes: Changes,
+    take: Take,
+    first: Report,
+    unfinished: Unfinished,
+    *,
+    as_json: bool,
 ) -> None:
-    """Import what changes after the *first* import and report it, until interrupted."""
-    reporter = _Reporter(store, first, as_json)
+    """Import what changes after the *first* import and report it, until interrupted.
+
+    *unfinished* has the problems of that import that may pass.
+    """
+    reporter = _Reporter(store, first, unfinished, as_json)
     if store.path is not None:
         Watchers(store.path, changes.places).join()
     say("watching; Ctrl-C ends it")
@@ -118,6 +184,7 @@ def follow(
             if sources := changes.look():
                 reporter.report(take(sources))
                 changes.forget(sources.unread)
+            reporter.report_settled()
         except SessionDBError as error:
             if not error.retryable:
                 raise
@@ -131,14 +198,28 @@ def follow(
 class _Reporter:
     """Reports what is new: each session that was written, anything else once."""
 
-    def __init__(self, store: Store, first: Report, as_json: bool) -> None:
+    def __init__(
+        self, store: Store, first: Report, unfinished: Unfinished, as_json: bool
+    ) -> None:
         self._store, self._as_json = store, as_json
+        self._unfinished = unfinished
         self._known: set[object] = set(first.problems)
         names = ("outcome", "id")
         self._known.update(tuple(map(s.get, names)) for s in first.sessions)
 
     def report(self, results: Iterable[Imported | Problem]) -> None:
-        """Report *results* as they come, or as JSON after the last one."""
+        """Report *results* as they come, or as JSON after the last one.
+
+        Problems of files that may be half written are kept for `report_settled`.
+        """
+        keep = self._unfinished.keep
+        self._report(result for result in results if not keep(result))
+
+    def report_settled(self) -> None:
+        """Report the problems of files that no program is writing any more."""
+        self._report(self._unfinished.settled())
+
+    def _report(self, results: Iterable[Imported | Problem]) -> None:
         report = Report()
         try:
             for result in filter(self._is_new, results):

@@ -93,11 +93,12 @@ def import_command(
         root = project and project_at(project).root
         take = partial(store.ingest, project_root=root, as_fork=as_fork)
         if watch:
-            from sessiondb.cli.import_watch import Changes, follow
+            from sessiondb.cli.import_watch import Changes, Unfinished, follow
 
             # Before anything is read: a file written during the import is a change.
             projects = None if sources.named else here()
             changes = Changes(sources.places, sources.formats, projects)
+            unfinished = Unfinished()
 
         announced: dict[str, Any] = {}
         if not sources.named:
@@ -106,7 +107,8 @@ def import_command(
         results = take(sources, undelete=restore, dry_run=dry_run)
         with _unfinished(report, quiet=as_json or dry_run):
             for result in counted(results, "import", quiet=as_json, kind=Imported):
-                report.add(result)
+                if not (watch and unfinished.keep(result)):
+                    report.add(result)
 
         _show(report, sources, announced, dry_run=dry_run, as_json=as_json)
         # An empty report of a store that is not empty would look like a failure.
@@ -120,7 +122,7 @@ def import_command(
         if watch:
             # A store that could not be opened is tried again by the first look.
             changes.forget(sources.unread)
-            follow(store, changes, take, report, as_json=as_json)
+            follow(store, changes, take, report, unfinished, as_json=as_json)
     return exit_code(report.problems)
 
 

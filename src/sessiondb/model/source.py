@@ -22,12 +22,14 @@ from sessiondb.words import count
 class Problem:
     """Something in a source that could not be read.
 
-    ``line`` is None for a complete file.
+    ``line`` is None for a complete file. One that ``is_torn`` is where a file ends
+    before a line is complete: a program may still be writing it.
     """
 
     source: str
     why: str
     line: int | None = None
+    is_torn: bool = False
 
 
 #: Problems of one log or session that are kept; of further ones only the number is.

@@ -52,7 +52,7 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
     yield from map(partial(_session, path), runs, typed)
     yield from map(partial(_earlier, path), filter(_is_earlier, pairwise(runs)))
     if headers.torn:
-        yield Problem(str(path), "the file ends inside of a header")
+        yield Problem(str(path), "the file ends inside of a header", is_torn=True)
 
 
 def _is_earlier(pair: tuple[Run, Run]) -> bool:

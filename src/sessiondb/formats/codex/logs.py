@@ -28,6 +28,7 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.formats.kit.files import is_folder, stamp
 from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import usable_id
+from sessiondb.formats.kit.lines import ends_inside_of_a_line
 from sessiondb.formats.kit.logs import keep_longer, logs_below, unpacked_name
 from sessiondb.model import Problem
 
@@ -286,6 +287,10 @@ class Rollouts:
 
 def _rollout_at(path: Path) -> Log | Problem:
     try:
-        return look_at(path) or Problem(str(path), "the rollout has no header")
+        found = look_at(path)
+        if found is not None:
+            return found
+        torn = ends_inside_of_a_line(path)
+        return Problem(str(path), "the rollout has no header", is_torn=torn)
     except SourceError as error:
         return Problem(str(path), str(error))

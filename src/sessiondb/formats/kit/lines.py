@@ -112,8 +112,10 @@ class Lines:
     def skipped(self, error: Exception, line: Line, raw: bytes = b"\n") -> Problem:
         """Return the problem of a line that cannot be read."""
         why = f"it {error}" if isinstance(error, OddRecordError) else str(error)
-        torn = "" if raw.endswith(b"\n") else "; the file ends inside of it"
-        return self.problem(f"line skipped: {why}{torn}", line)
+        if raw.endswith(b"\n"):
+            return self.problem(f"line skipped: {why}", line)
+        torn = f"line skipped: {why}; the file ends inside of it"
+        return Problem(str(self.path), torn, line.number, is_torn=True)
 
     def at(self, line: Line) -> bytes:
         """Return a line again."""
@@ -232,6 +234,19 @@ def glance(path: Path, most: int) -> bytes:
             why = getattr(error, "strerror", None) or error
             raise SourceError(f"cannot read {path}: {why}") from error
     return bytes(found[:most])
+
+
+def ends_inside_of_a_line(path: Path) -> bool:
+    """Return whether a log ends without a newline, as far as it can be read.
+
+    False for a packed log, which no program continues.
+    """
+    if is_packed(path):
+        return False
+    with contextlib.suppress(OSError), _regular(path) as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read() != b"\n"
+    return False
 
 
 def _regular(path: Path) -> IO[bytes]:

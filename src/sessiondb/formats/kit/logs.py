@@ -16,7 +16,7 @@ from typing import Any, Protocol, Self, TypeVar
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit.files import is_file, stamp
 from sessiondb.formats.kit.heads import objects_of
-from sessiondb.formats.kit.lines import opened
+from sessiondb.formats.kit.lines import ends_inside_of_a_line, opened
 from sessiondb.formats.kit.order import in_order
 from sessiondb.formats.kit.packed import SUFFIXES, is_packed
 from sessiondb.formats.kit.walk import Walk
@@ -110,7 +110,8 @@ def add_logs(
         if log is not None:
             yield from keep_longer(log, logs, is_spare)
         elif _size(item):
-            yield Problem(str(item), without_session)
+            torn = ends_inside_of_a_line(item)
+            yield Problem(str(item), without_session, is_torn=torn)
 
 
 def keep_longer(

@@ -268,7 +268,7 @@ class ExportFileV1:
     def orphans(self) -> Iterator[Problem]:
         """The place where the document breaks off."""
         if self.document.why is not None:
-            yield Problem(str(self.path), self.document.why)
+            yield Problem(str(self.path), self.document.why, is_torn=True)
 
 
 class ExportFileV2(ExportFileV1):
