@@ -141,6 +141,25 @@ def test_a_retried_result_costs_the_same_in_a_session_of_any_length(
 
 
 @pytest.mark.slow
+def test_a_result_costs_the_same_however_many_calls_have_its_id(tmp_path: Path) -> None:
+    def work(size: int) -> tuple[int, int, int]:
+        path = filled(tmp_path / f"{size}.db", size)
+        with closing(sqlite3.connect(path)) as db, db:
+            db.execute("UPDATE part SET call_id = 'last' WHERE call_id IS NOT NULL")
+        first = steps(path, lambda fx: fx.append(SESSION, result("last")))
+        with Store.open(path, durability="normal") as store:
+            store.append(SESSION, result("last"))
+        second = steps(path, lambda fx: fx.append(SESSION, result("last")))
+        copied = steps(path, lambda fx: fx.fork(SESSION))
+        return first, second, copied
+
+    for_few, for_many = work(200), work(2_000)
+    assert for_many[0] <= for_few[0] * 1.3
+    assert for_many[1] <= for_few[1] * 1.3
+    assert for_many[2] <= for_few[2] * 10 * 1.3
+
+
+@pytest.mark.slow
 def test_the_family_of_a_session_costs_the_same_however_long_it_is(
     sessions: tuple[Path, Path],
 ) -> None:

@@ -82,12 +82,15 @@ _COPY_MESSAGES = Statement(
 
 def _copy_parts() -> Any:
     result, here = part.alias("result"), part.alias("here")
-    is_result = and_(
-        result.c.session_id == part.c.session_id,
-        result.c.call_id == part.c.call_id,
+    behind = or_(result.c.seq > p("cut"), result.c.seq.in_(numbers("off")))
+    # One query for all calls: with one for each, those of one id cost their square.
+    ended_behind = select(result.c.call_id).where(
+        result.c.session_id == p("sid"),
+        result.c.call_id.is_not(None),
         result.c.type == text("'tool-result'"),
         result.c.text.is_(None),
         result.c.text_blob.is_(None),
+        behind,
     )
     is_here = and_(
         here.c.session_id == part.c.session_id,
@@ -97,11 +100,9 @@ def _copy_parts() -> Any:
         here.c.seq <= p("cut"),
         here.c.seq.not_in(numbers("off")),
     )
-    behind = or_(result.c.seq > p("cut"), result.c.seq.in_(numbers("off")))
     lost = and_(
         part.c.type == text("'tool'"),
-        part.c.call_id.is_not(None),
-        exists().where(is_result, behind),
+        part.c.call_id.in_(ended_behind),
         ~exists().where(is_here),
     )
     cut = or_(UNSETTLED, lost)

@@ -8,8 +8,9 @@ that one look says whether seqs bound a walk.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
-from sqlalchemy import select, text
+from sqlalchemy import ColumnElement, Select, Table, exists, select, text
 
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, as_list, by_index, list_text, p
@@ -37,6 +38,23 @@ _FIRST = Statement(
 )
 
 
+def first_above(table: Table, condition: ColumnElement[bool]) -> Select[Any]:
+    """Return a query for the first message from ``:leaf`` up to the root that is meant.
+
+    That is one of session ``:sid`` with a row of *table* that meets *condition*. The
+    query ends there, as above.
+    """
+    path = select(p("leaf").label("seq")).cte("path", recursive=True)
+    parents = (
+        select(message.c.parent_seq)
+        .select_from(path.join(message, message.c.seq == path.c.seq))
+        .where(message.c.session_id == p("sid"), message.c.parent_seq.is_not(None))
+    )
+    path = path.union(parents)
+    is_there = exists().where(condition, table.c.seq == path.c.seq)
+    return select(path.c.seq).where(is_there).limit(1)
+
+
 def is_ordered(tx: Transaction, session_id: str) -> bool:
     """Return whether every message of a session has a parent of a smaller seq."""
     return tx.one(_DISORDERED, sid=session_id) is None
@@ -48,7 +66,6 @@ def nearest(
     """Return the first of *seqs* from *leaf* up to the root, or None."""
     if leaf is None or not seqs:
         return None
-    # Most results come right after their call.
     if leaf in seqs:
         return leaf
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlalchemy import select, text
+from sqlalchemy import and_, func, select, text
 
 from sessiondb import codec
 from sessiondb.effects import paths
@@ -30,18 +30,33 @@ class _Call(NamedTuple):
     data_blob: str | None
 
 
-_CALLS = Statement(
+_is_call = and_(
+    part.c.session_id == p("sid"),
+    part.c.type == text("'tool'"),
+    # Not by the index of call ids: any number of calls may have that id.
+    func.coalesce(part.c.call_id, text("''")) == p("call"),
+)
+_CALL = Statement(
     lambda: (
         select(*(part.c[name] for name in _Call._fields))
+        .where(_is_call, part.c.seq == p("at"))
+        .order_by(part.c.idx.desc())
+        .limit(1)
+    )
+)
+_ANY_CALL = Statement(
+    lambda: (
+        select(part.c.rid)
         .with_hint(*BY_CALL)
         .where(
             part.c.session_id == p("sid"),
             part.c.call_id == p("call"),
             part.c.type == text("'tool'"),
         )
-        .order_by(part.c.seq.desc(), part.c.idx.desc())
+        .limit(1)
     )
 )
+_NEAREST = Statement(lambda: paths.first_above(part, _is_call))
 _FILL = update_of(
     part,
     "status outcome text text_blob data data_blob indexed time_updated time_ended",
@@ -114,11 +129,24 @@ def fill_call(
 def _nearest(
     tx: Transaction, session_id: str, leaf: int | None, call_id: str | None
 ) -> _Call | None:
-    """Return the last call of that name on the path to *leaf*."""
-    found = tx.run(_CALLS, sid=session_id, call=call_id).fetchall()
-    calls = [_Call._make(call) for call in found]
-    seq = paths.nearest(tx, session_id, leaf, {call.seq for call in calls})
-    return next((call for call in calls if call.seq == seq), None)
+    """Return the last call of that name on the path to *leaf*.
+
+    Its cost grows with the distance to that call, not with the calls of that name.
+    """
+    if leaf is None or call_id is None:
+        return None
+    # Most results come right after their call.
+    call = tx.one(_CALL, sid=session_id, call=call_id, at=leaf)
+    if call is not None:
+        return _Call._make(call)
+    # The path of a result without any call is not walked to its beginning.
+    if tx.one(_ANY_CALL, sid=session_id, call=call_id) is None:
+        return None
+
+    place = tx.one(_NEAREST, sid=session_id, call=call_id, leaf=leaf)
+    if place is None:
+        return None
+    return _Call._make(tx.one(_CALL, sid=session_id, call=call_id, at=place[0]))
 
 
 def _with_exact_text(

@@ -7,6 +7,7 @@ no text is shown with that of the call before it.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -67,20 +68,26 @@ Placed = dict[str | None, list[tuple[int, Part]]]
 class _Shown:
     """The calls in some messages of a session, and their results on the path.
 
-    ``calls`` have the seqs of their messages, ``results`` their places on the path;
-    ``ended`` are those calls that a result was given to, ``bare`` the calls of records
-    that have no text of their own.
+    ``calls`` have the seqs of their messages, ``results`` their places on the path, and
+    ``uses`` those of the calls that have results, in order; ``ended`` are those calls
+    that a result was given to, ``bare`` the calls of records that have no text of their
+    own. The messages are ``in order`` if their seqs grow. Any number of calls and
+    results may have one id, so each is found by bisection.
     """
 
     session_id: str
     calls: Placed = field(default_factory=dict)
     ended: Placed = field(default_factory=dict)
     results: Placed = field(default_factory=dict)
+    uses: dict[str | None, list[int]] = field(default_factory=dict)
     places: dict[int, int] = field(default_factory=dict)
     bare: set[str | None] = field(default_factory=set)
+    is_in_order: bool = True
 
     def collect(self, messages: list[Message]) -> None:
         """Find the calls, and the results without a text of their own."""
+        seqs = [entry.seq for entry in messages]
+        self.is_in_order = seqs == sorted(seqs)
         for entry in messages:
             for item in filter(_CALL_ID, entry.parts):
                 if item.type == "tool":
@@ -101,6 +108,11 @@ class _Shown:
         parts = yield from _parts_of(self.session_id, on_path)
         for seq, item in parts:
             _add(self.results, self.places[seq], item)
+        for results in self.results.values():
+            results.sort(key=_PLACE)
+        for call_id in self.results:
+            calls = self.calls[call_id]
+            self.uses[call_id] = sorted(self.places.get(seq, -1) for seq, _ in calls)
 
     def read_calls(self) -> Read[None]:
         """Find the calls of bare results that are in other messages."""
@@ -142,13 +154,16 @@ class _Shown:
             return call
 
         # An id that is used again for another call ends the search at that call.
-        uses = [self.places.get(at, -1) for at, _ in self.calls[call.call_id]]
-        end = min(filter(here.__lt__, uses), default=len(self.places))
-        found = [entry for entry in results if here < entry[0] < end]
-        if not found:
+        uses = self.uses[call.call_id]
+        after = bisect_right(uses, here)
+        end = uses[after] if after < len(uses) else len(self.places)
+        before = bisect_left(results, end, key=_PLACE)
+        if not before or results[before - 1][0] <= here:
             return call
 
-        _, last = max(found, key=_PLACE)
+        # Of several in one message it is the first.
+        place, _ = results[before - 1]
+        _, last = results[bisect_left(results, place, key=_PLACE)]
         status, outcome = ending(last.outcome, failed=last.status == "error")
         return replace(call, text=last.text, status=status, outcome=outcome)
 
@@ -158,8 +173,11 @@ class _Shown:
         if known is None:
             return result
 
-        before = [entry for entry in known if entry[0] < seq]
-        _, shown = (before or known)[-1]
+        if self.is_in_order:
+            _, shown = known[bisect_left(known, seq, key=_PLACE) - 1]
+        else:
+            before = [entry for entry in known if entry[0] < seq]
+            _, shown = (before or known)[-1]
         return replace(result, text=shown.text)
 
 
