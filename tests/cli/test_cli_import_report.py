@@ -374,3 +374,16 @@ def test_links_and_unreadable_folders_are_passed_over(project: Path) -> None:
     (project / "loop").symlink_to(project)
     assert in_projects(project) == ([found], True)
     assert in_projects(project / "missing") == ([], True)
+
+
+def test_problems_that_are_only_counted_are_part_of_the_number_of_problems(
+    sessiondb: Run, home: Path
+) -> None:
+    with pi_log(home, "p1").open("a") as file:
+        file.write("{garbage\n" * 1_200)
+    ran = sessiondb("import", str(home))
+    head, *_, last = ran.err.splitlines()
+    assert head == "1,200 problems, everything else was imported:"
+    assert last == "  … 1,180 more (--json has 1,001 of them)"
+    (row,) = sessiondb("import", "--json").json["agents"]
+    assert row["problems"] == 1_200

@@ -493,7 +493,7 @@ def test_a_session_that_cannot_be_completed_is_reported_once(
 
 @pytest.mark.parametrize("dry_run", [False, True])
 @pytest.mark.parametrize(
-    ("besides", "why"), [(1, "1 further problem"), (20, "20 further problems")]
+    ("besides", "why"), [(2, "2 further problems"), (20, "20 further problems")]
 )
 def test_a_session_with_many_refused_messages_reports_a_bounded_number(
     store: Store, dry_run: bool, besides: int, why: str
@@ -503,7 +503,26 @@ def test_a_session_with_many_refused_messages_reports_a_bounded_number(
     assert isinstance(done, Imported)
     assert tuple(problems) == done.problems
     assert len(problems) == MOST_PROBLEMS + 1
-    assert problems[-1] == Problem("/elsewhere/store", why)
+    assert problems[-1] == Problem("/elsewhere/store", why, number=besides)
+
+
+def test_problems_that_are_counted_are_counted_once_and_not_by_one(
+    store: Store,
+) -> None:
+    """The last of 1,001 takes as much room as its number; a count may be of a reader."""
+    refused = (said("\0") for _ in range(MOST_PROBLEMS + 1))
+    (*problems, _) = store.ingest([session_of("s", *refused)])
+    assert len(problems) == MOST_PROBLEMS + 1
+    assert {problem.number for problem in problems if isinstance(problem, Problem)} == {
+        1
+    }
+
+    counted = [Problem("/log", "line skipped")] * MOST_PROBLEMS
+    counted.append(Problem("/log", "4,000 further problems", number=4000))
+    (*problems, _) = store.ingest([session_of("t", said("x"), *counted, said("\0"))])
+    assert problems[-1] == Problem(
+        "/elsewhere/store", "4,001 further problems", number=4001
+    )
 
 
 def test_a_session_that_was_removed_is_recognised_without_a_scan(

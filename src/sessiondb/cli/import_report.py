@@ -47,6 +47,11 @@ class Report:
         return self.outcomes["imported"] + self.outcomes["updated"]
 
     @property
+    def problem_count(self) -> int:
+        """The number of problems, also of those that are only counted."""
+        return sum(problem.number for problem in self.problems)
+
+    @property
     def agents(self) -> dict[str, Counter[str]]:
         """The number of each outcome, and of problems, by the name of the program."""
         found: dict[str, Counter[str]] = {}
@@ -55,7 +60,7 @@ class Report:
         for problem in self.problems:
             owner = self.owner(problem.source)
             if owner is not None:
-                found.setdefault(owner, Counter())["problems"] += 1
+                found.setdefault(owner, Counter())["problems"] += problem.number
         return found
 
     def table(self) -> Iterator[str]:
@@ -71,9 +76,7 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """Return the complete report."""
-        found = [
-            {"source": p.source, "line": p.line, "why": p.why} for p in self.problems
-        ]
+        found = [problem_json(problem) for problem in self.problems]
         counts = {name: self.outcomes[name] for name in OUTCOMES}
         names = {**_SHOWN, **_RARE, "problems": ""}
         agents = [
@@ -99,6 +102,11 @@ def _key(outcome: str) -> str:
 def counted(outcomes: Mapping[str, int]) -> list[str]:
     """Return the outcomes that sessions had, each with its number: ``3 imported``."""
     return [f"{outcomes[name]:,} {name}" for name in OUTCOMES if outcomes[name]]
+
+
+def problem_json(problem: Problem) -> dict[str, Any]:
+    """Return a problem for a program: where it is, and what it is."""
+    return {"source": problem.source, "line": problem.line, "why": problem.why}
 
 
 def problem_line(problem: Problem) -> str:

@@ -31,7 +31,7 @@ from sessiondb.model import Imported
 if TYPE_CHECKING:
     from sessiondb.store import Store
 
-#: Problems that are shown as text; JSON has them all.
+#: Problems that are shown as text; JSON has at least a thousand of each log.
 SHOWN_PROBLEMS = 20
 #: Lines that announce stores as text, and stores of one agent that have a line each.
 SHOWN_STORES, SHOWN_OF_AGENT = 20, 3
@@ -199,15 +199,22 @@ def _show(
     if report.problems and not as_json:
         is_written = report.written and not dry_run
         rest = ", everything else was imported" if is_written else ""
-        say(f"{count(len(report.problems), 'problem')}{rest}:")
-        lines = [f"  {problem_line(problem)}" for problem in report.problems]
-        _say_first(lines, SHOWN_PROBLEMS, " (--json has them all)")
+        say(f"{count(report.problem_count, 'problem')}{rest}:")
+        for problem in report.problems[:SHOWN_PROBLEMS]:
+            say(f"  {problem_line(problem)}")
+
+        left = sum(problem.number for problem in report.problems[SHOWN_PROBLEMS:])
+        if left:
+            listed = "them all"
+            if report.problem_count > len(report.problems):
+                listed = f"{len(report.problems):,} of them"
+            say(f"  … {left:,} more (--json has {listed})")
 
 
-def _say_first(lines: list[str], most: int, where: str = "") -> None:
-    """Report the first of *lines*, and how many more there are, and *where*."""
+def _say_first(lines: list[str], most: int) -> None:
+    """Report the first of *lines*, and how many more there are."""
     for line in lines[:most]:
         say(line)
     left = len(lines) - most
     if left > 0:
-        say(f"  … {left} more{where}")
+        say(f"  … {left} more")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.import_report import counted, problem_line
+from sessiondb.cli.import_report import counted, problem_json, problem_line
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.protocol import exit_code
 from sessiondb.cli.text import count
@@ -55,7 +54,7 @@ def _as_json(done: Synced, read: Counter[str]) -> dict[str, Any]:
         "written": done.written,
         "missing": done.missing,
         "removed": done.removed,
-        "problems": list(map(asdict, done.problems)),
+        "problems": [problem_json(problem) for problem in done.problems],
     }
 
 

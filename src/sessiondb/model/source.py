@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from sessiondb.model.draft import MessageDraft
 from sessiondb.model.records import FileDiff, Prompt, Todo
@@ -23,13 +23,15 @@ class Problem:
     """Something in a source that could not be read.
 
     ``line`` is None for a complete file. One that ``is_torn`` is where a file ends
-    before a line is complete: a program may still be writing it.
+    before a line is complete: a program may still be writing it. ``number`` is how
+    many problems it stands for, more than one for those that are only counted.
     """
 
     source: str
     why: str
     line: int | None = None
     is_torn: bool = False
+    number: int = 1
 
 
 #: Problems of one log or session that are kept; of further ones only the number is.
@@ -40,20 +42,28 @@ class Problems(list[Problem]):
     """Problems of one log or session: the first ones, then how many there are besides.
 
     A damaged file may have a problem on each of its lines, and must not fill the
-    memory.
+    memory. Counts of another log or reader are added up.
     """
-
-    _besides = 0
 
     def append(self, problem: Problem) -> None:
         """Add a problem, or count it."""
-        if len(self) < MOST_PROBLEMS:
+        # In the place of a count of one the problem itself is as short.
+        if len(self) <= MOST_PROBLEMS:
             super().append(problem)
             return
 
-        self._besides += 1
-        further = Problem(problem.source, count(self._besides, "further problem"))
-        self[MOST_PROBLEMS:] = [further]
+        number = self[MOST_PROBLEMS].number + problem.number
+        why = count(number, "further problem")
+        self[MOST_PROBLEMS] = Problem(problem.source, why, number=number)
+
+    def extend(self, problems: Iterable[Problem]) -> None:
+        """Add problems, or count them."""
+        for problem in problems:
+            self.append(problem)
+
+    def __iadd__(self, problems: Iterable[Problem]) -> Self:  # type: ignore[misc,override]
+        self.extend(problems)
+        return self
 
 
 @dataclass(frozen=True, slots=True)
