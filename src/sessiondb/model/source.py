@@ -61,8 +61,8 @@ class Problems(list[Problem]):
         for problem in problems:
             self.append(problem)
 
-    def __iadd__(self, problems: Iterable[Problem]) -> Self:  # type: ignore[misc,override]
-        self.extend(problems)
+    def __iadd__(self, more: Iterable[Problem]) -> Self:  # type: ignore[misc,override]
+        self.extend(more)
         return self
 
 

@@ -9,12 +9,9 @@ from typing import Any
 from sessiondb.effects.imports.run import Run
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import upsert_text
-from sessiondb.model import Problem
+from sessiondb.model import Problem, Problems
 from sessiondb.schema import import_ledger
 from sessiondb.schema.rows import LEDGER
-
-#: Problems of one session that the ledger keeps.
-MAX_NOTED = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,9 +56,11 @@ def write_entry(
     An entry with problems is read again in any case: the source may have been repaired
     without a trace in size and time.
     """
+    kept = Problems()
+    kept.extend(problems)
     noted = [
         {"source": problem.source, "line": problem.line, "why": problem.why}
-        for problem in problems[:MAX_NOTED]
+        for problem in kept
     ]
 
     values = {"namespace": ""} | facts
