@@ -53,17 +53,18 @@ class Aider:
         project.mkdir()
         _, text = document(store, session, "aider")
         history = project / HISTORY
-        history.write_text(text, encoding="utf-8", newline="")
+        history.write_bytes(text.encode())
 
         failed = run(
             [self._program, *_OPTIONS, "--message", PROMPT], project, self._env
         )
-        found = history.read_text(encoding="utf-8")
+        # Not as text: the ends of lines inside of an answer are part of it.
+        found = history.read_bytes().decode()
         if failed or not found.startswith(text):
             return failed or "the history was changed"
 
         # The run that aider began is a session of its own.
-        history.write_text(found.removeprefix(text), encoding="utf-8", newline="")
+        history.write_bytes(found.removeprefix(text).encode())
         return Continued(history, "", _SPACE, is_typed=True)
 
 

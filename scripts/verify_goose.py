@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ VERSION = "1.52.0"
 _NUMBER = re.compile(r"^(\d{8}_\d+) - ", re.MULTILINE)
 #: Loading a session puts this before the error of a result.
 _CODE = "-32603: "
-#: It drops the tag characters of Unicode, which a prompt could hide text in.
+#: It composes texts (NFC) and drops the tag characters of Unicode, which a prompt could
+#: hide text in.
 _TAGS = re.compile("[\U000e0000-\U000e007f]")
 
 
@@ -77,7 +79,7 @@ class Goose:
         self._goose("session", "export", *options)
         found = json.loads(file.read_text(encoding="utf-8"))
         different = _difference(given["conversation"], found["conversation"])
-        return different or Continued(file, "", _TAGS)
+        return different or Continued(file, "", _TAGS, is_composed=True)
 
     def _goose(self, *arguments: str) -> str:
         """Return everything that a command prints."""
@@ -113,7 +115,9 @@ def _as_loaded(value: Any) -> Any:
         return {
             key: _as_loaded(item) for key, item in value.items() if item is not None
         }
-    return _TAGS.sub("", value.removeprefix(_CODE)) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return unicodedata.normalize("NFC", _TAGS.sub("", value.removeprefix(_CODE)))
+    return value
 
 
 if __name__ == "__main__":

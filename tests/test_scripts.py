@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 from all_pythons import COUNTED, counts_in, installed_pythons, summary_of
+from verify_goose import _TAGS, _difference
+from verifying.continuing import Continued
 
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ("cat", "cksum", "dirname", "rm", "sh")
@@ -239,3 +241,14 @@ def test_the_sum_of_all_pythons_has_the_form_of_a_summary_of_pytest() -> None:
     )
     assert counts_in(summary) == green + red + ended_early
     assert set(counts_in(summary)) <= set(COUNTED)
+
+
+def test_texts_of_goose_are_compared_as_it_composes_them() -> None:
+    given = [{"id": "m1", "content": [{"text": "cafe\u0301 \U000e0041"}]}]
+    loaded = [{"id": "m1", "content": [{"text": "caf\u00e9 "}]}]
+    other = [{"id": "m1", "content": [{"text": "cafe "}]}]
+    assert _difference(given, loaded) == ""
+    assert _difference(given, other)
+    done = Continued(Path("log"), "", _TAGS, is_composed=True)
+    assert done.sent("e\u0301\U000e0041") == "\u00e9"
+    assert Continued(Path("log"), "").sent("e\u0301") == "e\u0301"

@@ -20,6 +20,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from sessiondb import (
@@ -231,6 +232,17 @@ def work(actor: SyncActor, ended: threading.Event) -> None:
             log("wrong", what=f"{actor.name}: {error!r}\n{shown}")
 
 
+def interrupt(_number: int, frame: FrameType | None) -> None:
+    """Raise `KeyboardInterrupt` while the main thread is in `work`, and nowhere else.
+
+    Between two calls of `work` nothing would catch it, and this program would end.
+    """
+    while frame is not None:
+        if frame.f_code is work.__code__:
+            raise KeyboardInterrupt
+        frame = frame.f_back
+
+
 async def work_in_a_loop(path: Path, seed: int, ended: threading.Event) -> None:
     """Act in a loop until the end."""
     actor = AsyncActor("loop", seed)
@@ -243,7 +255,7 @@ async def work_in_a_loop(path: Path, seed: int, ended: threading.Event) -> None:
 def main() -> None:
     """Work until standard input is closed."""
     # A shell that starts this in the background ignores SIGINT for it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, interrupt)
     path, seed = Path(sys.argv[1]), int(sys.argv[2])
     ended = threading.Event()
     store = Store.open(path, durability="normal", busy_timeout=30)

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import tempfile
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,6 +38,13 @@ class Continued(NamedTuple):
     unsent: re.Pattern[str] = re.compile(r"(?!)")
     #: Whether it is sent nothing of a prompt but what was typed.
     is_typed: bool = False
+    #: Whether the program composes the characters of texts (NFC).
+    is_composed: bool = False
+
+    def sent(self, text: str) -> str:
+        """Return a text as the program sends it."""
+        visible = self.unsent.sub("", text)
+        return unicodedata.normalize("NFC", visible) if self.is_composed else visible
 
 
 class Program(Protocol):
@@ -113,12 +121,13 @@ def verify(program: Program, store: Store, session: Session, sent: list[str]) ->
         return f"NOT CONTINUED: {done}"
     if not sent:
         return "NOT CONTINUED: no request"
-    if not done.log.read_text(encoding="utf-8").startswith(done.written):
+    # Not as text: the ends of lines inside of a log stay as they are.
+    if not done.log.read_bytes().startswith(done.written.encode()):
         return "THE LOG WAS CHANGED"
 
-    request = done.unsent.sub("", "\n".join(texts_in(json.loads(sent[-1]))))
+    request = done.sent("\n".join(texts_in(json.loads(sent[-1]))))
     expected = said(store, session, is_typed=done.is_typed)
-    texts = (done.unsent.sub("", as_sent(text)) for text in expected)
+    texts = (done.sent(as_sent(text)) for text in expected)
     missing = [text for text in texts if text not in request]
     if missing:
         return f"{len(missing)} TEXTS WERE NOT SENT: {missing[0][:80]!r}"

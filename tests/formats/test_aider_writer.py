@@ -242,6 +242,26 @@ def test_another_session_is_restored_by_aider_and_read_again(tmp_path: Path) -> 
     assert [m.text for m in messages if m.role == "assistant"] == replies
 
 
+def test_ends_of_lines_inside_of_a_text_are_written_and_read_as_they_are(
+    tmp_path: Path,
+) -> None:
+    asks, says = "One\r\ntwo\rthree", "a\r\nb\r\n\r\nc\rd\n```py\r\nx\r\n```\r\nend"
+    with new_store() as store:
+        session = other(
+            store, user(asks), assistant(says), user("\r"), assistant("Yes")
+        )
+        files, losses = exported(store, session)
+    assert lost_besides_times(losses) == []
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    with new_store() as store:
+        (again,) = imported(store, tmp_path)
+        shown = store.messages(again.id)
+        assert [m.text for m in shown if m.role == "user"][:1] == [asks]
+        assert [m.text for m in shown if m.role == "assistant"] == [says, "Yes"]
+        assert exported(store, again)[0] == files
+
+
 def test_lines_that_aider_would_take_for_its_own_are_moved_by_a_space() -> None:
     reply = "See:\n```\n# comment\n```\n#### H\n> q\u2028# z\nEnd"
     with new_store() as store:

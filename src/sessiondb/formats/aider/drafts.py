@@ -145,7 +145,11 @@ def answered(
 ) -> MessageDraft:
     """Return the message of an answer, with the report that follows it."""
     raw = as_text(block.raw)
-    said = readable(raw).replace("\r\n", "\n").strip()
+    said = readable(raw)
+    # In a file of Windows the empty line that aider puts before an answer has its end.
+    if said.startswith(WINDOWS):
+        said = said.replace(WINDOWS, "\n")
+    said = said.strip()
     pieces = reasoning_and_text(said)
     if pieces_joined(pieces) != said:
         pieces = [("text", "", said)]

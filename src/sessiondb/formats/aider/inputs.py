@@ -298,12 +298,16 @@ def _entries(lines: Lines, line: Line) -> Iterator[tuple[Line, Entry]]:
 
 def _entry(head: bytes, said: list[bytes]) -> Entry | None:
     """Return the entry with these lines after its *head*, if that is a time."""
-    mark, _, when = _text(head).partition("# ")
+    # The program writes no "\r" of its own, not even on Windows: unless all of the file
+    # was converted, it is one that was typed.
+    is_converted = head.endswith(b"\r\n")
+    mark, _, when = _text(head, is_converted).partition("# ")
     time = None if mark else time_of(when)
     if time is None:
         return None
-    return Entry(time, when, "\n".join(_text(line)[1:] for line in said))
+    return Entry(time, when, "\n".join(_text(line, is_converted)[1:] for line in said))
 
 
-def _text(line: bytes) -> str:
-    return line.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
+def _text(line: bytes, is_converted: bool) -> str:
+    text = line.decode("utf-8", "replace").removesuffix("\n")
+    return text.removesuffix("\r") if is_converted else text
