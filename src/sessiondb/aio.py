@@ -28,6 +28,7 @@ from sessiondb.database.exports import with_messages
 from sessiondb.database.facade import Facade, Kind, reaping
 from sessiondb.database.feed import Watch
 from sessiondb.database.leases import Lease, new_stream
+from sessiondb.database.loading import load
 from sessiondb.database.opening import HOW_TO_OPEN, Opening
 from sessiondb.database.queries import Queries
 from sessiondb.database.streams import AsyncStream
@@ -303,6 +304,7 @@ class AsyncStore(Facade, methods=_METHODS):
     ) -> AsyncIterator[Imported | Problem]:
         """Write the sessions that a reader yields, in a thread: see `Store.ingest`."""
         # Not at the top: a command that only reads starts faster without it.
+        load("sessiondb.importing.importer")
         from sessiondb.importing.importer import new_importer
 
         importer = new_importer(self._core, undelete, as_fork, dry_run, project_root)

@@ -18,6 +18,7 @@ from sessiondb.arguments import checked, session_argument
 from sessiondb.database.core import Core
 from sessiondb.database.exports import walked, with_messages
 from sessiondb.database.facade import Facade, Kind, reaping
+from sessiondb.database.loading import load
 from sessiondb.database.queries import Queries
 from sessiondb.effects import Unit
 from sessiondb.engine.default import ENGINE
@@ -180,6 +181,7 @@ class Store(Facade, methods=_METHODS):
         nothing. Without this such reads raise `CorruptionError`. Nothing is written to
         the damaged file.
         """
+        load("sessiondb.database.damage")
         from sessiondb.database.damage import PastDamage
 
         core = self._core
@@ -223,6 +225,7 @@ class Store(Facade, methods=_METHODS):
         valid one. *ttl* is in seconds, up to a day: if this process dies, others may
         take the lease over after that time.
         """
+        load("sessiondb.database.leases")
         from sessiondb.database.leases import Lease, LeaseBlock
 
         return LeaseBlock(self._core, Lease(self._core, session_key(session), ttl))
@@ -242,7 +245,10 @@ class Store(Facade, methods=_METHODS):
         keeps the text so far, marks open calls as interrupted, and is raised again.
         *fields* are those of `append`.
         """
+        load("sessiondb.database.leases")
         from sessiondb.database.leases import Lease
+
+        load("sessiondb.database.streams")
         from sessiondb.database.streams import StreamBlock
 
         lease = Lease(self._core, session_key(session), ttl)
@@ -279,6 +285,7 @@ class Store(Facade, methods=_METHODS):
         import to sessions of that project, as in any project-local database.
         """
         # Not at the top: a command that only reads starts faster without it.
+        load("sessiondb.importing.importer")
         from sessiondb.importing.importer import new_importer
 
         importer = new_importer(self._core, undelete, as_fork, dry_run, project_root)
@@ -315,6 +322,7 @@ class Store(Facade, methods=_METHODS):
         `InvalidInputError`, also for a cursor of another database, and at the next poll
         `StoreClosedError` and `DatabaseReplacedError`.
         """
+        load("sessiondb.database.feed")
         from sessiondb.database.feed import Watch
 
         ended = threading.Event() if stop is None else stop

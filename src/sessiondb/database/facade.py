@@ -22,6 +22,7 @@ from typing import (
 )
 
 from sessiondb.database.core import Core
+from sessiondb.database.loading import load
 from sessiondb.database.queries import Queries
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
@@ -78,6 +79,7 @@ def recover(unit: Unit, session: SessionRef) -> None:
     Raises `LeaseHeldError` if a living writer holds the lease.
     """
     # Not at the top: a command that only reads starts faster without it.
+    load("sessiondb.effects.recovery")
     from sessiondb.effects.recovery import Recover
 
     unit.add(Recover(session_key(session)))

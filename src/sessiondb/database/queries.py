@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessiondb.arguments import checks_arguments
 from sessiondb.database.core import Core
+from sessiondb.database.loading import load
 from sessiondb.errors import NotFoundError
 from sessiondb.ids import valid_id
 from sessiondb.model import (
@@ -264,7 +265,10 @@ class Queries:
         result, ``strip`` the part, ``drop`` the message, or ``none``. For an empty
         session ``messages`` is empty.
         """
+        load("sessiondb.repository.context")
         from sessiondb.repository.context import context_of
+
+        load("sessiondb.repository.results")
         from sessiondb.repository.results import with_own_results
 
         found = yield from self.session(ref)
@@ -302,6 +306,7 @@ class Queries:
         Nothing to count is ``[]``; raises `InvalidInputError` for another dimension or
         a price that is not a number.
         """
+        load("sessiondb.repository.usage")
         from sessiondb.repository.usage import usage
 
         filters = yield from self._filters(
@@ -336,6 +341,7 @@ class Queries:
         ``time`` or ``rank``; the last two look at the newest 2,000 matches. No
         match is an empty page; raises `InvalidInputError` for a query without words.
         """
+        load("sessiondb.repository.search")
         from sessiondb.repository.search import search
 
         filters = yield from self._filters(
@@ -398,6 +404,7 @@ class Queries:
 
     def session_shell(self, ref: SessionRef) -> Read[Export]:
         """Return a session with everything that belongs to it except its messages."""
+        load("sessiondb.model.export")
         from sessiondb.model import Export
 
         found = yield from self.session(ref)
@@ -423,6 +430,7 @@ class Queries:
 
     def newest_change(self) -> Read[str]:
         """Return the cursor of the newest change: `changes` continues after it."""
+        load("sessiondb.repository.feed")
         from sessiondb.repository.feed import newest_change
 
         return (yield from newest_change()).cursor
