@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -344,13 +345,22 @@ class AsyncStore(Facade, methods=_METHODS):
         since: str | None = None,
         *,
         poll: float = 0.1,
+        stop: asyncio.Event | threading.Event | None = None,
     ) -> AsyncGenerator[Change]:
-        """Yield the changes that any process commits: see `Store.changes`."""
+        """Yield the changes that any process commits: see `Store.changes`.
+
+        It ends once *stop* is set: at once for an event of asyncio, after the next poll
+        for one of threading.
+        """
         watch = Watch(session, since, poll)
-        while True:
+        while stop is None or not stop.is_set():
             for change in await self._readers.read(watch.look()):
                 yield change
-            await asyncio.sleep(watch.pause)
+            if isinstance(stop, asyncio.Event):
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), watch.pause)
+            else:
+                await asyncio.sleep(watch.pause)
 
 
 def _close_all(*iterables: Iterable[object]) -> None:

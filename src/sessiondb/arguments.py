@@ -186,4 +186,4 @@ def _rule(annotation: str) -> _Rule | None:
         kind for name in outer.split(" | ") for kind in _USUAL.get(name, ())
     )
     tests, words = zip(*known, strict=True)
-    return _Rule(usual, tests, " or ".join(words))
+    return _Rule(usual, tests, " or ".join(dict.fromkeys(words)))

@@ -13,6 +13,7 @@ import sessiondb
 from sessiondb import AsyncStore, Store
 from sessiondb.cli.app import COMMANDS
 from sessiondb.codec import BLOB_BYTES, MAX_DEPTH
+from sessiondb.database.core import Core
 from sessiondb.effects.delete import REAP_ROWS
 from sessiondb.effects.session import MAX_CHAIN
 from sessiondb.ids import MAX_ID_BYTES
@@ -88,6 +89,27 @@ def test_the_library_page_has_the_arguments_that_the_code_has() -> None:
         arguments = {part.strip(" *").partition("=")[0] for part in given.split(",")}
         arguments = {part for part in arguments if part.isidentifier()}
         assert arguments <= known, name
+
+
+def test_both_facades_take_the_same_arguments() -> None:
+    names = [name for name in dir(Store) if not name.startswith("_")]
+    for name in names:
+        ours, theirs = getattr(Store, name), getattr(AsyncStore, name, None)
+        if theirs is not None and callable(ours):
+            parameters = [
+                [
+                    (item.name, item.kind, item.default)
+                    for item in found.parameters.values()
+                ]
+                for found in (inspect.signature(ours), inspect.signature(theirs))
+            ]
+            assert parameters[0] == parameters[1], name
+
+
+def test_every_way_of_opening_takes_the_arguments_of_the_database() -> None:
+    expected = [*inspect.signature(Core).parameters.values()]
+    for way in (Store, Store.open, AsyncStore.open):
+        assert [*inspect.signature(way).parameters.values()] == expected
 
 
 def test_both_facades_have_the_names_that_the_page_promises() -> None:

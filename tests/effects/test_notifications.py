@@ -172,6 +172,22 @@ async def following(
         await asyncio.gather(task, return_exceptions=True)
 
 
+@pytest.mark.parametrize("make", [asyncio.Event, threading.Event])
+async def test_an_event_ends_the_changes_of_an_async_store(
+    make: Any, tmp_path: Path
+) -> None:
+    async with AsyncStore.open(tmp_path / "s.db", durability="normal") as store:
+        # Only an event of asyncio is noticed between two polls.
+        stop, poll = make(), 3600 if make is asyncio.Event else 0.01
+        await store.create_session()
+        found = []
+        async for change in store.changes(since=BEGINNING, poll=poll, stop=stop):
+            found.append(change)
+            asyncio.get_running_loop().call_later(0.02, stop.set)
+        assert len(found) == 1
+        assert [change async for change in store.changes(stop=stop)] == []
+
+
 def append_three(_: Connection, path: Path, session: str) -> None:
     with Store.open(path, durability="normal") as store:
         for n in range(3):

@@ -389,3 +389,36 @@ def test_ids_that_agree_by_chance_in_a_family_are_not_copies(store: Store) -> No
         assert [m.inherited for m in store.messages(agent)] == [False]
         assert [h.session.id for h in store.search(f"word{number}")] == [agent.id]
     assert check(store) == []
+
+
+def test_a_fork_is_cut_at_a_label_of_its_session(store: Store) -> None:
+    session = store.create_session()
+    _, second, third = (store.append(session, user(text)) for text in "abc")
+    store.label(session, second, "plan")
+    fork = store.fork(session, at="plan")
+    assert [message.text for message in store.messages(fork)] == ["a", "b"]
+    assert store.fork(session, at="plan", id=fork.id).id == fork.id, "the same fork"
+    before = store.fork(session, before="plan")
+    assert [message.text for message in store.messages(before)] == ["a"]
+    with store.effects() as fx:
+        fx.label(session, third, "end")
+        whole = fx.fork(session, at="end")
+    assert len(store.messages(whole)) == 3
+    with pytest.raises(NotFoundError, match="no message or label 'plna'"):
+        store.fork(session, at="plna")
+
+
+def test_an_id_takes_precedence_over_a_label_and_a_handle_is_no_label(
+    store: Store,
+) -> None:
+    session, other = store.create_session(), store.create_session()
+    first = store.append(session, user("a", id="one"))
+    second = store.append(session, user("b"))
+    store.label(session, second, first.id)
+    assert len(store.messages(store.fork(session, at=first.id))) == 1
+
+    foreign = store.append(other, user("c", id="two"))
+    store.label(session, second, foreign.id)
+    assert len(store.messages(store.fork(session, at=foreign.id))) == 2
+    with pytest.raises(NotFoundError):
+        store.fork(session, at=foreign)

@@ -13,7 +13,6 @@ one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sessiondb.arguments import checks_arguments
@@ -40,6 +39,7 @@ from sessiondb.model import (
     bounds,
 )
 from sessiondb.model.aliases import ROLE, canonical
+from sessiondb.model.bounds import Time
 from sessiondb.model.handles import (
     LEAF,
     Leaf,
@@ -75,6 +75,8 @@ class Queries:
 
     def _filters(self, project: ProjectScope, **named: Any) -> Read[Filters]:
         """Return the filters; for an unknown project, filters that nothing passes."""
+        for name in ("since", "until"):
+            named[name] = bounds.moment(named.get(name), name)
         if project is ALL:
             return Filters(**named)
         if isinstance(project, Project):
@@ -86,7 +88,7 @@ class Queries:
         return Filters(project_id=found or "", **named)
 
     def session(
-        self, ref: SessionRef, *, terminal: str | Mapping[str, int] | None = None
+        self, ref: SessionRef, *, terminal: str | Mapping[str, Time] | None = None
     ) -> Read[Session]:
         """Return one session; raises `NotFoundError` and `AmbiguousIdError`.
 
@@ -109,8 +111,8 @@ class Queries:
         project: ProjectScope = HERE,
         source: str | None = None,
         agent: str | None = None,
-        since: int | None = None,
-        until: int | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
         title: str | None = None,
         archived: bool = False,
         subagents: bool = False,
@@ -122,7 +124,8 @@ class Queries:
         """Return one page of sessions, newest first.
 
         *order* is ``used`` (last message), ``created``, ``cost`` or ``size``.
-        *since* and *until* are Unix ms of the last use, *until* exclusive.
+        *since* and *until* are times of the last use, *until* exclusive: Unix ms, or
+        datetimes with a time zone.
         *archived*, *subagents* and *empty* (no message yet) include those. No
         match is an empty page; raises `InvalidInputError` for a bad cursor or limit.
         """
@@ -289,8 +292,8 @@ class Queries:
         project: ProjectScope = ALL,
         source: str | None = None,
         agent: str | None = None,
-        since: int | None = None,
-        until: int | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
         title: str | None = None,
         archived: bool = True,
         subagents: bool = True,
@@ -322,8 +325,8 @@ class Queries:
         project: ProjectScope = ALL,
         source: str | None = None,
         agent: str | None = None,
-        since: int | None = None,
-        until: int | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
         title: str | None = None,
         archived: bool = False,
         subagents: bool = True,
@@ -363,8 +366,8 @@ class Queries:
         project: ProjectScope = ALL,
         source: str | None = None,
         agent: str | None = None,
-        since: int | None = None,
-        until: int | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
         title: str | None = None,
         archived: bool = True,
         subagents: bool = True,
@@ -440,11 +443,14 @@ class Queries:
         return (yield from lists.unfinished(self._base))
 
 
-def _names_of(terminal: str | Mapping[str, int] | None) -> dict[str, int] | None:
+def _names_of(terminal: str | Mapping[str, Time] | None) -> dict[str, int] | None:
     """Return the names of a terminal with their times; raises `InvalidInputError`."""
     if terminal is None or isinstance(terminal, str):
         return None if terminal is None else {terminal: 0}
 
-    since = partial(bounds.integer, what="the time of a name in terminal")
-    names = {valid_id(name, "a name in terminal"): at for name, at in terminal.items()}
-    return {name: since(at) or 0 for name, at in names.items()}
+    what = "the time of a name in terminal"
+    since: dict[str, int] = {}
+    for name, time in terminal.items():
+        known = bounds.integer(bounds.moment(time, what), what)
+        since[valid_id(name, "a name in terminal")] = known or 0
+    return since

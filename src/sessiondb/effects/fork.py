@@ -23,6 +23,7 @@ from sqlalchemy import (
     or_,
     select,
     text,
+    union_all,
 )
 
 from sessiondb.effects.message import seq_of
@@ -33,7 +34,7 @@ from sessiondb.effects.transaction import Transaction
 from sessiondb.effects.tree import links
 from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement, as_list, numbers, p
-from sessiondb.errors import ConflictError
+from sessiondb.errors import ConflictError, NotFoundError, abridged
 from sessiondb.model.damage import GONE, damaged, diff_name, message_name, part_name
 from sessiondb.model.handles import LEAF, SessionHandle
 from sessiondb.model.paths import path_to
@@ -78,6 +79,20 @@ _COPY_MESSAGES = Statement(
         time_completed=func.coalesce(message.c.time_completed, p("now")),
     )
 )
+
+
+def _seq_of_name() -> Any:
+    """The seq of a message by its id, else by a label: the id takes precedence."""
+    by_id = select(message.c.seq, literal_column("0").label("rank")).where(
+        message.c.session_id == p("sid"), message.c.id == p("name")
+    )
+    by_label = select(label.c.seq, literal_column("1")).where(
+        label.c.session_id == p("sid"), label.c.label == p("name")
+    )
+    return union_all(by_id, by_label).order_by(text("rank")).limit(1)
+
+
+_SEQ_OF_NAME = Statement(_seq_of_name)
 
 
 def _copy_parts() -> Any:
@@ -239,6 +254,8 @@ class Fork:
     source: str
     at: Any = LEAF
     before: str | int | None = None
+    #: True if the place is a string, which may be a label, and no handle.
+    by_name: bool = False
     title: str | None = None
     place: Place | None = None
     branches: bool = False
@@ -282,10 +299,21 @@ class Fork:
 
     def _cut(self, tx: Transaction, above: dict[int, int | None]) -> int | None:
         if self.before is not None:
-            return above[seq_of(tx, self.session_id, self.before)]
+            return above[self._seq(tx, self.before)]
         if self.at is LEAF:
             return tx.session(self.session_id).leaf_seq
-        return seq_of(tx, self.session_id, self.at)
+        return self._seq(tx, self.at)
+
+    def _seq(self, tx: Transaction, place: str | int) -> int:
+        """Return the seq of a message; a string is its id, else a label."""
+        if not self.by_name:
+            return seq_of(tx, self.session_id, place)
+        row = tx.one(_SEQ_OF_NAME, sid=self.session_id, name=place)
+        if row is None:
+            raise NotFoundError(
+                f"session {self.session_id} has no message or label {abridged(place)}"
+            )
+        return int(row[0])
 
     def _session_row(self, tx: Transaction, leaf: int | None) -> None:
         parent = tx.session(self.session_id)

@@ -160,8 +160,8 @@ class Unit(Queue):
     ) -> SessionHandle:
         """Copy a session up to and including *at* (or up to *before*) into a new one.
 
-        ``branches=True`` copies every branch, not only the path. Blobs are shared;
-        costs are not counted twice.
+        A string for a message is its id, else a label. ``branches=True`` copies every
+        branch, not only the path. Blobs are shared; costs are not counted twice.
         """
         if at is not LEAF and before is not None:
             raise InvalidInputError(
@@ -176,6 +176,7 @@ class Unit(Queue):
             source=self._source,
             at=place_key(at, "at"),
             before=place_key(before, "before"),
+            by_name=isinstance(at if before is None else before, str),
             title=encode.string(title, "title"),
             place=None if directory is None else self._locate(directory),
             branches=branches,

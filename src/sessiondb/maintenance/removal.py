@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from sessiondb.arguments import checked
 from sessiondb.errors import InvalidInputError
-from sessiondb.model import DeletePlan, Session, session_json
+from sessiondb.model import DeletePlan, Session, bounds, session_json
+from sessiondb.model.bounds import Time
 
 if TYPE_CHECKING:
     from sessiondb.store import Store
@@ -112,7 +113,7 @@ def every(store: Store, **filters: Any) -> Iterator[Session]:
 def plan_prune(
     store: Store,
     *,
-    older_than: int | None = None,
+    older_than: Time | None = None,
     empty: bool = False,
     keep: int | None = None,
     keep_forks: bool = False,
@@ -120,12 +121,13 @@ def plan_prune(
 ) -> Removal:
     """Return the removal that prunes the sessions that *filters* choose.
 
-    *older_than*: those not used since, in Unix ms. *empty*: those without messages.
-    *keep*: those with messages, except this many that were used last. *older_than* can
-    be combined with either of the others. Raises `InvalidInputError` without a rule,
-    and for *empty* together with *keep*.
+    *older_than*: those not used since, in Unix ms or as a datetime with a time zone.
+    *empty*: those without messages. *keep*: those with messages, except this many that
+    were used last. *older_than* can be combined with either of the others. Raises
+    `InvalidInputError` without a rule, and for *empty* together with *keep*.
     """
-    rule = _Rule(older_than, empty, keep)
+    since = bounds.integer(bounds.moment(older_than, "older_than"), "older_than")
+    rule = _Rule(since, empty, keep)
     chosen = rule.chosen(
         every(store, **{**filters, "order": "used", "empty": keep is None})
     )

@@ -66,6 +66,20 @@ def seconds(value: Any, what: str, *, zero: bool = True) -> float:
     )
 
 
+def moment(value: Any, what: str) -> Any:
+    """Return the Unix ms of a `datetime` with a time zone, any other value as it is.
+
+    Raises `InvalidInputError` for one without a time zone, whose moment is unknown.
+    """
+    if not isinstance(value, datetime):
+        return value
+    if value.utcoffset() is None:
+        raise InvalidInputError(
+            f"{what} is a datetime without a time zone", hint="pass an aware datetime"
+        )
+    return round(value.timestamp() * 1000)
+
+
 def time_ms(value: Any, what: str = "time") -> int | None:
     """Return Unix ms; a `datetime` with a time zone is converted, None is unknown.
 
@@ -74,14 +88,7 @@ def time_ms(value: Any, what: str = "time") -> int | None:
     if value is None:
         return None
 
-    if isinstance(value, datetime):
-        if value.tzinfo is None:
-            raise InvalidInputError(
-                f"{what} is a datetime without a time zone",
-                hint="pass an aware datetime",
-            )
-        value = round(value.timestamp() * 1000)
-
+    value = moment(value, what)
     if type(value) is not int:
         raise InvalidInputError(
             f"{what} must be Unix milliseconds or a datetime, "
