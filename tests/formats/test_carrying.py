@@ -12,7 +12,7 @@ from samples import SAMPLES, new_store, read_into
 from sessiondb import Store
 
 #: The formats that report everything.
-FORMS = ("jsonl",)
+FORMS = ("jsonl", "event-log")
 
 
 @pytest.fixture(scope="module", params=SAMPLES)

@@ -3,40 +3,65 @@
 from __future__ import annotations
 
 from sessiondb.formats.kit.carrying import (
+    ANY,
     CALL,
-    EVENT,
     FILE,
     MODEL,
     RESULT,
-    SAID,
-    TEXT,
     TIMES,
     USAGE,
     Carried,
     Statement,
 )
 
-_SAID = {"text": TEXT, "file": FILE}
-_CALL = Carried(
-    CALL | TIMES | {"outcome"},
-    values={"status": frozenset({"pending", "completed", "error"})},
-    objects=frozenset({"input_json"}),
-)
-_SESSION = frozenset(
-    {"directory", "title", "agent", "version", "relation", "time_created"}
-)
+_SESSION = MODEL | {
+    "agent",
+    "call_id",
+    "directory",
+    "metadata",
+    "permission",
+    "relation",
+    "revert",
+    "share_url",
+    "time_archived",
+    "time_created",
+    "title",
+    "version",
+}
+_MESSAGE = MODEL | {
+    "agent",
+    "data",
+    "error",
+    "finish",
+    "kind",
+    "response_id",
+    "role",
+    "time_created",
+}
+_CALL = CALL | {"data", "outcome", "status", "title"}
+_BLOCK = Carried(frozenset({"text", "data"}))
+_BLOCKS = {
+    ANY: _BLOCK,
+    "file": FILE,
+    "source": Carried(_BLOCK.fields | {"title", "input_json"}),
+    "tool": Carried(_CALL),
+}
+_PIECE = Carried(_BLOCK.fields | {"time_started"})
 
 CARRIES = Statement(
-    session=Carried(_SESSION | MODEL),
-    own=Carried(_SESSION | MODEL | {"call_id", "data"}),
+    session=Carried(_SESSION),
+    own=Carried(_SESSION | {"data"}),
     messages={
-        "user": Carried(EVENT, parts=_SAID),
-        "system": Carried(EVENT, parts=_SAID),
+        "user": Carried(_MESSAGE, parts=_BLOCKS),
+        "system": Carried(_MESSAGE, parts=_BLOCKS),
         "assistant": Carried(
-            SAID | MODEL | USAGE | {"agent", "finish", "error"},
-            parts={**_SAID, "reasoning": TEXT, "tool": _CALL},
+            _MESSAGE | USAGE | {"time_completed"},
+            parts={**_BLOCKS, ANY: _PIECE, "tool": Carried(_CALL | TIMES)},
         ),
-        "tool": Carried(SAID, parts={"tool-result": Carried(RESULT)}),
-        "event": Carried(EVENT | {"data"}),
+        "tool": Carried(
+            _MESSAGE,
+            parts={**_BLOCKS, "tool-result": Carried(RESULT | {"status", "outcome"})},
+        ),
+        "event": Carried(_MESSAGE | USAGE, parts=_BLOCKS),
     },
 )

@@ -7,19 +7,30 @@ functions take their record apart, so it must not be used afterwards.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sessiondb.formats.content import embedded
 from sessiondb.formats.event_log import fields
+from sessiondb.formats.event_log.lifting import (
+    ANSWER_MARKS,
+    DETAILS,
+    FILE_MARKS,
+    PART_MARKS,
+    lift_data,
+    lift_message_data,
+)
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
+    as_text,
     check_storable,
     clean_name,
+    clean_text,
     is_object,
     text,
+    without_none,
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.spelled import (
@@ -28,13 +39,15 @@ from sessiondb.formats.kit.spelled import (
     found,
     has_failed,
     keys_in,
+    spelled,
     stated,
     take,
 )
 from sessiondb.formats.kit.texts import compact, take_json
 from sessiondb.formats.kit.usage import take_usage
 from sessiondb.model import MessageDraft, PartDraft
-from sessiondb.model.draft import NO_INPUT
+from sessiondb.model.aliases import OUTCOMES
+from sessiondb.model.draft import NO_INPUT, STATUSES
 
 Record = dict[str, Any]
 Parts = list[PartDraft]
@@ -42,6 +55,11 @@ Parts = list[PartDraft]
 _KEPT_APART: Mapping[str, str] = dict.fromkeys(
     ("reasoning", "tool", "tool-result", "file", "custom"), "custom"
 )
+_CALL_BLOCK: Table = {
+    "status": spelled(stated, "status"),
+    "outcome": spelled(OUTCOMES.__contains__, "outcome"),
+}
+_MIME = ("mime_type", "mimeType")
 #: Types of blocks whose text is under one key, and the types of their parts.
 TEXTS = {
     "text": ("text", "text"),
@@ -63,22 +81,38 @@ def message_draft(record: Record, message_id: str) -> MessageDraft:
     """Return the message that a record is by itself; raises `OddRecordError`."""
     kind = check_record(record)
     role = fields.ROLES.get(kind, "event")
-    event = fields.KINDS.get(kind, kind) if role == "event" else None
+    event = fields.kind_of(record) if role == "event" else None
     time = fields.take_time(record)
-    parts = _PARTS.get(kind, _no_parts)(record)
+    columns = {} if role == "tool" else _take_columns(record, role)
+    parts = _PARTS.get(kind, _noted)(record)
 
     # A type that is written for the role or kind anyway is not kept.
-    if kind in (fields.USER, fields.SYSTEM, fields.RETURNED, event):
+    if kind in (fields.type_of(role, event), fields.RETURNED_PARTS):
         del record["type"]
+    lift_message_data(record)
     check_storable(record)
     return MessageDraft(
         role,
         tuple(parts),
         message_id,
-        kind=event,
         time_created=time,
         data=record,
+        **{"kind": event, **columns},
     )
+
+
+def _take_columns(record: Record, role: str) -> Record:
+    """Take the columns of a message that is neither an answer nor a result."""
+    if role != "event":
+        return take(record, {**fields.STATED, **fields.KIND})
+
+    columns = take(record, fields.STATED)
+    # A log may end with the sums of its answers: only what says so counts itself.
+    if record.get(fields.COUNTED) is True:
+        columns |= {"tokens": take_usage(record), **take(record, fields.COST)}
+        if columns["tokens"] is not None and record.get("usage") == {}:
+            del record["usage"]
+    return columns
 
 
 def repeated_draft(record: Record, message_id: str) -> MessageDraft:
@@ -107,6 +141,7 @@ class Answer:
     _parts: Parts = field(default_factory=list)
     _columns: dict[str, Any] = field(default_factory=dict)
     _data: Record = field(default_factory=dict)
+    _lifted: Record = field(default_factory=dict)
 
     def takes(self, record: Record) -> bool:
         """Return whether a record of an answer is of this one."""
@@ -139,10 +174,11 @@ class Answer:
         self.order.append([step.name, between, *step.left])
         self._parts += step.parts
         self._columns |= step.columns
+        self._lifted |= step.lifted
 
     def draft(self) -> MessageDraft:
         """Return the message."""
-        data = {**self._data, "order": self.order}
+        data = {**self._lifted, **self._data, "order": self.order}
         return MessageDraft(
             "assistant", tuple(self._parts), self.id, data=data, **self._columns
         )
@@ -155,12 +191,19 @@ class _Step(NamedTuple):
     parts: Parts
     columns: Mapping[str, Any] = MappingProxyType({})
     left: tuple[list[str], ...] = ()
+    lifted: Mapping[str, Any] = MappingProxyType({})
 
 
 def _started(record: Record, kind: str, time: int | None) -> _Step:
     del kind, time
+    lifted = lift_data(record, ANSWER_MARKS)
     # The end may name another model, so that the record keeps its own.
-    return _Step("started", [], take(dict(record), fields.ANSWER))
+    rest = dict(record)
+    columns = {
+        "tokens": take_usage(rest),
+        **take(rest, {**fields.ENDED, **fields.KIND}),
+    }
+    return _Step("started", [], without_none(columns), lifted=lifted)
 
 
 def _finished(record: Record, kind: str, time: int | None) -> _Step:
@@ -175,15 +218,13 @@ def _finished(record: Record, kind: str, time: int | None) -> _Step:
         "tokens": take_usage(record),
         "finish": _finish(record),
         "error": _error_as_text(record),
-        **take(usage, _COST),
+        **take(usage, fields.COST),
         **take(record, fields.ENDED),
     }
+    columns = without_none(columns)
     gone = before - record.keys()
     left = sorted(name for name, of in fields.ENDED.items() if of.keys[0] in gone)
     return _Step("finished", parts, columns, (left,))
-
-
-_COST: Table = {"cost": fields.ANSWER["cost"]}
 
 
 def own_id(record: Record) -> Any:
@@ -211,9 +252,17 @@ def _piece(record: Record, kind: str, time: int | None) -> _Step:
         return _odd(record, time)
 
     del record[key]
-    data = {"key": key, "record": record}
+    data = {**lift_data(record, PART_MARKS), "key": key, "record": record}
     part = PartDraft(fields.SAID[kind], content, data=data, time_started=time)
     return _Step("part", [part])
+
+
+def _other(record: Record, kind: str, time: int | None) -> _Step:
+    """Return a part of an answer that is neither a text nor a call."""
+    del kind
+    part = _block(record.pop(fields.PART), fields.PART)
+    data = {**part.data, "record": record}
+    return _Step("part", [replace(part, data=data, time_started=time)])
 
 
 def _odd(record: Record, time: int | None) -> _Step:
@@ -231,13 +280,14 @@ def _call(record: Record, kind: str, time: int | None) -> _Step:
         return _odd(record, time)
 
     known = take(record, fields.CALL)
+    lifted = lift_data(record, PART_MARKS)
     part = PartDraft(
         "tool",
         **known,
         input=_input(record),
-        status="pending",
+        status="running" if record.get("status") == "running" else "pending",
         time_started=time,
-        data={"record": record},
+        data={**lifted, "record": record},
     )
     return _Step("part", [part])
 
@@ -246,6 +296,7 @@ def _call(record: Record, kind: str, time: int | None) -> _Step:
 _STEPS: Mapping[str, Callable[[Record, str, int | None], _Step]] = {
     fields.CALLED: _call,
     fields.STARTED: _started,
+    fields.PART: _other,
     **dict.fromkeys(fields.SAID, _piece),
 }
 _PIECES = _STEPS.keys() - {fields.STARTED}
@@ -328,25 +379,64 @@ def _is_content(value: Any) -> bool:
     # An empty text or list stays in the record: a part would not say which it was.
     if not value or text(value):
         return bool(value)
-    return isinstance(value, list) and all(map(_is_block, value))
-
-
-def _is_block(value: Any) -> bool:
-    return usable_id(as_object(value).get("type"))
+    return isinstance(value, list) and all(map(fields.is_block, value))
 
 
 def _block(block: Record, key: str) -> PartDraft:
     check_storable(block)
     kind = block["type"]
-    data = {"field": key, "block": block}
+    data = {"field": key, "as_block": block}
+    if kind in ("image", "file") and _is_file(block):
+        return PartDraft("file", data={**_file_data(block), **data})
 
-    if kind in TEXTS and text(block.get(TEXTS[kind][1])):
-        part, at = TEXTS[kind]
-        return PartDraft(part, block.pop(at), data=data)
-    if kind == "image" and text(block.get("data")):
-        _, mime = found(block, ("mime_type", "mimeType"), bool)
-        return PartDraft("file", data={**embedded(mime, block.pop("data")), **data})
-    return PartDraft(_KEPT_APART.get(kind, kind), data=data)
+    data = {**lift_data(block, PART_MARKS), **data}
+    part, at = TEXTS.get(kind, (_KEPT_APART.get(kind, kind), "text"))
+    if kind == "tool" and block.get("status") in STATUSES:
+        return _ended_call(block, data)
+    if text(block.get(at)):
+        return PartDraft(part, block.pop(at), data=data, **_source_columns(block))
+    # A provider may have a text of which a program has no more than that it was there.
+    if kind not in TEXTS or at in block:
+        part = _KEPT_APART.get(kind, kind)
+    return PartDraft(part, data=data, **_source_columns(block))
+
+
+def _ended_call(block: Record, data: Record) -> PartDraft:
+    """Return a call that is a block with its result, as of a command of the user."""
+    columns = take(dict(block), {**fields.CALL, **_CALL_BLOCK})
+    if "arguments" in block:
+        columns["input"] = block["arguments"]
+    if text(block.get("text")):
+        columns["text"] = block.pop("text")
+    return PartDraft("tool", data=data, **columns)
+
+
+def _source_columns(block: Record) -> Record:
+    """Return the columns of a block that is a source; both stay in it."""
+    if block["type"] != "source":
+        return {}
+    columns = {"title": block.get("title")} if clean_text(block.get("title")) else {}
+    return {**columns, "input": block["input"]} if "input" in block else columns
+
+
+def _is_file(block: Record) -> bool:
+    return bool(
+        text(block.get("data"))
+        or text(block.get("url"))
+        or clean_name(block.get("name"))
+    )
+
+
+def _file_data(block: Record) -> Record:
+    """Take the data of a file; what it is called, and where it is, stay as well."""
+    lifted = lift_data(block, FILE_MARKS, DETAILS)
+    _, mime = found(block, _MIME, bool)
+    known = {"mime": as_text(mime), "url": as_text(block.get("url"))}
+    if text(block.get("data")):
+        known |= embedded(mime, block.pop("data"))
+    if clean_name(block.get("name")):
+        known["filename"] = block["name"]
+    return {**lifted, **without_none(known)}
 
 
 def _plain(record: Record) -> Parts:
@@ -387,10 +477,9 @@ def _source(source: Record, place: int) -> PartDraft:
     return PartDraft("source", content, title=title, input=known, data=data)
 
 
-def _no_parts(record: Record) -> Parts:
-    """Return the parts of an event: all of it is ``data``."""
-    del record
-    return []
+def _noted(record: Record) -> Parts:
+    """Take the text of an event; other keys may have one with another meaning."""
+    return said(record, fields.TEXT[:2])
 
 
 #: Parts of the records that are messages, by their type.

@@ -22,7 +22,6 @@ from sessiondb.formats.kit.conversion import is_from
 from sessiondb.formats.kit.fields import as_object
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.kit.texts import json_line
-from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.kit.writing import one_by_one
 from sessiondb.formats.protocol import Exporter
 from sessiondb.model import Document, Export, Message
@@ -43,7 +42,7 @@ def records(export: Export, losses: Losses) -> Iterator[Record]:
         yield from _theirs(export, writer)
     else:
         yield writer.numbered(writer.meta())
-        for message in with_usage(writer.counted(export.messages)):
+        for message in writer.counted(export.messages):
             yield from map(writer.numbered, writer.records(message))
     writer.lose_rest(is_own=is_from(export.session, SOURCE))
     writer.lose_branches()

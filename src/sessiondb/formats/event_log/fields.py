@@ -28,7 +28,7 @@ from sessiondb.formats.kit.spelled import (
     take,
 )
 from sessiondb.formats.kit.texts import time_in_utc
-from sessiondb.model import Message, aliases
+from sessiondb.model import aliases
 from sessiondb.model.aliases import finishes
 
 Record = dict[str, Any]
@@ -49,6 +49,12 @@ HEADER: Table = {
     "parent_source_id": spelled(
         usable_id, "parent_session_id", "parent_id", "forked_from"
     ),
+    "call_id": spelled(clean_name, "parent_call_id"),
+    "share_url": spelled(clean_text, "share_url"),
+    "permission": spelled(stated, "permission"),
+    "metadata": spelled(is_object, "metadata"),
+    "revert": spelled(stated, "revert"),
+    "time_archived": spelled(in_ms, "time_archived"),
 }
 RELATIONS = ("fork", "subagent")
 TITLE: Table = {"title": spelled(clean_text, "title", "name", "new_title")}
@@ -61,9 +67,12 @@ ANSWER: Table = {
     "response_id": spelled(clean_name, "response_id"),
     "cost": spelled(cost, "cost", "cost_usd", "total_cost_usd"),
 }
+#: What a message of another role than ``event`` is; an event has it as its type.
+KIND: Table = {"kind": spelled(clean_name, "kind")}
 CALL: Table = {
     "call_id": spelled(clean_name, "call_id", "tool_call_id", "callId", "id"),
     "tool": spelled(clean_name, "name", "tool", "tool_name"),
+    "title": spelled(clean_text, "title"),
 }
 RESULT: Table = {"call_id": CALL["call_id"]}
 #: Keys of texts, the preferred one first.
@@ -103,6 +112,11 @@ ENDED: Table = {
     "finish": spelled(_is_finish, FINISH_KEYS[0]),
     "error": spelled(_is_error, "error"),
 }
+COST: Table = {"cost": ANSWER["cost"]}
+#: The columns of a message that is no answer: its cost counts if it is `COUNTED`.
+STATED: Table = {name: key for name, key in ENDED.items() if name != "cost"}
+#: Says that the cost and the usage of an event are its own, and not a sum of others.
+COUNTED = "counted"
 #: How a call ended, by the words of programs for it; others are not an outcome.
 OUTCOME: Mapping[str, str] = aliases.OUTCOME
 OUTCOME_KEYS = ("outcome", "status")
@@ -110,6 +124,10 @@ OUTCOME_KEYS = ("outcome", "status")
 USER, SYSTEM, STARTED = "user_message", "system_message", "assistant_started"
 FINISHED, CALLED, RETURNED = "assistant_finished", "tool_started", "tool_finished"
 RENAMED = "session_renamed"
+#: The parts of a message of role ``tool`` that are no results.
+RETURNED_PARTS = "tool_message"
+#: A part of an answer that is neither a text nor a call; the key of its block, too.
+PART = "part"
 #: The kind of a record that is equal to the one before it.
 REPEATED = "repeated"
 #: Records that are messages of a role, by their type; `type_of` is the way back.
@@ -119,7 +137,10 @@ ROLES: Mapping[str, str] = {
     SYSTEM: "system",
     "system": "system",
     RETURNED: "tool",
+    RETURNED_PARTS: "tool",
 }
+#: A record that states the kind of its event: records of that type are something else.
+EVENT = "event"
 _TYPES: Mapping[str, str] = {"user": USER, "system": SYSTEM, "tool": RETURNED}
 #: Records that are a text of an answer each, and the type of its part: our own log has
 #: the first two.
@@ -133,8 +154,21 @@ SAID: Mapping[str, str] = {
 OF_ANSWER = frozenset({STARTED, FINISHED, CALLED, "assistant_message", *SAID})
 #: Records that are known here under another name.
 KINDS: Mapping[str, str] = {RENAMED: "title_change"}
+#: Types of records that are no events of that kind.
+_RESERVED = OF_ANSWER | ROLES.keys() | KINDS.keys() | {PART, EVENT, "session_meta"}
 #: Types by which a log is recognised.
 TYPES = OF_ANSWER | {USER, RETURNED}
+
+
+def is_of_answer(record: Record) -> bool:
+    """Return whether a record is one of those of an answer."""
+    kind = record["type"]
+    return kind in OF_ANSWER or (kind == PART and is_block(record.get(PART)))
+
+
+def is_block(value: Any) -> bool:
+    """Return whether *value* is an object with a type."""
+    return is_object(value) and usable_id(value.get("type"))
 
 
 def take_time(record: Record) -> int | None:
@@ -166,6 +200,16 @@ def put_time(record: Record, ms: int | None) -> None:
         record[TIME[0]] = ms
 
 
-def type_of(message: Message) -> str:
+def type_of(role: str, kind: str | None) -> str:
     """Return the type of the record that a message is written as."""
-    return _TYPES.get(message.role, message.kind or "custom")
+    if role == "event" and kind in _RESERVED:
+        return EVENT
+    return _TYPES.get(role, kind or "custom")
+
+
+def kind_of(record: Record) -> str:
+    """Return the kind of the event that a record is."""
+    kind: str = record["type"]
+    if kind == EVENT and clean_name(record.get("kind")):
+        return str(record["kind"])
+    return KINDS.get(kind, kind)

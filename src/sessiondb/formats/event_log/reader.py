@@ -69,9 +69,11 @@ def _is_meta(record: Record) -> bool:
 def _header(meta: Record) -> Record:
     copy = dict(meta)
     known = {"time_created": fields.take_time(copy), **take(copy, fields.HEADER)}
-    if "parent_source_id" in known:
-        relation = meta.get("relation")
-        known["relation"] = relation if relation in fields.RELATIONS else "fork"
+    relation = meta.get("relation")
+    if relation in fields.RELATIONS:
+        known["relation"] = relation
+    elif "parent_source_id" in known:
+        known["relation"] = "fork"
     return known
 
 
@@ -134,7 +136,7 @@ class _Reading:
         make = message_draft
         if is_repeated:
             make = repeated_draft
-        elif kind in fields.OF_ANSWER:
+        elif fields.is_of_answer(record):
             yield from self._answered(line, record)
             return
         elif kind in _CLOSE:

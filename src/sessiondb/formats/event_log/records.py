@@ -9,9 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from sessiondb.formats.content import file_of
+from sessiondb.formats.content import embedded_text
 from sessiondb.formats.event_log import fields
 from sessiondb.formats.event_log.drafts import TEXTS
+from sessiondb.formats.event_log.lifting import (
+    ANSWER_MARKS,
+    DETAILS,
+    FILE_MARKS,
+    PART_MARKS,
+    put_data,
+    put_message_data,
+)
 from sessiondb.formats.kit.conversion import is_native
 from sessiondb.formats.kit.fields import as_list, as_object
 from sessiondb.formats.kit.spelled import keys_in, put
@@ -50,12 +58,29 @@ def _is_marked(part: Part) -> bool:
 def record_of(message: Message) -> Record:
     """Return the record that a message was by itself."""
     record = _copy(message.data)
-    record.setdefault("type", fields.type_of(message))
+    put_message_data(record)
+    type_ = fields.type_of(message.role, message.kind)
+    if message.role == "tool" and not _has_result(message):
+        type_ = fields.RETURNED_PARTS
+    record.setdefault("type", type_)
     fields.put_time(record, message.time_created)
+    if message.role == "event":
+        put(record, fields.STATED, message)
+        if record.get(fields.COUNTED) is True:
+            put(record, fields.COST, message)
+            if message.tokens is not None and "tokens" not in record:
+                record.setdefault("usage", {})
+            put_usage(record, message.tokens)
+    elif message.role != "tool":
+        put(record, {**fields.STATED, **fields.KIND}, message)
 
     put_parts = _PARTS.get(message.kind or message.role, _put_said)
     put_parts(record, message.parts)
     return record
+
+
+def _has_result(message: Message) -> bool:
+    return any(part.type == "tool-result" for part in message.parts)
 
 
 def answer_records(message: Message) -> Iterator[tuple[int, Record]]:
@@ -70,6 +95,7 @@ def answer_records(message: Message) -> Iterator[tuple[int, Record]]:
 
 def _started(message: Message) -> Record:
     record = _copy(as_object(message.data.get("started")))
+    put_data(record, message.data, ANSWER_MARKS)
     fields.put_time(record, message.time_created)
     return record
 
@@ -98,6 +124,12 @@ _ENDS: Mapping[str, Callable[..., Record]] = {
 def _part(part: Part) -> Record:
     """Return the record that a part was by itself: a call, or a text."""
     record = _copy(part.data["record"])
+    if "as_block" in part.data:
+        record[fields.PART] = _one(part)
+        fields.put_time(record, part.time_started)
+        return record
+
+    put_data(record, part.data, PART_MARKS)
     if part.type == "tool":
         put(record, fields.CALL, part)
         # No arguments are written for a call without any: null would be others.
@@ -137,7 +169,10 @@ def _source(part: Part) -> Record:
 def _put_said(record: Record, parts: Iterable[Part]) -> None:
     """Write the texts of a record, and its lists of blocks, under their keys."""
     for part in parts:
-        if "block" in part.data:
+        # A part with a record of its own is written there.
+        if "record" in part.data:
+            continue
+        if "as_block" in part.data:
             record.setdefault(part.data["field"], []).append(_one(part))
         # A text that was made of a structure has no key: the structure is in ``data``.
         elif "field" in part.data:
@@ -153,15 +188,26 @@ _PARTS: Mapping[str, Callable[[Record, Iterable[Part]], None]] = {
 
 def _one(part: Part) -> Any:
     """Return the text that a part was, or the block."""
-    if "block" not in part.data:
+    if "as_block" not in part.data:
         return part.text
 
-    block = _copy(part.data["block"])
+    block = _copy(part.data["as_block"])
     if part.type == "file":
-        block["data"] = file_of(part).data
-    elif part.text is not None:
-        block[TEXTS[block["type"]][1]] = part.text
+        if "url" not in block and not _is_bare(part):
+            block["data"] = embedded_text(part)
+        put_data(block, part.data, FILE_MARKS, DETAILS)
+        return block
+
+    put_data(block, part.data, PART_MARKS)
+    if part.text is not None:
+        _, at = TEXTS.get(block["type"], ("", "text"))
+        block[at] = part.text
     return block
+
+
+def _is_bare(part: Part) -> bool:
+    """Return whether a file is known by its name alone."""
+    return part.data.keys().isdisjoint(("content", "url"))
 
 
 def _copy(record: Mapping[str, Any]) -> Record:

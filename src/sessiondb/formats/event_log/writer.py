@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, replace
-from functools import partial
-from itertools import filterfalse
+import base64
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from sessiondb.formats.content import file_of
 from sessiondb.formats.event_log import fields
 from sessiondb.formats.event_log.carried import CARRIES
+from sessiondb.formats.event_log.lifting import DATA, DETAILS, plain_data
 from sessiondb.formats.event_log.logs import SOURCE
 from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import (
+    UNKNOWN,
     Losing,
     as_json,
     call_of,
     is_from,
-    shown_part,
 )
-from sessiondb.formats.kit.fields import as_object, filled, without_none
+from sessiondb.formats.kit.fields import as_object, filled, without, without_none
 from sessiondb.formats.kit.naming import MARK
+from sessiondb.formats.kit.spelled import in_ms
 from sessiondb.model import Export, Message, Part, Session
 
 Record = dict[str, Any]
 SCHEMA_VERSION = 1
 _ENDED = frozenset({"completed", "error"})
+#: Parts of an answer that are records of their own type, if they have a text.
+_PIECES = {"text": "text_finished", "reasoning": "reasoning_finished"}
 
 
 def name_of(session: Session) -> str:
@@ -68,6 +70,12 @@ class Writer(Losing):
             "version": session.version,
             "parent_session_id": self._parent(),
             "relation": session.relation,
+            "parent_call_id": session.call_id,
+            "share_url": session.share_url,
+            "revert": as_json(session.revert),
+            "permission": as_json(session.permission),
+            "metadata": as_json(session.metadata),
+            "time_archived": session.time_archived,
         }
         return {"time": session.time_created, "type": "session_meta", **filled(named)}
 
@@ -81,116 +89,169 @@ class Writer(Losing):
     def records(self, message: Message) -> Iterator[Record]:
         """Yield the records of a message."""
         self.convert(message)
-        makers = {
-            "assistant": self._answer,
-            "tool": self._results,
-            "event": self._event,
+        match message.role:
+            case "assistant":
+                yield from self._answer(message)
+            case "tool":
+                yield from self._results(message)
+            case "event":
+                yield self._event(message)
+            case _:
+                yield {**self._message(message), **self._content(message.parts)}
+
+    def _message(self, message: Message) -> Record:
+        """Return a record without its parts."""
+        stated = {
+            "model": message.model_id,
+            "provider": message.provider_id,
+            "agent": message.agent,
+            "response_id": message.response_id,
+            "finish": message.finish,
+            "error": as_json(message.error),
         }
-        yield from makers.get(message.role, self._single)(message)
+        type_ = fields.type_of(message.role, message.kind)
+        if message.role != "event" or type_ == fields.EVENT:
+            stated["kind"] = message.kind
+        return {
+            "time": message.time_created,
+            "type": type_,
+            "message_id": message.id,
+            **without_none(stated),
+            **filled({DATA: plain_data(message.data)}),
+        }
 
-    def _single(self, message: Message) -> Iterator[Record]:
-        named = {"type": fields.type_of(message), "message_id": message.id}
-        yield {"time": message.time_created, **named, **self._said(message)}
-
-    def _event(self, message: Message) -> Iterator[Record]:
-        if message.kind == "usage":
-            self.lose_message(message)
-            return
-
+    def _event(self, message: Message) -> Record:
         # In a log the sources are beside the text of a context.
-        apart = _APART.get(message.kind, _no_source)
-        sources = list(map(_source, filter(apart, message.parts)))
-        beside = map(_as_text, filterfalse(apart, message.parts))
-        said = replace(message, parts=tuple(beside))
-        for record in self._single(said):
-            yield {**as_json(message.data), **record, **filled({"sources": sources})}
+        apart = [
+            part
+            for part in message.parts
+            if message.kind == "context" and part.type == "source"
+        ]
+        parts = [part for part in message.parts if part not in apart]
+        counts = _counts(message)
+        return {
+            **self._message(message),
+            **self._content(parts),
+            **filled({"sources": [_source(part) for part in apart]}),
+            **({fields.COUNTED: True, **counts} if counts else {}),
+        }
 
     def _answer(self, message: Message) -> Iterator[Record]:
         named = {"message_id": message.id}
-        model = {"model": message.model_id, "provider": message.provider_id}
-        begun = {"time": message.time_created, "type": fields.STARTED}
-        yield {**begun, **named, **without_none({**model, "agent": message.agent})}
-
-        if message.time_completed is not None:
+        stated = {
+            "model": message.model_id,
+            "provider": message.provider_id,
+            "agent": message.agent,
+            "kind": message.kind,
+            "response_id": message.response_id,
+        }
+        end = {
+            **_counts(message),
+            "finish": message.finish,
+            "error": as_json(message.error),
+        }
+        is_open = message.time_completed is None
+        yield {
+            "time": message.time_created,
+            "type": fields.STARTED,
+            **named,
+            **without_none({**stated, **(end if is_open else {})}),
+            **filled({DATA: plain_data(message.data)}),
+        }
+        for part in message.parts:
+            yield {**self._piece(part, message), **named}
+        if not is_open:
             ended = {"time": message.time_completed, "type": fields.FINISHED}
-            end = {
-                "usage": message.tokens and without_none(asdict(message.tokens)),
-                "cost": message.cost,
-                "finish": message.finish,
-                "error": as_json(message.error),
-            }
-            yield {**ended, **named, **self._said(message), **without_none(end)}
+            yield {**ended, **named, **without_none(end)}
 
-        calls = [part for part in message.parts if part.type == "tool"]
-        yield from ({**_call(part), **named} for part in calls)
-        yield from map(partial(_result, message), filter(_has_ended, calls))
+        for part in message.parts:
+            if part.type == "tool" and part.status in _ENDED:
+                yield _result(message, part)
+
+    def _piece(self, part: Part, message: Message) -> Record:
+        """Return the record of a part of an answer; an unknown start is null."""
+        began: Record = {"time": part.time_started}
+        if part.time_started is not None and not in_ms(part.time_started):
+            why = "a time before 1973, which is none in a log"
+            self.lose(why, message, part=part, field="time_started")
+            began = {"time": None}
+        if part.type == "tool":
+            return {**began, "type": fields.CALLED, **self._call(part)}
+        if part.type in _PIECES and part.text is not None:
+            data = filled({DATA: plain_data(part.data)})
+            return {**began, "type": _PIECES[part.type], "text": part.text, **data}
+        return {**began, "type": fields.PART, fields.PART: self._block(part)}
 
     def _results(self, message: Message) -> Iterator[Record]:
+        beside = []
+        data = filled({DATA: plain_data(message.data)})
         for part in message.parts:
-            if part.type == "tool-result":
-                # The same text may be with the call: then it was written there.
-                if part.text is not None:
-                    yield _result(message, part)
-            else:
-                self.lose_part(part, message)
+            if part.type != "tool-result":
+                beside.append(part)
+            # The same text may be with the call: then it was written there.
+            elif part.text is not None:
+                yield {**_result(message, part), **data}
+                data = {}
+        if beside:
+            record = {**self._message(message), **self._content(beside)}
+            yield {**record, "type": fields.RETURNED_PARTS}
 
     # -- parts -----------------------------------------------------------------
 
-    def _said(self, message: Message) -> Record:
-        reasons = (part.text for part in message.parts if part.type == "reasoning")
-        reasoning = "\n".join(filter(None, reasons))
-        blocks = [*self._blocks(message)]
+    def _content(self, parts: Sequence[Part]) -> Record:
+        """Return the parts of a record; a single text is written as one."""
+        if [(part.type, dict(part.data)) for part in parts] == [("text", {})]:
+            return {"text": parts[0].text or ""}
+        return filled({"content": [self._block(part) for part in parts]})
 
-        # A single text is written as one, also if it is empty.
-        if [block["type"] for block in blocks] == ["text"]:
-            return {**filled({"reasoning": reasoning}), "text": blocks[0]["text"]}
-        return filled({"reasoning": reasoning, "content": blocks})
+    def _block(self, part: Part) -> Record:
+        if part.type == "file":
+            return self._file(part)
+        text = {"text": part.text}
+        data = filled({DATA: plain_data(part.data)})
+        block = {"type": part.type, **without_none(text), **data}
+        if part.type == "tool":
+            ended = {"status": part.status, "outcome": part.outcome}
+            block |= {**self._call(part), **without_none(ended)}
+        if part.type == "source":
+            block |= without_none({"title": part.title, "input": as_json(part.input)})
+        return block
 
-    def _blocks(self, message: Message) -> Iterator[Record]:
-        for part in message.parts:
-            make = _BLOCKS.get(part.type)
-            if make is not None:
-                yield make(part)
-            elif part.type not in _ELSEWHERE:
-                self.lose_part(part, message)
+    def _file(self, part: Part) -> Record:
+        data = part.data
+        mime, content = data.get("mime"), data.get("content")
+        block: Record = {"type": "image" if _is_picture(mime) else "file"}
+        if isinstance(content, bytes):
+            block["data"] = base64.b64encode(content).decode()
+        named = {"url": "url", "mime": "mime_type", "filename": "name"}
+        taken = {key: block_key for key, block_key in named.items() if key in data}
+        for key, block_key in taken.items():
+            block[block_key] = data[key]
+        rest = without({*taken, "content"}, data)
+        return {**block, **filled({DETAILS: plain_data(rest)})}
 
-
-def _as_text(part: Part) -> Part:
-    """Return a command that the user ran as a text; any other part as it is."""
-    if part.type != "tool":
-        return part
-    return replace(part, type="text", text=shown_part(part))
-
-
-#: Parts that are not in the content of a record.
-_ELSEWHERE = frozenset({"reasoning", "tool"})
-
-
-def _text(part: Part) -> Record:
-    return {"type": "text", "text": part.text or ""}
-
-
-def _file(part: Part) -> Record:
-    file = file_of(part)
-    known = {"mime_type": file.mime, "name": file.name}
-    if file.data is not None:
-        return {"type": "image", "data": file.data, **without_none(known)}
-    return {"type": "file", "url": file.url, **without_none(known)}
-
-
-_BLOCKS: Mapping[str, Callable[[Part], Record]] = {"text": _text, "file": _file}
-
-
-def _is_source(part: Part) -> bool:
-    return part.type == "source"
+    def _call(self, part: Part) -> Record:
+        stated = {
+            "call_id": call_of(part).id,
+            "name": part.tool or UNKNOWN,
+            "title": part.title,
+            "status": "running" if part.status == "running" else None,
+        }
+        # Without arguments there is no key: null would be others.
+        if part.input_json is not None:
+            stated["arguments"] = as_json(part.input)
+        data = filled({DATA: plain_data(part.data)})
+        return {**without_none(stated), **data}
 
 
-def _no_source(_: Part) -> bool:
-    return False
+def _is_picture(mime: Any) -> bool:
+    return isinstance(mime, str) and mime.startswith("image/")
 
 
-#: The parts of an event that its record has as sources, by the kind of the event.
-_APART: Mapping[str | None, Callable[[Part], bool]] = {"context": _is_source}
+def _counts(message: Message) -> Record:
+    """Return the usage and the cost of a message, if they are known."""
+    usage = message.tokens and without_none(asdict(message.tokens))
+    return without_none({"usage": usage, "cost": message.cost})
 
 
 def _source(part: Part) -> Record:
@@ -198,21 +259,6 @@ def _source(part: Part) -> Record:
     # A name is known as a path, too, where no path is.
     name = None if "path" in said else part.title
     return {**said, **without_none({"name": name, "content": part.text})}
-
-
-def _call(part: Part) -> Record:
-    call = call_of(part)
-    return {
-        "time": call.start,
-        "type": fields.CALLED,
-        "call_id": call.id,
-        "name": call.tool,
-        "arguments": as_json(call.arguments),
-    }
-
-
-def _has_ended(call: Part) -> bool:
-    return call.status in _ENDED
 
 
 def _result(message: Message, part: Part) -> Record:

@@ -94,7 +94,7 @@ class Carried:
     The field ``data`` stands for all keys. *values* are fields of which some values
     alone are carried, *objects* those that are carried if they are JSON objects, as the
     input of a call is for most providers. *parts* is what is carried of a message's
-    parts, by their type.
+    parts, by their type; `ANY` stands for the types that are not there.
     """
 
     fields: frozenset[str] = frozenset()
@@ -104,6 +104,8 @@ class Carried:
     parts: Mapping[str, Carried] = field(default_factory=dict)
 
 
+#: Parts of any type.
+ANY = "*"
 #: Cost and tokens of a message.
 USAGE = frozenset(
     {
@@ -237,7 +239,7 @@ class Examination:
         carried = self._carried(message)
         if carried is None or part is None:
             return carried is not None
-        return part in carried.parts
+        return part in carried.parts or ANY in carried.parts
 
     def _carried(self, message: Message) -> Carried | None:
         messages = self._statement.messages
@@ -264,7 +266,7 @@ class _Sort:
     def part(self, kind: str) -> _Missing | None:
         """Return what is missing of a part of that type; None: the part itself."""
         if kind not in self._missing_of_parts:
-            carried = self._parts.get(kind)
+            carried = self._parts.get(kind, self._parts.get(ANY))
             missing = (
                 None
                 if carried is None
