@@ -38,6 +38,7 @@ from sessiondb.formats.kit.spelled import (
     first_of,
     found,
     has_failed,
+    in_ms,
     keys_in,
     spelled,
     stated,
@@ -55,9 +56,16 @@ Parts = list[PartDraft]
 _KEPT_APART: Mapping[str, str] = dict.fromkeys(
     ("reasoning", "tool", "tool-result", "file", "custom"), "custom"
 )
+
+
+def _is_outcome(value: Any) -> bool:
+    return text(value) and value in OUTCOMES
+
+
 _CALL_BLOCK: Table = {
     "status": spelled(stated, "status"),
-    "outcome": spelled(OUTCOMES.__contains__, "outcome"),
+    "outcome": spelled(_is_outcome, "outcome"),
+    "time_ended": spelled(in_ms, "time_ended"),
 }
 _MIME = ("mime_type", "mimeType")
 #: Types of blocks whose text is under one key, and the types of their parts.

@@ -165,7 +165,8 @@ class Writer(Losing):
             yield {**ended, **named, **without_none(end)}
 
         for part in message.parts:
-            if part.type == "tool" and part.status in _ENDED:
+            is_call = part.type == "tool" and not _is_without_id(part)
+            if is_call and part.status in _ENDED:
                 yield _result(message, part)
 
     def _piece(self, part: Part, message: Message) -> Record:
@@ -175,7 +176,7 @@ class Writer(Losing):
             why = "a time before 1973, which is none in a log"
             self.lose(why, message, part=part, field="time_started")
             began = {"time": None}
-        if part.type == "tool":
+        if part.type == "tool" and not _is_without_id(part):
             return {**began, "type": fields.CALLED, **self._call(part)}
         if part.type in _PIECES and part.text is not None:
             data = filled({DATA: plain_data(part.data)})
@@ -211,7 +212,11 @@ class Writer(Losing):
         data = filled({DATA: plain_data(part.data)})
         block = {"type": part.type, **without_none(text), **data}
         if part.type == "tool":
-            ended = {"status": part.status, "outcome": part.outcome}
+            ended = {
+                "status": part.status,
+                "outcome": part.outcome,
+                "time_ended": part.time_ended,
+            }
             block |= {**self._call(part), **without_none(ended)}
         if part.type == "source":
             block |= without_none({"title": part.title, "input": as_json(part.input)})
@@ -232,7 +237,7 @@ class Writer(Losing):
 
     def _call(self, part: Part) -> Record:
         stated = {
-            "call_id": call_of(part).id,
+            "call_id": part.call_id,
             "name": part.tool or UNKNOWN,
             "title": part.title,
             "status": "running" if part.status == "running" else None,
@@ -242,6 +247,11 @@ class Writer(Losing):
             stated["arguments"] = as_json(part.input)
         data = filled({DATA: plain_data(part.data)})
         return {**without_none(stated), **data}
+
+
+def _is_without_id(call: Part) -> bool:
+    """Return whether no result could name a call that has ended."""
+    return call.call_id is None and call.status in _ENDED
 
 
 def _is_picture(mime: Any) -> bool:
