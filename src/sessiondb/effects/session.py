@@ -198,6 +198,11 @@ class SetColumns:
         if "metadata" in values:
             values["metadata"] = _still_shared(tx, state.id, values["metadata"])
 
+        is_provider_alone = "provider_id" in values and "model_id" not in values
+        if is_provider_alone and state.model_id and state.model_source == "derived":
+            # No longer that of an answer: the next answer must not replace it.
+            values["model_source"] = "caller"
+
         tx.run(_setter(*values), sid=state.id, **values)
         # The state is written when the unit ends, over what is set here.
         for name in values.keys() & {"provider_id", "model_id", "model_source"}:

@@ -77,7 +77,7 @@ _MARK = Statement(
             part.c.rid.in_(numbers("rids")),
             part.c.indexed == text("0"),
             part.c.inherited == text("0"),
-            or_(*(part.c[name].is_not(None) for name in SEARCHED)),
+            or_(*(part.c[name] != text("''") for name in SEARCHED)),
         )
         .values(indexed=text("1"))
         .returning(part.c.rid)

@@ -257,9 +257,10 @@ class Unit(Queue):
     ) -> None:
         """Replace facts of a session; what is not given stays, None clears it.
 
-        A *model* that is set here stays, whatever answers; None lets the session follow
-        the model of its answers again. Additions and deletions are lines,
-        *summary_diffs* is any JSON value, *time_compacting* is when a compaction
+        A *model* that is set here stays, whatever answers, and so does the *provider*
+        of a known model; a model of None lets the session follow its answers again.
+        Additions and deletions are lines, *summary_diffs* is any JSON value,
+        *time_compacting* is when a compaction
         began. Like a title, none of it is a use of the session.
         """
         values = session_columns(

@@ -19,6 +19,7 @@ from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import BusyError, CodecError
 from sessiondb.maintenance.connecting import connected
+from sessiondb.maintenance.derived import DERIVATIONS
 from sessiondb.maintenance.questions import QUESTIONS
 
 
@@ -41,7 +42,6 @@ _ORPHANS = {
     ("prompt", "session"): "keep the prompt alone",
     ("prompt", "project"): "keep the prompt alone",
 }
-_BLOBS = {"blobs whose size is wrong": "measure them again"}
 
 Check = Callable[[Connection], Iterator[Finding]]
 
@@ -59,6 +59,7 @@ def check(store: HasPath) -> list[Finding]:
         "blobs": _blobs,
         "payload": _payload,
         "cycles": _cycles,
+        "derived": _derived,
         **{name: _counting(name) for name in QUESTIONS},
     }
     findings: list[Finding] = []
@@ -215,14 +216,12 @@ def _payload(connection: Connection) -> Iterator[Finding]:
 
 def _blobs(connection: Connection) -> Iterator[Finding]:
     wrong = Counter[str]()
-    for name, size, data in connection.execute("SELECT hash, size, data FROM blob"):
+    for name, data in connection.execute("SELECT hash, data FROM blob"):
         if hashlib.sha256(data).hexdigest() != name:
             wrong["blobs whose content does not match their hash"] += 1
-        elif len(data) != size:
-            wrong["blobs whose size is wrong"] += 1
 
     for what, number in wrong.items():
-        yield Finding("blobs", what, number, _BLOBS.get(what))
+        yield Finding("blobs", what, number)
 
     sql = f"SELECT count(*) FROM blob WHERE hash NOT IN ({used_blobs(connection)})"
     if number := connection.execute(sql).fetchone()[0]:
@@ -235,6 +234,13 @@ def used_blobs(connection: Connection) -> str:
         f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL"
         for table, column in ENGINE.upkeep.references_to(connection, "blob")
     )
+
+
+def _derived(connection: Connection) -> Iterator[Finding]:
+    """Yield the columns that differ from the rows that they follow from."""
+    for derivation in DERIVATIONS:
+        if number := connection.execute(derivation.count).fetchone()[0]:
+            yield Finding(derivation.check, derivation.what, number, derivation.repair)
 
 
 def _counting(name: str) -> Check:

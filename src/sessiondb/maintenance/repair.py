@@ -34,11 +34,19 @@ from sessiondb.maintenance.check import (
     session_cycles,
     used_blobs,
 )
+from sessiondb.maintenance.derived import (
+    BLOB_SIZE,
+    COUNTERS,
+    MODEL,
+    PART_INDEXED,
+    PART_INHERITED,
+    ROOT,
+    Derivation,
+)
 from sessiondb.maintenance.questions import (
     COUNTED_TWICE,
-    MISCOUNTED,
     SHARED_WORKTREES,
-    UNLIKE_MESSAGES,
+    UNNUMBERED,
     UNOWNED,
 )
 from sessiondb.schema import meta
@@ -155,6 +163,26 @@ class _Run:
     def touch(self, sql: str, *values: Any) -> None:
         """Run a statement that returns the session of each row that it changed."""
         self.touched.update(self.column(sql, *values))
+
+    def derive(self, derivation: Derivation) -> None:
+        """Set the columns of *derivation* to what follows from the other rows.
+
+        Again until nothing differs: the root of a session follows from the root of its
+        parent, which may be wrong as well.
+        """
+        table = derivation.table
+        columns = ", ".join(f"{name} = ?" for name in derivation.columns)
+        owner = _OWNERS.get(table)
+        while wrong := self.rows(derivation.wrong):
+            for rid, *values in wrong:
+                if owner is not None:
+                    sql = f"SELECT {owner} FROM {table} WHERE rid = ?"
+                    self.touched.update(self.column(sql, rid))
+                self.rows(f"UPDATE {table} SET {columns} WHERE rid = ?", *values, rid)
+
+
+#: The column of a table that names the session of a row.
+_OWNERS = {"session": "id", "part": "session_id"}
 
 
 def _search(run: _Run) -> None:
@@ -280,13 +308,8 @@ def _family(run: _Run) -> None:
         )
         _new_root(run, name)
 
-    # Down from the top, a generation at a time: no chain is longer than its sessions.
-    inherit = (
-        "UPDATE session SET root_id = p.root_id FROM session AS p WHERE p.id = "
-        "session.parent_id AND p.root_id <> session.root_id RETURNING session.id"
-    )
-    while found := run.column(inherit):
-        run.touched.update(found)
+    # Without cycles, each round settles a generation more.
+    run.derive(ROOT)
 
 
 def _new_root(run: _Run, name: str) -> None:
@@ -307,7 +330,7 @@ def _new_root(run: _Run, name: str) -> None:
 def _blobs(run: _Run) -> None:
     used = used_blobs(run.connection)
     _restore_names(run, used)
-    run.rows("UPDATE blob SET size = length(data) WHERE size <> length(data)")
+    run.derive(BLOB_SIZE)
     run.rows(f"DELETE FROM blob WHERE hash NOT IN ({used})")
 
 
@@ -379,29 +402,22 @@ def _ownership(run: _Run) -> None:
 
 
 def _parts(run: _Run) -> None:
-    """Make parts agree with their messages.
-
-    Owned parts are in the search index, inherited ones are not.
-    """
-    run.touch(
-        "UPDATE part SET indexed = 0 WHERE indexed NOT IN (0, 1) RETURNING session_id"
-    )
-    for rid, session_id, inherited in run.rows(UNLIKE_MESSAGES):
-        run.touched.add(session_id)
-        run.rows("UPDATE part SET inherited = ? WHERE rid = ?", inherited, rid)
-
-    run.rows("UPDATE part SET indexed = 0 WHERE inherited = 1 AND indexed = 1")
-    run.tx.to_index += run.column(
-        "SELECT p.rid FROM part AS p JOIN message AS m USING (session_id, seq) "
-        "WHERE p.indexed = 0 AND p.inherited = 0 AND m.time_completed IS NOT NULL "
-        "AND coalesce(p.status, '') NOT IN ('pending', 'running')"
-    )
+    """Make parts agree with their messages, and with the rule of the search index."""
+    run.derive(PART_INHERITED)
+    for rid, indexed in run.rows(PART_INDEXED.wrong):
+        run.touch("UPDATE part SET indexed = 0 WHERE rid = ? RETURNING session_id", rid)
+        # The end of the transaction marks and indexes them, like those of any write.
+        if indexed:
+            run.tx.to_index.append(rid)
 
 
 def _counters(run: _Run) -> None:
-    wrong = set(run.column(MISCOUNTED))
-    ownership.recount(run.tx, wrong)
-    run.touched |= wrong
+    run.derive(COUNTERS)
+    run.derive(MODEL)
+
+
+def _changes(run: _Run) -> None:
+    run.touched.update(run.column(UNNUMBERED))
 
 
 def _stamp(run: _Run) -> None:
@@ -418,5 +434,5 @@ def _stamp(run: _Run) -> None:
 #: The actions, in this order; each is a no-op if nothing is wrong.
 ACTIONS: list[Callable[[_Run], None]] = [
     _search, _meta, _projects, _orphans, _family, _blobs, _tree, _ownership, _counters,
-    _stamp, _search,
+    _changes, _stamp, _search,
 ]  # fmt: skip
