@@ -307,3 +307,55 @@ def test_a_file_that_breaks_off_says_so(opened: Opened, tmp_path: Path) -> None:
     said = refusal(path)
     assert str(path) in said
     assert f"`sessiondb --db {path} check`" in said
+
+
+def damage(path: Path, change: str, *values: object) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = 1")
+        connection.execute(change, values)
+        connection.commit()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("UPDATE prompt SET text = ''", "session {id}: its prompt: a prompt without text"),
+        ("UPDATE session SET revision = -1 WHERE title = 'Fix the parser'",
+         "session {id}: its session_state: not a revision: -1"),
+        ("UPDATE message SET role = 'x' WHERE seq = 2", "message 2 of session {id} is damaged: 'x'"),
+        ("UPDATE session SET metadata = '[1]' WHERE title = 'Fix the parser'", "session {id}: "),
+    ],
+)  # fmt: skip
+def test_a_problem_names_the_session_or_message_of_the_database_and_no_line(
+    opened: Opened, tmp_path: Path, change: str, why: str
+) -> None:
+    path, (top, helper, fork) = old_file(opened, tmp_path)
+    damage(path, change)
+    results = read_into(opened("there"), path)
+    problems = [item for item in results if isinstance(item, Problem)]
+    assert why.format(id=top) in "".join(problem.why for problem in problems)
+    assert {(problem.source, problem.line) for problem in problems} == {
+        (str(path), None)
+    }
+    # The sessions behind it are read all the same.
+    assert {helper, fork} <= {item.id for item in results if isinstance(item, Imported)}
+
+
+def test_a_damaged_call_costs_its_message_and_none_behind_it(
+    opened: Opened, tmp_path: Path
+) -> None:
+    store = opened("old")
+    session = store.create_session().id
+    store.append(session, user("one"))
+    store.append(
+        session, assistant("two", tool("bash", {"command": "ls"}, call_id="c1"))
+    )
+    store.append(session, user("three"))
+    store.close()
+    damage(tmp_path / "old.db", "UPDATE part SET input = '{' WHERE tool IS NOT NULL")
+    there = opened("there")
+    problem, done = read_into(there, tmp_path / "old.db")
+    assert isinstance(problem, Problem)
+    assert isinstance(done, Imported)
+    assert problem.why.startswith(f"message 2 of session {session} is damaged: ")
+    assert [message.text for message in there.messages(session)] == ["one", "three"]

@@ -124,7 +124,8 @@ class Snapshot:
         for name, _ in parents_first(parents, parents.get):
             try:
                 yield from self._session(name)
-            except (SessionDBError, *UNREADABLE) as error:
+            # A damaged value may be of any type.
+            except (SessionDBError, AttributeError, *UNREADABLE) as error:
                 yield self._problem(session_name(name), error)
 
         for name, source, source_id in self._read(_half_imported()):

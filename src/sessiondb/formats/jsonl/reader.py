@@ -231,7 +231,7 @@ def messages_of(scan: Scan, found: Found) -> Iterator[SourceMessage | Problem]:
         try:
             yield _message(message_id, list(_complete(scan, lines)))
         except _UNREADABLE as error:
-            yield scan.problem(f"message {message_id!r:.80}: {error}", lines[0])
+            yield scan.lines.refused(f"message {message_id!r:.80}", error, lines[0])
 
 
 def _complete(scan: Scan, lines: Iterable[Line]) -> Iterator[Record]:

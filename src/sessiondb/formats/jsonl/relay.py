@@ -7,16 +7,29 @@ which side wins. Its messages pass through a temporary file, only if they are wa
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import IO
 
+from sessiondb.errors import UNREADABLE
 from sessiondb.formats.jsonl import writer
 from sessiondb.formats.jsonl.reader import messages_of, session_of
 from sessiondb.formats.jsonl.scan import Scan
 from sessiondb.formats.jsonl.state import State
-from sessiondb.formats.kit.lines import spooled
-from sessiondb.model import Export, Message, Problem, SourceMessage, SourceSession
+from sessiondb.formats.kit.lines import Line, Lines, made_to_be_read
+from sessiondb.model import (
+    Export,
+    Message,
+    Problem,
+    Problems,
+    SourceMessage,
+    SourceSession,
+)
+from sessiondb.model.damage import message_name, session_name
 
 
 def relayed(
@@ -33,42 +46,98 @@ def relayed(
     the session.
     """
     about = map(str.encode, writer.about_lines(export, ids))
-    with spooled(path, about) as lines:
+    name = export.session.id
+    with made_to_be_read(about, partial(_RelayedLines, path, name)) as lines:
         scan = Scan(lines)
-        (found,) = scan.sessions.values()
+        found = scan.sessions.get(name)
+        if found is None or found.meta is None:
+            yield from scan.problems
+            return
+
         # What the messages say comes later; which there are is part of the state.
-        found.messages = {name: [] for name in ids.values()}
-        assert found.meta is not None, "a session begins with it"
+        found.messages = {message_id: [] for message_id in ids.values()}
         state = State(scan, found, found.meta)
         session = session_of(scan, found, state)
         yield from (*scan.problems, *state.problems)
-    yield replace(
-        session, digest=digest, messages=_relayed(path, export, messages, ids)
-    )
+    yield replace(session, digest=digest, messages=_relayed(path, name, messages, ids))
 
 
 def _relayed(
     path: Path,
-    export: Export,
+    session: str,
     messages: Iterable[Message | Problem],
     ids: Mapping[int, str],
 ) -> Iterator[SourceMessage | Problem]:
-    problems: list[Problem] = []
-    export = replace(export, messages=_readable(messages, problems))
-    given = map(str.encode, writer.message_lines(export, ids))
-    with spooled(path, given) as lines:
+    problems = Problems()
+    pieces = _pieces(path, messages, ids, problems)
+    make = partial(_RelayedLines, path, session)
+    with made_to_be_read(pieces, make) as lines:
         scan = Scan(lines)
         yield from (*problems, *scan.problems)
         for found in scan.sessions.values():
             yield from messages_of(scan, found)
 
 
-def _readable(
-    messages: Iterable[Message | Problem], problems: list[Problem]
-) -> Iterator[Message]:
-    """Yield the messages that can be read; add the problems to *problems*."""
-    for found in messages:
-        if isinstance(found, Problem):
-            problems.append(found)
+def _pieces(
+    path: Path,
+    messages: Iterable[Message | Problem],
+    ids: Mapping[int, str],
+    problems: Problems,
+) -> Iterator[bytes]:
+    """Yield the lines of the messages that can be read; add *problems* of others."""
+    for message in messages:
+        if isinstance(message, Problem):
+            problems.append(message)
+            continue
+
+        try:
+            # Some values are decoded only now: a damaged one costs its own message.
+            lines = [*writer.message_lines(message, ids)]
+        except UNREADABLE as error:
+            what = message_name(message.session_id, message.seq)
+            problems.append(Problem(str(path), f"{what} is damaged: {error}"))
         else:
-            yield found
+            yield from map(str.encode, lines)
+
+
+class _RelayedLines(Lines):
+    """The lines of the log of a *session* of a database.
+
+    The log is never seen by a user: a problem of a line names the message, or the
+    property of the session, that is on it.
+    """
+
+    def __init__(
+        self, path: Path, session: str, file: IO[bytes], found: os.stat_result
+    ) -> None:
+        super().__init__(path, file, found)
+        self._session = session
+
+    def problem(self, why: str, line: Line | None = None) -> Problem:
+        """Return a problem of the database."""
+        name = session_name(self._session)
+        return Problem(str(self.path), f"{self._name_of(line) or name}: {why}")
+
+    def skipped(self, error: Exception, line: Line, raw: bytes = b"\n") -> Problem:
+        """Return the problem of a message, or a property, that is left out."""
+        del raw
+        return self.problem(str(error), line)
+
+    def refused(self, what: str, error: Exception, line: Line) -> Problem:
+        """Return the problem of the message that begins at a line."""
+        del what
+        return self.problem(str(error), line)
+
+    def _name_of(self, line: Line | None) -> str | None:
+        """Return what is on a line; None if that cannot be known."""
+        if line is None:
+            return None
+        try:
+            record = json.loads(self.at(line))
+        except (ValueError, RecursionError):
+            return None
+
+        if "message_id" in record:
+            return message_name(self._session, record["seq"])
+        # The type of a record is the name of a property, as in ``session_state``.
+        return f"{session_name(self._session)}: its {record['type']}"

@@ -16,7 +16,7 @@ from sessiondb.formats.jsonl.records import BLOB_BYTES, Record
 from sessiondb.formats.jsonl.values import line_of
 from sessiondb.formats.kit.fields import without
 from sessiondb.formats.protocol import Exporter
-from sessiondb.model import Document, Export, Loss
+from sessiondb.model import Document, Export, Loss, Message
 
 READ = {"branches": True, "resolve": False}
 #: Fields that are texts or bytes; the name of the blob is in their place.
@@ -62,13 +62,15 @@ def about_lines(export: Export, ids: Mapping[int, str]) -> Iterator[str]:
     yield from _lines(chain(records.head(export), records.state(export, ids)), set())
 
 
-def message_lines(export: Export, ids: Mapping[int, str]) -> Iterator[str]:
-    """Yield the lines of the messages of a session alone.
+def message_lines(message: Message, ids: Mapping[int, str]) -> Iterator[str]:
+    """Yield the lines of one message alone.
 
-    *ids* are by seq, also those of messages that are missing: what follows one of them
-    still names it as its parent.
+    *ids* are those of all messages of the session by seq, also of those that are
+    missing: what follows one of them still names it as its parent.
     """
-    yield from _lines(_messages(export, dict(ids)), set())
+    above = message.parent_seq
+    parent_id = None if above is None else ids.get(above)
+    yield from _lines(records.message_records(message, parent_id), set())
 
 
 def _unknown_lines(export: Export) -> Iterator[str]:

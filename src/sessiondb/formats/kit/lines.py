@@ -45,6 +45,9 @@ class Line(NamedTuple):
     offset: int
 
 
+MakeLines = Callable[[IO[bytes], os.stat_result], "Lines"]
+
+
 class Lines:
     """The lines of an open log; ``problems`` are those of the lines read so far.
 
@@ -60,6 +63,10 @@ class Lines:
     def problem(self, why: str, line: Line | None = None) -> Problem:
         """Return a problem of this log, or of one of its lines."""
         return Problem(str(self.path), why, None if line is None else line.number)
+
+    def refused(self, what: str, error: Exception, line: Line) -> Problem:
+        """Return the problem of *what* begins at a line and cannot be read."""
+        return self.problem(f"{what}: {error}", line)
 
     def __iter__(self) -> Iterator[tuple[Line, bytes]]:
         """Read from the beginning; a line that is too long is a problem."""
@@ -178,7 +185,7 @@ def opened(path: Path) -> Iterator[Lines]:
 def spooled(path: Path, pieces: Iterable[bytes]) -> Iterator[Lines]:
     """Open a log that comes in *pieces*, packed or not, as if it was at *path*.
 
-    For a pipe, or a log that is made only to be read.
+    For a pipe.
     """
     with _temporary() as file, contextlib.ExitStack() as after:
         for piece in pieces:
@@ -196,6 +203,16 @@ def spooled(path: Path, pieces: Iterable[bytes]) -> Iterator[Lines]:
 
         copy = after.enter_context(_temporary())
         yield _unpacked(path, file, Path(f"{path}{suffix}"), copy, found)
+
+
+@contextlib.contextmanager
+def made_to_be_read(pieces: Iterable[bytes], make: MakeLines) -> Iterator[Lines]:
+    """Open a log that is made in *pieces*, to be read as the `Lines` of *make*."""
+    with _temporary() as file:
+        for piece in pieces:
+            file.write(piece)
+        file.flush()
+        yield make(file, os.fstat(file.fileno()))
 
 
 def _temporary() -> IO[bytes]:
