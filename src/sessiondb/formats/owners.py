@@ -48,11 +48,14 @@ class Owners:
         if not may_read(path):
             return [_denied(path)]
 
-        asked = self._all
-        if by_suffix:
-            every = self._all.items()
-            asked = {name: form for name, form in every if path.suffix in form.suffixes}
-        claims = claims_on(path, asked)
+        every = self._all.items()
+        usual = {name: form for name, form in every if path.suffix in form.suffixes}
+        claims = claims_on(path, usual)
+        if not by_suffix and not claims.stores:
+            # A file that is named may have any ending, and its format none.
+            others = {name: form for name, form in every if name not in usual}
+            unusual = claims_on(path, others)
+            claims = Claims(unusual.stores, claims.failed + unusual.failed)
         if claims.stores:
             return [*claims.failed, *self._store_of(path, claims.stores)]
         return claims.failed or self._unread_file(path)

@@ -43,6 +43,7 @@ _UNKNOWN = Entry("", reads="", writes="")
 _HERE = "sessiondb.formats"
 
 #: Everything that is known, by the name that ``--from``, ``--to`` and ``--in`` take.
+#: Of several formats that recognise a file, the first one here has it: see `owners`.
 REGISTRY: dict[str, Entry] = {
     "opencode": Entry(
         "OpenCode",
