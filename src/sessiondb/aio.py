@@ -30,11 +30,17 @@ from sessiondb.database.facade import Facade, Kind, reaping
 from sessiondb.database.feed import Watch
 from sessiondb.database.leases import Lease, new_stream
 from sessiondb.database.loading import load
+from sessiondb.database.open_units import named_by
 from sessiondb.database.opening import HOW_TO_OPEN, Opening
 from sessiondb.database.queries import Queries
 from sessiondb.database.streams import AsyncStream
 from sessiondb.effects import Unit
-from sessiondb.errors import BusyError, InvalidInputError, StoreClosedError
+from sessiondb.errors import (
+    BusyError,
+    InvalidInputError,
+    NotFoundError,
+    StoreClosedError,
+)
 from sessiondb.model import Change, Export, Imported, Problem, SourceItem
 from sessiondb.model.draft import MessageFields
 from sessiondb.model.handles import session_key
@@ -53,7 +59,11 @@ if TYPE_CHECKING:
 def _read(query: Callable[..., Read[Any]]) -> Callable[..., Any]:
     @wraps(query)
     async def run(self: AsyncStore, /, *args: Any, **kwargs: Any) -> Any:
-        return await self._readers.read(query(self._queries, *args, **kwargs))
+        try:
+            return await self._readers.read(query(self._queries, *args, **kwargs))
+        except NotFoundError as error:
+            self._core.open_units.explain(error, (*args, *kwargs.values()))
+            raise
 
     return run
 
@@ -159,7 +169,7 @@ class AsyncStore(Facade, methods=_METHODS):
     @checked
     async def effects(self, *, durability: str | None = None) -> AsyncGenerator[Unit]:
         """Queue writes in a block, which commits them as one if it is left normally."""
-        unit = self._core.unit()
+        unit = self._core.open_units.add(self._core.unit())
         yield unit
         await self.commit(unit, durability=durability)
 
@@ -184,7 +194,11 @@ class AsyncStore(Facade, methods=_METHODS):
         self._core.service.queue(job)
         # Once all tasks of this turn of the loop have queued: one commit for all.
         loop.call_soon(self._core.service.begin)
-        await future
+        try:
+            await future
+        except NotFoundError as error:
+            self._core.open_units.explain(error, named_by(unit))
+            raise
         self._core.committed(unit)
         if worktrees.is_due(unit):
             # In the background: the unit is committed, whatever git takes.

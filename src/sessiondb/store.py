@@ -22,6 +22,7 @@ from sessiondb.database.loading import load
 from sessiondb.database.queries import Queries
 from sessiondb.effects import Unit
 from sessiondb.engine.default import ENGINE
+from sessiondb.errors import NotFoundError
 from sessiondb.model.draft import MessageFields
 from sessiondb.model.handles import session_key
 from sessiondb.repository import Read
@@ -47,7 +48,11 @@ if TYPE_CHECKING:
 def _read(query: Callable[..., Read[Any]]) -> Callable[..., Any]:
     @wraps(query)
     def call(self: Store, /, *args: Any, **kwargs: Any) -> Any:
-        return self._core.read(query(self._queries, *args, **kwargs))
+        try:
+            return self._core.read(query(self._queries, *args, **kwargs))
+        except NotFoundError as error:
+            self._core.open_units.explain(error, (*args, *kwargs.values()))
+            raise
 
     return call
 
@@ -159,7 +164,7 @@ class Store(Facade, methods=_METHODS):
     @checked
     def effects(self, *, durability: str | None = None) -> Generator[Unit]:
         """Queue writes in a block, which commits them as one if it is left normally."""
-        unit = self._core.unit()
+        unit = self._core.open_units.add(self._core.unit())
         yield unit
         self._core.commit(unit, durability)
 

@@ -17,6 +17,7 @@ from sessiondb import ids, location
 from sessiondb.arguments import checked
 from sessiondb.database import lifetime
 from sessiondb.database.loading import load
+from sessiondb.database.open_units import OpenUnits, named_by
 from sessiondb.database.reading import IdleReaders, is_corrupt
 from sessiondb.database.subscriptions import Deliver, Subscriptions
 from sessiondb.database.worktrees import Worktrees
@@ -27,6 +28,7 @@ from sessiondb.engine.base import DURABILITIES, Connection
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import (
     InvalidInputError,
+    NotFoundError,
     ReadOnlyError,
     SessionDBError,
     StoreClosedError,
@@ -84,6 +86,7 @@ class Core:
         self.locate = self.worktrees.locate
         #: Functions that close connections that are not in use.
         self.on_pause: list[Callable[[], None]] = [self.readers.pause]
+        self.open_units = OpenUnits()
         self.closed = self._started = self._released = False
 
         lifetime.close_collected()
@@ -197,6 +200,9 @@ class Core:
         self.worktrees.complete(unit)
         try:
             self.writer.run(job)
+        except NotFoundError as error:
+            self.open_units.explain(error, named_by(unit))
+            raise
         finally:
             # Also after an interrupt: the unit may be on disk.
             self.committed(unit)

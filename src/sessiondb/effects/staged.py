@@ -30,6 +30,10 @@ class Staged:
             raise ConflictError(f"this unit creates session {session_id} twice")
         self._created.add(session_id)
 
+    def creates(self, name: str) -> bool:
+        """Return whether the unit makes the session or message with this id."""
+        return name in self._created or any(name == key for _, key in self._open)
+
     def delete(self, session_id: str) -> None:
         """Record that the unit deletes a session."""
         # Twice is a conflict as well.

@@ -71,7 +71,7 @@ class Unit(Queue):
         super().__init__()
         self._source = source
         self._find_place = locate
-        self._staged = Staged()
+        self.staged = Staged()
         #: By the id of an opened session: the handles of what is written into it.
         self._followers: dict[str, list[MessageHandle | PartHandle]] = {}
 
@@ -144,7 +144,7 @@ class Unit(Queue):
 
     def _create(self, **fields: Unpack[SessionFields]) -> sessions.CreateSession:
         effect = creation(fields, self._source, self._locate)
-        self._staged.create(effect.id)
+        self.staged.create(effect.id)
         return effect
 
     def fork(
@@ -200,7 +200,7 @@ class Unit(Queue):
             ids.valid_id(name, "revisions (an id)")
             bounds.integer(revision, "revisions", least=0)
         # Whether others would go, too, is a question for the transaction.
-        self._staged.delete(session_key(session))
+        self.staged.delete(session_key(session))
         self.add(Delete(session_key(session), keep_forks, revisions))
 
     def set_title(self, session: SessionRef, title: str, *, by: str = "user") -> None:
@@ -389,7 +389,7 @@ class Unit(Queue):
             expect_leaf=place_key(expect_leaf, "expect_leaf"),
             expect_revision=bounds.integer(expect_revision, "expect_revision"),
         )
-        self._staged.append(handle, open, draft.id is not None)
+        self.staged.append(handle, open, draft.id is not None)
         self.add(effect)
         self._follow(handle, *handle.parts)
         return handle
@@ -402,7 +402,7 @@ class Unit(Queue):
         row = encode.encode_part(part_within_bounds(part), blobs)
         key = message_key(message)
         sid = session_key(session)
-        self._staged.add_part(sid, key)
+        self.staged.add_part(sid, key)
         # Only then a caller can have written it before.
         own_id = isinstance(part, PartDraft) and part.id is not None
         self.add(completion.AddPart(sid, key, row, tuple(blobs), own_id))
@@ -436,7 +436,7 @@ class Unit(Queue):
             keep_input=input is NO_INPUT,
             time=bounds.time_ms(time),
         )
-        self._staged.start(session_id, key)
+        self.staged.start(session_id, key)
         self.add(effect)
 
     def settle(
@@ -459,7 +459,7 @@ class Unit(Queue):
         result = call_result(output, error, outcome, title, data)
         session_id, key = self._live(session), part_key(part)
         when = bounds.time_ms(time)
-        self._staged.settle(session_id, key)
+        self.staged.settle(session_id, key)
         self.add(calls.Settle(session_id=session_id, part=key, time=when, **result))
 
     def finish(
@@ -485,7 +485,7 @@ class Unit(Queue):
             error=encode.json_column(error, "error"),
             time=bounds.time_ms(time),
         )
-        self._staged.finish(session_id, key)
+        self.staged.finish(session_id, key)
         self.add(effect)
 
     def set_leaf(self, session: SessionRef, message: MessageRef | None) -> None:
@@ -497,4 +497,4 @@ class Unit(Queue):
         self.add(tree.Truncate(self._live(session), place_key(after, "after")))
 
     def _live(self, session: SessionRef) -> str:
-        return self._staged.live(session_key(session))
+        return self.staged.live(session_key(session))

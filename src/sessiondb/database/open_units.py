@@ -1,0 +1,63 @@
+"""The units whose blocks are open, which explain why an object is not there.
+
+What a unit creates exists nowhere else until its block ends. A verb of the store is a
+unit of its own, and a read sees what is committed: neither finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from weakref import ref
+
+from sessiondb.effects.unit import Unit
+from sessiondb.errors import NotFoundError
+from sessiondb.model.handles import MessageHandle, SessionHandle
+
+_HINT = "use the verbs of that unit (fx.append, …), or leave its block first"
+
+
+class OpenUnits:
+    """The units of one store that are being filled."""
+
+    def __init__(self) -> None:
+        # Weak: a block that is left by an exception forgets its unit.
+        self._units: list[ref[Unit]] = []
+
+    def add(self, unit: Unit) -> Unit:
+        """Remember a unit until it is committed, and return it."""
+        self._units = [known for known in self._units if _is_open(known)]
+        self._units.append(ref(unit))
+        return unit
+
+    def explain(self, error: NotFoundError, names: Iterable[object]) -> None:
+        """Say so in *error* if a name is that of an object which an open unit creates.
+
+        *names* are ids, handles and anything else that a call was given.
+        """
+        ids = [_id_of(name) for name in names]
+        for known in self._units:
+            unit = known()
+            if unit is None or unit.committed:
+                continue
+            if any(unit.staged.creates(name) for name in ids if isinstance(name, str)):
+                error.args = (f"{error.args[0]}: a unit that is still open creates it",)
+                error.hint = _HINT
+                return
+
+
+def named_by(unit: Unit) -> list[object]:
+    """Return the sessions and messages that the effects of *unit* name."""
+    names: list[object] = []
+    for effect in unit.effects:
+        for attribute in ("session_id", "parent_id", "message"):
+            names.append(getattr(effect, attribute, None))
+    return names
+
+
+def _id_of(name: object) -> object:
+    return name.id if isinstance(name, SessionHandle | MessageHandle) else name
+
+
+def _is_open(known: ref[Unit]) -> bool:
+    unit = known()
+    return unit is not None and not unit.committed
