@@ -124,6 +124,7 @@ class AsyncStore(Facade, methods=_METHODS):
         scope: str = "auto",
         source: str = "sessiondb",
         create: bool = True,
+        parents: bool = False,
         read_only: bool = False,
         durability: str = "full",
         busy_timeout: float = 10.0,
@@ -136,8 +137,9 @@ class AsyncStore(Facade, methods=_METHODS):
         """
         make = partial(
             Core,
-            where, scope=scope, source=source, create=create, read_only=read_only,
-            durability=durability, busy_timeout=busy_timeout, cwd=cwd,
+            where, scope=scope, source=source, create=create, parents=parents,
+            read_only=read_only, durability=durability,
+            busy_timeout=busy_timeout, cwd=cwd,
         )  # fmt: skip
         return Opening(cls, make)
 

@@ -102,6 +102,7 @@ class Store(Facade, methods=_METHODS):
         scope: str = "auto",
         source: str = "sessiondb",
         create: bool = True,
+        parents: bool = False,
         read_only: bool = False,
         durability: str = "full",
         busy_timeout: float = 10.0,
@@ -109,8 +110,9 @@ class Store(Facade, methods=_METHODS):
     ) -> None:
         # Assigned first: `__del__` then finds it, and an interrupt leaves nothing open.
         self._core = Core(
-            where, scope=scope, source=source, create=create, read_only=read_only,
-            durability=durability, busy_timeout=busy_timeout, cwd=cwd,
+            where, scope=scope, source=source, create=create, parents=parents,
+            read_only=read_only, durability=durability,
+            busy_timeout=busy_timeout, cwd=cwd,
         )  # fmt: skip
         self._core.start()
         self._queries = Queries(self._core)
@@ -124,6 +126,7 @@ class Store(Facade, methods=_METHODS):
         scope: str = "auto",
         source: str = "sessiondb",
         create: bool = True,
+        parents: bool = False,
         read_only: bool = False,
         durability: str = "full",
         busy_timeout: float = 10.0,
@@ -133,16 +136,19 @@ class Store(Facade, methods=_METHODS):
 
         *where* is a path, an SQLite URL or ``:memory:``; without it see
         ``SESSIONDB_PATH``, the project's own database, the global one, or *scope*
-        ``local`` or ``global``. *source* names your program. *durability*
+        ``local`` or ``global``. *parents* makes the missing folders of *where*;
+        without it that is an error. *source* names your program. *durability*
         ``full`` survives a power cut after every unit, ``normal`` may then lose
         the last ones. *busy_timeout* is in seconds.
 
-        Raises `NotFoundError` (not here and not *create*), `NotADatabaseError`,
-        `SchemaVersionError`, `CorruptionError`, `BusyError`, `StorageError`.
+        Raises `NotFoundError` (not here and not *create*, or no folder for it),
+        `NotADatabaseError`, `SchemaVersionError`, `CorruptionError`, `BusyError`,
+        `StorageError`.
         """
         return cls(
-            where, scope=scope, source=source, create=create, read_only=read_only,
-            durability=durability, busy_timeout=busy_timeout, cwd=cwd,
+            where, scope=scope, source=source, create=create, parents=parents,
+            read_only=read_only, durability=durability,
+            busy_timeout=busy_timeout, cwd=cwd,
         )  # fmt: skip
 
     def close(self) -> None:

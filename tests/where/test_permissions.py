@@ -32,7 +32,7 @@ def _modes(folder: Path) -> dict[str, int]:
 @pytest.mark.usefixtures("umask")
 def test_everything_that_a_store_makes_is_private(tmp_path: Path) -> None:
     folder = tmp_path / "above" / "below"
-    with Store.open(folder / "sessions.db") as store:
+    with Store.open(folder / "sessions.db", parents=True) as store:
         store.append(store.create_session(), user("Hello"))
         made = _modes(folder)
         assert made.keys() > {"sessions.db", "sessions.db-wal", "sessions.db-shm"}

@@ -21,7 +21,7 @@ from sessiondb.errors import DatabaseReplacedError
 def other(tmp_path: Path) -> Path:
     """Return another database, as git would check it out."""
     path = tmp_path / "elsewhere" / "sessions.db"
-    with Store.open(path) as store:
+    with Store.open(path, parents=True) as store:
         store.append(store.create_session(title="other"), user("Hello from elsewhere"))
     return path
 

@@ -33,7 +33,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def shipped(project: Path, tmp_path: Path) -> Path:
     """Return a database that came with the repository: made elsewhere, with a session in it."""
     made = tmp_path / "made" / "sessions.db"
-    with Store.open(made) as store:
+    with Store.open(made, parents=True) as store:
         store.append(store.create_session(title="shipped"), user("planted words"))
     path = project / ".sessiondb" / "sessions.db"
     path.parent.mkdir()

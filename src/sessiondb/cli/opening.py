@@ -146,12 +146,14 @@ def existing(options: Options) -> Path:
     return path
 
 
-def open_store(options: Options, *, writing: bool = False) -> Store:
+def open_store(
+    options: Options, *, writing: bool = False, parents: bool = False
+) -> Store:
     """Open the database of this invocation.
 
-    It is created if it does not exist, except for reading where ``--db`` names it. A
-    database that cannot be written here is opened read-only. config.toml sets how
-    durable a write is.
+    It is created if it does not exist, except for reading where ``--db`` names it; the
+    missing folders of a named one are made with *parents*. A database that cannot be
+    written here is opened read-only. config.toml sets how durable a write is.
     """
     from sessiondb.location import load_config
     from sessiondb.store import Store
@@ -166,6 +168,7 @@ def open_store(options: Options, *, writing: bool = False) -> Store:
             options.db,
             scope=options.scope,
             create=writing or options.db is None,
+            parents=parents,
             durability=load_config().durability,
         )
     except ReadOnlyError:

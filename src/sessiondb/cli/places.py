@@ -51,7 +51,7 @@ def init_command(options: Options, *, for_project: bool, as_json: bool) -> None:
         made = location.init_local()
         options = Options(db=str(made.path))
 
-    with open_store(options, writing=True) as store:
+    with open_store(options, writing=True, parents=True) as store:
         path = str(store.path)
     output.write_result({"path": path}, path, as_json=as_json)
 
@@ -96,7 +96,7 @@ def relink_command(options: Options, *, old: str, new: str, as_json: bool) -> No
             f"no directory {abridged(new)}", hint="move the directory first"
         )
 
-    with open_store(options, writing=True) as store:
+    with open_store(options, writing=True, parents=True) as store:
         moved = store.relink(old, new).moved
     if as_json:
         output.write_json({"sessions": moved})

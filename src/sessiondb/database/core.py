@@ -34,6 +34,7 @@ from sessiondb.errors import (
     StoreClosedError,
     abridged,
 )
+from sessiondb.hints import command
 from sessiondb.model import bounds
 from sessiondb.writer.callbacks import Callback
 from sessiondb.writer.inbox import wake_late
@@ -62,6 +63,7 @@ class Core:
         scope: str = "auto",
         source: str = "sessiondb",
         create: bool = True,
+        parents: bool = False,
         read_only: bool = False,
         durability: str = "full",
         busy_timeout: float = 10.0,
@@ -92,6 +94,8 @@ class Core:
         lifetime.close_collected()
         try:
             check_free(self.path)
+            if create and not (read_only or parents):
+                _check_folder(self.location)
             ENGINE.ensure(
                 self.path,
                 create=create,
@@ -319,6 +323,28 @@ class Core:
         """Close the connections that are not in use; the next read opens one."""
         for function in self.on_pause:
             function()
+
+
+def _check_folder(place: location.Database) -> None:
+    """Refuse a path that a caller named, in a folder that does not exist.
+
+    It is more often mistyped than meant. A project's database has a folder of its own
+    in the project, and the folders of default places are ours to make.
+    """
+    if place.kind != "explicit" or place.path is None:
+        return
+    folder = place.path.parent if place.root is None else place.root
+    try:
+        folder.stat()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        made_by = command("--db", str(place.path), "init")
+        raise NotFoundError(
+            f"there is no folder {folder} for the database",
+            hint=f"check the path; {made_by} makes it, and so does parents=True",
+        ) from error
+    except OSError:
+        # The engine reports it.
+        return
 
 
 def _check_level(durability: object) -> None:

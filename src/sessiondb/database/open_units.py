@@ -49,8 +49,8 @@ def named_by(unit: Unit) -> list[object]:
     """Return the sessions and messages that the effects of *unit* name."""
     names: list[object] = []
     for effect in unit.effects:
-        for attribute in ("session_id", "parent_id", "message"):
-            names.append(getattr(effect, attribute, None))
+        attributes = ("session_id", "parent_id", "message")
+        names += [getattr(effect, name, None) for name in attributes]
     return names
 
 
