@@ -15,9 +15,9 @@ from sessiondb.formats.kit.carrying import (
 
 _FILE = Carried(keys=frozenset({"mime", "content"}))
 _CALL = Carried(
-    CALL,
-    values={"status": frozenset({"pending", "completed"})},
-    objects=frozenset({"input_json"}),
+    CALL | {"outcome"},
+    values={"status": frozenset({"pending", "completed", "error"})},
+    texts=frozenset({"input_json"}),
 )
 _SESSION = frozenset({"title", "directory", "time_created"})
 _EVENT = Carried(EVENT, parts={"text": TEXT})
@@ -32,11 +32,12 @@ CARRIES = Statement(
     messages={
         "user": Carried(SAID, parts={"text": TEXT, "file": _FILE}),
         "assistant": Carried(
-            TOKENS | {"role", "time_completed"}, parts={"text": TEXT, "tool": _CALL}
+            TOKENS | {"role", "time_completed"},
+            parts={"text": TEXT, "reasoning": TEXT, "tool": _CALL},
         ),
         "system": Carried(SAID, parts={"text": TEXT}),
         "tool": Carried(SAID, parts={"tool-result": Carried(RESULT)}),
-        "event:compaction": _EVENT,
+        "event:compaction": Carried(EVENT | TOKENS, parts={"text": TEXT}),
         "event:custom_message": _EVENT,
         "event:title_change": Carried(EVENT),
         "event:branch_summary": Carried(SAID, parts={"text": TEXT}),

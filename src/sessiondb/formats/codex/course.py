@@ -151,9 +151,14 @@ class Course:
         return None if MARK in record else self._after_items()
 
     def usage_id(self, record: Record) -> str:
-        """Return the id of a response, or of a count by the items before it."""
+        """Return the id of a response, or of a count by the items before it.
+
+        A response without items is known by the total that it leads to.
+        """
         response = within(record, "payload", "response_id")
-        return str(response) if usable_id(response) else self._after_items()
+        if usable_id(response):
+            return str(response)
+        return f"{self._after_items()}:{sum(self.usage.total)}"
 
     def _after_items(self) -> str:
         return f"{self._root[:100]}:{self._digest.hexdigest()}"
@@ -191,12 +196,12 @@ class Course:
         # Items without a status are messages, whose ids are not those of calls.
         if text(call) and (not item or text(item.get("status"))):
             times = {name: known_time(event.get(key)) for name, key in _TIMES.items()}
-            self._endings[call] = _ended(_outcome(item or event)) | times
+            self._endings[call] = ended_with(_outcome(item or event)) | times
 
     def ending(self, call: str | None, said: str) -> Columns:
         """Return how a call ended: by an event, else by the text of its result."""
         known = self._endings.pop(call, None)
-        return known or _ended(_outcome_of(said))
+        return known or ended_with(outcome_of(said))
 
     def is_typed(self, said: str) -> bool:
         """Return whether the user typed a text whose record does not say so."""
@@ -216,7 +221,8 @@ class Usage:
     """
 
     def __init__(self) -> None:
-        self._total: Counts = ()
+        #: The last total; empty before the first.
+        self.total: Counts = ()
 
     def of_response(self, payload: Record) -> Tokens | None:
         """Return the counts of a response; None if it was counted before."""
@@ -225,20 +231,20 @@ class Usage:
             return None
 
         # Without a total there is nothing that could be a repetition.
-        added = tuple(map(add, self._total or repeat(0), usage))
+        added = tuple(map(add, self.total or repeat(0), usage))
         total = _counts_of(payload.get("thread_token_usage")) or added
-        is_new = total != self._total or total is added
-        self._total = total
+        is_new = total != self.total or total is added
+        self.total = total
         return _tokens_of(usage) if is_new else None
 
     def of_total(self, payload: Record) -> Tokens | None:
         """Return the counts of the last response; None if it was counted before."""
         info = as_object(payload.get("info"))
         total = _counts_of(info.get("total_token_usage"))
-        if total is None or total == self._total:
+        if total is None or total == self.total:
             return None
 
-        self._total = total
+        self.total = total
         last = _counts_of(info.get("last_token_usage"))
         return _tokens_of(last) if last and any(last) else None
 
@@ -261,7 +267,8 @@ def _tokens_of(counts: Counts) -> Tokens | None:
 # -- how calls end -----------------------------------------------------------------
 
 
-def _ended(outcome: str | None) -> Columns:
+def ended_with(outcome: str | None) -> Columns:
+    """Return the columns of a result with an *outcome*; None is no failure."""
     return {"outcome": outcome, "status": "error" if outcome else None}
 
 
@@ -284,7 +291,7 @@ def _failed(code: Any) -> str | None:
     return "failed" if type(code) is int and code != 0 else None
 
 
-def _outcome_of(said: str) -> str | None:
+def outcome_of(said: str) -> str | None:
     """Return the outcome that the text of a result names; None for success."""
     start = said[:_BEGINNING]
     if _ABORTED.match(start):

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import chain, starmap, zip_longest
 from operator import and_
 from typing import Any
 
 from sessiondb.formats.codex import fields
-from sessiondb.formats.codex.course import Course
+from sessiondb.formats.codex.course import Course, ended_with
 from sessiondb.formats.codex.given import of_settings, of_state, of_texts
 from sessiondb.formats.codex.logs import is_header
 from sessiondb.formats.content import embedded
@@ -36,8 +37,10 @@ from sessiondb.formats.kit.fields import (
     without_none,
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
+from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.kit.texts import take_json
 from sessiondb.model import MessageDraft, PartDraft, Tokens
+from sessiondb.model.aliases import OUTCOMES
 
 Record = dict[str, Any]
 #: The columns of a message, and its parts.
@@ -46,6 +49,8 @@ Parts = tuple[PartDraft, ...]
 #: Makes the columns of a message, and takes them out of its record; None for none.
 Make = Callable[[Course, Record], Columns | None]
 
+#: How a call ended that did not fail, where a record states it.
+COMPLETED = "completed"
 _DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
 #: Texts around a picture, which Codex labels as typed.
 _MARK = re.compile(r'<image(?: name=\[[^]\n]*\])?(?: path="[^\n]*")?>|</image>')
@@ -92,7 +97,12 @@ def _columns(record: Record, item: Record | None, kind: str, course: Course) -> 
 
     # A type that a later release adds is an event until its meaning is known.
     make = makers.get(kind, _nothing)
+    # Of a record of Codex itself the reasoning is in an item, too.
+    if kind == "agent_reasoning" and item is None and MARK in record:
+        make = _thought_alone
     found = make(course, payload) or {}
+    if found.get("role") == "tool":
+        found = _with_outcome(record, found)
     if "role" not in found:
         known = {"role": "event", "kind": _kind(kind)}
         return known | _with_level(record, payload, found)
@@ -109,6 +119,17 @@ def _with_level(record: Record, payload: Record, found: Columns) -> Columns:
         record.setdefault("level", payload["effort"])
 
     return found
+
+
+def _with_outcome(record: Record, found: Columns) -> Columns:
+    """Return the columns of a result with the outcome that the record states itself."""
+    outcome = record.get(fields.OUTCOME)
+    if outcome != COMPLETED and not (text(outcome) and outcome in OUTCOMES):
+        return found
+
+    result, *more = found["parts"]
+    ended = ended_with(None if outcome == COMPLETED else outcome)
+    return {**found, "parts": (replace(result, **ended), *more)}
 
 
 def _nothing(_: Course, __: Record) -> None:
@@ -199,6 +220,14 @@ def _reasoning(_: Course, item: Record) -> Columns:
             parts += (_thought(block, key) for block in item.pop(key))
 
     return {"role": "assistant", "parts": tuple(parts)}
+
+
+def _thought_alone(_: Course, payload: Record) -> Columns | None:
+    """Reasoning of another program, which no model of Codex may be sent."""
+    if not text(payload.get("text")):
+        return None
+    part = PartDraft("reasoning", payload.pop("text"), data={"of": "text"})
+    return {"role": "assistant", "parts": (part,)}
 
 
 def _thought(block: Record, key: str) -> PartDraft:

@@ -35,6 +35,10 @@ def _is_input(value: Any) -> bool:
 _INPUT: Rule = ("input", _is_input)
 
 
+#: A key of our own beside a result: how its call ended, if its text does not say it.
+OUTCOME = "sessiondb_outcome"
+
+
 class CallShape(NamedTuple):
     """An item that is a call: its keys, and its tool if it names none.
 

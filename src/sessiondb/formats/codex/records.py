@@ -49,6 +49,8 @@ def _nothing(_: Message) -> Record:
 
 def _event(message: Message) -> Record:
     """Return what a part took out of an event: the summary of a compaction."""
+    if message.role == "assistant":
+        return {part.data["of"]: _text(part) for part in message.parts}
     if message.data.get("type") != "compacted":
         return {}
 

@@ -13,11 +13,14 @@ from operator import attrgetter
 from typing import Any, ClassVar
 
 from sessiondb.formats.codex.carried import CARRIES
-from sessiondb.formats.codex.fields import COUNTS
+from sessiondb.formats.codex.course import outcome_of
+from sessiondb.formats.codex.drafts import COMPLETED
+from sessiondb.formats.codex.fields import COUNTS, OUTCOME
 from sessiondb.formats.content import error_text, file_of
 from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import (
     UNKNOWN,
+    Call,
     Conversion,
     as_json,
     call_of,
@@ -157,9 +160,9 @@ class Writer(Conversion):
             why = f"the name of tool {call.tool}: it is {name}"
             self.lose(why, message, part=part, field="tool")
 
-        given = compact(as_json(call.arguments))
-        known = {"name": name, "arguments": given, "call_id": call.id}
-        yield "response_item", {"type": "function_call", **known}
+        kind, given = _given(part, call)
+        known = {"name": name, **given, "call_id": call.id}
+        yield "response_item", {"type": kind, **known}
 
         self.called(part.call_id, part.text)
 
@@ -167,7 +170,11 @@ class Writer(Conversion):
             failed = part.status == "error"
             output = call.failure if failed else call.result
             result = {"call_id": call.id, "output": output}
-            yield "response_item", {"type": "function_call_output", **result}
+            # A provider has no field for it; what its text says needs no other one.
+            outcome = part.outcome if failed else None
+            if outcome_of(output) != outcome:
+                result[OUTCOME] = outcome or COMPLETED
+            yield "response_item", {"type": f"{kind}_output", **result}
 
     def _counted(self, tokens: Tokens) -> Record:
         # Counts that are not known are 0, because a total has no other way to say so.
@@ -213,6 +220,9 @@ class Writer(Conversion):
                 why = "the messages that a compaction kept"
                 self.lose(why, message, field="data")
 
+        # Its last counts are the size of the context that it replaced.
+        if message.tokens:
+            yield "event_msg", self._counted(message.tokens)
         yield "compacted", compacted
 
     def _kept(self, compaction: Message) -> list[Record]:
@@ -284,7 +294,17 @@ def _lines(message: Message, payloads: Payloads) -> Iterator[Record]:
     """
     when = message.time_completed or message.time_created
     for type_, payload in payloads:
-        yield {**_line(when, type_, payload), MARK: message.id}
+        record = {**_line(when, type_, payload), MARK: message.id}
+        if OUTCOME in payload:
+            record[OUTCOME] = payload.pop(OUTCOME)
+        yield record
+
+
+def _given(part: Part, call: Call) -> tuple[str, Record]:
+    """Return the type of a call, and its input: a text alone, or an object as JSON."""
+    if type(part.input) is str:
+        return "custom_tool_call", {"input": part.input}
+    return "function_call", {"arguments": compact(as_json(call.arguments))}
 
 
 def _picture(part: Part) -> str | None:

@@ -93,7 +93,7 @@ class Carried:
 
     The field ``data`` stands for all keys. *values* are fields of which some values
     alone are carried, *objects* those that are carried if they are JSON objects, as the
-    input of a call is for most providers. *parts* is what is carried of a message's
+    input of a call is for most providers, or also (*texts*) a JSON text. *parts* is what is carried of a message's
     parts, by their type; `ANY` stands for the types that are not there.
     """
 
@@ -101,6 +101,7 @@ class Carried:
     keys: frozenset[str] = frozenset()
     values: Mapping[str, frozenset[Any]] = field(default_factory=dict)
     objects: frozenset[str] = frozenset()
+    texts: frozenset[str] = frozenset()
     parts: Mapping[str, Carried] = field(default_factory=dict)
 
 
@@ -282,11 +283,15 @@ class _Missing:
     def __init__(self, name: str, carried: Carried, record: type) -> None:
         self.name = name
         self.keys = carried.keys
-        some = carried.values.keys() | carried.objects
+        some = carried.values.keys() | carried.objects | carried.texts
         left = carriable(record) - carried.fields - some
         self._has_data = "data" in left
         self._values = carried.values
-        self._objects = carried.objects
+        #: How the values begin that are carried.
+        self._beginnings = {
+            **dict.fromkeys(carried.objects, ("{",)),
+            **dict.fromkeys(carried.texts, ("{", '"')),
+        }
         self._times = left & _TIMES if record is Message else frozenset()
         # In the order of the record, which is that of the report.
         named = [item.name for item in fields(record) if item.name in left - {"data"}]
@@ -308,9 +313,9 @@ class _Missing:
             value = getattr(record, name)
             if value and value not in carried:
                 lost.append(name)
-        for name in self._objects:
+        for name, beginnings in self._beginnings.items():
             value = getattr(record, name)
-            if value and not value.startswith("{"):
+            if value and not value.startswith(beginnings):
                 lost.append(name)
         if len(self._times) == 1 and record.time_created == record.time_completed:
             # The other one says the same.
