@@ -219,7 +219,8 @@ def test_subagents_that_are_not_taken_along_are_reported(
     ran = sessiondb("resume", session.id, "--in", "pi", "--print")
     assert ran.code == 0
     assert ran.err == "left out: 1 subagent of this session\n"
-    assert sessiondb("resume", fork.id, "--in", "codex", "--print").err == ""
+    ran = sessiondb("resume", fork.id, "--in", "codex", "--print")
+    assert ran.err == f"{fork.id}: lost: its relation to another session\n"
 
 
 def test_the_steps_that_are_printed_do_the_same_by_hand(

@@ -19,7 +19,8 @@ from samples import new_store, read_into
 
 from sessiondb import Store
 from sessiondb.formats import exporter
-from sessiondb.formats.kit.carrying import TOKENS, USAGE, carriable, sort_of
+from sessiondb.formats.content import file_of
+from sessiondb.formats.kit.carrying import MODEL, TOKENS, USAGE, carriable, sort_of
 from sessiondb.formats.kit.conversion import live_path
 from sessiondb.formats.kit.turns import is_moved, with_usage
 from sessiondb.model import (
@@ -36,6 +37,25 @@ from sessiondb.repository.sessions import ALL
 
 #: Of which record a difference is, and of which field; an empty one is the record.
 Place = tuple[str, str]
+#: Differences that say the same in other words, by format, and the reasons.
+SAME: dict[str, dict[Place, str]] = {
+    "opencode2": {
+        ("session", "permission"): "the same rules, with the names of version 2",
+        ("assistant/step-start", ""): "a field of the answer",
+        ("assistant/step-finish", ""): "a field of the answer",
+        ("assistant/snapshot", ""): "a field of the answer",
+        ("assistant/patch", ""): "a field of the answer",
+    },
+    "goose": {
+        ("event:usage", "time_created"): "sums have the time of the session",
+        ("event:usage", "time_completed"): "sums have the time of the session",
+    },
+    "aider": {("session", "directory"): "where the file is"},
+}
+#: Formats with a record for each text and each call, which are messages again.
+SPLIT = frozenset({"codex"})
+#: Characters of a text that may be in others by chance.
+SHORT = 4
 #: Before the record of a `Place`: its message is not on the live path.
 OFF = "off the path: "
 #: Parts that say nothing but their text, in one piece or in several.
@@ -130,27 +150,70 @@ def _kind(part: Part) -> tuple[str, bool]:
     return part.type, bool(part.data.get("synthetic"))
 
 
+def answers_in_one(messages: Iterable[Message]) -> list[Message]:
+    """Return messages with the answers to a prompt as one."""
+    found: list[Message] = []
+    last: int | None = None
+    for message in messages:
+        if message.role == "assistant" and last is not None:
+            found[last] = _both(found[last], message)
+            continue
+        if message.role not in ("event", "tool"):
+            last = len(found) if message.role == "assistant" else None
+        found.append(message)
+    return found
+
+
+def _both(first: Message, last: Message) -> Message:
+    """Return two messages as one, with the sums of what they used."""
+    values: dict[str, Any] = {}
+    for name in carriable(Message) - {"time_created", "data", "kind"}:
+        here, there = getattr(first, name), getattr(last, name)
+        values[name] = here if there is None else there
+        if name in USAGE and None not in (here, there):
+            values[name] = here + there
+    data = {**first.data, **last.data}
+    return replace(first, **values, data=data, parts=(*first.parts, *last.parts))
+
+
 # -- comparing -----------------------------------------------------------------------
 
 
-def differences(before: Copy, after: Copy | None) -> Counter[Place]:
-    """Return what *after* has not as *before* has it, with the number of times."""
+def differences(
+    before: Copy, after: Copy | None, *, is_split: bool = False
+) -> Counter[Place]:
+    """Return what *after* has not as *before* has it, with the number of times.
+
+    *is_split*: the format has a record for each text and each call of an answer.
+    """
     if after is None:
         return Counter({("session", ""): 1})
 
+    if is_split:
+        before = replace(before, messages=answers_in_one(before.messages))
+        after = replace(after, messages=answers_in_one(after.messages))
     found: Counter[Place] = Counter()
-    found.update(_of_record("session", before.session, after.session))
+    derived = _derived(before.session)
+    of_session = _of_record("session", before.session, after.session)
+    found.update(place for place in of_session if place[1] not in derived)
     found.update(_of_lists(before, after))
 
     pairs = dict(aligned(before.messages, after.messages))
     for index, message in enumerate(before.messages):
+        off = "" if message.seq in before.path else OFF
         if index in pairs:
-            found.update(_of_messages(message, after.messages[pairs[index]]))
+            lost = _of_messages(message, after.messages[pairs[index]])
         else:
-            off = "" if message.seq in before.path else OFF
-            found.update((off + of, name) for of, name in _of_lost(message))
+            lost = _of_lost(message)
+        found.update((off + of, name) for of, name in lost)
     found.update(_of_order(before, after, pairs))
     return found
+
+
+def _derived(session: Session) -> set[str]:
+    """Return the fields that a database derives from the messages of a session."""
+    title = {"title"} if session.title_source == "derived" else set()
+    return title | (set(MODEL) if session.model_source == "derived" else set())
 
 
 def _of_lost(message: Message) -> Iterator[Place]:
@@ -166,20 +229,29 @@ def _of_record(of: str, before: Any, after: Any) -> Iterator[Place]:
     """Yield the fields of a record that are not what they were."""
     for name in sorted(carriable(type(before))):
         here, there = getattr(before, name), getattr(after, name)
-        if name == "data":
+        if name == "data" and of.endswith("/file"):
+            if _file(before) != _file(after):
+                yield of, name
+        elif name == "data":
             if any(there.get(key) != value for key, value in here.items()):
                 yield of, name
-        elif (
-            name not in ("parts", "messages")
-            and here not in (None, "", {}, [])
-            and here != there
-        ):
+        elif _is_value(name, here) and here != there:
             yield of, name
+
+
+def _file(part: Part) -> tuple[str, str | None, str | None]:
+    """Return type, name and content of a file, or its address without content."""
+    file = file_of(part)
+    return file.mime, file.name, file.url if file.data is None else file.data
 
 
 def _is_value(name: str, value: Any) -> bool:
     """Return whether a field says something: tokens of which there are none do not."""
-    return value not in (None, "", {}, []) and not (value == 0 and name in TOKENS)
+    if value == 0 and name in TOKENS:
+        return False
+    # An odd time: no session has been written so soon after 1970.
+    is_odd = name.startswith("time_") and value is not None and value < 10**9
+    return value not in (None, "", {}, []) and not is_odd
 
 
 def _of_lists(before: Copy, after: Copy) -> Iterator[Place]:
@@ -262,13 +334,17 @@ def aligned(before: list[Message], after: list[Message]) -> Iterator[tuple[int, 
             left_there.discard(b + offset)
             yield a + offset, b + offset
 
-    # The others by most of their content, in their order.
-    for index in sorted(left_here):
-        likeness = [(_likeness(before[index], after[place]), -place) for place in left_there]  # fmt: skip
-        best, place = max(likeness, default=(0, 0))
-        if best > 0:
-            left_there.discard(-place)
-            yield index, -place
+    # The others by most of their content.
+    likeness = {
+        (index, place): _likeness(before[index], after[place])
+        for index in sorted(left_here)
+        for place in sorted(left_there)
+    }
+    for index, place in sorted(likeness, key=lambda pair: -likeness[pair]):
+        if likeness[index, place] and index in left_here and place in left_there:
+            left_here.discard(index)
+            left_there.discard(place)
+            yield index, place
 
 
 def _content(message: Message) -> tuple[Any, ...]:
@@ -277,14 +353,40 @@ def _content(message: Message) -> tuple[Any, ...]:
 
 
 def _likeness(before: Message, after: Message) -> int:
-    """Return how many texts and calls two messages have in common."""
-    texts = {p.text or p.call_id for p in after.parts if p.text or p.call_id}
-    said = "\n".join(p.text or "" for p in after.parts)
-    common = [p for p in before.parts if (p.text or p.call_id) in texts or (p.text and p.text in said)]  # fmt: skip
-    same = before.role == after.role and before.kind == after.kind
+    """Return how much two messages have in common: most of all texts and calls."""
+    names = {name for part in after.parts for name in _names_of(part)}
+    text = "\n".join(part.text or "" for part in after.parts)
+    common = [
+        part
+        for part in before.parts
+        if not names.isdisjoint(_names_of(part)) or _is_within(part.text, text)
+    ]
+    is_same = (before.role, before.kind) == (after.role, after.kind)
     is_bare = not before.parts and not after.parts
-    is_alike = bool(common) or is_bare or before.role == "event"
-    return 2 * len(common) + (same and is_alike)
+    is_event = before.role == after.role == "event"
+    likeness = 4 * len(common)
+    if is_same and (common or is_bare or is_event):
+        likeness += 2
+    if common and before.role != "event":
+        likeness += 1
+    if (
+        is_event
+        and after.kind == "custom"
+        and before.time_created == after.time_created
+    ):
+        likeness += 1
+    return likeness
+
+
+def _is_within(part: str | None, text: str) -> bool:
+    """Return whether a text is part of another one; a short one may be in anything."""
+    return part is not None and len(part) > SHORT and part in text
+
+
+def _names_of(part: Part) -> set[tuple[str, str]]:
+    """Return the values by which a part is found again; a call may have any id."""
+    named = {"text": part.text, "call": part.call_id, "tool": part.tool}
+    return {(name, value) for name, value in named.items() if value}
 
 
 # -- a pair of formats ---------------------------------------------------------------
@@ -339,20 +441,24 @@ def _alike(here: Copy, there: Copy) -> float:
 
 
 def unreported(
-    store: Store, form: str, folder: Path, detail: str = ""
-) -> dict[str, Counter[Place]]:
-    """Return what sessions lost without a report on their way through a format."""
-    losses = written(store, form, folder, detail)
-    silent: dict[str, Counter[Place]] = {}
+    store: Store, form: str, folder: Path, *, is_own: bool = False
+) -> dict[str, list[Place]]:
+    """Return what sessions lost without a report on their way through a format.
+
+    *is_own*: the program of the format wrote them, and the data of a record of its own
+    says where in its store it was.
+    """
+    losses = written(store, form, folder)
+    same = SAME.get(form, {})
+    silent: dict[str, list[Place]] = {}
     for before, after in matched(copies_in(store), read_back(folder)):
         name = before.session.id
         stated = {(loss.of, loss.field) for loss in losses if loss.session_id == name}
-        found = differences(before, after)
-        missing = Counter(
-            {at: n for at, n in found.items() if not is_stated(at, stated)}
-        )
-        if missing:
-            silent[name] = missing
+        for place in differences(before, after, is_split=form in SPLIT):
+            is_place = is_own and place[1] == "data"
+            is_same = (place[0].removeprefix(OFF), place[1]) in same or is_place
+            if not is_stated(place, stated) and not is_same:
+                silent.setdefault(name, []).append(place)
     return silent
 
 
@@ -364,4 +470,12 @@ def is_stated(place: Place, stated: set[Place]) -> bool:
     whole = {(of, ""), (of.partition("/")[0], "")}
     if name in USAGE:
         whole.add((of, "usage"))
+    if name == "time_completed":
+        # It moves with the message.
+        whole.add((of, "time_created"))
+    if name == "order":
+        whole |= {place for place in stated if place[1] == "order"}
+    if name.startswith("time_"):
+        # An event of another kind is another event.
+        whole.add((of, "kind"))
     return (of, name) in stated or not whole.isdisjoint(stated)

@@ -51,6 +51,11 @@ def served(folder: Path, *unrecorded: str) -> Iterator[tuple[str, Any]]:
             yield name, item.get("provider_usage_sum")
 
 
+def besides_times(losses: Iterable[str]) -> list[str]:
+    """Return the words of losses that are not of times, which few formats have."""
+    return [why for why in losses if "time" not in why and "milliseconds" not in why]
+
+
 def check_tokens(session: Session, usage: dict[str, int]) -> None:
     """Check the tokens of a session, whose provider counts parts within others."""
     assert session.tokens_cache_read == usage["cached"]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from imported import besides_times
 from samples import new_store
 from samples_aider import (
     BANNER,
@@ -204,11 +205,6 @@ def test_text_that_markdown_cannot_hold_is_lost_only_without_input_history(
     assert "spaces" in loss
 
 
-def lost_besides_times(losses: list[str]) -> list[str]:
-    """Return what is lost; a history has times in its input history alone."""
-    return [why for why in losses if not why.startswith("the time of ")]
-
-
 def other(store: Store, *drafts: MessageDraft, **session: str) -> Session:
     session_id = store.create_session(**session).id
     for draft in drafts:
@@ -227,7 +223,7 @@ def test_another_session_is_restored_by_aider_and_read_again(tmp_path: Path) -> 
         ]
         session = other(store, *turns)
         files, losses = exported(store, session)
-    assert lost_besides_times(losses) == []
+    assert besides_times(losses) == []
     found = restored(files[CHAT].decode())
     assert [text for role, text in found if role == "assistant"] == replies
     prompts = [text for role, text in found if role == "user"]
@@ -251,7 +247,7 @@ def test_ends_of_lines_inside_of_a_text_are_written_and_read_as_they_are(
             store, user(asks), assistant(says), user("\r"), assistant("Yes")
         )
         files, losses = exported(store, session)
-    assert lost_besides_times(losses) == []
+    assert besides_times(losses) == []
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     with new_store() as store:
@@ -266,7 +262,7 @@ def test_lines_that_aider_would_take_for_its_own_are_moved_by_a_space() -> None:
     reply = "See:\n```\n# comment\n```\n#### H\n> q\u2028# z\nEnd"
     with new_store() as store:
         files, losses = exported(store, other(store, user("A"), assistant(reply)))
-    assert len(lost_besides_times(losses)) == 1
+    assert len(besides_times(losses)) == 1
     found = restored(files[CHAT].decode())
     assert [role for role, _ in found] == ["user", "assistant"]
     assert (
@@ -292,7 +288,7 @@ def test_answers_in_a_row_stay_apart_and_calls_are_named(tmp_path: Path) -> None
             assistant(reasoning("Hm"), text("Two")), event("compaction", text("Sum")), title="Tea",
         )  # fmt: skip
         files, losses = exported(store, session)
-    assert lost_besides_times(losses) == [
+    assert besides_times(losses) == [
         "its title", "1 file in prompts", "1 call in answers", "1 compaction",
     ]  # fmt: skip
     (tmp_path / CHAT).write_bytes(files[CHAT])

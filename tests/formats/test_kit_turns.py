@@ -55,7 +55,7 @@ def test_usage_is_of_the_answer_before_it_else_of_the_next_one(store: Store) -> 
     assert [m.tokens_input for m in with_usage(store.messages(session.id)) if m.kind] == [None] * 6  # fmt: skip
 
 
-@pytest.mark.parametrize("form", ["pi", "claude", "opencode", "opencode2", "event-log"])
+@pytest.mark.parametrize("form", ["pi", "claude", "opencode", "opencode2"])
 def test_usage_without_any_answer_is_reported_as_lost(
     form: str, store: Store, tmp_path: Path
 ) -> None:

@@ -318,7 +318,7 @@ def test_odd_details_of_a_part_do_not_stop_the_export(form: str, store: Store) -
     store.append(handle, sdb.user("Go"))
     odd = [
         sdb.part("patch", hash="a", files=None),
-        sdb.part("step-finish", cost="much", tokens=7),
+        sdb.PartDraft("step-finish", data={"cost": "much", "tokens": 7}),
         sdb.tool("ls", {}, call_id="c", output="x", state="gone"),
         sdb.tool(
             "ls",

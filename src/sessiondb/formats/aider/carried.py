@@ -11,11 +11,11 @@ from sessiondb.formats.kit.carrying import (
 )
 
 # The folder of a history is the directory of its sessions.
-_SESSION = frozenset({"directory", "time_created"}) | MODEL
+_SESSION = frozenset({"directory", "time_created"})
 
 CARRIES = Statement(
     session=Carried(_SESSION),
-    own=Carried(_SESSION | {"version", "data"}),
+    own=Carried(_SESSION | MODEL | {"version", "data"}),
     messages={
         "user": Carried(frozenset({"role"}), parts={"text": TEXT}),
         "assistant": Carried(

@@ -89,6 +89,8 @@ def _blocks(
             yield from _run(export, writer, entries)
         else:
             yield header(started(export.session.time_created))
+            if export.session.time_created % 1000:
+                writer.lose("the milliseconds of its time", field="time_created")
             for message in with_usage(writer.counted(export.messages)):
                 yield from writer.blocks(message)
             writer.lose_branches()

@@ -89,12 +89,15 @@ class Writer(Losing):
         if said.strip():
             yield answer(said)
 
+        usage = self._usage(message)
+        is_call = any(part.type == "tool" for part in message.parts)
+        if not said.strip() and not is_call:
+            self.lose_message(message)
+        # An answer ends with output, or the next one would be part of it.
+        yield output(usage)
         for part in message.parts:
             if part.type == "tool":
                 yield output(_call(part))
-
-        # An answer ends with output, or the next one would be part of it.
-        yield output(self._usage(message))
 
     def _pieces(self, message: Message) -> Iterator[tuple[str, str, str]]:
         for part in message.parts:
@@ -121,6 +124,7 @@ class Writer(Losing):
     def _named(self, message: Message) -> Iterator[str]:
         """Announce the model of *message* if it is another one."""
         model = "/".join(filter(None, (message.provider_id, message.model_id)))
+        self.lose_bare_provider(message)
         is_other = message.model_id and model != self._model
         # A name ends at a space where aider announces it.
         if is_other and model.split() == [model]:
@@ -132,6 +136,9 @@ class Writer(Losing):
         report = _counts(message.tokens or Tokens())
         if not report and (message.tokens, message.cost) != (None, None):
             self.lose("its usage", message, field="usage")
+        elif message.tokens_reasoning:
+            why = "the reasoning tokens, which are counted as output"
+            self.lose(why, message, field="tokens_output")
         if not report or message.cost is None:
             return report
 

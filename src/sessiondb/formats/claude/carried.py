@@ -22,7 +22,7 @@ _CALL = Carried(
     },
     objects=frozenset({"input_json"}),
 )
-_SESSION = frozenset({"title", "directory", "model_id", "time_created"})
+_SESSION = frozenset({"title", "directory", "time_created"})
 
 CARRIES = Statement(
     session=Carried(_SESSION),
@@ -33,6 +33,10 @@ CARRIES = Statement(
             TOKENS | {"role", "time_created", "model_id", "response_id"},
             values={"finish": frozenset({"stop", "length", "tool-calls", "cancelled"})},
             parts={"text": TEXT, "tool": _CALL},
+        ),
+        "assistant:compaction": Carried(
+            frozenset({"kind", "time_created"}),
+            parts={"text": TEXT},
         ),
         "tool": Carried(SAID, parts={"tool-result": Carried(RESULT)}),
         "event:compaction": Carried(EVENT, parts={"text": TEXT}),

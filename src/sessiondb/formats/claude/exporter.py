@@ -121,6 +121,9 @@ def records(export: Export, losses: Losses) -> Iterator[Record]:
     for message in _in_order(path):
         yield from writer.lines(message)
     yield from writer.unanswered()
+    if writer.began != export.session.time_created:
+        # A session begins with its first line.
+        writer.lose(field="time_created")
     writer.lose_rest()
 
 

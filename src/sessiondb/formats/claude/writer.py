@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
-from itertools import chain, filterfalse
+from itertools import filterfalse
 from typing import Any
 
 from sessiondb.formats.claude import fields
@@ -22,9 +22,11 @@ from sessiondb.formats.kit.conversion import (
     SAID_FOR_USER,
     UNKNOWN,
     Losing,
+    arguments,
     as_json,
     call_of,
     shown_text,
+    within_64_bits,
 )
 from sessiondb.formats.kit.fields import without_none
 from sessiondb.formats.kit.naming import further, uuid_of
@@ -48,7 +50,7 @@ class Writer(Losing):
     """The lines of one session, whose *messages* are known; ``losses`` grow.
 
     *place* are the keys of each line that name the session. ``last`` is the uuid of the
-    line that the next one follows.
+    line that the next one follows, ``began`` the time of the earliest one.
     """
 
     CARRIES = CARRIES
@@ -63,6 +65,8 @@ class Writer(Losing):
         super().__init__(export, losses)
         session = export.session
         self.last: str | None = None
+        #: The time of the earliest line, in Unix ms.
+        self.began: int | None = None
         self._envelope: Record = {
             "isSidechain": False,
             "userType": "external",
@@ -71,8 +75,13 @@ class Writer(Losing):
             "version": fields.VERSION,
             **place,
         }
-        parts = chain.from_iterable(m.parts for m in messages if m.role == "tool")
-        self._answered = {part.call_id for part in filter(_is_result, parts)}
+        #: When the calls ended whose results are messages, in Unix ms.
+        self._answered = {
+            part.call_id: message.time_created
+            for message in messages
+            for part in message.parts
+            if message.role == "tool" and _is_result(part)
+        }
         #: The answer whose calls wait for results.
         self._answering: Message
         #: The lines of the calls that have no result yet, and their times.
@@ -107,6 +116,8 @@ class Writer(Losing):
     # -- lines -------------------------------------------------------------------
 
     def _line(self, kind: str, uuid: str, when: int, **fields_: Any) -> Record:
+        if self.began is None or when < self.began:
+            self.began = when
         line = {
             "parentUuid": self.last,
             **self._envelope,
@@ -168,17 +179,26 @@ class Writer(Losing):
             self._answering = message
         base = self._base(message) | {"id": _answer_id(self._answering)}
         blocks = list(self._blocks(message, _GENERATED))
+        if not blocks:
+            self.lose_message(message)
 
         for index, (part, block) in enumerate(blocks):
             own = _uuid(message, index)
             made = part.time_created or message.time_created
+            if index == 0 and made != message.time_created:
+                self.lose(message=message, field="time_created")
             said = {**base, "content": [block]}
             request = f"req_{uuid_of(self._answering.id)}"
             yield self._line("assistant", own, made, message=said, requestId=request)
             if part.type == "tool":
+                if block["input"] != as_json(arguments(part)):
+                    self.lose(message=message, part=part, field="input_json")
                 written.append((part, own))
 
         for index, (part, own) in enumerate(written, start=len(blocks)):
+            end = self._answered.get(part.call_id, message.time_created)
+            if part.time_ended not in (None, end):
+                self.lose(message=message, part=part, field="time_ended")
             name = call_of(part).id
             if part.call_id in self._answered:
                 self._open[_id(name)] = own, message.time_created
@@ -226,6 +246,9 @@ class Writer(Losing):
         block = _answered(_id(call.id), part)
         if part.status in ("pending", "running"):
             block |= {"content": _NO_RESULT, "is_error": True}
+            if message.finish == "cancelled":
+                # With a result of its call, the answer is no longer cut off.
+                self.lose(message=message, field="finish")
         own = uuid_of(further(message.id, index))
         return self._result(message.time_created, own, above, block)
 
@@ -315,7 +338,7 @@ def _id(name: str) -> str:
 def _call(part: Part) -> Record:
     call = call_of(part)
     name = _UNSAFE.sub("_", call.tool)[:128]
-    given = as_json(call.arguments)
+    given = within_64_bits(as_json(call.arguments))
     return {"type": "tool_use", "id": _id(call.id), "name": name, "input": given}
 
 

@@ -98,6 +98,9 @@ class Writer(Conversion):
         blocks = self._blocks(message, typed)
         if blocks:
             yield "response_item", _said("user", blocks)
+        if not typed and blocks:
+            # Codex takes it for something that it said to the model itself.
+            self.lose(message=message, field="role")
         if typed:
             said = {"type": "user_message", "message": typed, "kind": "plain"}
             yield "event_msg", said
@@ -136,6 +139,8 @@ class Writer(Conversion):
             else:
                 yield from make(self, message, part)
 
+        if not any(part.type in self._PARTS for part in message.parts):
+            self.lose_message(message)
         if message.tokens:
             yield "event_msg", self._counted(message.tokens)
         if message.error:

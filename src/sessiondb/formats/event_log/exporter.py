@@ -44,6 +44,8 @@ def records(export: Export, losses: Losses) -> Iterator[Record]:
         yield writer.numbered(writer.meta())
         for message in writer.counted(export.messages):
             yield from map(writer.numbered, writer.records(message))
+    if export.session.relation and export.parent is None:
+        writer.lose(field="relation")
     writer.lose_rest(is_own=is_from(export.session, SOURCE))
     writer.lose_branches()
 

@@ -35,6 +35,7 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.kit.texts import text_of_time
+from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.kit.writing import one_by_one
 from sessiondb.formats.protocol import FILE, Exporter, Handover, Outline, Written
 from sessiondb.model import Document, Export, Message, Session
@@ -162,7 +163,11 @@ def _required(session: Session, name: str) -> Record:
 
 def _records(export: Export, path: list[Message], losses: Losses) -> Iterator[Record]:
     writer = Writer(export, losses, path)
-    for message in as_sent(path):
+    sent = as_sent(with_usage(path))
+    if [message.seq for message in sent] != [message.seq for message in path]:
+        why = "the place of a compaction: it is before what it keeps"
+        writer.lose(why, field="order")
+    for message in sent:
         yield from writer.records(message)
 
     writer.lose_rest()

@@ -47,8 +47,13 @@ class Writer(Losing):
         self._time = 0
         _, first = _last_cut(messages)
         self._unsent = {m.seq for m in messages if m.seq < first}
-        parts = (part for message in messages for part in message.parts)
-        self._answered = {p.call_id for p in parts if p.type == "tool-result"}
+        #: When the calls ended whose results are messages, in seconds.
+        self._answered = {
+            part.call_id: message.time_created // 1000
+            for message in messages
+            for part in message.parts
+            if part.type == "tool-result"
+        }
 
     # -- one message -----------------------------------------------------------
 
@@ -59,13 +64,36 @@ class Writer(Losing):
         if content:
             role = "assistant" if message.role == "assistant" else "user"
             yield self._record(message, message.id, role, content)
+            self._lose_of_record(message)
+        elif message.role != "event":
+            self.lose_message(message)
 
         if message.role != "assistant":
             return
 
-        results = [_response(part) for part in message.parts if self._is_settled(part)]
-        if results:
+        settled = [part for part in message.parts if self._is_settled(part)]
+        if settled:
+            results = [_response(part) for part in settled]
             yield self._record(message, message.id + RESULTS, "user", results)
+        for part in message.parts:
+            # A call ends when its result is recorded, in seconds.
+            end = self._answered.get(part.call_id, self._time)
+            if part.type == "tool" and part.time_ended not in (None, end * 1000):
+                self.lose(message=message, part=part, field="time_ended")
+
+    def _lose_of_record(self, message: Message) -> None:
+        """Record what a record cannot say of its message, because of its values."""
+        if message.time_created != self._time * 1000:
+            self.lose(message=message, field="time_created")
+        if message.role == "assistant":
+            self.lose_bare_provider(message)
+        is_hidden = message.role in ("event", "system")
+        if is_hidden and message.seq in self._unsent:
+            self.lose(message=message, field="order")
+        if message.role == "event" and message.seq in self._unsent:
+            # Hidden from both, it is no longer known whom it was for.
+            self.lose(message=message, field="role")
+            self.lose(message=message, field="kind")
 
     def _record(
         self, message: Message, name: str, role: str, content: list[Record]

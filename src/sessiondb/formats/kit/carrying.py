@@ -211,9 +211,11 @@ class Examination:
         """Add the fields of *session* that are not carried."""
         statement = self._statement
         carried = statement.own if is_own else statement.session
+        # These are derived again, from the first prompt and the last answer.
         if session.title_source == "derived":
-            # It is derived again, from the first prompt.
             carried = replace(carried, fields=carried.fields | {"title"})
+        if session.model_source == "derived":
+            carried = replace(carried, fields=carried.fields | MODEL)
         self._examine(_Missing("session", carried, Session), session, None)
 
     def examine(self, message: Message) -> None:

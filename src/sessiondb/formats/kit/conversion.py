@@ -119,7 +119,7 @@ class Losing:
 
     def lose(
         self,
-        why: str,
+        why: str = "",
         message: Message | None = None,
         *,
         part: Part | None = None,
@@ -127,13 +127,19 @@ class Losing:
     ) -> None:
         """Record a loss of *message* or its *part*, or of the session itself.
 
-        It is that of a *field*, or without one of the record.
+        It is that of a *field*, or without one of the record; without *why* the words
+        follow from these.
         """
         name = message.id if message else None
         of = "session" if message is None else sort_of(message)
         if part is not None:
             of = f"{of}/{part.type}"
         self.losses.add(self.session.id, of, field, why=why, message_id=name)
+
+    def lose_bare_provider(self, message: Message) -> None:
+        """Record the provider of a message whose model is unknown: it has no place."""
+        if message.provider_id and not message.model_id:
+            self.lose("the provider of an unknown model", message, field="provider_id")
 
     def lose_message(self, message: Message) -> None:
         """Record a message that is not written, because of a value in it.
@@ -390,6 +396,19 @@ def as_json(value: Any) -> Any:
         return [as_json(item) for item in value]
 
     return value if is_json(value) else None
+
+
+def within_64_bits(value: Any) -> Any:
+    """Return *value* with floats in place of integers beyond 64 bits.
+
+    For a program that reads every number as a float: it sees the same values.
+    """
+    if isinstance(value, Mapping):
+        return {key: within_64_bits(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [within_64_bits(item) for item in value]
+    is_large = type(value) is int and not -(1 << 63) <= value < 1 << 64
+    return float(value) if is_large else value
 
 
 def json_text(value: Any) -> str:

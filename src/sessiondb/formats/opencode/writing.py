@@ -62,6 +62,7 @@ class OpenCodeWriter(Conversion):
         See `Conversion.agent_of`.
         """
         model = self.model_of(index)
+        self.lose_bare_provider(self.messages[index])
         named = {"providerID": model.provider, "modelID": model.id}
         return self.agent_of(index) or AGENT, named
 
@@ -88,7 +89,12 @@ class OpenCodeWriter(Conversion):
         error = message.error
         if error is None:
             error = _ERRORS.get(message.finish)
-        return None if error is None else self.new_error(error, provider)
+        if error is None:
+            return None
+        record = self.new_error(error, provider)
+        if message.error is not None and record != message.error:
+            self.lose("how its error is worded", message, field="error")
+        return record
 
     def new_error(self, error: Any, provider: str) -> Record:
         """Return any error of an answer by *provider* as this generation has it."""
@@ -109,6 +115,9 @@ class OpenCodeWriter(Conversion):
 
     def info(self, messages: list[Record]) -> Record:
         """Return the session's own record: as it was, or made of these *messages*."""
+        if self.session.relation and self.export.parent is None:
+            why = "its relation to another session, which is not here"
+            self.lose(why, field="relation")
         is_own = self.is_exact and is_from(self.session, SOURCE)
         info = self.exact_info() if is_own else self.new_info(messages)
         self.lose_rest(is_own=is_own)
@@ -155,8 +164,12 @@ class OpenCodeWriter(Conversion):
 
     def model(self) -> Record | None:
         """Return the model of the session; None if it is not known completely."""
-        model = {"id": self.session.model_id, "providerID": self.session.provider_id}
-        return model if all(model.values()) else None
+        session = self.session
+        if session.model_id and session.provider_id:
+            return {"id": session.model_id, "providerID": session.provider_id}
+        if session.model_id and session.model_source != "derived":
+            self.lose("its model, whose provider is not known", field="model_id")
+        return None
 
     def rules(self, fields: Sequence[str]) -> list[Record] | None:
         """Return the permissions of the session as rules with these *fields*.
@@ -174,7 +187,10 @@ class OpenCodeWriter(Conversion):
         """Return the revert of the session; None without a message."""
         revert = as_object(self.session.revert)
         known = {key: revert[key] for key in self.REVERT if text(revert.get(key))}
-        return known if "messageID" in known else None
+        if revert and "messageID" not in known:
+            self.lose("its revert, which names no message", field="revert")
+            return None
+        return known or None
 
 
 def _no_piece(_: OpenCodeWriter, __: Message, ___: Part) -> None:

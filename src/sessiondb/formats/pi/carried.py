@@ -31,9 +31,10 @@ _COMMAND = Carried(
     },
     keys=frozenset({"exitCode", "exit", "exit_code", "truncated"}),
 )
+FINISHES = frozenset({"stop", "length", "tool-calls", "error", "cancelled"})
 _SAID = {"text": TEXT, "file": _FILE}
 _EVENT = Carried(EVENT, parts={"text": TEXT})
-_SESSION = frozenset({"title", "directory", "time_created"}) | MODEL
+_SESSION = frozenset({"title", "directory", "time_created"})
 
 CARRIES = Statement(
     session=Carried(_SESSION),
@@ -43,7 +44,8 @@ CARRIES = Statement(
         "user": Carried(SAID, parts=_SAID),
         "system": Carried(SAID, parts=_SAID),
         "assistant": Carried(
-            SAID | MODEL | USAGE | {"finish", "error"},
+            SAID | MODEL | USAGE | {"error"},
+            values={"finish": FINISHES},
             parts={**_SAID, "reasoning": TEXT, "tool": _CALL},
         ),
         "tool": Carried(SAID, parts={**_SAID, "tool-result": Carried(RESULT)}),

@@ -67,10 +67,10 @@ class Writer(Losing):
         self, export: Export, losses: Losses, messages: Iterable[Message] = ()
     ) -> None:
         super().__init__(export, losses)
-        #: The calls that have a result of their own.
-        self._answered: set[str | None] = set()
+        #: The calls that have a result of their own: its time in Unix ms.
+        self._answered: dict[str | None, int] = {}
         for message in messages:
-            self._answered.update(_answered_in(message))
+            self._note_results(message)
         #: The tools of the calls so far, which results do not name.
         self._tools: dict[str | None, str | None] = {}
         #: The record that a message is continued from, by its seq.
@@ -92,12 +92,16 @@ class Writer(Losing):
                 yield from held
                 held = []
 
-            self._answered.update(_answered_in(message))
+            self._note_results(message)
             if held or (message.role == "assistant" and is_native(message.id)):
                 held.append(message)
             else:
                 yield message
         yield from held
+
+    def _note_results(self, message: Message) -> None:
+        when = message.time_completed or message.time_created
+        self._answered.update(dict.fromkeys(_answered_in(message), when))
 
     def wrote(self, message: Message, name: str) -> None:
         """Record that *message* ends with the record *name*, which others continue."""
@@ -161,6 +165,7 @@ class Writer(Losing):
     def records(self, message: Message, above: str | None) -> Iterator[Record]:
         """Yield the records of *message*: itself, and results that only calls have."""
         self.convert(message)
+        self._lose_values(message)
         when = message.time_created
         first = {**self._record(message), "id": message.id, "parentId": above}
         yield {**first, "timestamp": text_of_time(message.time_completed or when)}
@@ -173,6 +178,15 @@ class Writer(Losing):
             }
             last = name
         self.wrote(message, last)
+
+    def _lose_values(self, message: Message) -> None:
+        """Record the values of an answer that its record cannot have."""
+        if message.error is not None and message.error != _error(message):
+            self.lose("how its error is worded", message, field="error")
+        for part in message.parts:
+            end = self._answered.get(part.call_id, part.time_ended)
+            if part.type == "tool" and part.time_ended and part.time_ended != end:
+                self.lose(message=message, part=part, field="time_ended")
 
     def _further_results(self, message: Message) -> list[tuple[int, Part]]:
         """Return the results that need records of their own, with their places."""
@@ -244,6 +258,11 @@ class Writer(Losing):
         """Return the record of a result, which names the tool of its call."""
         tool = part.tool or self._tools.get(part.call_id)
         return _result(replace(part, tool=tool))
+
+
+def _error(message: Message) -> Record:
+    """Return the error of an answer as it is read again."""
+    return {"message": error_text(message.error)}
 
 
 # -- parts ---------------------------------------------------------------------

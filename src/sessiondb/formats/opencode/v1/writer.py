@@ -16,6 +16,7 @@ from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import (
     SAID_FOR_USER,
     is_native,
+    shown_text,
 )
 from sessiondb.formats.kit.fields import as_list, filled, within, without_none
 from sessiondb.formats.opencode.answers import counts_of, finish_of, spent
@@ -92,7 +93,7 @@ class WriterV1(OpenCodeWriter):
         return []
 
     def _event(self, message: Message, index: int) -> list[Entry]:
-        if message.kind in SAID_FOR_USER:
+        if message.kind in SAID_FOR_USER and shown_text(message):
             return self._system(message, index)
         self.lose_message(message)
         return []
@@ -155,10 +156,11 @@ class WriterV1(OpenCodeWriter):
         info["time"].update(without_none({"completed": message.time_completed}))
         if message.kind == "compaction":
             info["summary"] = True
-        end = {
-            "finish": finish_of(message.finish),
-            "error": self.error_of(message, info["providerID"]),
-        }
+        error = self.error_of(message, info["providerID"])
+        is_cut = within(error, "name") == _ERRORS["aborted"]
+        if message.finish == "cancelled" and not is_cut:
+            self.lose(message=message, field="finish")
+        end = {"finish": finish_of(message.finish), "error": error}
         return _entry({**info, **without_none(end)}, parts_of(self, message))
 
     def new_error(self, error: Any, provider: str) -> Record:

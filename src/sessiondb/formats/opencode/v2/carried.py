@@ -46,7 +46,7 @@ CARRIES = Statement(
     session=Carried(_SESSION, values={"relation": frozenset({"subagent", "fork"})}),
     own=Carried(
         _SESSION
-        | {"version", "relation", "call_id", "share_url", "data"}
+        | {"relation", "call_id", "share_url", "data"}
         | {"summary_additions", "summary_deletions", "summary_files", "summary_diffs"}
     ),
     messages={
@@ -72,7 +72,9 @@ CARRIES = Statement(
                 "source": _FOLDED,
             },
         ),
-        "assistant:compaction": Carried(SAID | MODEL | USAGE | {"kind"}, parts=_TEXTS),
+        "assistant:compaction": Carried(
+            frozenset({"kind", "time_created"}) | MODEL | USAGE, parts=_TEXTS
+        ),
         "system": Carried(SAID, parts=_TEXTS),
         "tool": Carried(SAID, parts={"tool-result": Carried(RESULT)}),
         "event:compaction": Carried(EVENT | MODEL | USAGE, parts=_TEXTS),

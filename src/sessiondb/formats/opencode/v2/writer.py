@@ -129,8 +129,10 @@ class WriterV2(OpenCodeWriter):
 
         if "text" in fields:
             self.shown(message)
-        # A text that says nothing is not a loss.
-        return [] if fields == _NOTHING_SAID else [self._head(message, **fields)]
+        if fields == _NOTHING_SAID:
+            self.lose_message(message)
+            return []
+        return [self._head(message, **fields)]
 
     # -- prompts and answers ---------------------------------------------------
 
@@ -167,8 +169,13 @@ class WriterV2(OpenCodeWriter):
         if not put_in:
             yield self._head(message, "user", text=said, **lists)
         elif not said and not lists:
+            why = "prompts of a program alone: they are its notes"
+            self.lose(why, message, field="role")
             yield synthetic
         else:
+            added_text = next(p for p in message.parts if p.data.get("synthetic"))
+            why = "texts that a program added to prompts: they are notes after them"
+            self.lose(why, message, part=added_text, field="text")
             prompt = self._head(message, "user", text=said, **lists)
             yield prompt
             yield {**synthetic, "id": added(message, prompt["id"])}
@@ -179,11 +186,14 @@ class WriterV2(OpenCodeWriter):
         record = self._head(message, "assistant", agent=agent, model=model)
         record["time"].update(without_none({"completed": message.time_completed}))
         record["content"] = content_of(self, message)
-        end = {
-            "snapshot": snapshot_of(message),
-            "finish": _finish_of(message),
-            "error": self.error_of(message, model["providerID"]),
-        }
+        error = self.error_of(message, model["providerID"])
+        finish = _finish_of(message)
+        is_cut = within(error, "type") == "aborted"
+        if message.finish and (
+            finish == "unknown" or is_cut != (message.finish == "cancelled")
+        ):
+            self.lose(message=message, field="finish")
+        end = {"snapshot": snapshot_of(message), "finish": finish, "error": error}
         return [{**record, **filled(end), **_usage(message)}]
 
     def new_error(self, error: Any, provider: str) -> Record:  # noqa: ARG002
