@@ -129,6 +129,9 @@ def test_a_folder_with_the_stores_of_two_programs_is_read_file_by_file(
     ]
     assert len(names) == len(set(names)) == 6
     assert {source for source, _ in names} == {"codex", "pi"}
+    assert list(find(backup, formats=["goose"])) == []
+    limited = read_from(*find(backup, formats=["pi"]))
+    assert [type(item) for item in limited] == [Problem, *[SourceSession] * 3]
 
 
 # -- files that cannot be read ---------------------------------------------------

@@ -85,10 +85,13 @@ class Owners:
         if len(claims.stores) > 1:
             # The reader of each would pass over the logs of the others in silence. The
             # files have one owner each, and lack only what is kept beside the logs.
-            agents = map(registry.agent, claims.stores)
-            why = f"is of {' and '.join(agents)}: its files are read one by one"
-            mixed = unreadable(path, f"the folder {why}, without those beside them")
-            return FolderOwner([*claims.failed, mixed], is_mixed=True)
+            stores = [*claims.failed]
+            if not self._wanted.isdisjoint(claims.stores):
+                agents = " and ".join(map(registry.agent, claims.stores))
+                why = f"is of {agents}: its files are read one by one"
+                reason = f"the folder {why}, without those beside them"
+                stores.append(unreadable(path, reason))
+            return FolderOwner(stores, is_mixed=True)
 
         stores = [*claims.failed]
         for name, store in claims.stores.items():
