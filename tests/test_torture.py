@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -24,7 +25,7 @@ def verdict(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     from torturing.verdict import verdict
 
-    return lambda *given: list(verdict(*given))
+    return lambda path, log: list(verdict([path], log))
 
 
 def test_every_acknowledged_fact_that_does_not_hold_is_found(
@@ -60,11 +61,33 @@ def test_every_acknowledged_fact_that_does_not_hold_is_found(
     assert any("check" in found for found in verdict(path, [true]))
 
 
-def test_a_short_torture_holds_and_says_its_seed() -> None:
+def test_a_session_in_two_files_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    from torturing.verdict import verdict
+
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    with Store.open(old) as store:
+        session = store.create_session(id="s1").id
+    line = {"kind": "session", "session": session}
+    Store.open(new).close()
+    assert list(verdict([new, old], [line])) == []
+    assert list(verdict([new], [line])) == [
+        "session s1 was acknowledged and is missing"
+    ]
+    shutil.copy(old, new)
+    assert list(verdict([new, old], [line])) == ["session s1 is in two files"]
+
+
+@pytest.mark.parametrize("kind", ["crowd", "faults", "replaced"])
+def test_a_short_torture_holds_and_says_its_seed(kind: str) -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "torture", "--minutes", "0", "--round", "1.5", "--seed", "7"],
+        [sys.executable, ROOT / "scripts" / "torture", "--minutes", "0", "--round", "1.2",
+         "--seed", "7", "--only", kind],
         capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith("seed 7\n")
+    assert f"round 1, {kind}: " in done.stderr
     assert "everything holds" in done.stderr

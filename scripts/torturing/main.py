@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import argparse
-import json
+import itertools
 import os
 import random
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from sessiondb import Store
+from torturing.clones import converge, surroundings
+from torturing.crowd import Crowd
 from torturing.verdict import Line, verdict
 
-SCRIPTS = Path(__file__).resolve().parent.parent
-PROGRAMS = 3
-#: Seconds that a program may take to end.
-PATIENCE = 120.0
+#: The kinds of rounds, in their order; without git there are no clones.
+ROUNDS = ("crowd", "faults", "crowd", "replaced", "clones")
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/torture",
-        description="Let several programs use one file, kill, interrupt and cancel them, and "
-        "compare what was acknowledged with what is in the file. Exit 0 only if everything holds.",
+        description="Let several programs use one file, kill, interrupt and cancel them, let "
+        "the machine fail, put another file in place of theirs, let clones exchange their logs "
+        "by git, and compare what was acknowledged with what is there. Exit 0 only if everything "
+        "holds.",
     )
     parser.add_argument(
         "--quick", action="store_true", help="two minutes instead of ten"
@@ -36,6 +36,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, metavar="N", help="run for so long")
     parser.add_argument(
         "--seed", type=int, metavar="N", help="as printed by another run"
+    )
+    parser.add_argument(
+        "--only", choices=sorted(set(ROUNDS)), help="only rounds of this kind"
     )
     parser.add_argument(
         "--round",
@@ -51,82 +54,28 @@ def _report(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-class Program:
-    """One running program, and its output."""
+def torture(
+    kind: str, folder: Path, chance: random.Random, seconds: float
+) -> tuple[list[Line], Iterable[str]]:
+    """Run a round in an empty folder; return what was acknowledged and what is wrong."""
+    if kind == "clones":
+        return [], list(converge(folder, chance))
 
-    def __init__(self, path: Path, seed: int) -> None:
-        folders = os.pathsep.join((str(SCRIPTS.parent / "src"), str(SCRIPTS)))
-        self.log: list[Line] = []
-        self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-X",
-                "faulthandler",
-                "-m",
-                "torturing.program",
-                path,
-                str(seed),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": folders},
-        )
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self.log.append(json.loads(line))
-
-    @property
-    def ready(self) -> bool:
-        """True once it is at work, or has ended."""
-        return bool(self.log) or self._process.poll() is not None
-
-    def interrupt(self) -> None:
-        """Send SIGINT."""
-        self._process.send_signal(signal.SIGINT)
-
-    def kill(self) -> None:
-        """Kill it with SIGKILL, at any point of its work."""
-        self._process.kill()
-        self._process.wait()
-        self._reader.join()
-
-    def end(self) -> None:
-        """Let it end by itself; if it does not, its log shows why."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            code = self._process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            self._process.send_signal(signal.SIGABRT)  # faulthandler prints its stack
-            code = self._process.wait()
-        self._reader.join()
-        if code:
-            self.log.append({"kind": "wrong", "what": f"a program ended with {code}"})
-
-
-def torture(path: Path, chance: random.Random, seconds: float) -> list[Line]:
-    """Run one round; return the output of all programs."""
-    programs = [Program(path, chance.getrandbits(32)) for _ in range(PROGRAMS)]
-    killed: list[Program] = []
-    while not all(program.ready for program in programs):
-        time.sleep(0.01)
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        time.sleep(chance.uniform(0, 0.02))
-        number = chance.randrange(PROGRAMS)
-        if chance.random() < 0.01:
-            programs[number].kill()
-            killed.append(programs[number])
-            programs[number] = Program(path, chance.getrandbits(32))
-        elif programs[number].ready:
-            programs[number].interrupt()
-    for program in programs:
-        program.end()
-    return [line for program in (*killed, *programs) for line in program.log]
+    # A folder of its own, which may become read-only.
+    path = folder / "database" / "sessions.db"
+    Store.open(path).close()
+    crowd = Crowd(path, chance, faults=kind != "crowd")
+    paths = [path]
+    if kind == "crowd":
+        crowd.work(seconds)
+    elif kind == "faults":
+        crowd.suffer(seconds)
+    else:
+        crowd.work(seconds / 2)
+        paths.append(crowd.lose_its_file(folder / "old"))
+        crowd.work(seconds / 2)
+    log = crowd.end()
+    return log, list(verdict(paths, log))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -144,21 +93,21 @@ def main(arguments: list[str] | None = None) -> int:
     # The user's own database must not be found.
     os.environ.pop("SESSIONDB_PATH", None)
     chance, wrong = random.Random(seed), 0  # noqa: S311  to be repeated
-    until, number = time.monotonic() + minutes * 60, 0
-    while time.monotonic() < until or not number:
-        number += 1
-        with tempfile.TemporaryDirectory(prefix="sessiondb-torture-") as folder:
-            path = Path(folder).resolve() / "sessions.db"
-            Store.open(path).close()
-            log = torture(path, chance, options.round)
-            found = list(verdict(path, log))
-        kinds = Counter(line["kind"] for line in log)
-        _report(
-            f"round {number}: {', '.join(f'{n} {kind}' for kind, n in sorted(kinds.items()))}"
-        )
-        for what in found[:20]:
+    until = time.monotonic() + minutes * 60
+    kinds = itertools.cycle([options.only] if options.only else ROUNDS)
+    for number, kind in enumerate(kinds, 1):
+        with tempfile.TemporaryDirectory(prefix="sessiondb-torture-") as name:
+            folder = Path(name).resolve()
+            os.environ.update(surroundings(folder / "home"))
+            log, problems = torture(kind, folder, chance, options.round)
+        counts = Counter(line["kind"] for line in log)
+        counted = ", ".join(f"{n} {what}" for what, n in sorted(counts.items()))
+        _report(f"round {number}, {kind}: {counted or 'they agree'}")
+        for what in [*problems][:20]:
             _report(f"  WRONG: {what}")
-        wrong += len(found)
+        wrong += len([*problems])
+        if time.monotonic() > until:
+            break
     _report(
         f"{wrong} wrong (seed {seed})" if wrong else f"everything holds (seed {seed})"
     )

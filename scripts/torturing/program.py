@@ -1,7 +1,7 @@
 """One program under torture: a main thread, two threads and an event loop on one file.
 
-Usage: ``python -m torturing.program DATABASE SEED``. It works until its standard input
-is closed. Each line of its output is a JSON object: what is about to be done where that
+Usage: ``python -m torturing.program DATABASE SEED [faults]``. It works until its standard
+input is closed or, with ``faults``, until another file is in the place of its own. Each line of its output is a JSON object: what is about to be done where that
 matters, what was acknowledged, and any error that the program itself can detect.
 """
 
@@ -16,6 +16,7 @@ import random
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -26,13 +27,16 @@ from typing import Any
 from sessiondb import (
     AsyncStore,
     BusyError,
+    DatabaseReplacedError,
     LeaseHeldError,
+    StorageError,
     Store,
     assistant,
     tool,
     user,
 )
 from sessiondb.effects import Unit
+from torturing.faults import obey_permissions
 
 #: Seconds after which a wait is considered a hang.
 PATIENCE = 60.0
@@ -175,7 +179,7 @@ class SyncActor(Actor):
 class AsyncActor(Actor):
     """Works through an `AsyncStore`, in tasks that are cancelled now and then."""
 
-    async def act(self, store: AsyncStore) -> None:
+    async def act(self, store: AsyncStore, ended: threading.Event) -> None:
         """Append in several tasks, some of which are cancelled."""
         if not self.session or self.random.random() < 0.05:
             made = await store.create_session(id=self.fresh(), directory="/tmp")  # noqa: S108
@@ -191,11 +195,12 @@ class AsyncActor(Actor):
         if waiting:
             log("wrong", what="a task waits for ever")
         for task in tasks:
-            if not task.cancelled() and (error := task.exception()) is not None:
-                log(
-                    "wrong" if not isinstance(error, BusyError) else "busy",
-                    what=repr(error),
-                )
+            error = None if task.cancelled() else task.exception()
+            if error is not None and not is_expected(error, ended):
+                log("wrong", what=repr(error))
+        # Also one that was cancelled too late: nothing else would retrieve its error.
+        if not reading.cancelled() and (error := reading.exception()) is not None:
+            raise error
 
     async def _append(self, store: AsyncStore) -> None:
         unit = unit_of(store)
@@ -218,6 +223,27 @@ class Subscriber:
             self._last = change.cursor
 
 
+#: Whether the machine may fail, which is an error that this program can expect.
+FAULTS = "faults" in sys.argv[3:]
+
+
+def is_expected(error: BaseException, ended: threading.Event) -> bool:
+    """Log an error that a fault causes; one that another file is there ends the program."""
+    if isinstance(error, BusyError):
+        log("busy", error=str(error))
+        return True
+    if not FAULTS:
+        return False
+    if isinstance(error, DatabaseReplacedError):
+        log("replaced")
+        ended.set()
+        return True
+    if isinstance(error, StorageError):
+        log("fault", error=str(error))
+        return True
+    return False
+
+
 def work(actor: SyncActor, ended: threading.Event) -> None:
     """Act until the end."""
     while not ended.is_set():
@@ -225,9 +251,9 @@ def work(actor: SyncActor, ended: threading.Event) -> None:
             actor.act()
         except KeyboardInterrupt:
             log("interrupted")
-        except BusyError as error:
-            log("busy", error=str(error))
         except Exception as error:  # noqa: BLE001  it is what this program is for
+            if is_expected(error, ended):
+                continue
             shown = "".join(traceback.format_exception(error))
             log("wrong", what=f"{actor.name}: {error!r}\n{shown}")
 
@@ -245,11 +271,30 @@ def interrupt(_number: int, frame: FrameType | None) -> None:
 
 async def work_in_a_loop(path: Path, seed: int, ended: threading.Event) -> None:
     """Act in a loop until the end."""
-    actor = AsyncActor("loop", seed)
-    async with AsyncStore.open(path, durability="normal", busy_timeout=30) as store:
-        store.on_commit(Subscriber())
-        while not ended.is_set():
-            await actor.act(store)
+    numbers = itertools.count()
+    while not ended.is_set():
+        actor = AsyncActor(f"loop{next(numbers)}", seed)
+        try:
+            async with AsyncStore.open(
+                path, durability="normal", busy_timeout=30
+            ) as store:
+                store.on_commit(Subscriber())
+                while not ended.is_set():
+                    await actor.act(store, ended)
+        except Exception as error:  # noqa: BLE001  as above
+            if not is_expected(error, ended):
+                log("wrong", what=f"the loop: {error!r}")
+
+
+def opened(path: Path, ended: threading.Event) -> Store:
+    """Open the store, when the machine permits it."""
+    while True:
+        try:
+            return Store.open(path, durability="normal", busy_timeout=30)
+        except StorageError as error:
+            if not is_expected(error, ended):
+                raise
+            time.sleep(0.01)
 
 
 def main() -> None:
@@ -257,8 +302,10 @@ def main() -> None:
     # A shell that starts this in the background ignores SIGINT for it.
     signal.signal(signal.SIGINT, interrupt)
     path, seed = Path(sys.argv[1]), int(sys.argv[2])
+    if FAULTS:
+        obey_permissions()
     ended = threading.Event()
-    store = Store.open(path, durability="normal", busy_timeout=30)
+    store = opened(path, ended)
     store.on_commit(Subscriber())
     threads = [
         threading.Thread(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from sessiondb.maintenance.check import check
 
 Line = dict[str, Any]
 
+_SESSIONS = "SELECT id FROM session WHERE time_deleted IS NULL"
 _MESSAGE = """
 SELECT m.seq, (SELECT group_concat(coalesce(p.text, ''), '') FROM part p
     WHERE p.session_id = m.session_id AND p.seq = m.seq AND p.type = 'text')
@@ -24,26 +25,31 @@ WHERE m.session_id = ? AND m.id = ? AND p.type = 'text' AND p.text_blob IS NOT N
 """
 
 
-def verdict(path: Path, log: list[Line]) -> Iterator[str]:
-    """Yield each fact that does not hold."""
+def verdict(paths: Sequence[Path], log: list[Line]) -> Iterator[str]:
+    """Yield each fact that does not hold.
+
+    *paths* are the database and those that were in its place before: each session is in
+    one of them.
+    """
     yield from (line["what"] for line in log if line["kind"] == "wrong")
-    with Store.open(path, busy_timeout=30) as store:
-        yield from (f"check: {finding}" for finding in check(store))
-    with closing(sqlite3.connect(path)) as connection:
-        found = connection.execute("PRAGMA integrity_check").fetchall()
-        if found != [("ok",)]:
-            yield f"integrity_check: {found[:3]}"
-        yield from _missing(connection, log)
+    with ExitStack() as stack:
+        here: dict[str, sqlite3.Connection] = {}
+        for path in paths:
+            with Store.open(path, busy_timeout=30) as store:
+                yield from (f"check: {finding}" for finding in check(store))
+            connection = stack.enter_context(closing(sqlite3.connect(path)))
+            found = connection.execute("PRAGMA integrity_check").fetchall()
+            if found != [("ok",)]:
+                yield f"integrity_check: {found[:3]}"
+            for (session,) in connection.execute(_SESSIONS):
+                if session in here:
+                    yield f"session {session} is in two files"
+                here[session] = connection
+        yield from _missing(here, log)
 
 
-def _missing(connection: sqlite3.Connection, log: list[Line]) -> Iterator[str]:
+def _missing(here: Mapping[str, sqlite3.Connection], log: list[Line]) -> Iterator[str]:
     deleting = {line["session"] for line in log if line["kind"] == "deleting"}
-    here = {
-        session
-        for (session,) in connection.execute(
-            "SELECT id FROM session WHERE time_deleted IS NULL"
-        )
-    }
     for line in log:
         session = line.get("session")
         if line["kind"] == "deleted":
@@ -54,7 +60,7 @@ def _missing(connection: sqlite3.Connection, log: list[Line]) -> Iterator[str]:
         elif session not in here:
             yield f"session {session} was acknowledged and is missing"
         elif line["kind"] in ("message", "flushed"):
-            yield from _message(connection, line)
+            yield from _message(here[session], line)
 
 
 def _message(connection: sqlite3.Connection, line: Line) -> Iterator[str]:
