@@ -35,7 +35,7 @@ _WORKER = """
         try:
             if local:
                 init_local(where)
-            how = {"scope": "local", "cwd": where} if local else {"where": where}
+            how = {"scope": "local", "cwd": where} if local else {"where": where, "parents": True}
             with Store.open(**how, durability="normal") as store:
                 session = store.create_session(title="cold", directory=where)
                 store.append(session, user("first words"))
