@@ -8,7 +8,7 @@ from sessiondb.formats.kit.carrying import (
     RESULT,
     SAID,
     TEXT,
-    TOKENS,
+    USAGE,
     Carried,
     Statement,
 )
@@ -18,7 +18,7 @@ _CALL = Carried(
     CALL | {"time_ended"},
     values={
         "status": frozenset({"completed", "error"}),
-        "outcome": frozenset({"failed"}),
+        "outcome": frozenset({"failed", "denied", "interrupted"}),
     },
     objects=frozenset({"input_json"}),
 )
@@ -30,16 +30,16 @@ CARRIES = Statement(
     messages={
         "user": Carried(SAID, parts={"text": TEXT, "file": _FILE}),
         "assistant": Carried(
-            TOKENS | {"role", "time_created", "model_id", "response_id"},
+            USAGE | {"role", "time_created", "model_id", "response_id"},
             values={"finish": frozenset({"stop", "length", "tool-calls", "cancelled"})},
             parts={"text": TEXT, "tool": _CALL},
         ),
         "assistant:compaction": Carried(
-            frozenset({"kind", "time_created"}),
+            USAGE | {"kind", "time_created"},
             parts={"text": TEXT},
         ),
         "tool": Carried(SAID, parts={"tool-result": Carried(RESULT)}),
-        "event:compaction": Carried(EVENT, parts={"text": TEXT}),
+        "event:compaction": Carried(EVENT | USAGE, parts={"text": TEXT}),
         "event:custom_message": Carried(SAID - {"role"}, parts={"text": TEXT}),
         "event:branch_summary": Carried(SAID - {"role"}, parts={"text": TEXT}),
     },

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -90,28 +89,38 @@ def _user(record: Record, _: Sequence[Numbered]) -> Columns:
     answered = calls_answered(record)
     parts = _content(record["message"])
     if record.get("isCompactSummary") is True:
-        return {"role": "event", "kind": "compaction", "parts": parts}
+        spent = {
+            "cost": fitting(record.get(fields.COST), cost),
+            "tokens": fields.tokens_of(as_object(record.get("usage"))),
+        }
+        return {"role": "event", "kind": "compaction", "parts": parts, **spent}
 
     if fields.is_added(record):
         parts = tuple(map(_unless_typed, parts))
     if not answered:
         return {"role": "user", "parts": parts}
 
-    stopped = within(record, "toolUseResult", "interrupted") is True
-    return {"role": "tool", "parts": tuple(map(partial(_settled, stopped), parts))}
+    noted = record.get("toolUseResult")
+    settled = (
+        replace(part, **_ending(part, noted)) if part.type == "tool-result" else part
+        for part in parts
+    )
+    return {"role": "tool", "parts": tuple(settled)}
 
 
-def _settled(stopped: bool, part: PartDraft) -> PartDraft:
-    """Return a part of a line with results; a result with how its call ended."""
-    failed = part.data.get("is_error") is True
-    denied = failed and str(part.text).startswith(fields.DENIED)
-    # The first one counts: a call that was denied has failed, too.
-    outcomes = {"denied": denied, "interrupted": stopped, "failed": failed}
-    outcome = next(filter(outcomes.get, outcomes), None)
-
-    if part.type != "tool-result" or outcome is None:
-        return part
-    return replace(part, outcome=outcome, status="error")
+def _ending(result: PartDraft, noted: Any) -> Columns:
+    """Return how a call ended by its result, and by what is *noted* beside that."""
+    has_failed = result.data.get("is_error") is True
+    is_refused = str(result.text).startswith(fields.DENIED) or noted == fields.REJECTED
+    if has_failed and is_refused:
+        outcome = "denied"
+    elif within(noted, "interrupted") is True:
+        outcome = "interrupted"
+    elif has_failed:
+        outcome = "failed"
+    else:
+        return {}
+    return {"outcome": outcome, "status": "error"}
 
 
 def _assistant(record: Record, further: Sequence[Numbered]) -> Columns:
@@ -150,7 +159,7 @@ def _outcome(lines: list[Record]) -> Columns:
     reasons = map(as_text, reversed(_each(lines, "message", "stop_reason")))
     reason = next(filter(None, reasons), None)
     found: Columns = {
-        "cost": max(filter(cost, _each(lines, "costUSD")), default=None),
+        "cost": max(filter(cost, _each(lines, fields.COST)), default=None),
         "finish": fields.FINISH.get(reason, "other") if reason else None,
     }
     # An answer of the program itself states zeros, which no provider counted.

@@ -18,7 +18,7 @@ from typing import Any
 from sessiondb.errors import InvalidInputError
 from sessiondb.formats.claude.agents import KEY, merged, placed
 from sessiondb.formats.claude.records import last_uuid, lines_of
-from sessiondb.formats.claude.writer import Writer
+from sessiondb.formats.claude.writer import Writer, has_lines
 from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import (
     as_json,
@@ -30,7 +30,7 @@ from sessiondb.formats.kit.fields import is_object
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.naming import file_name, further, uuid_of
 from sessiondb.formats.kit.texts import json_line
-from sessiondb.formats.kit.turns import with_usage
+from sessiondb.formats.kit.turns import as_usage, with_usage
 from sessiondb.formats.protocol import Exporter, Handover, Outline, Written
 from sessiondb.model import Document, Export, Loss, Message, Session
 
@@ -115,10 +115,16 @@ def records(export: Export, losses: Losses) -> Iterator[Record]:
         yield from _own(export, losses)
         return
 
-    path = with_usage(continued(export, export.messages, losses))
+    path = continued(export, export.messages, losses)
+    empty = {m.seq: m for m in path if m.role == "assistant" and not has_lines(m)}
+    # What such an answer used is on the nearest one that has a line.
+    path = with_usage(as_usage(m) if m.seq in empty else m for m in path)
     writer = Writer(export, _keys(export.session), losses, path)
     yield from writer.title()
     for message in _in_order(path):
+        if message.seq in empty:
+            why = "an answer without a text or a call"
+            writer.lose(why, empty[message.seq])
         yield from writer.lines(message)
     yield from writer.unanswered()
     if writer.began != export.session.time_created:

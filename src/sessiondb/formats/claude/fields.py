@@ -144,6 +144,10 @@ COMMAND = re.compile(
 )
 #: How the result of a call begins that the user refused.
 DENIED = "The user doesn't want to"
+#: What the program notes beside such a result.
+REJECTED = "User rejected tool use"
+#: The cost of an answer in lines of 1.x, in USD.
+COST = "costUSD"
 
 #: Counts are disjoint, except that thoughts are counted as output.
 COUNTS: Mapping[str, str] = {

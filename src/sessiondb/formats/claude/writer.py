@@ -165,7 +165,13 @@ class Writer(Losing):
 
         summaries = message.text, message.data.get("summary"), "[no summary]"
         said = {"role": "user", "content": str(next(filter(None, summaries)))}
-        flags = {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}
+        flags: Record = {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}
+        # The program records no usage there: these keys are beside its own.
+        spent = {
+            "usage": message.tokens and _usage(message.tokens),
+            fields.COST: message.cost,
+        }
+        flags |= without_none(spent)
         name = uuid_of(message.id)
         yield self._line("user", name, when, message=said, **flags)
 
@@ -181,6 +187,8 @@ class Writer(Losing):
         blocks = list(self._blocks(message, _GENERATED))
         if not blocks:
             self.lose_message(message)
+        # Each line of an answer repeats it, as its usage.
+        spent = without_none({fields.COST: message.cost})
 
         for index, (part, block) in enumerate(blocks):
             own = _uuid(message, index)
@@ -189,7 +197,8 @@ class Writer(Losing):
                 self.lose(message=message, field="time_created")
             said = {**base, "content": [block]}
             request = f"req_{uuid_of(self._answering.id)}"
-            yield self._line("assistant", own, made, message=said, requestId=request)
+            known = {"message": said, "requestId": request, **spent}
+            yield self._line("assistant", own, made, **known)
             if part.type == "tool":
                 if block["input"] != as_json(arguments(part)):
                     self.lose(message=message, part=part, field="input_json")
@@ -233,7 +242,8 @@ class Writer(Losing):
             self._results[name] = hash(part.text)
             own = _uuid(message, index)
             block = _answered(name, part)
-            yield self._result(message.time_created, own, above, block)
+            line = self._result(message.time_created, own, above, block)
+            yield line | _noted(part)
 
         for part in filterfalse(_is_result, message.parts):
             self.lose_part(part, message)
@@ -250,7 +260,8 @@ class Writer(Losing):
                 # With a result of its call, the answer is no longer cut off.
                 self.lose(message=message, field="finish")
         own = uuid_of(further(message.id, index))
-        return self._result(message.time_created, own, above, block)
+        line = self._result(message.time_created, own, above, block)
+        return line | _noted(part)
 
     def _result(self, when: int, own: str, above: str, block: Record) -> Record:
         said = {"role": "user", "content": [block]}
@@ -279,6 +290,17 @@ class Writer(Losing):
                 self.lose_part(part, message)
             elif block:
                 yield part, block
+
+
+def has_lines(answer: Message) -> bool:
+    """Return whether an answer has a part that is a block, and so a line.
+
+    A compaction always has.
+    """
+    if answer.kind in _KINDS:
+        return True
+    makers = [_GENERATED.get(part.type, _nothing) for part in answer.parts]
+    return any(make(p) for make, p in zip(makers, answer.parts, strict=True))
 
 
 _Maker = Callable[[Writer, Message], Iterator[Record]]
@@ -348,6 +370,16 @@ def _answered(name: str, part: Part) -> Record:
     if part.status == "error" or part.outcome is not None:
         block |= {"content": call.failure, "is_error": True}
     return block
+
+
+def _noted(part: Part) -> Record:
+    """Return what the program notes beside a result that its call did not want."""
+    if part.outcome == "denied":
+        return {"toolUseResult": fields.REJECTED}
+    if part.outcome == "interrupted":
+        streams = {"stdout": "", "stderr": part.text or ""}
+        return {"toolUseResult": {**streams, "interrupted": True, "isImage": False}}
+    return {}
 
 
 def _file(part: Part) -> Record | None:

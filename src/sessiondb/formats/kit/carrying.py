@@ -94,7 +94,8 @@ class Carried:
     The field ``data`` stands for all keys. *values* are fields of which some values
     alone are carried, *objects* those that are carried if they are JSON objects, as the
     input of a call is for most providers, or also (*texts*) a JSON text. *parts* is
-    what is carried of a message's parts, by their type; `ANY` stands for the types that are not there.
+    what is carried of a message's parts, by their type; `ANY` stands for the types
+    that are not there.
     """
 
     fields: frozenset[str] = frozenset()

@@ -49,6 +49,11 @@ def with_usage(messages: Iterable[Message]) -> list[Message]:
     ]
 
 
+def as_usage(answer: Message) -> Message:
+    """Return an answer that a format cannot have as an event with its usage alone."""
+    return replace(answer, role="event", kind="usage", parts=())
+
+
 def is_moved(message: Message) -> bool:
     """Return whether the counts of an event, if it had any, are on an answer."""
     return message.kind == "usage" and set(_counts(message)) == {None}

@@ -33,7 +33,6 @@ _COMMAND = Carried(
 )
 FINISHES = frozenset({"stop", "length", "tool-calls", "error", "cancelled"})
 _SAID = {"text": TEXT, "file": _FILE}
-_EVENT = Carried(EVENT, parts={"text": TEXT})
 _SESSION = frozenset({"title", "directory", "time_created"})
 
 CARRIES = Statement(
@@ -53,9 +52,9 @@ CARRIES = Statement(
         "event": Carried(SAID, parts={"tool": _COMMAND}),
         "event:custom": Carried(EVENT, parts={"tool": _COMMAND}),
         "event:custom_message": Carried(EVENT, parts={"text": TEXT, "tool": _COMMAND}),
-        "event:branch_summary": _EVENT,
+        "event:branch_summary": Carried(EVENT | USAGE, parts={"text": TEXT}),
         "event:compaction": Carried(
-            EVENT, keys=frozenset({"first_kept_id"}), parts={"text": TEXT}
+            EVENT | USAGE, keys=frozenset({"first_kept_id"}), parts={"text": TEXT}
         ),
         "event:context_edit": Carried(
             EVENT, keys=frozenset({"target_id"}), parts=_SAID

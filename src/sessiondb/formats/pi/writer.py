@@ -311,7 +311,7 @@ def _named(message: Message, *keys: str) -> Record:
 
 
 def _usage(message: Message) -> Record:
-    """Return the usage of an answer; what is not known is 0, as in answers of pi."""
+    """Return the usage of a message; what is not known is 0, as in answers of pi."""
     tokens = message.tokens or Tokens()
     fresh, output, reasoning, read, written = (count or 0 for count in tokens.columns())
     counts = {
@@ -377,11 +377,20 @@ def _compaction(message: Message) -> Record:
         "summary": summary,
         "firstKeptEntryId": kept,
         "tokensBefore": 0,
+        **_spent(message),
     }
 
 
 def _branch_summary(message: Message) -> Record:
-    return {"type": "branch_summary", "fromId": "root", "summary": message.text}
+    summary = {"fromId": "root", "summary": message.text, **_spent(message)}
+    return {"type": "branch_summary", **summary}
+
+
+def _spent(message: Message) -> Record:
+    """Return the usage of a summary, if it is known: pi adds it to its sums."""
+    if message.tokens is None and message.cost is None:
+        return {}
+    return {"usage": _usage(message)}
 
 
 def _edit(message: Message) -> Record:
