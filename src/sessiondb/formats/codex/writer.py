@@ -132,12 +132,19 @@ class Writer(Conversion):
     # -- answers ---------------------------------------------------------------
 
     def _answered(self, message: Message) -> Payloads:
+        thoughts: list[str] = []
         for part in message.parts:
+            if part.type == "reasoning":
+                thoughts.append(part.text or "")
+                continue
+            yield from _thought(thoughts)
+            thoughts = []
             make = self._PARTS.get(part.type)
             if make is None:
                 self.lose_part(part, message)
             else:
                 yield from make(self, message, part)
+        yield from _thought(thoughts)
 
         if not any(part.type in self._PARTS for part in message.parts):
             self.lose_message(message)
@@ -154,9 +161,6 @@ class Writer(Conversion):
             block = {"type": "output_text", "text": part.text}
             yield "response_item", _said("assistant", [block])
             yield "event_msg", {"type": "agent_message", "message": part.text}
-
-    def _thought(self, _: Message, part: Part) -> Payloads:
-        yield "event_msg", {"type": "agent_reasoning", "text": part.text or ""}
 
     def _called(self, message: Message, part: Part) -> Payloads:
         call = call_of(part)
@@ -265,7 +269,6 @@ class Writer(Conversion):
     #: The parts of an answer that have records of their own.
     _PARTS: ClassVar[Mapping[str, Callable[[Writer, Message, Part], Payloads]]] = {
         "text": _spoken,
-        "reasoning": _thought,
         "tool": _called,
     }
     #: The events that have one; any other is lost.
@@ -310,6 +313,13 @@ def _given(part: Part, call: Call) -> tuple[str, Record]:
     if type(part.input) is str:
         return "custom_tool_call", {"input": part.input}
     return "function_call", {"arguments": compact(as_json(call.arguments))}
+
+
+def _thought(texts: list[str]) -> Payloads:
+    """Yield the reasoning of parts that follow each other, which is one event."""
+    said = "\n".join(filter(None, texts))
+    if said:
+        yield "event_msg", {"type": "agent_reasoning", "text": said}
 
 
 def _picture(part: Part) -> str | None:
