@@ -72,7 +72,8 @@ def talk(store: Store) -> SessionHandle:
         finish="stop",
     )
     store.append(session, user("And on another branch?"), after=question)
-    store.append(session, event("model_change", provider="openai", model="gpt-5"))
+    change = {"provider": "openai", "model": "gpt-5"}
+    store.append(session, MessageDraft("event", kind="model_change", data=change))
     store.append(session, assistant("Writing …"), open=True)
     store.label(session, question, "start")
     store.set_todos(

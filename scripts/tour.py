@@ -72,6 +72,7 @@ def result_of(*arguments: str) -> dict[str, Any] | None:
 
 def import_sessions() -> list[dict[str, Any]]:
     """Import this machine's sessions, else the sample; return the newest ones."""
+    (ROOT / DATABASE).parent.mkdir(mode=0o700, exist_ok=True)
     explain("Import your agents' sessions. They are only read: no file changes.")
     # Problems in old files are reported by the import and do not stop the tour.
     sessiondb("import", accept=(DONE, NOT_FOUND, PROBLEMS))

@@ -340,7 +340,7 @@ def _check_folder(place: location.Database) -> None:
         made_by = command("--db", str(place.path), "init")
         raise NotFoundError(
             f"there is no folder {folder} for the database",
-            hint=f"check the path; {made_by} makes it, and so does parents=True",
+            hint=f"check the path; {made_by} makes it (in Python: parents=True)",
         ) from error
     except OSError:
         # The engine reports it.
