@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -18,6 +19,9 @@ from sessiondb import Store, user
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parent.parent
+KINDS = ["crowd", "faults"]
+if os.environ.get("SESSIONDB_LONG"):
+    KINDS += ["replaced", "clones"]
 
 
 @pytest.fixture
@@ -80,10 +84,10 @@ def test_a_session_in_two_files_is_found(
     assert list(verdict([new, old], [line])) == ["session s1 is in two files"]
 
 
-@pytest.mark.parametrize("kind", ["crowd", "faults", "replaced"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_short_torture_holds_and_says_its_seed(kind: str) -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "torture", "--minutes", "0", "--round", "1.2",
+        [sys.executable, ROOT / "scripts" / "torture", "--minutes", "0", "--round", "0.8",
          "--seed", "7", "--only", kind],
         capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip

@@ -16,13 +16,18 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+from fuzzing.properties import properties, try_property
+from fuzzing.properties import samples as property_samples
 from fuzzing.trial import OWN, prepare, samples, trial
 from sessiondb.formats import find, readable
 
 #: Bytes and seconds that a mutant may take.
 MEMORY, SECONDS = 1 << 30, 20.0
+#: Seconds that a trial of a property may take: it imports a store many times.
+PROPERTY_SECONDS = 200.0
 ROOT = Path(__file__).resolve().parents[2]
 #: A real store that is larger is not copied for each mutant.
 LARGEST = 4 << 20
@@ -37,7 +42,10 @@ def main() -> int:
         else random.SystemRandom().randrange(1 << 32)
     )
     print(f"seed {seed}: scripts/fuzz --seed {seed} repeats it", flush=True)
-    until = time.monotonic() + (options.seconds or float("inf"))
+    seconds = options.minutes * 60 if options.minutes else options.seconds
+    until = time.monotonic() + (seconds or float("inf"))
+    if options.property:
+        return _try_property(options, seed, until)
     with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
         folder = Path(name)
         made = prepare(
@@ -62,6 +70,16 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--mutants", type=int, default=1000, metavar="N")
     parser.add_argument("--seconds", type=float, help="stop after so long")
     parser.add_argument(
+        "--minutes", type=float, metavar="N", help="the same in minutes"
+    )
+    parser.add_argument(
+        "--property",
+        metavar="NAME",
+        choices=sorted(properties()),
+        help="try a property of the conformance suite instead, with other choices and on "
+        f"mutated stores: {', '.join(sorted(properties()))}",
+    )
+    parser.add_argument(
         "--only", type=int, metavar="N", help="only mutant N of the seed"
     )
     parser.add_argument(
@@ -72,6 +90,40 @@ def _options() -> argparse.Namespace:
         help="only this format",
     )
     return parser.parse_args()
+
+
+def _try_property(options: argparse.Namespace, seed: int, until: float) -> int:
+    """Try one property until the time or the number of trials is over."""
+    check, stores = (
+        properties()[options.property],
+        property_samples(tuple(options.format)),
+    )
+    if not stores:
+        print(f"no samples of {', '.join(options.format)}")
+        return 1
+    numbers = [options.only] if options.only is not None else range(options.mutants)
+    failures = count = 0
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        for number in numbers:
+            if time.monotonic() > until:
+                break
+            name = list(stores)[number % len(stores)]
+            place = Path(folder, str(number))
+            place.mkdir()
+            tried = partial(
+                try_property, check, f"{seed}/{number}", stores[name], place
+            )
+            done, failed = _in_child(tried, PROPERTY_SECONDS)
+            shutil.rmtree(place, ignore_errors=True)
+            count += 1
+            if failed:
+                failures += 1
+                print(f"trial {number} of {name}: {'; '.join(done) or 'as it is'}")
+                print("".join(f"  {line}\n" for line in failed))
+                again = f"--property {options.property} --seed {seed} --only {number}"
+                print(f"  scripts/fuzz {again}", flush=True)
+    print(f"{count} trials of {options.property}, {failures} failed")
+    return int(failures > 0)
 
 
 def _real(formats: list[str]) -> dict[str, Callable[[Path], object]]:
@@ -104,7 +156,8 @@ def _run(seed: int, number: int, made: dict[str, Path], folder: Path) -> bool:
     name = list(made)[number % len(made)]
     folder.mkdir()
     try:
-        done, failed = _in_child(f"{seed}/{number}", name, made[name], folder)
+        tried = partial(trial, f"{seed}/{number}", name, made[name], folder)
+        done, failed = _in_child(tried, SECONDS)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if failed:
@@ -116,23 +169,23 @@ def _run(seed: int, number: int, made: dict[str, Path], folder: Path) -> bool:
 
 
 def _in_child(
-    seed: str, name: str, original: Path, folder: Path
+    tried: Callable[[], tuple[list[str], list[str]]], seconds: float
 ) -> tuple[list[str], list[str]]:
     reading, writing = os.pipe()
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
-        _child(writing, seed, name, original, folder)
+        _child(writing, tried)
     os.close(writing)
     try:
-        raw, end = b"", time.monotonic() + SECONDS
+        raw, end = b"", time.monotonic() + seconds
         while True:
             ready, _, _ = select.select(
                 [reading], [], [], max(0.0, end - time.monotonic())
             )
             if not ready:
                 os.kill(child, signal.SIGKILL)
-                return [], [f"did not end within {SECONDS:.0f} seconds"]
+                return [], [f"did not end within {seconds:.0f} seconds"]
             piece = os.read(reading, 1 << 16)
             if not piece:
                 break
@@ -146,12 +199,12 @@ def _in_child(
     return done, failed
 
 
-def _child(writing: int, seed: str, name: str, original: Path, folder: Path) -> None:
-    """Run the mutant, write its outcome, and exit without cleaning up."""
+def _child(writing: int, tried: Callable[[], tuple[list[str], list[str]]]) -> None:
+    """Run a trial, write its outcome, and exit without cleaning up."""
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     try:
-        result = trial(seed, name, original, folder)
+        result = tried()
     except BaseException:  # noqa: BLE001
         result = [], [traceback.format_exc()[-2000:]]
     os.write(writing, json.dumps(result).encode())

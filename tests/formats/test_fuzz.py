@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import conformance
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,3 +78,32 @@ def test_a_reader_that_fails_on_a_mutant_is_found(
     (tmp_path / "trial").mkdir()
     _, failed = trial("1/1", "jsonl", made["jsonl"], tmp_path / "trial")
     assert any("a defect" in line for line in failed)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("fuzzing")
+def test_a_property_is_tried_with_other_choices_and_on_mutated_stores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SEED", "TRIED"):  # they are back after this test
+        monkeypatch.setattr(conformance, name, getattr(conformance, name))
+    from fuzzing.properties import properties, samples, try_property
+
+    assert {check.__name__ for check in conformance.CHECKS} <= properties().keys()
+    name, sample = next(iter(samples(("event-log",)).items()))
+    seeds: list[int] = []
+    was_mutated: list[bool] = []
+
+    def fails(_: object, folder: Path) -> None:
+        seeds.append(conformance.SEED)
+        raise AssertionError(f"not so in {folder}")
+
+    for number in range(6):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        done, failed = try_property(fails, f"1/{number}", sample, folder)
+        was_mutated.append((folder / "mutant").exists())
+        assert failed == [] or "not so in" in failed[0], (name, done)
+        assert bool(failed) == (seeds[-1:] == [conformance.SEED])
+    assert set(was_mutated) == {True, False}
+    assert len(set(seeds)) == len(seeds) > 1
