@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import sys
@@ -24,9 +25,9 @@ NUMBERS = (
     "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :count) "
 )
 LARGE = (
-    NUMBERS
-    + "INSERT INTO blob (hash, size, encoding, data) SELECT lower(hex(randomblob(32))), "
+    NUMBERS + "INSERT INTO blob (hash, size, encoding, data) SELECT i, "
     "1048576, 'utf-8', CAST(hex(randomblob(524288)) AS BLOB) FROM n WHERE :session <> ''",
+    "UPDATE blob SET hash = sha256(data) WHERE :session <> ''",
     NUMBERS
     + "INSERT INTO message (session_id, seq, id, parent_seq, role, time_created, "
     "time_completed) SELECT :session, i + 1, 'm' || i, i, 'assistant', 1, 1 FROM n",
@@ -78,6 +79,7 @@ def test_a_large_session_is_never_completely_in_memory(tmp_path: Path) -> None:
         session = store.create_session(title="large")
         store.append(session, user("first"))
     with closing(sqlite3.connect(path)) as connection, connection:
+        connection.create_function("sha256", 1, lambda b: hashlib.sha256(b).hexdigest())
         for statement in LARGE:
             connection.execute(statement, {"count": MESSAGES, "session": session.id})
     assert path.stat().st_size > MESSAGES * 2**20

@@ -143,12 +143,7 @@ def _half_imported(store: Store, filters: shared.Filters) -> list[str]:
     if not filters.everywhere or filters.filtered:
         return []
 
-    sql = (
-        "SELECT id FROM session "
-        "WHERE time_importing IS NOT NULL AND time_deleted IS NULL ORDER BY id"
-    )
-    with store.connection() as connection:
-        incomplete = [str(name) for (name,) in connection.exec_driver_sql(sql)]
+    incomplete = store.half_imported()
     for name in incomplete:
         say(f"left out: {name}: {_NOT_CLOSED}")
     return incomplete

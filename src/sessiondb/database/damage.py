@@ -3,7 +3,7 @@
 By default a read raises `CorruptionError`. The command line continues instead, reports
 what is missing and exits with 4. After a damaged page it reads a copy of all readable
 rows, which is made at the first statement that fails. A large value whose row was
-removed is omitted.
+removed or changed is omitted, and a path that breaks off is shown as far as it leads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 from sessiondb.database.reading import is_corrupt
 from sessiondb.engine.base import Connection, ReadableCopy, TemporaryPlace
 from sessiondb.engine.default import ENGINE
-from sessiondb.model.damage import GONE
 
 
 class PastDamage:
@@ -32,8 +31,7 @@ class PastDamage:
         self._lock = threading.Lock()
         self._temporary: TemporaryPlace | None = None
         self._copy: ReadableCopy | None = None
-        #: Sessions of which values are missing, and the names of those that were
-        #: reported.
+        #: Sessions of which something is missing, and the lines that were reported.
         self._incomplete: set[str] = set()
         self._reported: set[str] = set()
         self._active = True
@@ -51,12 +49,13 @@ class PastDamage:
         """Return whether the copy answers a statement that ended with *error*."""
         return self._active and is_corrupt(error)
 
-    def leaves_out(self, session_id: str, what: str) -> bool:
-        """Return whether a read continues without a missing value; report it once."""
+    def leaves_out(self, session_id: str, what: str, why: str) -> bool:
+        """Return whether a read continues without what is missing; report it once."""
         self._incomplete.add(session_id)
-        if self._active and what not in self._reported:
-            self._reported.add(what)
-            self._report(f"{what}: {GONE}")
+        line = f"{what}: {why}"
+        if self._active and line not in self._reported:
+            self._reported.add(line)
+            self._report(line)
 
         return self._active
 

@@ -181,4 +181,5 @@ class Facade:
     labels = _read(Queries.labels)
     projects = _read(Queries.projects)
     unfinished = _read(Queries.unfinished)
+    half_imported = _read(Queries.half_imported)
     newest_change = _read(Queries.newest_change)

@@ -166,6 +166,7 @@ class Queries:
                 before=high,
                 limit=limit,
                 branches=branches,
+                count=found.message_count,
             )
         )
 
@@ -203,7 +204,9 @@ class Queries:
         """
         found = yield from self.session(ref)
         return found.id, (
-            yield from transcript.pages(found.id, branches=branches, size=page)
+            yield from transcript.pages(
+                found.id, branches=branches, size=page, count=found.message_count
+            )
         )
 
     def page(
@@ -437,6 +440,14 @@ class Queries:
         from sessiondb.repository.feed import newest_change
 
         return (yield from newest_change()).cursor
+
+    def half_imported(self) -> Read[list[str]]:
+        """Return the ids of sessions whose import is running, or was interrupted.
+
+        They are not complete, so no other read returns them; another import of their
+        source completes them. None is ``[]``.
+        """
+        return (yield from lists.half_imported())
 
     def unfinished(self) -> Read[list[Unfinished]]:
         """Return sessions with open messages or calls that no living writer holds."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import CorruptionError, InvalidInputError
-from sessiondb.model.damage import GONE, damaged
+from sessiondb.model.damage import damaged
 from sessiondb.repository import Read
 from sessiondb.repository.decode import LOST
 
@@ -25,9 +25,20 @@ T = TypeVar("T")
 MAX_IDLE = 4
 
 
-def answered(
-    connection: Connection, query: Read[T], past: PastDamage | None = None
-) -> T:
+class Past(Protocol):
+    """How a read continues past damage: see `database.damage.PastDamage`."""
+
+    def helps(self, error: Exception) -> bool:
+        """Return whether `connection` answers a statement that ended with *error*."""
+
+    def connection(self) -> Connection:
+        """Return a connection to the rows that can be read."""
+
+    def leaves_out(self, session_id: str, what: str, why: str) -> bool:
+        """Return whether the read continues without *what* is missing."""
+
+
+def answered(connection: Connection, query: Read[T], past: Past | None = None) -> T:
     """Run a read in the transaction that *connection* is in; raises `Engine.Error`.
 
     With *past*, the statement that encounters a damaged page and all after it are
@@ -58,19 +69,17 @@ def answered(
             rows = source.execute(sql, bound).fetchall()
 
 
-def _without(past: PastDamage | None, session_id: str, what: str) -> list[Any]:
-    """Return no rows if a read may continue without a value.
+def _without(past: Past | None, session_id: str, what: str, why: str) -> list[Any]:
+    """Return no rows if a read may continue without something that is missing.
 
     Raises `CorruptionError` otherwise.
     """
-    if past is None or not past.leaves_out(session_id, what):
-        raise damaged(what, GONE)
+    if past is None or not past.leaves_out(session_id, what, why):
+        raise damaged(what, why)
     return []
 
 
-def read_on(
-    connection: Connection, query: Read[T], past: PastDamage | None = None
-) -> T:
+def read_on(connection: Connection, query: Read[T], past: Past | None = None) -> T:
     """Run a read in one snapshot and return its value.
 
     Raises the errors of `Engine.translate`.

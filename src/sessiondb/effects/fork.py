@@ -35,9 +35,17 @@ from sessiondb.effects.tree import links
 from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement, as_list, numbers, p
 from sessiondb.errors import ConflictError, NotFoundError, abridged
-from sessiondb.model.damage import GONE, damaged, diff_name, message_name, part_name
+from sessiondb.model.damage import (
+    CIRCLE,
+    GONE,
+    REMOVED,
+    damaged,
+    diff_name,
+    message_name,
+    part_name,
+)
 from sessiondb.model.handles import LEAF, SessionHandle
-from sessiondb.model.paths import path_to
+from sessiondb.model.paths import break_of, path_to
 from sessiondb.schema import (
     UNSETTLED,
     blob,
@@ -263,7 +271,8 @@ class Fork:
     def apply(self, tx: Transaction) -> None:
         """Apply it, or recognise it by its id.
 
-        Raises `ConflictError` and `NotFoundError`.
+        Raises `ConflictError`, `NotFoundError`, and `CorruptionError` for a path that
+        is not complete.
         """
         if (self.own_id or tx.retried) and self._is_there(tx):
             return
@@ -274,7 +283,12 @@ class Fork:
         check_chain(tx, parent.id)
         above = links(tx, parent.id)
         leaf = self._cut(tx, above)
-        kept = list(above) if self.branches else path_to(above, leaf)
+        path = path_to(above, leaf)
+        end = break_of(above, path, leaf)
+        if end is not None:
+            why = CIRCLE if end in above else REMOVED
+            raise damaged(message_name(parent.id, end), why)
+        kept = list(above) if self.branches else path
         cut = max(kept, default=0)
         off = sorted({seq for seq in above if seq <= cut}.difference(kept))
         where = {

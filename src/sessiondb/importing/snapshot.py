@@ -20,6 +20,7 @@ from sqlalchemy import select
 
 from sessiondb import location
 from sessiondb.database.reading import read_on
+from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import UNREADABLE, CorruptionError, SessionDBError, SourceError
@@ -41,14 +42,6 @@ _FAMILIES = Statement(
         select(session.c.id, session.c.parent_id)
         .where(VISIBLE)
         .order_by(session.c.time_created, session.c.id)
-    )
-)
-#: Sessions whose own import did not end: invisible, and without the rest of it.
-_HALF_IMPORTED = Statement(
-    lambda: (
-        select(session.c.id, session.c.source, session.c.source_id)
-        .where(session.c.time_deleted.is_(None), session.c.time_importing.is_not(None))
-        .order_by(session.c.id)
     )
 )
 _IDS = Statement(
@@ -128,12 +121,11 @@ class Snapshot:
             except (SessionDBError, AttributeError, *UNREADABLE) as error:
                 yield self._problem(session_name(name), error)
 
-        for name, source, source_id in self._read(_half_imported()):
+        for name in self._read(lists.half_imported()):
             yield Problem(
                 str(self._path),
-                f"{session_name(name)} was left out: its import from {source} "
-                f"({source_id}) into that database did not end; import it there again, "
-                "or from its source",
+                f"{session_name(name)} was left out: its import into that database did "
+                "not end; import it there again, or from its source",
             )
 
     def _session(self, name: str) -> Iterator[SourceSession | Problem]:
@@ -159,7 +151,9 @@ class Snapshot:
         return replace(export, diffs=tuple(diffs)), []
 
     def _messages(self, name: str) -> Iterator[Message | Problem]:
-        for seqs in self._read(transcript.pages(name, branches=True)):
+        missing = _Missing()
+        query = transcript.pages(name, branches=True)
+        for seqs in read_on(self._connection, query, missing):
             try:
                 page = self._read(transcript.load(name, seqs, resolve=False))
             except UNREADABLE:
@@ -167,6 +161,8 @@ class Snapshot:
                 yield from self._one_by_one(name, seqs)
             else:
                 yield from page
+        for line in missing.lines:
+            yield Problem(str(self._path), line)
 
     def _one_by_one(self, name: str, seqs: list[int]) -> Iterator[Message | Problem]:
         for seq in seqs:
@@ -181,12 +177,29 @@ class Snapshot:
         return Problem(str(self._path), why if what in why else f"{what}: {why}")
 
 
+class _Missing:
+    """What is missing in a session: its other messages are imported all the same."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def helps(self, _: Exception) -> bool:
+        """Return False: a damaged page is a problem of its own."""
+        return False
+
+    def connection(self) -> Connection:
+        """Never called: nothing helps."""
+        raise AssertionError
+
+    def leaves_out(self, session_id: str, what: str, why: str) -> bool:
+        """Record what is missing; the read continues without it."""
+        named = "" if session_id in what else f"{session_name(session_id)}: "
+        self.lines.append(f"{named}{what}: {why}")
+        return True
+
+
 def _families() -> Read[list[tuple[str, str | None]]]:
     return (yield _FAMILIES, {})
-
-
-def _half_imported() -> Read[list[tuple[str, str, str | None]]]:
-    return (yield _HALF_IMPORTED, {})
 
 
 def _ids_of(name: str) -> Read[list[tuple[int, str]]]:

@@ -5,8 +5,17 @@ from __future__ import annotations
 from sessiondb.errors import CorruptionError, abridged
 from sessiondb.hints import command
 
-#: Why a value of 1 KB or more cannot be read: its row of ``blob`` was removed.
+#: Why a value of 1 KB or more cannot be read: its row of ``blob`` was removed, or the
+#: bytes there are not those that the row is named after.
 GONE = "a large value of it is not in the file any more"
+ALTERED = "a large value of it is not the one that was stored"
+#: Why a path or a message is not complete.
+REMOVED = "it is not in the file any more"
+CIRCLE = "it is its own ancestor"
+GAP = "a part before its last one is not in the file any more"
+
+#: What is missing (see the names below), and why.
+Missing = tuple[str, str]
 
 
 def session_name(session_id: str) -> str:

@@ -13,3 +13,13 @@ def path_to(above: dict[int, int | None], leaf: int | None) -> list[int]:
         leaf = above[leaf]
 
     return path[::-1]
+
+
+def break_of(
+    above: dict[int, int | None], path: list[int], leaf: int | None
+) -> int | None:
+    """Return the message that the *path* to *leaf* should go on with, but does not.
+
+    It is not there, or is on the path already (a circle); None for a complete path.
+    """
+    return above[path[0]] if path else leaf

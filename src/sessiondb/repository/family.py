@@ -17,7 +17,12 @@ from sessiondb.model import (
 )
 from sessiondb.model.paths import path_to
 from sessiondb.repository import Read, sizes
-from sessiondb.repository.decode import SELECT_SESSION, listed, maker
+from sessiondb.repository.decode import (
+    SELECT_SESSION,
+    listed,
+    maker,
+    report_missing,
+)
 from sessiondb.repository.sessions import VISIBLE
 from sessiondb.repository.transcript import (
     Identity,
@@ -25,6 +30,7 @@ from sessiondb.repository.transcript import (
     leaf_of,
     live_path,
     load,
+    missing_messages,
 )
 from sessiondb.schema import blob, label, message, part, session
 
@@ -86,11 +92,17 @@ def labels(session_id: str) -> Read[list[Label]]:
     return [Label(*row) for row in rows]
 
 
-def nodes(session_id: str) -> Read[tuple[MessageNode, ...]]:
-    """Return every message of a session as a node, in order of seq."""
+def nodes(session_id: str, count: int) -> Read[tuple[MessageNode, ...]]:
+    """Return every message of a session as a node, in order of seq.
+
+    *count* is the number of messages that there should be.
+    """
     rows = yield _NODES, {"sid": session_id}
     leaf = yield from leaf_of(session_id)
-    path = set(path_to({row[0]: row[1] for row in rows}, leaf))
+    above = {row[0]: row[1] for row in rows}
+    missing = missing_messages(session_id, above, count)
+    yield from report_missing(session_id, missing)
+    path = set(path_to(above, leaf))
 
     names: dict[int, list[str]] = {}
     for item in (yield from labels(session_id)):
@@ -119,7 +131,9 @@ def tree(base: str | None, asked: Session, *, messages: bool = False) -> Read[Tr
     while top.parent_id in by_id:
         top = by_id[top.parent_id]
 
-    shown = {asked.id: (yield from nodes(asked.id))} if messages else {}
+    shown: dict[str, tuple[MessageNode, ...]] = {}
+    if messages:
+        shown[asked.id] = yield from nodes(asked.id, asked.message_count)
     return _grow(top, children, shown)
 
 

@@ -13,15 +13,15 @@ from sessiondb.clock import now_ms
 from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement, p
 from sessiondb.model import FileDiff, Page, Project, Prompt, Session, Todo, Unfinished
-from sessiondb.model.damage import diff_name
+from sessiondb.model.damage import Missing, diff_name
 from sessiondb.model.versions import Version, decoded
 from sessiondb.places import absolute
 from sessiondb.repository import Read
 from sessiondb.repository.decode import (
     SELECT_SESSION,
     listed,
-    missing_blob,
-    report_lost,
+    report_missing,
+    why_unreadable,
 )
 from sessiondb.repository.sessions import (
     VISIBLE,
@@ -72,10 +72,8 @@ _DIFFS = Statement(
     lambda: (
         select(
             file_diff.c.path, file_diff.c.seq, file_diff.c.patch, file_diff.c.additions,
-            file_diff.c.deletions, _before.c.data, _after.c.data,
-            missing_blob(
-                (file_diff.c.before_blob, _before), (file_diff.c.after_blob, _after)
-            ),
+            file_diff.c.deletions, _before.c.data, file_diff.c.before_blob,
+            _after.c.data, file_diff.c.after_blob,
         )
         .outerjoin(_before, _before.c.hash == file_diff.c.before_blob)
         .outerjoin(_after, _after.c.hash == file_diff.c.after_blob)
@@ -107,9 +105,19 @@ def todos(session_id: str) -> Read[list[Todo]]:
 def diffs(session_id: str) -> Read[list[FileDiff]]:
     """Return the known changes of files in a session; none is ``[]``."""
     rows = yield _DIFFS, {"sid": session_id}
-    names = [diff_name(session_id, path) for path, *_, gone in rows if gone]
-    yield from report_lost(session_id, names)
-    return [FileDiff(*row[:-1]) for row in rows]
+    missing: list[Missing] = []
+    found: list[FileDiff] = []
+    for path, *plain, before, before_name, after, after_name in rows:
+        contents: list[bytes | None] = []
+        for content, name in ((before, before_name), (after, after_name)):
+            why = None if name is None else why_unreadable(content, name)
+            if why is not None:
+                missing.append((diff_name(session_id, path), why))
+            contents.append(content if why is None else None)
+        found.append(FileDiff(path, *plain, *contents))
+
+    yield from report_missing(session_id, missing)
+    return found
 
 
 _BASE = Statement(
@@ -191,6 +199,20 @@ def prompts_of(base: str | None, session_id: str) -> Read[list[Prompt]]:
 
 def _prompt(row: Any, base: str | None) -> Prompt:
     return Prompt(row[0], row[1], row[2] and absolute(row[2], base), *row[3:])
+
+
+_HALF_IMPORTED = Statement(
+    lambda: text(
+        "SELECT id FROM session "
+        "WHERE time_importing IS NOT NULL AND time_deleted IS NULL ORDER BY id"
+    )
+)
+
+
+def half_imported() -> Read[list[str]]:
+    """Return the ids of sessions whose import did not end; no other read has them."""
+    rows = yield _HALF_IMPORTED, {}
+    return [session_id for (session_id,) in rows]
 
 
 def _abandoned() -> Any:

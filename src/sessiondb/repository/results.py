@@ -19,9 +19,10 @@ from sqlalchemy import and_, or_, select, text
 
 from sessiondb.engine.sql import Statement, as_list, by_index, p, texts
 from sessiondb.model import Message, Part
+from sessiondb.model.damage import Missing
 from sessiondb.model.draft import ending
 from sessiondb.repository import Read, Rows
-from sessiondb.repository.decode import SELECT_PART, parts_by_seq, report_lost
+from sessiondb.repository.decode import SELECT_PART, parts_by_seq, report_missing
 from sessiondb.schema import part
 
 _of_calls = and_(
@@ -192,9 +193,9 @@ def _is_bare(item: Part) -> bool:
 
 def _parts_of(session_id: str, rows: Rows) -> Read[list[tuple[int, Part]]]:
     """Return parts with the seqs of their messages, in order."""
-    lost: list[str] = []
-    parts = parts_by_seq(sorted(rows, key=itemgetter(0, 1)), session_id, lost)
-    yield from report_lost(session_id, lost)
+    missing: list[Missing] = []
+    parts = parts_by_seq(sorted(rows, key=itemgetter(0, 1)), session_id, missing)
+    yield from report_missing(session_id, missing)
     return [(seq, item) for seq, items in parts.items() for item in items]
 
 

@@ -20,15 +20,24 @@ from sessiondb.engine.sql import Statement, as_list, numbers, p
 from sessiondb.errors import InvalidInputError, NotFoundError, abridged
 from sessiondb.hints import command
 from sessiondb.model import Message, bounds
-from sessiondb.model.damage import message_name
-from sessiondb.model.paths import path_to
+from sessiondb.model.damage import (
+    CIRCLE,
+    GAP,
+    REMOVED,
+    Missing,
+    damaged,
+    message_name,
+    session_name,
+)
+from sessiondb.model.paths import break_of, path_to
 from sessiondb.repository import Read, Rows
 from sessiondb.repository.decode import (
     SELECT_MESSAGE,
     SELECT_PART,
     message_of,
     parts_by_seq,
-    report_lost,
+    report_missing,
+    why_unreadable,
 )
 from sessiondb.repository.results import with_results
 from sessiondb.schema import blob, file_diff, label, message, part, session
@@ -172,16 +181,53 @@ def leaf_of(session_id: str) -> Read[int | None]:
 
 
 def live_path(
-    session_id: str, *, branches: bool = False, leaf: Any = ...
+    session_id: str,
+    *,
+    branches: bool = False,
+    leaf: Any = ...,
+    count: int | None = None,
 ) -> Read[list[int]]:
-    """Return the seqs from the root to the leaf, or all seqs with *branches*."""
+    """Return the seqs from the root to the leaf, or all seqs with *branches*.
+
+    A path that leads to a message that is not there is reported as missing, and begins
+    after it; so is any such parent with *branches*, and a number of messages that is
+    below *count*.
+    """
     if leaf is ...:
         leaf = yield from leaf_of(session_id)
 
     rows = yield _LINKS, {"sid": session_id}
+    above: dict[int, int | None] = dict(rows)
     if branches:
-        return [seq for seq, _ in rows]
-    return path_to(dict(rows), leaf)
+        yield from report_missing(
+            session_id, missing_messages(session_id, above, count)
+        )
+        return list(above)
+
+    path = path_to(above, leaf)
+    end = break_of(above, path, leaf)
+    if end is not None:
+        why = CIRCLE if end in above else REMOVED
+        yield from report_missing(session_id, [(message_name(session_id, end), why)])
+    return path
+
+
+def missing_messages(
+    session_id: str, above: dict[int, int | None], count: int | None
+) -> list[Missing]:
+    """Return what is missing among all messages of a session: parents, and a number.
+
+    *above* has the parent of each message, *count* is the number that there should be.
+    """
+    parents = {parent for parent in above.values() if parent is not None}
+    gone = sorted(parents - above.keys())
+    missing = [(message_name(session_id, seq), REMOVED) for seq in gone]
+    # The last messages of branches are the parents of none.
+    further = (count or 0) - len(above) - len(gone)
+    if further > 0:
+        why = f"it had {count} messages, {further} more are not in the file"
+        missing.append((session_name(session_id), why))
+    return missing
 
 
 @dataclass(slots=True)
@@ -235,7 +281,9 @@ def tail_path(session_id: str, last: int, below: int | None = None) -> Read[list
         if not scan.follow(rows):
             live = yield from live_path(session_id, leaf=leaf)
             return _slice(live, None, below)[-last:]
-        if scan.want == top:  # a damaged file: the message is not there
+        if scan.want == top:
+            what = message_name(session_id, top)
+            yield from report_missing(session_id, [(what, REMOVED)])
             break
 
     return scan.path[::-1]
@@ -276,17 +324,19 @@ def _stored(session_id: str, path: Sequence[int]) -> Read[dict[int, Message]]:
         rows = [row for row in rows if row[1] in wanted]
         part_rows = [row for row in part_rows if row[0] in wanted]
 
-    lost: list[str] = []
-    parts = parts_by_seq(part_rows, session_id, lost)
+    missing: list[Missing] = []
+    parts = parts_by_seq(part_rows, session_id, missing)
     found: dict[int, Message] = {}
     for row in rows:
-        seq, is_lost = row[1], row[-1]
-        found[seq] = message_of(row, tuple(parts.get(seq, ())))
-        if is_lost:
-            lost.append(message_name(session_id, seq))
+        seq = row[1]
+        of_message = parts.get(seq, ())
+        # Parts are numbered without gaps, and none is ever removed alone.
+        if of_message and of_message[-1].idx >= len(of_message):
+            missing.append((message_name(session_id, seq), GAP))
+        found[seq] = message_of(row, tuple(of_message), missing)
 
-    if lost:
-        yield from report_lost(session_id, lost)
+    if missing:
+        yield from report_missing(session_id, missing)
     return found
 
 
@@ -335,6 +385,7 @@ def messages(
     before: int | None = None,
     limit: int | None = None,
     branches: bool = False,
+    count: int | None = None,
 ) -> Read[list[Message]]:
     """Return messages oldest first: the live path, or all branches in order of seq.
 
@@ -346,7 +397,7 @@ def messages(
 
     is_from_root = any((branches, after is not None, limit is not None))
     if last is None or is_from_root:
-        known = yield from live_path(session_id, branches=branches)
+        known = yield from live_path(session_id, branches=branches, count=count)
         chosen = _slice(known, after, before)[:limit]
         path = chosen if last is None else chosen[-last:]
     else:
@@ -362,7 +413,7 @@ def one_message(session_id: str, seq: int) -> Read[Message]:
 
 
 def blob_bytes(name: str, session_id: str | None = None) -> Read[bytes]:
-    """Return a blob by its SHA-256; raises `NotFoundError`.
+    """Return a blob by its SHA-256; raises `NotFoundError` and `CorruptionError`.
 
     With *session_id* only one that this session refers to.
     """
@@ -378,17 +429,24 @@ def blob_bytes(name: str, session_id: str | None = None) -> Read[bytes]:
     if not rows:
         raise NotFoundError(f"no blob {name}{of}")
 
-    return bytes(rows[0][0])
+    content = bytes(rows[0][0])
+    if why_unreadable(content, name):
+        raise damaged(f"blob {name}", "its content is not the one that was stored")
+    return content
 
 
 def pages(
-    session_id: str, *, branches: bool = False, size: int = PAGE
+    session_id: str,
+    *,
+    branches: bool = False,
+    size: int = PAGE,
+    count: int | None = None,
 ) -> Read[list[list[int]]]:
     """Return the live path (or all seqs) in pages of *size* messages at most."""
     if size < 1:
         raise InvalidInputError(f"a page has 1 message or more, not {abridged(size)}")
 
-    path = yield from live_path(session_id, branches=branches)
+    path = yield from live_path(session_id, branches=branches, count=count)
     weights: dict[int, int] = dict((yield _WEIGHTS, {"sid": session_id}))
 
     found: list[list[int]] = []

@@ -248,6 +248,7 @@ def reading(store: Store, session: SessionHandle, project: Project) -> None:
     assert_type(store.labels(session), list[Label])
     assert_type(store.projects(), list[Project])
     assert_type(store.unfinished(), list[Unfinished])
+    assert_type(store.half_imported(), list[str])
     assert_type(store.blob("0" * 64, session=session), bytes)
     assert_type(store.export(session, branches=True), Export)
     assert_type(store.read_past_damage(print), PastDamage)
@@ -274,6 +275,7 @@ async def reading_asynchronously(store: AsyncStore, session: Session) -> None:
     assert_type(await store.labels(session), list[Label])
     assert_type(await store.projects(), list[Project])
     assert_type(await store.unfinished(), list[Unfinished])
+    assert_type(await store.half_imported(), list[str])
     assert_type(await store.blob("0" * 64), bytes)
     assert_type(await store.export(session), Export)
     async with store.connection() as connection:
