@@ -173,7 +173,8 @@ def _both(first: Message, last: Message) -> Message:
         if name in USAGE and None not in (here, there):
             values[name] = here + there
     data = {**first.data, **last.data}
-    return replace(first, **values, data=data, parts=(*first.parts, *last.parts))
+    parts = tuple(_joined([*first.parts, *last.parts]))
+    return replace(first, **values, data=data, parts=parts)
 
 
 # -- comparing -----------------------------------------------------------------------

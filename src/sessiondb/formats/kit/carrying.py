@@ -172,13 +172,19 @@ class Losses:
         *,
         why: str = "",
         message_id: str | None = None,
-    ) -> _Entry:
+    ) -> None:
         """Count a loss; *why* replaces the words that follow from *of* and *field*."""
+        entry = self.entry(session_id, of, field, why, message_id)
+        entry.times += 1
+
+    def entry(
+        self, session_id: str, of: str, field: str, why: str, message_id: str | None
+    ) -> _Entry:
+        """Return the entry in which a loss is counted; *message_id* is the first."""
         key = session_id, of, field, why
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = _Entry(message_id)
-        entry.times += 1
         return entry
 
 
@@ -200,7 +206,11 @@ _NAMED = 6
 
 
 class Examination:
-    """The comparison of the records of one session with a statement."""
+    """The comparison of the records of one session with a statement.
+
+    It is made for every part of every message: what follows from the statement alone
+    is derived once for each sort of records.
+    """
 
     def __init__(self, statement: Statement, session_id: str, losses: Losses) -> None:
         self._statement = statement
@@ -217,26 +227,28 @@ class Examination:
             carried = replace(carried, fields=carried.fields | {"title"})
         if session.model_source == "derived":
             carried = replace(carried, fields=carried.fields | MODEL)
-        self._examine(_Missing("session", carried, Session), session, None)
+        self._missing("session", carried, Session).examine(session, None)
 
     def examine(self, message: Message) -> None:
         """Add the fields of *message* and its parts that are not carried."""
         kind = message.role, message.kind
         sort = self._sorts.get(kind)
         if sort is None:
-            sort = self._sorts[kind] = _Sort(sort_of(message), self._carried(message))
+            sort = self._sorts[kind] = self._sort(message)
         if sort.missing is None:
             self._losses.add(self._session_id, sort.name, "", message_id=message.id)
             return
 
-        self._examine(sort.missing, message, message.id)
+        sort.missing.examine(message, message.id)
         for part in message.parts:
-            missing = sort.part(part.type)
+            missing = sort.parts.get(part.type)
+            if missing is None and part.type not in sort.parts:
+                missing = sort.parts[part.type] = self._missing_of_part(message, part)
             if missing is None:
                 of = f"{sort.name}/{part.type}"
                 self._losses.add(self._session_id, of, "", message_id=message.id)
             else:
-                self._examine(missing, part, message.id)
+                missing.examine(part, message.id)
 
     def carries(self, message: Message, part: str | None = None) -> bool:
         """Return whether messages like *message* are carried, or *part*s of them."""
@@ -249,80 +261,100 @@ class Examination:
         messages = self._statement.messages
         return messages.get(sort_of(message)) or messages.get(message.role)
 
-    def _examine(self, missing: _Missing, record: Any, message_id: str | None) -> None:
-        for name in missing.of(record):
-            entry = self._losses.add(
-                self._session_id, missing.name, name, message_id=message_id
-            )
-            if name == "data" and len(entry.keys) < _NAMED:
-                entry.keys.update(dict.fromkeys(record.data.keys() - missing.keys))
+    def _sort(self, message: Message) -> _Sort:
+        name, carried = sort_of(message), self._carried(message)
+        missing = None if carried is None else self._missing(name, carried, Message)
+        return _Sort(name, missing)
+
+    def _missing_of_part(self, message: Message, part: Part) -> _Missing | None:
+        message_carried = self._carried(message)
+        parts = message_carried.parts if message_carried else {}
+        carried = parts.get(part.type, parts.get(ANY))
+        of = f"{sort_of(message)}/{part.type}"
+        return None if carried is None else self._missing(of, carried, Part)
+
+    def _missing(self, of: str, carried: Carried, record: type) -> _Missing:
+        return _Missing(self._session_id, self._losses, of, carried, record)
 
 
 class _Sort:
-    """The messages of one role and kind, and their parts by type."""
+    """The messages of one role and kind: what is missing of them, and of their parts.
 
-    def __init__(self, name: str, carried: Carried | None) -> None:
+    None: these are lost. Parts are found by their type.
+    """
+
+    __slots__ = ("missing", "name", "parts")
+
+    def __init__(self, name: str, missing: _Missing | None) -> None:
         self.name = name
-        self.missing = _Missing(name, carried, Message) if carried else None
-        self._parts = carried.parts if carried else {}
-        self._missing_of_parts: dict[str, _Missing | None] = {}
-
-    def part(self, kind: str) -> _Missing | None:
-        """Return what is missing of a part of that type; None: the part itself."""
-        if kind not in self._missing_of_parts:
-            carried = self._parts.get(kind, self._parts.get(ANY))
-            missing = (
-                None
-                if carried is None
-                else _Missing(f"{self.name}/{kind}", carried, Part)
-            )
-            self._missing_of_parts[kind] = missing
-        return self._missing_of_parts[kind]
+        self.missing = missing
+        self.parts: dict[str, _Missing | None] = {}
 
 
 class _Missing:
-    """The fields that are not carried of records of one sort."""
+    """The fields that are not carried of records of one sort, with their losses."""
 
-    def __init__(self, name: str, carried: Carried, record: type) -> None:
-        self.name = name
-        self.keys = carried.keys
+    def __init__(
+        self, session_id: str, losses: Losses, of: str, carried: Carried, record: type
+    ) -> None:
+        self._session_id = session_id
+        self._losses = losses
+        self._of = of
+        self._entries: dict[str, _Entry] = {}
+        self._keys = carried.keys
         some = carried.values.keys() | carried.objects | carried.texts
         left = carriable(record) - carried.fields - some
         self._has_data = "data" in left
-        self._values = carried.values
+        self._has_cost = "cost" in left
+        # A message that begins and ends at once has a single time.
+        self._has_one_time = record is Message and len(left & _TIMES) == 1
+        self._values = tuple(carried.values.items())
         #: How the values begin that are carried.
-        self._beginnings = {
-            **dict.fromkeys(carried.objects, ("{",)),
-            **dict.fromkeys(carried.texts, ("{", '"')),
-        }
-        self._times = left & _TIMES if record is Message else frozenset()
+        self._beginnings = (
+            *((name, ("{",)) for name in carried.objects),
+            *((name, ("{", '"')) for name in carried.texts),
+        )
         # In the order of the record, which is that of the report.
         named = [item.name for item in fields(record) if item.name in left - {"data"}]
         self._names = tuple(named)
-        # With two names or more, a getter returns a tuple.
-        self._get = attrgetter("__class__", *named) if named else None
+        self._get = attrgetter(*named) if named else None
 
-    def of(self, record: Any) -> list[str]:
-        """Return the fields of *record* that have a value and are not carried."""
-        lost: list[str] = []
+    def examine(self, record: Any, message_id: str | None) -> None:
+        """Count the fields of *record* that have a value and are not carried."""
         if self._get is not None:
-            _, *values = self._get(record)
+            values = self._get(record)
+            # A getter of one name returns no tuple.
+            if len(self._names) == 1:
+                values = (values,)
             for name, value in zip(self._names, values, strict=True):
-                # A count or a cost of 0 is known, and a value.
-                if value or value == 0:
-                    lost.append(name)
+                if value:
+                    if name in _TIMES and self._is_one_time(record):
+                        continue
+                    self._lose(name, message_id)
+            # A cost of 0 is known; tokens of which there are none need no record.
+            if self._has_cost and record.cost == 0:
+                self._lose("cost", message_id)
 
-        for name, carried in self._values.items():
+        for name, carried in self._values:
             value = getattr(record, name)
             if value and value not in carried:
-                lost.append(name)
-        for name, beginnings in self._beginnings.items():
+                self._lose(name, message_id)
+        for name, beginnings in self._beginnings:
             value = getattr(record, name)
             if value and not value.startswith(beginnings):
-                lost.append(name)
-        if len(self._times) == 1 and record.time_created == record.time_completed:
-            # The other one says the same.
-            lost = [name for name in lost if name not in self._times]
-        if self._has_data and record.data and not record.data.keys() <= self.keys:
-            lost.append("data")
-        return lost
+                self._lose(name, message_id)
+        if self._has_data and record.data and not record.data.keys() <= self._keys:
+            keys = self._lose("data", message_id).keys
+            if len(keys) < _NAMED:
+                keys.update(dict.fromkeys(record.data.keys() - self._keys))
+
+    def _is_one_time(self, record: Any) -> bool:
+        return self._has_one_time and record.time_created == record.time_completed
+
+    def _lose(self, name: str, message_id: str | None) -> _Entry:
+        entry = self._entries.get(name)
+        if entry is None:
+            entry = self._losses.entry(self._session_id, self._of, name, "", message_id)
+            self._entries[name] = entry
+        entry.times += 1
+        return entry
