@@ -91,13 +91,17 @@ def test_reasoning_is_reasoning_in_another_program(
     assert [p.text for p in parts if p.type == "reasoning"] == ["Hm"]
 
 
-#: Costs of answers and compactions; these programs record no cost.
-COSTLESS = ("codex",)
+#: Three times `SPENT`, as a program records it: Codex has no costs, and Goose counts the
+#: reasoning of an answer as output.
+SPENT_THRICE = {
+    form: [1.5, 30, 12, 9, 6, 3]
+    for form in ("event-log", "claude", "pi", "oh-my-pi", "opencode", "opencode2")
+}
+SPENT_THRICE["codex"] = [0, 30, 12, 9, 6, 3]
+SPENT_THRICE["goose"] = [1.5, 30, 15, 6, 6, 3]
 
 
-@pytest.mark.parametrize(
-    "form", ["event-log", "codex", "claude", "pi", "oh-my-pi", "opencode", "opencode2"]
-)
+@pytest.mark.parametrize("form", SPENT_THRICE)
 def test_an_empty_answer_and_a_compaction_have_their_usage_in_another_program(
     form: str, store: Store, session: str, tmp_path: Path
 ) -> None:
@@ -105,8 +109,7 @@ def test_an_empty_answer_and_a_compaction_have_their_usage_in_another_program(
         store.append(session, draft, **MODEL, **SPENT)
     store.append(session, user("And now?"))
     store.append(session, assistant(text("Tuesday")), **MODEL)
-    cost = 0 if form in COSTLESS else 1.5
-    assert sums(after(store, form, tmp_path)) == [cost, 30, 12, 9, 6, 3]
+    assert sums(after(store, form, tmp_path)) == SPENT_THRICE[form]
 
 
 @pytest.mark.parametrize("form", ["event-log", "pi", "oh-my-pi"])

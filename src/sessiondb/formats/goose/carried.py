@@ -9,6 +9,7 @@ from sessiondb.formats.kit.carrying import (
     RESULT,
     SAID,
     TEXT,
+    USAGE,
     Carried,
     Statement,
 )
@@ -34,7 +35,8 @@ CARRIES = Statement(
         "user": Carried(SAID, parts=_SAID),
         "system": Carried(SAID - {"role"}, parts=_SAID),
         "assistant": Carried(
-            MODEL | {"role", "time_created"}, parts={**_SAID, "tool": _CALL}
+            MODEL | USAGE - {"tokens_reasoning"} | {"role", "time_created"},
+            parts={**_SAID, "tool": _CALL},
         ),
         "tool": Carried(SAID, parts={**_SAID, "tool-result": Carried(RESULT)}),
         "event:compaction": Carried(EVENT, parts={"text": TEXT}),

@@ -17,20 +17,18 @@ from sessiondb.formats.goose.database import NAME, Database
 from sessiondb.formats.goose.places import default_locations
 from sessiondb.formats.goose.reader import SOURCE
 from sessiondb.formats.goose.records import record_of
-from sessiondb.formats.goose.usage import accumulated
+from sessiondb.formats.goose.usage import begun_with, flat_tokens
 from sessiondb.formats.goose.visibility import is_shown
-from sessiondb.formats.goose.writer import RESULTS, Writer, as_sent, flat_tokens
+from sessiondb.formats.goose.writer import RESULTS, Writer, as_sent
 from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import Losing, continued, is_from, is_native
 from sessiondb.formats.kit.conversion import json_text as text_of
 from sessiondb.formats.kit.fields import (
     as_object,
-    filled,
     is_object,
     overlay,
     put,
     within,
-    without_none,
 )
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.naming import file_name
@@ -57,9 +55,10 @@ def document(export: Export, losses: Losses) -> Record:
         record = _own(session)
         conversation = list(_own_records(export, messages, losses))
     else:
-        record = _foreign(export)
-        path = continued(export, messages, losses)
+        path = with_usage(continued(export, messages, losses))
         conversation = list(_records(export, path, losses))
+        stated = {of["id"] for of in conversation if within(of, "metadata", "usage")}
+        record = _foreign(export, [m for m in path if m.id in stated])
 
     is_export = theirs and "session" in session.data
     is_longer = any(is_native(message.id) for message in messages)
@@ -126,7 +125,8 @@ def _is_sum(message: Message) -> bool:
 # -- sessions of other programs --------------------------------------------------
 
 
-def _foreign(export: Export) -> Record:
+def _foreign(export: Export, answers: list[Message]) -> Record:
+    """Return the record of a session whose *answers* state their usage themselves."""
     session = export.session
     model = {"model_name": session.model_id, **fields.MODEL_CONFIG}
     known = {
@@ -141,11 +141,10 @@ def _foreign(export: Export) -> Record:
         "archived_at": None,
         "project_id": None,
     }
-    sums = flat_tokens(export)
     beside, extension, name = fields.OURS
-    begun = filled({fields.CARRIED[-1]: without_none(accumulated(sums))})
+    begun = begun_with(session, answers)
     ours = {beside: {extension: {name: session.id, **begun}}}
-    return _required(session, session.id) | known | ours | sums
+    return _required(session, session.id) | known | ours | flat_tokens(session)
 
 
 def _required(session: Session, name: str) -> Record:
@@ -163,7 +162,7 @@ def _required(session: Session, name: str) -> Record:
 
 def _records(export: Export, path: list[Message], losses: Losses) -> Iterator[Record]:
     writer = Writer(export, losses, path)
-    sent = as_sent(with_usage(path))
+    sent = as_sent(path)
     if [message.seq for message in sent] != [message.seq for message in path]:
         why = "the place of a compaction: it is before what it keeps"
         writer.lose(why, field="order")

@@ -71,6 +71,10 @@ _EXTENSION = ("extension_data", "sessiondb.v0")
 OURS = (*_EXTENSION, "session")
 #: The sums of the session then, which the sums of Goose begin with.
 CARRIED = (*_EXTENSION, "accumulated")
+#: What its answers state of these sums, and the counts of the others: disjoint, and
+#: with reasoning, which Goose does not know.
+STATED = (*_EXTENSION, "stated")
+REST = (*_EXTENSION, "rest")
 
 #: Roles that Goose gives to messages; any other is an event of that kind.
 ROLES = frozenset({"user", "assistant", "system"})

@@ -21,9 +21,12 @@ from sessiondb.formats.goose.fields import (
     CARRIED,
     NESTED,
     OURS,
+    REST,
+    STATED,
     TOKEN_COLUMNS,
 )
 from sessiondb.formats.kit.fields import (
+    Fields,
     amount,
     as_object,
     cost,
@@ -35,10 +38,21 @@ from sessiondb.formats.kit.fields import (
     without_none,
 )
 from sessiondb.formats.kit.usage import CACHES, disjoint
-from sessiondb.model import MessageDraft, Tokens
+from sessiondb.model import Message, MessageDraft, Session, Tokens
 
 Record = dict[str, Any]
 _COLUMNS = ("input", "output", "cache_read", "cache_write")
+#: The counts of a session that no answer states, by column.
+_REST: Fields = {name: (name, count) for name in (*_COLUMNS, "reasoning")}
+#: The sums of a session, and where answers state what is in them.
+_STATED = {
+    "total_tokens": "totalTokens",
+    "input_tokens": "inputTokens",
+    "output_tokens": "outputTokens",
+    "cache_read_tokens": "cacheReadTokens",
+    "cache_write_tokens": "cacheWriteTokens",
+    "cost": "cost",
+}
 
 
 def accumulated(info: Mapping[str, Any]) -> Record:
@@ -74,7 +88,9 @@ def carried_event(
         return None
     paid = fitting(carried.get("cost"), cost)
     draft = _event(name, time, carried)
-    return replace(draft, tokens=_tokens(carried), cost=paid)
+    rest = take(dict(as_object(within(info, *REST))), _REST)
+    tokens = Tokens(**rest) if rest else _tokens(carried)
+    return replace(draft, tokens=tokens, cost=paid)
 
 
 def usage_event(
@@ -90,14 +106,17 @@ def usage_event(
     """
     rows = list(ledger)
     found = list(answers)
-    stated, carried = accumulated(info), _carried(info)
+    stated, began = accumulated(info), _amounts(info, CARRIED)
     sums = {key: _larger(stated[key], [row.get(key) for row in rows]) for key in stated}
-    own = {key: _less(sums[key], [carried.get(key)]) for key in sums}
+    own = {key: _less(sums[key], [began.get(key)]) for key in sums}
     if not any(own.values()):
         return None
 
-    tokens = _rest(_tokens(own), map(stated_in, found))
-    paid = fitting(_less(own["cost"], map(cost_in, found)), cost)
+    # What answers stated that were written for Goose is among the sums it began with.
+    before = _amounts(info, STATED)
+    tokens = _rest(_tokens(own), map(stated_in, found), _tokens(before))
+    later = _less(sum(filter(None, map(cost_in, found))), [before.get("cost")])
+    paid = fitting(_less(own["cost"], [later]), cost)
     # Of a session that comes back the answers may state everything.
     is_empty = not any((paid, *(tokens or Tokens()).columns()))
     if is_empty and within(info, *OURS):
@@ -112,19 +131,98 @@ def _event(name: str, time: int | None, sums: Record, **data: Any) -> MessageDra
 
 
 def _carried(info: Mapping[str, Any]) -> Record:
-    """Return the sums that a session was written for Goose with, by column."""
-    carried = as_object(within(info, *CARRIED))
-    return {name: number for name, number in carried.items() if amount(number)}
+    """Return the sums that a session was written for Goose with, by column.
+
+    Without what the answers state that were written with it.
+    """
+    stated = _amounts(info, STATED)
+    carried = _amounts(info, CARRIED)
+    return {key: _less(number, [stated.get(key)]) for key, number in carried.items()}
 
 
-def _rest(tokens: Tokens | None, answers: Iterable[Tokens | None]) -> Tokens | None:
-    """Return the counts of a session that none of its answers states."""
+def _amounts(info: Mapping[str, Any], path: tuple[str, ...]) -> Record:
+    """Return the numbers of an object in the record of a session."""
+    found = as_object(within(info, *path))
+    return {key: number for key, number in found.items() if amount(number)}
+
+
+def used_by(answer: Message) -> Record | None:
+    """Return the usage of an answer as its metadata states it; None if it is unknown.
+
+    What caches took is within the input, and reasoning is output.
+    """
+    tokens = answer.tokens or Tokens()
+    given = _sum(tokens.input, tokens.cache_read, tokens.cache_write)
+    made = _sum(tokens.output, tokens.reasoning)
+    known = {
+        "inputTokens": given,
+        "outputTokens": made,
+        "totalTokens": _sum(given, made),
+        "cacheReadTokens": tokens.cache_read,
+        "cacheWriteTokens": tokens.cache_write,
+        "cost": answer.cost,
+    }
+    return without_none(known) or None
+
+
+def begun_with(session: Session, answers: Iterable[Message]) -> Record:
+    """Return what an extension says of the sums of a session that is written for Goose.
+
+    *answers* are those that state their usage themselves.
+    """
+    found = list(answers)
+    used = [used_by(answer) or {} for answer in found]
+    stated = {
+        name: _sum(*(of.get(key) for of in used)) for name, key in _STATED.items()
+    }
+    rest = {
+        name: _less(count, [getattr(of.tokens, name, None) for of in found])
+        for name, count in asdict(session.tokens).items()
+    }
+    known = {
+        CARRIED[-1]: without_none(accumulated(flat_tokens(session))),
+        STATED[-1]: without_none(stated),
+        REST[-1]: without_none(rest),
+    }
+    return filled(known)
+
+
+def flat_tokens(session: Session) -> Record:
+    """Return the sums of a session, which Goose counts with what caches took."""
+    tokens = session.tokens
+    given = _sum(tokens.input, tokens.cache_read, tokens.cache_write)
+    made = _sum(tokens.output, tokens.reasoning)
+    return {
+        **dict.fromkeys(TOKEN_COLUMNS[:3]),
+        "accumulated_total_tokens": _sum(given, made),
+        "accumulated_input_tokens": given,
+        "accumulated_output_tokens": made,
+        "accumulated_cost": session.cost,
+    }
+
+
+def _sum(*counts: Any) -> Any:
+    """Return the sum of the counts that are known; None if none is known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _rest(
+    tokens: Tokens | None, answers: Iterable[Tokens | None], before: Tokens | None
+) -> Tokens | None:
+    """Return the counts of a session that none of its answers states.
+
+    *before* is what answers stated with which it began.
+    """
     if tokens is None:
         return None
 
     found = [asdict(answer) for answer in answers if answer]
-    known = without_none(asdict(tokens))
-    left = {name: _less(known[name], [of[name] for of in found]) for name in known}
+    counted = asdict(before or Tokens())
+    left = {}
+    for name, known in without_none(asdict(tokens)).items():
+        stated = _less(sum(of[name] or 0 for of in found), [counted[name]])
+        left[name] = _less(known, [stated])
     return Tokens(**left)
 
 

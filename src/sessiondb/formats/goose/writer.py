@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 from sessiondb.formats.content import file_of
-from sessiondb.formats.goose import fields
 from sessiondb.formats.goose.carried import CARRIES
+from sessiondb.formats.goose.usage import used_by
 from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import (
     SAID_FOR_USER,
@@ -87,6 +87,9 @@ class Writer(Losing):
             self.lose(message=message, field="time_created")
         if message.role == "assistant":
             self.lose_bare_provider(message)
+            if message.tokens_reasoning:
+                # It is counted as output, as Goose does.
+                self.lose(message=message, field="tokens_output")
         is_hidden = message.role in ("event", "system")
         if is_hidden and message.seq in self._unsent:
             self.lose(message=message, field="order")
@@ -102,16 +105,19 @@ class Writer(Losing):
 
         # Goose orders messages by their times.
         self._time = max(self._time, message.time_created // 1000)
-        metadata = {
+        metadata: Record = {
             "userVisible": not is_hidden,
             "agentVisible": message.seq not in self._unsent,
         }
 
-        if message.role == "assistant" and message.model_id:
-            metadata["inference"] = {  # type: ignore[assignment]
+        if role == "assistant" and message.model_id:
+            metadata["inference"] = {
                 "provider": message.provider_id or UNKNOWN,
                 "requestedModel": message.model_id,
             }
+        used = used_by(message) if role == "assistant" else None
+        if used is not None:
+            metadata["usage"] = used
 
         return {
             "id": name,
@@ -236,23 +242,3 @@ _BLOCKS: Mapping[tuple[str, str], Callable[[Part], Record | None]] = {
     ("tool", "assistant"): _request,
     ("tool-result", "tool"): _response,
 }
-
-
-def flat_tokens(export: Export) -> Record:
-    """Return the sums of a session, which Goose counts with what caches took."""
-    tokens = export.session.tokens
-    given = _sum(tokens.input, tokens.cache_read, tokens.cache_write)
-    made = _sum(tokens.output, tokens.reasoning)
-    return {
-        **dict.fromkeys(fields.TOKEN_COLUMNS[:3]),
-        "accumulated_total_tokens": _sum(given, made),
-        "accumulated_input_tokens": given,
-        "accumulated_output_tokens": made,
-        "accumulated_cost": export.session.cost,
-    }
-
-
-def _sum(*counts: int | None) -> int | None:
-    """Return the sum of the counts that are known; None if none is known."""
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
