@@ -116,6 +116,7 @@ def _references(connection: Connection) -> Iterator[Finding]:
         )
 
     yield from _lost_blobs(connection)
+    yield from _lost_parts(connection)
 
 
 def _lost_blobs(connection: Connection) -> Iterator[Finding]:
@@ -129,6 +130,17 @@ def _lost_blobs(connection: Connection) -> Iterator[Finding]:
         for session_id, number in connection.execute(sql):
             what = f"values of {table}.{column} of session {session_id} are lost"
             yield Finding("lost", what, number)
+
+
+def _lost_parts(connection: Connection) -> Iterator[Finding]:
+    """Name each session of which parts are lost: they are numbered without gaps."""
+    sql = (
+        "SELECT session_id, count(*) FROM (SELECT session_id FROM part "
+        "GROUP BY session_id, seq HAVING max(idx) >= count(*)) GROUP BY session_id"
+    )
+    for session_id, number in connection.execute(sql):
+        what = f"parts of messages of session {session_id} are lost"
+        yield Finding("lost", what, number)
 
 
 def _cycles(connection: Connection) -> Iterator[Finding]:
@@ -215,17 +227,32 @@ def _payload(connection: Connection) -> Iterator[Finding]:
 
 
 def _blobs(connection: Connection) -> Iterator[Finding]:
-    wrong = Counter[str]()
+    altered: list[str] = []
     for name, data in connection.execute("SELECT hash, data FROM blob"):
         if hashlib.sha256(data).hexdigest() != name:
-            wrong["blobs whose content does not match their hash"] += 1
+            altered.append(name)
 
-    for what, number in wrong.items():
-        yield Finding("blobs", what, number)
+    if altered:
+        what = "blobs whose content does not match their hash"
+        yield Finding("blobs", what, len(altered))
+        yield from _altered_values(connection, altered)
 
     sql = f"SELECT count(*) FROM blob WHERE hash NOT IN ({used_blobs(connection)})"
     if number := connection.execute(sql).fetchone()[0]:
         yield Finding("blobs", "blobs that nothing refers to", number, "remove them")
+
+
+def _altered_values(connection: Connection, names: list[str]) -> Iterator[Finding]:
+    """Name each session that refers to one of the blobs *names*."""
+    for table, column in ENGINE.upkeep.references_to(connection, "blob"):
+        owner = "id" if table == "session" else "session_id"
+        sql = f"SELECT {owner} FROM {table} WHERE {column} = ?"
+        of_sessions: Counter[str] = Counter()
+        for name in names:
+            of_sessions.update(row[0] for row in connection.execute(sql, (name,)))
+        for session_id, number in of_sessions.items():
+            what = f"values of {table}.{column} of session {session_id} were changed"
+            yield Finding("blobs", what, number)
 
 
 def used_blobs(connection: Connection) -> str:
