@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -75,6 +76,11 @@ _COMMANDS = [
 ]
 
 
+#: Those that open the file in different ways; the others with ``SESSIONDB_LONG``.
+_MOST_UNLIKE = ["list -a", "migrate", "migrate --dry-run", "doctor", "sql SELECT"]
+_WITH_EVERY_COMMAND = ("newer", "without a column")
+
+
 @pytest.fixture(scope="module")
 def current(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("current") / "sessions.db"
@@ -113,7 +119,8 @@ def test_every_command_gives_the_same_answer_about_a_schema(
 ) -> None:
     path, error = kind(name)
     before = path.read_bytes()
-    for command in _COMMANDS:
+    is_long = name in _WITH_EVERY_COMMAND or os.environ.get("SESSIONDB_LONG")
+    for command in _COMMANDS if is_long else _MOST_UNLIKE:
         ran = _run("--db", str(path), *command.split())
         assert ran.exit_code == error.exit_code, (command, ran.output)
         assert "up to date" not in ran.output, command
