@@ -63,6 +63,7 @@ def torture(
 
     # A folder of its own, which may become read-only.
     path = folder / "database" / "sessions.db"
+    path.parent.mkdir()
     Store.open(path, parents=True).close()
     crowd = Crowd(path, chance, faults=kind != "crowd")
     paths = [path]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 
@@ -148,10 +149,9 @@ DATABASES = {
 
 def history_of_prompts(folder: Path) -> None:
     folder.mkdir()
-    with sqlite3.connect(folder / "history.db") as db:
+    with closing(sqlite3.connect(folder / "history.db")) as db, db:
         db.execute("CREATE TABLE history (prompt TEXT, created_at INTEGER)")
         db.executemany("INSERT INTO history VALUES (?, ?)", [("x" * 500, 1)] * 200)
-    db.close()
 
 
 @pytest.mark.parametrize("name", [*DATABASES, "oh-my-pi"])

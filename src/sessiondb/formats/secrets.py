@@ -186,8 +186,8 @@ _ISSUED = (
     _shape(
         "AWS key",
         "aws",
-        r"(?i:aws.{0,20}?(?:key|pwd|pw|pass|token).{0,20}?[\"'](?P<value>[0-9a-z/+]{40})"
-        r"[\"'])",
+        r"(?i:aws.{0,20}?(?:key|pwd|pw|pass|token).{0,20}?"
+        r"[\"'](?P<value>[0-9a-z/+]{40})[\"'])",
     ),
     _shape(
         "Azure key",
