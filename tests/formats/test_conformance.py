@@ -8,7 +8,8 @@ from pathlib import Path
 import conformance
 import ownership_of_files
 import pytest
-from samples import REAL, SAMPLES
+import returning
+from samples import REAL, SAMPLES, new_store, read_into
 
 from sessiondb import Store
 from sessiondb.formats import ForeignStore, readable
@@ -44,6 +45,23 @@ def test_a_file_is_of_one_format_and_an_export_leaves_its_original_alone(
     name: str, tmp_path: Path
 ) -> None:
     ownership_of_files.has_one_reader_for_each_file(SAMPLES[name], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ownership_of_files.CHECKED)
+def test_an_export_that_comes_home_adds_and_counts_nothing(
+    name: str, tmp_path: Path
+) -> None:
+    returning.leaves_a_sample_as_it_is(SAMPLES[name], tmp_path)
+
+
+@pytest.mark.slow
+def test_complete_rollouts_of_real_forks_that_come_home_add_and_count_nothing(
+    real_store: Callable[[str], Path], tmp_path: Path
+) -> None:
+    with new_store() as store:
+        read_into(store, real_store("codex-0.169.0") / "data")
+        returning.stays_as_it_is_when_its_exports_are_imported(store, tmp_path)
 
 
 @pytest.mark.slow

@@ -225,6 +225,11 @@ def _foreign(rows: Sequence[_Row], noted: _Noted, item: SourceSession) -> Known:
     row = next((row for row in rows if row.named), None)
     if row is not None:
         new = row.leaving or row.time_importing is not None
+        if item.alias == row.id and not (new or noted.buried):
+            # It was written from the session of its own name: what both have is here
+            # in the form of the program, of which the file may have only a part.
+            same = noted.is_same(item.digest)
+            return Known(row.id, row.messages, new=False, unchanged=same, returned=True)
         return Known(
             row.id,
             row.messages,

@@ -200,7 +200,8 @@ class SourceSession:
     sessiondb's databases, and so do all of its messages.
 
     ``alias`` is the id here of a session that was written for the program, if that gave
-    it an id of its own: its new messages belong to the session of that id.
+    it an id of its own, or if the file is another form of the program's own session:
+    its new messages belong to the session of that id.
 
     ``message_count`` is stated for a session that its program may have in several
     places, as in a database and an export of it. A state whose ``time_updated`` is

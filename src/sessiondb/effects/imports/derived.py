@@ -215,7 +215,10 @@ class Derived:
             _as_stored(to, known.get(_identity(item)), _dated(item, placed))
             for item in placed.parts
         )
-        placed = placed._replace(parts=parts)
+        row = placed.row
+        if _is_same_data(stored["data"], row.data):
+            row = row._replace(data=stored["data"])
+        placed = placed._replace(row=row, parts=parts)
 
         before = tuple(stored.values()), here.parts
         if (placed.values(run.session_id), parts) == before:
@@ -368,11 +371,38 @@ def _dated(item: PartRow, placed: Placed) -> PartRow:
     return item._replace(time_created=created, time_updated=updated)
 
 
+def _is_same_data(a: bytes | None, b: bytes | None) -> bool:
+    """Return whether two packed objects are equal; their keys have no order."""
+    if a == b:
+        return True
+    if a is None or b is None:
+        return False
+    return _in_order(codec.unpack(a)) == _in_order(codec.unpack(b))
+
+
+def _is_same_input(a: str | None, b: str | None) -> bool:
+    """Return whether two JSON texts are equal; their keys have no order."""
+    if a == b:
+        return True
+    if a is None or b is None:
+        return False
+    return _in_order(json.loads(a)) == _in_order(json.loads(b))
+
+
+def _in_order(value: Any) -> str:
+    """Return a text of a value in which 1, 1.0 and true differ, unlike in Python."""
+    return json.dumps(value, sort_keys=True, default=repr)
+
+
 def _as_stored(to: Writing, old: PartRow | None, item: PartRow) -> PartRow:
     """Return a part as it is stored if it did not change."""
     if old is None:
         return item
 
+    if _is_same_data(old.data, item.data):
+        item = item._replace(data=old.data)
+    if _is_same_input(old.input, item.input):
+        item = item._replace(input=old.input)
     # The source has the result of this call in a record of its own: the call keeps it.
     if item.type == "tool" and old.settled and not item.settled:
         return _with_result(to.tx, old, item)

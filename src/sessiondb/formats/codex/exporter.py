@@ -133,7 +133,8 @@ def _complete(export: Export, losses: Losses) -> Iterator[Document]:
         thread = session.source_id or session.id
         header = _header_of(held) or _header(session, thread)
         facts = without(_REFERRING, as_object(header.get("payload")))
-        head = without(_NUMBERED, header) | {"payload": facts}
+        # Its records have no ordinals, so an import must know what it is a copy of.
+        head = without(_NUMBERED, header) | {"payload": facts, MARK: session.id}
         records = _flat(held, losses, Names(thread))
         file = _place(session, _file_of(session))
         yield Document(file, map(_text, chain([head], records)))

@@ -30,6 +30,7 @@ from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.lines import ends_inside_of_a_line
 from sessiondb.formats.kit.logs import keep_longer, logs_below, unpacked_name
+from sessiondb.formats.kit.naming import MARK
 from sessiondb.model import Problem
 
 #: Lines of a rollout that are looked at for its header.
@@ -50,7 +51,8 @@ class Log(NamedTuple):
     ``base`` is the id of the rollout that holds what comes before ``cut``, an ordinal.
     ``facts`` are the content of its header without the context that a model was given.
     ``header`` is the first record, if that is a header without context; any other is a
-    message. ``written`` is when the rollout was begun.
+    message. ``written`` is when the rollout was begun. ``alias`` is the id of the
+    session here that a rollout was written from, None for one by Codex alone.
     """
 
     path: Path
@@ -63,6 +65,7 @@ class Log(NamedTuple):
     facts: Record
     header: Record
     written: str
+    alias: str | None = None
 
     @property
     def session(self) -> str:
@@ -158,6 +161,7 @@ def look_at(path: Path) -> Log | None:
         without(CONTEXT, facts),
         header if is_kept else {},
         as_string(header.get("timestamp")),
+        fitting(header.get(MARK), usable_id),
     )
 
 

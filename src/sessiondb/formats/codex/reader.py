@@ -189,6 +189,7 @@ def beginning(thread: Thread) -> SourceSession:
         relation=first.relation,
         time_created=next(filter(integer, times), None),
         time_archived=thread.archived,
+        alias=first.alias,
         complete=partial(complete, thread),
         **take(facts, fields.HEADER),
     )
