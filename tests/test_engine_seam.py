@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 PACKAGE = Path(sessiondb.__file__).parent
 #: The engine itself, and the one module that reads SQLite files of other programs.
 KNOW_SQLITE = ("engine/sqlite/", "formats/kit/sqlite.py")
+#: An ending like ``.sqlite3`` is a name of a file, and says nothing of its engine's use.
 WORDS = re.compile(
-    r"pragma|json_each|\bfts|insert or |replace into|\browid\b|last_insert_rowid|sqlite3|"
+    r"pragma|json_each|\bfts|insert or |replace into|\browid\b|last_insert_rowid|(?<!\.)sqlite3|"
     r"sqlite_(master|schema)|(part|session|prompt)_search|zeroblob|blobopen|lastrowid",
     re.IGNORECASE,
 )

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, exists, select, text
+from sqlalchemy import CTE, ColumnElement, Select, Table, exists, select, text
 
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, as_list, by_index, list_text, p
+from sessiondb.engine.sql import Statement, as_list, by_index, numbers, p
 from sessiondb.schema import message
 from sessiondb.schema.tables import DISORDERED
 
@@ -25,32 +25,37 @@ _DISORDERED = Statement(
         .limit(1)
     )
 )
-# One statement that ends at the first hit: SQLite makes the rows of the recursion when
-# they are asked for. UNION ends a cycle in a damaged file.
-_FIRST = Statement(
-    lambda: text(
-        "WITH RECURSIVE path (seq) AS (SELECT :leaf UNION "
-        "SELECT m.parent_seq FROM path "
-        "JOIN message AS m ON m.session_id = :sid AND m.seq = path.seq "
-        "WHERE m.parent_seq >= :least) "
-        f"SELECT seq FROM path WHERE seq IN {list_text('seqs')} LIMIT 1"
-    )
-)
 
 
-def first_above(table: Table, condition: ColumnElement[bool]) -> Select[Any]:
-    """Return a query for the first message from ``:leaf`` up to the root that is meant.
+def _path() -> CTE:
+    """Return the seqs from ``:leaf`` up to ``:least`` of session ``:sid``.
 
-    That is one of session ``:sid`` with a row of *table* that meets *condition*. The
-    query ends there, as above.
+    A statement that ends at the first hit walks no further: SQLite makes the rows of
+    the recursion when they are needed. UNION ends a cycle in a damaged file.
     """
     path = select(p("leaf").label("seq")).cte("path", recursive=True)
     parents = (
         select(message.c.parent_seq)
         .select_from(path.join(message, message.c.seq == path.c.seq))
-        .where(message.c.session_id == p("sid"), message.c.parent_seq.is_not(None))
+        .where(message.c.session_id == p("sid"), message.c.parent_seq >= p("least"))
     )
-    path = path.union(parents)
+    return path.union(parents)
+
+
+def _first() -> Select[Any]:
+    path = _path()
+    return select(path.c.seq).where(path.c.seq.in_(numbers("seqs"))).limit(1)
+
+
+_FIRST = Statement(_first)
+
+
+def first_above(table: Table, condition: ColumnElement[bool]) -> Select[Any]:
+    """Return a query for the first message from ``:leaf`` up to ``:least``.
+
+    Only one with a row of *table* that meets *condition* is meant.
+    """
+    path = _path()
     is_there = exists().where(condition, table.c.seq == path.c.seq)
     return select(path.c.seq).where(is_there).limit(1)
 

@@ -143,7 +143,7 @@ def _nearest(
     if tx.one(_ANY_CALL, sid=session_id, call=call_id) is None:
         return None
 
-    place = tx.one(_NEAREST, sid=session_id, call=call_id, leaf=leaf)
+    place = tx.one(_NEAREST, sid=session_id, call=call_id, leaf=leaf, least=0)
     if place is None:
         return None
     return _Call._make(tx.one(_CALL, sid=session_id, call=call_id, at=place[0]))
