@@ -208,7 +208,14 @@ def differences(
             lost = _of_lost(message)
         found.update((off + of, name) for of, name in lost)
     found.update(_of_order(before, after, pairs))
-    return found
+    # Counts of an answer without a record are on one beside it.
+    kept = {name for name in USAGE if _total(before, name) == _total(after, name)}
+    return Counter({at: times for at, times in found.items() if at[1] not in kept})
+
+
+def _total(copy: Copy, name: str) -> float:
+    """Return the sum of a count, or of the costs, of all messages."""
+    return round(sum(getattr(message, name) or 0 for message in copy.messages), 9)
 
 
 def _derived(session: Session) -> set[str]:
@@ -468,7 +475,10 @@ def is_stated(place: Place, stated: set[Place]) -> bool:
     of, name = place[0].removeprefix(OFF), place[1]
     if of != place[0] and ("session", "branches") in stated:
         return True
-    whole = {(of, ""), (of.partition("/")[0], "")}
+    # A message that is gone says nothing of the fields of others; an event may come
+    # back as another one, which its program makes itself.
+    is_record = not name or "/" in of or of.startswith("event")
+    whole = {(of, ""), (of.partition("/")[0], "")} if is_record else set()
     if name in USAGE:
         whole.add((of, "usage"))
     if name == "time_completed":

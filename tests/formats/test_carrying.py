@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import full_session
 import pytest
 from carrying import unreported
 from samples import SAMPLES, new_store, read_into
@@ -49,3 +50,13 @@ def test_what_a_session_loses_in_a_format_is_reported(
             for form in FORMS
         }
     assert {form: silent for form, silent in lost.items() if silent} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+def test_what_a_session_that_has_everything_loses_is_reported(
+    form: str, tmp_path: Path
+) -> None:
+    with new_store() as store:
+        full_session.make(store)
+        assert unreported(store, form, tmp_path) == {}

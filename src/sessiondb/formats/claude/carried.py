@@ -31,7 +31,7 @@ CARRIES = Statement(
         "user": Carried(SAID, parts={"text": TEXT, "file": _FILE}),
         "assistant": Carried(
             USAGE | {"role", "time_created", "model_id", "response_id"},
-            values={"finish": frozenset({"stop", "length", "tool-calls", "cancelled"})},
+            values={"finish": frozenset({"stop", "length", "tool-calls"})},
             parts={"text": TEXT, "tool": _CALL},
         ),
         "assistant:compaction": Carried(

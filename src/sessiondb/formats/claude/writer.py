@@ -256,9 +256,6 @@ class Writer(Losing):
         block = _answered(_id(call.id), part)
         if part.status in ("pending", "running"):
             block |= {"content": _NO_RESULT, "is_error": True}
-            if message.finish == "cancelled":
-                # With a result of its call, the answer is no longer cut off.
-                self.lose(message=message, field="finish")
         own = uuid_of(further(message.id, index))
         line = self._result(message.time_created, own, above, block)
         return line | _noted(part)

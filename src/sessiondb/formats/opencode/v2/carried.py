@@ -18,8 +18,11 @@ from sessiondb.formats.kit.carrying import (
 from sessiondb.formats.opencode.v2.fields import ENDS
 
 _CALL = Carried(
-    CALL | TIMES | {"outcome"},
-    values={"status": frozenset({"completed", "error"})},
+    CALL | TIMES,
+    values={
+        "status": frozenset({"completed", "error"}),
+        "outcome": frozenset({"failed", "denied"}),
+    },
     objects=frozenset({"input_json"}),
 )
 _THOUGHT = Carried(frozenset({"text"}) | TIMES)

@@ -175,7 +175,7 @@ class WriterV2(OpenCodeWriter):
         else:
             added_text = next(p for p in message.parts if p.data.get("synthetic"))
             why = "texts that a program added to prompts: they are notes after them"
-            self.lose(why, message, part=added_text, field="text")
+            self.lose(why, message, part=added_text)
             prompt = self._head(message, "user", text=said, **lists)
             yield prompt
             yield {**synthetic, "id": added(message, prompt["id"])}
