@@ -220,7 +220,14 @@ def test_one_worktree_spelled_in_two_ways_is_one_project(store: Store) -> None:
     from sessiondb.model import SourceSession
 
     item = SourceSession(
-        "other", "1", "x", "d", (), directory="/gone/app", worktree="/gone/app"
+        "other",
+        "1",
+        "x",
+        "d",
+        (),
+        directory="/gone/app",
+        worktree="/gone/app",
+        time_created=1,
     )
     both = [item, replace(item, source_id="2", worktree="/gone/./app/")]
     assert [x.outcome for x in store.ingest(both)] == ["imported"] * 2  # type: ignore[union-attr]

@@ -138,12 +138,14 @@ def _refresh(tx: Transaction, project_id: str, place: Place) -> None:
     A remote that git does not name any more is kept: without it a folder that
     moves could not be recognised. The first commit is never replaced.
     """
-    if not place.here or place.vcs is None:
+    if place.vcs is None:
         return
 
     old = tx.one(_FACTS, pid=project_id)
     vcs, remote, root_commit = old
-    new = (vcs or place.vcs, place.remote or remote, root_commit or place.root_commit)
+    # A source may state what was true elsewhere, and then.
+    remote = place.remote or remote if place.here else remote or place.remote
+    new = (vcs or place.vcs, remote, root_commit or place.root_commit)
     # Most commits change nothing here.
     if new != tuple(old):
         facts = dict(zip(("vcs", "remote", "root_commit"), new, strict=True))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from sessiondb import ids, location
 from sessiondb.database.core import Core
@@ -21,7 +22,8 @@ from sessiondb.effects.imports.derived import Derived
 from sessiondb.effects.imports.messages import WriteBatch
 from sessiondb.effects.imports.recorded import LoggedPrompt, Recorded
 from sessiondb.effects.imports.returned import CloseReturned
-from sessiondb.effects.imports.run import CheckedSession, Policy, Run
+from sessiondb.effects.imports.run import CheckedSession, Entry, Policy, Run
+from sessiondb.effects.imports.session import UNKNOWN
 from sessiondb.effects.project import Place
 from sessiondb.errors import InvalidInputError, SourceError, abridged
 from sessiondb.importing import checks
@@ -39,6 +41,7 @@ from sessiondb.model import (
     SourceItem,
     SourceSession,
 )
+from sessiondb.model.namespaces import Namespace
 
 _WRITTEN = ("imported", "updated")
 
@@ -161,7 +164,7 @@ class Importer:
         elif known.overtaken:
             yield from self._passed_over(checked, replace(done, outcome="unchanged"))
         elif self.dry_run:
-            yield from _counted(checked, done)
+            yield from _counted(checked, known, done)
         else:
             yield from self._write(checked, known, done)
 
@@ -213,11 +216,19 @@ class Importer:
             yield from self._units.commit()
             self._reap()
 
-        run = self._run(checked, known, done)
-        self._units.open(run, place)
-
         problems = Problems(checked.problems)
         entries = checks.entries(checked.item, problems)
+        if _needs_a_message(checked.item, known):
+            head = _up_to_conversation(entries)
+            if head is None:
+                yield from problems
+                return
+            entries = chain(head, entries)
+            checked = _dated(checked, head)
+            done = replace(done, id=_id_of(checked.item))
+
+        run = self._run(checked, known, done)
+        self._units.open(run, place)
         yield from self._units.write(run, entries, WriteBatch)
         yield from problems
 
@@ -258,7 +269,7 @@ class Importer:
 
     def _place(self, item: SourceSession) -> Place:
         """Return where a session was held; its directories passed the gate."""
-        directory = item.directory or item.worktree or os.sep
+        directory = item.directory or item.worktree or UNKNOWN
         place = self._locate(directory)
         if not place.here:
             if item.worktree:
@@ -285,11 +296,52 @@ def new_importer(
     return Importer(core, undelete, as_fork, dry_run, root)
 
 
-def _counted(checked: CheckedSession, done: Imported) -> Iterator[Imported | Problem]:
+def _counted(
+    checked: CheckedSession, known: Known, done: Imported
+) -> Iterator[Imported | Problem]:
     problems = Problems(checked.problems)
-    count = sum(1 for _ in checks.entries(checked.item, problems))
+    entries = checks.entries(checked.item, problems)
+    head: list[Entry] | None = []
+    if _needs_a_message(checked.item, known):
+        head = _up_to_conversation(entries)
+    count = len(head or ()) + sum(1 for _ in entries)
     yield from problems
-    yield replace(done, messages=count, problems=tuple(problems))
+    if head is not None:
+        yield replace(done, messages=count, problems=tuple(problems))
+
+
+def _needs_a_message(item: SourceSession, known: Known) -> bool:
+    """Return whether a session is imported only when something was said in it.
+
+    The id of a new one is made of the time and the namespace in which it began. A log
+    that was begun a moment ago may state neither, and its first message does.
+    """
+    is_new = known.session_id is None and item.stored is None
+    return is_new and (item.time_created is None or item.namespace == str(Namespace()))
+
+
+def _up_to_conversation(entries: Iterator[Entry]) -> list[Entry] | None:
+    """Return the messages up to the first of a user or a model; None without one."""
+    head = []
+    for entry in entries:
+        head.append(entry)
+        if entry.row.role in ("user", "assistant"):
+            return head
+    return None
+
+
+def _dated(checked: CheckedSession, head: Iterable[Entry]) -> CheckedSession:
+    """Return a session that states no time with that of its first dated message."""
+    if checked.item.time_created is not None:
+        return checked
+    times = [e.row.time_created for e in head if e.row.time_created is not None]
+    if not times:
+        return checked
+    return replace(
+        checked,
+        item=replace(checked.item, time_created=times[0]),
+        columns={**checked.columns, "time_created": times[0]},
+    )
 
 
 def _id_of(item: SourceSession) -> str:

@@ -96,7 +96,7 @@ class Units:
         unit.add(LinkFamilies(tuple(now.opened)))
         # Last: who is counted depends on families and on every message written.
         unit.add(CountOnce(_foreign(now.batches), tuple(now.closed)))
-        unit.add(FeedPrompts(tuple(now.batches)))
+        unit.add(FeedPrompts(tuple(now.batches), tuple(now.closed)))
         self.core.commit(unit)
 
         for run, done in zip(now.closed, now.results, strict=True):

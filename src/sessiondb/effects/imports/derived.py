@@ -19,7 +19,7 @@ from sessiondb import codec, ids
 from sessiondb.effects import ownership
 from sessiondb.effects.calls import add_data, data_of
 from sessiondb.effects.imports import lists
-from sessiondb.effects.imports.family import find_cut, namespace_beside
+from sessiondb.effects.imports.family import find_cut, move_cuts, namespace_beside
 from sessiondb.effects.imports.messages import is_bare, seq_by_id
 from sessiondb.effects.imports.run import Entry, Here, Placed, Run, Writing
 from sessiondb.effects.imports.session import (
@@ -101,6 +101,8 @@ class Derived:
     supersedes: str | None = None
     children_know_id: bool = False
     states_cuts: bool = False
+    states_prompts: bool = True
+    states_family: bool = True
 
     # -- the row -------------------------------------------------------------
 
@@ -276,13 +278,15 @@ class Derived:
             tx.session(state.id)
             state.leaf_seq, state.time_updated = leaf, new["time_updated"]
             state.time_importing = None
+            move_cuts(tx, state.id)
         ownership.derive_model(tx, state.id)
 
     def _name(self, tx: Transaction, run: Run) -> None:
         """Name a session that its source does not name by its first prompt."""
         state = tx.peek(run.session_id)
         title = shortened(run.first_typed or "")
-        if title and not state.title and state.title_source == "derived":
+        is_named = run.given.item.title or state.title_source != "derived"
+        if title and title != state.title and not is_named:
             run.changed = True
             state.title = title
             tx.run(TITLE, sid=state.id, title=title)
@@ -300,9 +304,11 @@ def _cut(
         return known
 
     stated = seq_by_id(tx, parent_id, run.given.item.parent_message)
-    if stated is not None or known is not None:
-        return known if stated is None else stated
-    return find_cut(tx, parent_id, run.session_id, call_id)
+    if stated is not None:
+        return stated
+    # Found again each time: an earlier import may have had only a part of it.
+    cut = find_cut(tx, parent_id, run.session_id, call_id)
+    return known if cut is None else cut
 
 
 def _id_of(tx: Transaction, **name: str) -> str | None:
@@ -347,14 +353,19 @@ def _is_archived_since(
 
 
 def _metadata(here: str, given: str) -> str:
-    """Return the metadata here, with the share that the source states, if any."""
+    """Return the metadata that a session has from now on: see `Derived`.
+
+    That of the source, unless the user added keys here; its share in any case.
+    """
     kept, theirs = json.loads(here), json.loads(given)
+    if kept.keys() - {SHARE} <= theirs.keys():
+        return here if kept == theirs else given
     if kept.get(SHARE) == theirs.get(SHARE):
         return here
 
     kept.pop(SHARE, None)
     shared = {SHARE: theirs[SHARE]} if SHARE in theirs else {}
-    return json.dumps(kept | shared)
+    return codec.json_text(kept | shared, "metadata")
 
 
 def _gave_text(here: Here, call_id: str | None) -> bool:

@@ -85,6 +85,23 @@ _ROWS = Statement(
 )
 
 
+#: The last column: whether the parent is a session of the same source.
+_FAMILY_FACTS = Statement(
+    lambda: (
+        select(
+            _child.c.parent_id,
+            _child.c.relation,
+            _child.c.parent_source_id,
+            _parent.c.source_id.is_not(None) & (_parent.c.source == _child.c.source),
+        )
+        .join_from(_child, _parent, _parent.c.id == _child.c.parent_id, isouter=True)
+        .where(_child.c.id == p("sid"))
+    )
+)
+_NAME_PARENT = update_of(session, "parent_source_id", session.c.id == p("sid"))
+_LEAVE = update_of(session, "parent_id relation parent_seq", session.c.id == p("sid"))
+
+
 def _branched() -> Any:
     mine, theirs = message.alias("mine"), message.alias("theirs")
     same = (
@@ -138,6 +155,23 @@ _CALL = Statement(lambda: select(session.c.call_id).where(session.c.id == p("sid
 _SET_CUT = update_of(
     session, "parent_seq", session.c.id == p("sid"), session.c.parent_seq.is_(None)
 )
+
+
+_CUTS = Statement(
+    lambda: select(
+        session.c.id,
+        session.c.parent_seq,
+        session.c.call_id,
+        session.c.source,
+        session.c.source_id,
+    ).where(
+        session.c.parent_id == p("sid"),
+        session.c.parent_seq.is_not(None),
+        session.c.time_imported.is_not(None),
+        session.c.time_detached.is_(None),
+    )
+)
+_MOVE_CUT = update_of(session, "parent_seq", session.c.id == p("sid"))
 
 
 def _copied() -> Any:
@@ -264,6 +298,21 @@ def find_cut(
     return max((seq for seq in common if seq is not None), default=None)
 
 
+def move_cuts(tx: Transaction, parent_id: str) -> None:
+    """Let children of a session that has further messages begin after the right one.
+
+    A child was cut at the last message that both had. If the parent was read only in
+    part then, a later one is right. Children that were continued here stay.
+    """
+    children = tx.run(_CUTS, sid=parent_id).fetchall()
+    for child, cut, call_id, source, source_id in children:
+        later = find_cut(tx, parent_id, child, call_id)
+        if later is not None and later > cut:
+            tx.run(_MOVE_CUT, sid=child, parent_seq=later)
+            # What it copied may be known only now.
+            _read_again(tx, [(source, str(source_id))])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkFamilies:
     """Link the sessions that a transaction opened to their parents and children."""
@@ -277,13 +326,17 @@ class LinkFamilies:
         for run in opened.values():
             run.problems.clear()
 
+        moved: set[str] = set()
+        for run in opened.values():
+            if run.policy.states_family and not run.made:
+                moved |= _leave_parent(tx, run)
+
         # One parent for each child, the first that is found.
         found: dict[str, Waiting] = {}
         for waiting in self._waiting(tx, opened):
             found.setdefault(waiting.child, waiting)
 
-        moved: set[str] = set()
-        followed: list[Waiting] = []
+        followed: list[tuple[str, str]] = []
         for waiting in found.values():
             about = opened.get(waiting.child) or opened[waiting.parent]
             why = _refused(tx, waiting)
@@ -293,7 +346,7 @@ class LinkFamilies:
                 continue
             moved |= _link(tx, waiting, about)
             if waiting.follows and not about.policy.states_cuts:
-                followed.append(waiting)
+                followed.append((waiting.source, str(waiting.source_id)))
 
         _read_again(tx, followed)
         _settle(tx, moved)
@@ -383,12 +436,7 @@ def _link(tx: Transaction, waiting: Waiting, about: Run) -> set[str]:
     tx.run(_LINK, sid=child, parent_id=parent, **names)
     about.changed = True
 
-    moved = set(chain.from_iterable(below(tx, child)))
-    root_id = root_of(tx, parent)
-    for sid in moved:
-        tx.run(_ROOT, sid=sid, root_id=root_id)
-        if sid in tx.states:
-            tx.states[sid].root_id = root_id
+    moved = _set_root(tx, child, root_of(tx, parent))
 
     if waiting.relation == "fork":
         match_cut(tx, child)
@@ -398,6 +446,49 @@ def _link(tx: Transaction, waiting: Waiting, about: Run) -> set[str]:
 
     cut = find_cut(tx, parent, child, tx.value(_CALL, sid=child))
     tx.run(_SET_CUT, sid=child, parent_seq=cut)
+    return moved
+
+
+def _leave_parent(tx: Transaction, run: Run) -> set[str]:
+    """Take a session from its parent if its source names another one by now.
+
+    Which session is the original of a fork may be known only when both are complete.
+    A parent that is no session of the source was given to it here, and stays. Returns
+    the sessions that have another root now.
+    """
+    item = run.given.item
+    row = tx.one(_FAMILY_FACTS, sid=run.session_id)
+    parent_id, relation, named, is_of_source = row
+    if named != item.parent_source_id and (parent_id is None or is_of_source):
+        tx.run(_NAME_PARENT, sid=run.session_id, parent_source_id=item.parent_source_id)
+        run.changed = True
+    if parent_id is None or not is_of_source:
+        return set()
+
+    stated = run.policy.find_parent(tx, run)
+    is_root_now = item.parent_source_id is None
+    is_elsewhere = stated not in (None, parent_id)
+    if not is_root_now and not is_elsewhere and relation == item.relation:
+        return set()
+
+    tx.run(
+        _LEAVE,
+        sid=run.session_id,
+        parent_id=None,
+        relation=item.relation,
+        parent_seq=None,
+    )
+    run.changed = True
+    return _set_root(tx, run.session_id, run.session_id)
+
+
+def _set_root(tx: Transaction, session_id: str, root_id: str) -> set[str]:
+    """Give a session and its descendants a root; return their ids."""
+    moved = set(chain.from_iterable(below(tx, session_id)))
+    for sid in moved:
+        tx.run(_ROOT, sid=sid, root_id=root_id)
+        if sid in tx.states:
+            tx.states[sid].root_id = root_id
     return moved
 
 
@@ -417,15 +508,15 @@ def _settle(tx: Transaction, moved: set[str]) -> None:
     ownership.recount(tx, touched | moved)
 
 
-def _read_again(tx: Transaction, linked: Iterable[Waiting]) -> None:
-    """Have linked children read again: their source says where they were cut.
+def _read_again(tx: Transaction, children: Iterable[tuple[str, str]]) -> None:
+    """Have children read again, by source and source id: they state where they begin.
 
     An entry ends with the name of its session. All entries of a source are compared
     once: to look for each child by itself takes a minute for 10,000 of them.
     """
     names: dict[str, set[str]] = {}
-    for child in linked:
-        names.setdefault(child.source, set()).add(str(child.source_id))
+    for source, source_id in children:
+        names.setdefault(source, set()).add(source_id)
 
     for source, wanted in names.items():
         noted = tx.column(_NOTED, source=source)

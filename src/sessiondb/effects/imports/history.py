@@ -16,7 +16,7 @@ from sqlalchemy import delete, or_, select, union_all
 
 from sessiondb import ids
 from sessiondb.effects.imports.close import write_entry
-from sessiondb.effects.imports.prompts import prompt_row
+from sessiondb.effects.imports.prompts import plain, prompt_row
 from sessiondb.effects.project import Place, home_of
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, as_list, p, texts, upsert_text
@@ -195,7 +195,7 @@ class _Typed:
 
         Of a line that names no session, by those about its time.
         """
-        said = _plain(line.text)
+        said = plain(line.text)
         if home.id is not None:
             return said in self._of_session(home.id, line.session)
         if line.session is not None:
@@ -227,13 +227,8 @@ class _Typed:
         found: _Times = defaultdict(list)
         for name, text, time in rows:
             if name != ids.history_prompt_id(self.source, session, text, time):
-                found[_plain(text)].append(time)
+                found[plain(text)].append(time)
         return found
-
-
-def _plain(text: str) -> str:
-    """Return a text without the spaces that only some programs strip from it."""
-    return "\n".join(map(str.rstrip, text.strip().splitlines()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

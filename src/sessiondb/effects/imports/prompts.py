@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, filterfalse
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy import delete, select, text
@@ -29,6 +29,11 @@ _KNOWN = Statement(
 _REMOVE = Statement(
     lambda: delete(prompt).where(
         prompt.c.id.in_(texts("names")), prompt.c.session_id == p("sid")
+    )
+)
+_OF_SESSION = Statement(
+    lambda: select(prompt.c.id, prompt.c.text, prompt.c.time_created).where(
+        prompt.c.session_id == p("sid"), prompt.c.source == p("source")
     )
 )
 _COPIES = Statement(
@@ -92,9 +97,17 @@ class FeedPrompts:
 
     verb = "import"
     batches: tuple[Wrote, ...]
+    #: The runs that end in this transaction.
+    closed: tuple[Run, ...] = ()
 
     def apply(self, tx: Transaction) -> None:
         """Write those that are new, or that are another session's or text now."""
+        self._write(tx)
+        for run in self.closed:
+            if run.policy.states_prompts and not run.made and not run.gone:
+                _remove_former(tx, run)
+
+    def _write(self, tx: Transaction) -> None:
         for typed in (batch.typed for batch in self.batches):
             if typed.former:
                 sid = typed.run.session_id
@@ -122,7 +135,10 @@ def _rows(tx: Transaction, typed: Typed) -> Iterator[tuple[Any, ...]]:
 
     state = tx.peek(run.session_id)
     copies = _copies(tx, run.session_id, (of.seq for of in typed.prompts))
-    for of in filterfalse(lambda of: of.seq in copies, typed.prompts):
+    for of in typed.prompts:
+        if of.seq in copies:
+            continue
+        run.prompts[of.id] = of.text
         yield prompt_row(
             id=of.id,
             text=of.text,
@@ -132,6 +148,31 @@ def _rows(tx: Transaction, typed: Typed) -> Iterator[tuple[Any, ...]]:
             source=run.given.item.source,
             time_created=of.time,
         )
+
+
+def _remove_former(tx: Transaction, run: Run) -> None:
+    """Remove prompts of a session that are not those of its messages any more.
+
+    A prompt may have been read before it was complete, or before it was known to be a
+    copy; a line of the history may have come before its message. Other lines of the
+    history, and prompts of other sources, are not of any message.
+    """
+    item = run.given.item
+    typed = {plain(text_) for text_ in run.prompts.values()}
+    former = []
+    rows = tx.run(_OF_SESSION, sid=run.session_id, source=item.source).fetchall()
+    for name, text_, time in rows:
+        line = ids.history_prompt_id(item.source, item.source_id, text_, time)
+        is_of_message = name != line
+        if name not in run.prompts and (is_of_message or plain(text_) in typed):
+            former.append(name)
+    if former:
+        tx.run(_REMOVE, sid=run.session_id, names=as_list(former))
+
+
+def plain(typed: str) -> str:
+    """Return a text without the spaces that only some programs strip from it."""
+    return "\n".join(line.rstrip() for line in typed.strip().splitlines())
 
 
 def prompt_row(**columns: Any) -> tuple[Any, ...]:

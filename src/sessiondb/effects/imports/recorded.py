@@ -104,6 +104,8 @@ class Recorded:
     exact: dict[str, bool] = field(default_factory=dict)
     children_know_id: bool = True
     states_cuts: bool = True
+    states_prompts: bool = False
+    states_family: bool = False
 
     # -- the row -------------------------------------------------------------
 

@@ -123,6 +123,14 @@ class Policy(Protocol):
         """Whether a session itself says where in its parent it begins."""
 
     @property
+    def states_prompts(self) -> bool:
+        """Whether the prompts of a session are those of its messages."""
+
+    @property
+    def states_family(self) -> bool:
+        """Whether a session belongs below the parent that its source names now."""
+
+    @property
     def children_know_id(self) -> bool:
         """Whether children may wait for this session under its id here."""
 
@@ -169,7 +177,8 @@ class Run:
     ``last`` is the place of the record written or found last, ``places`` those of all
     of this run, by id; that of None is before the first one. ``tail`` is the session's
     last_seq as this run left it: another process may import the same. ``typed`` is the
-    last prompt, ``first_typed`` the first one. ``gone``: the session was deleted since.
+    last prompt, ``first_typed`` the first one, ``prompts`` are all that are in the
+    prompt history, by id. ``gone``: the session was deleted since.
     ``problems`` are those of its family.
     """
 
@@ -186,6 +195,7 @@ class Run:
     tail: int = 0
     typed: str | None = None
     first_typed: str | None = None
+    prompts: dict[str, str] = field(default_factory=dict)
     gone: bool = False
     problems: list[str] = field(default_factory=list)
 

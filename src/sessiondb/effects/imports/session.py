@@ -8,17 +8,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, literal_column, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    delete,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+)
 
 from sessiondb.effects.imports.family import may_have_child, root_of
 from sessiondb.effects.imports.run import ProjectFacts, Run
 from sessiondb.effects.place import MOVE
-from sessiondb.effects.project import Place, add_directory, is_known, project_of
+from sessiondb.effects.project import (
+    Place,
+    RefreshProject,
+    add_directory,
+    is_known,
+    project_of,
+)
 from sessiondb.effects.session import free_slug
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.places import stored
-from sessiondb.schema import project, project_directory, session, tombstone
+from sessiondb.schema import project, project_directory, prompt, session, tombstone
 from sessiondb.schema.rows import SESSION
 
 _FACTS = "name permission metadata time_initialized time_created".split()
@@ -33,8 +47,23 @@ _SET_PROJECT = update_of(
     project, " ".join((*_FACTS, "time_updated")), project.c.id == p("pid")
 )
 
-_DIRECTORY = Statement(
-    lambda: select(session.c.directory).where(session.c.id == p("sid"))
+#: The directory of a session whose source does not state any.
+UNKNOWN = os.sep
+_PLACE = Statement(
+    lambda: select(session.c.directory, session.c.project_id).where(
+        session.c.id == p("sid")
+    )
+)
+_MOVE_PROMPTS = update_of(
+    prompt, "directory project_id", prompt.c.session_id == p("sid")
+)
+#: The project of no directory, after its last session and prompt got one.
+_REMOVE_UNUSED = Statement(
+    lambda: delete(project).where(
+        project.c.id == p("pid"),
+        ~exists().where(session.c.project_id == project.c.id),
+        ~exists().where(prompt.c.project_id == project.c.id),
+    )
 )
 #: Whether `Relink` moved a directory, or one above it.
 _FORMER = Statement(
@@ -93,8 +122,8 @@ class OpenImport:
         else:
             run.session_id = found
             run.policy.update_row(tx, run)
-            if self.place.here and run.given.item.may_move:
-                self._follow(tx)
+            self._follow(tx)
+            RefreshProject(self.place).apply(tx)
         if run.given.project is not None:
             self._describe(tx, run.given.project)
 
@@ -120,17 +149,28 @@ class OpenImport:
         run.changed = True
 
     def _follow(self, tx: Transaction) -> None:
-        """Move a session that its program has moved to another directory.
+        """Move a session whose source states another directory, or its first one.
 
-        A directory that `relink` moved elsewhere is not followed.
+        The program may have moved it, unless the directory is that of another machine.
+        One that `relink` moved elsewhere is not followed.
         """
+        item = self.run.given.item
+        if not (item.directory or item.worktree):
+            return
         sid, there = self.run.session_id, stored(self.place.directory, tx.root)
-        if tx.value(_DIRECTORY, sid=sid) == there or tx.value(_FORMER, at=there):
+        before, former = tx.one(_PLACE, sid=sid)
+        is_first = before == stored(UNKNOWN, tx.root)
+        if not is_first and not (self.place.here and item.may_move):
+            return
+        if before == there or tx.value(_FORMER, at=there):
             return
 
         project_id = project_of(tx, self.place)
         slug = free_slug(tx, project_id, sid)
         tx.run(MOVE, sid=sid, directory=there, project_id=project_id, slug=slug)
+        if is_first:
+            tx.run(_MOVE_PROMPTS, sid=sid, directory=there, project_id=project_id)
+            tx.run(_REMOVE_UNUSED, pid=former)
         self.run.changed = True
         state = tx.states.get(sid)
         if state is not None:
