@@ -22,9 +22,9 @@ from verifying.stores import fill, sessions_of, stores
 from verifying.tool import Tool
 
 from sessiondb import Store
+from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.opencode.v1.writer import WriterV1
 from sessiondb.formats.opencode.v2.writer import WriterV2
-from sessiondb.model import Loss
 
 WRITE: dict[str, Callable[..., WriterV1 | WriterV2]] = {
     "1.x": WriterV1,
@@ -49,7 +49,7 @@ class Seen:
         """Print a line of the table."""
         print(f"{self.tool.generation}  {self.store:26}  {name:30}  {what}", flush=True)
 
-    def session(self, document: dict[str, Any], losses: list[Loss]) -> None:
+    def session(self, document: dict[str, Any], losses: Losses) -> None:
         """Send one session through the tool."""
         name = document["info"]["id"]
         refused = self.tool.import_session(name, document)
@@ -70,7 +70,8 @@ class Seen:
             if other
             else f"equal, {number} messages"
         )
-        self.report(name, f"{what}, {len(losses)} losses" if losses else what)
+        lost = len(list(losses))
+        self.report(name, f"{what}, {lost} losses" if lost else what)
 
     def continues(self, store: Store) -> bool:
         """Check the list, continue the longest session and import it back; False is a failure."""
@@ -163,7 +164,7 @@ def main() -> int:
                 with contextlib.closing(tool):
                     rows.append(Seen(tool, name, provider.sent))
                     for session in sessions_of(store):
-                        losses: list[Loss] = []
+                        losses = Losses()
                         export = store.export(session.id)
                         document = write(export, list(export.messages), losses).json()
                         rows[-1].session(document, losses)

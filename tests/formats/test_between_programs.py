@@ -53,10 +53,14 @@ def calls(messages: list[Message]) -> dict[str | None, Any]:
 
 
 #: Outcomes that a program cannot tell from a failure.
-UNKNOWN_OUTCOMES = {"claude": {"skipped"}}
+UNKNOWN_OUTCOMES = {
+    "claude": {"skipped"},
+    "opencode": {"skipped", "denied"},
+    "opencode2": {"skipped"},
+}
 
 
-@pytest.mark.parametrize("form", ["event-log", "codex", "claude"])
+@pytest.mark.parametrize("form", ["event-log", "codex", *UNKNOWN_OUTCOMES])
 def test_a_call_ends_in_another_program_as_it_did(
     form: str, store: Store, session: str, tmp_path: Path
 ) -> None:

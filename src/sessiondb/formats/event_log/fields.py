@@ -14,6 +14,7 @@ from sessiondb.formats.kit.fields import (
     clean_name,
     clean_text,
     cost,
+    count,
     is_object,
     text,
 )
@@ -55,6 +56,9 @@ HEADER: Table = {
     "metadata": spelled(is_object, "metadata"),
     "revert": spelled(stated, "revert"),
     "time_archived": spelled(in_ms, "time_archived"),
+    "summary_additions": spelled(count, "summary_additions"),
+    "summary_deletions": spelled(count, "summary_deletions"),
+    "summary_files": spelled(count, "summary_files"),
 }
 RELATIONS = ("fork", "subagent")
 TITLE: Table = {"title": spelled(clean_text, "title", "name", "new_title")}

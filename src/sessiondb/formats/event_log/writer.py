@@ -76,6 +76,9 @@ class Writer(Losing):
             "permission": as_json(session.permission),
             "metadata": as_json(session.metadata),
             "time_archived": session.time_archived,
+            "summary_additions": session.summary_additions,
+            "summary_deletions": session.summary_deletions,
+            "summary_files": session.summary_files,
         }
         return {"time": session.time_created, "type": "session_meta", **filled(named)}
 

@@ -17,7 +17,7 @@ from sessiondb.formats.kit.carrying import (
 _TEXT = Carried(frozenset({"text"}) | TIMES, keys=frozenset({"synthetic", "ignored"}))
 _CALL = Carried(
     CALL | TIMES | {"status", "title"},
-    values={"outcome": frozenset({"failed"})},
+    values={"outcome": frozenset({"failed", "interrupted"})},
     objects=frozenset({"input_json"}),
 )
 _WHOLE = Carried(frozenset({"data"}))

@@ -15,7 +15,7 @@ from sessiondb.formats.kit.fields import (
     within,
     without_none,
 )
-from sessiondb.formats.opencode.answers import counts_of
+from sessiondb.formats.opencode.answers import counts_of, outcome
 from sessiondb.formats.opencode.generation import details_of
 from sessiondb.formats.opencode.v2.records import part_json
 from sessiondb.formats.opencode.writing import Maker, OpenCodeWriter, Record
@@ -111,6 +111,10 @@ def _state(part: Part, call: Call) -> Record:
 
     state["time"]["end"] = call.end or call.start
     if status == "error":
+        details = as_object(state.get("metadata"))
+        is_said = outcome(call.failure, details) == "interrupted"
+        if part.outcome == "interrupted" and not is_said:
+            state["metadata"] = {**details, "interrupted": True}
         return {**state, "error": call.failure}
     result = {"output": call.result, "title": part.title or ""}
     files = {"attachments": _attachments(part)}

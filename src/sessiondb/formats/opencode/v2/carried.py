@@ -21,7 +21,7 @@ _CALL = Carried(
     CALL | TIMES,
     values={
         "status": frozenset({"completed", "error"}),
-        "outcome": frozenset({"failed", "denied"}),
+        "outcome": frozenset({"failed", "denied", "interrupted"}),
     },
     objects=frozenset({"input_json"}),
 )

@@ -117,6 +117,8 @@ def _error(part: Part, call: Call) -> Record:
         return {"type": "tool.interrupted", "message": why}
     if part.outcome == "denied":
         return {"type": "permission.rejected", "message": call.failure}
+    if part.outcome == "interrupted":
+        return {"type": "tool.interrupted", "message": call.failure}
     return {"type": "tool.execution", "message": call.failure}
 
 
