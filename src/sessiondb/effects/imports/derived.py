@@ -19,9 +19,10 @@ from sessiondb import codec, ids
 from sessiondb.effects import ownership
 from sessiondb.effects.calls import add_data, data_of
 from sessiondb.effects.imports import lists
-from sessiondb.effects.imports.family import find_cut, move_cuts, namespace_beside
+from sessiondb.effects.imports.family import find_cut, move_cuts
 from sessiondb.effects.imports.messages import is_bare, seq_by_id
 from sessiondb.effects.imports.run import Entry, Here, Placed, Run, Writing
+from sessiondb.effects.imports.same_store import namespace_beside
 from sessiondb.effects.imports.session import (
     BY_SOURCE,
     MODEL,

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, starmap
-from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, select, text, update
 
 from sessiondb.effects import ownership
 from sessiondb.effects.imports.run import Run
+from sessiondb.effects.imports.same_store import is_beside
 from sessiondb.effects.session import MAX_CHAIN
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, as_list, p, texts, update_of
@@ -190,26 +190,6 @@ def _copied() -> Any:
 
 
 _COPIED = Statement(_copied)
-_ENTRY = Statement(
-    lambda: select(import_ledger.c.namespace).where(
-        import_ledger.c.source == p("source"), import_ledger.c.path == p("path")
-    )
-)
-_NAMESPACES = Statement(
-    lambda: select(session.c.namespace).where(
-        session.c.source == p("source"),
-        session.c.source_id == p("name"),
-        session.c.namespace != text("''"),
-    )
-)
-# The last term is that of the index, which has no entries of other sources.
-_PATHS = Statement(
-    lambda: select(import_ledger.c.path).where(
-        import_ledger.c.source == p("source"),
-        import_ledger.c.namespace == p("namespace"),
-        import_ledger.c.namespace != text("''"),
-    )
-)
 _NOTED = Statement(
     lambda: select(import_ledger.c.path).where(
         import_ledger.c.source == p("source"), import_ledger.c.offset.is_not(None)
@@ -356,7 +336,11 @@ class LinkFamilies:
             if run.unlinked or not run.made:
                 yield from self._orphan(tx, run)
             found = starmap(Waiting, tx.run(_BY_SOURCE, sid=sid).fetchall())
-            yield from (child for child in found if _is_beside(tx, run, child))
+            yield from (
+                child
+                for child in found
+                if is_beside(tx, run, str(child.source_id), child.namespace)
+            )
 
         known = [sid for sid, run in opened.items() if run.policy.children_know_id]
         if known:
@@ -371,47 +355,6 @@ class LinkFamilies:
         relation = run.given.item.relation
         for row in tx.run(_ORPHAN, sid=run.session_id, parent=parent).fetchall():
             yield Waiting(*row)._replace(relation=relation)
-
-
-def namespace_beside(tx: Transaction, run: Run, name: str) -> str | None:
-    """Return the namespace of the session *name* that the source of a run has, or None.
-
-    If ids are not unique everywhere, it was read from the same file, or else from
-    one in the same folder: some programs have a file for each session.
-    """
-    item = run.given.item
-    if not item.namespace:
-        return ""
-
-    path = f"{run.given.ledger.removesuffix(item.source_id)}{name}"
-    in_file: str | None = tx.value(_ENTRY, source=item.source, path=path)
-    if in_file:
-        return in_file
-
-    known = tx.column(_NAMESPACES, source=item.source, name=name)
-    return next((of for of in known if _is_in_folder(tx, run, name, of)), None)
-
-
-def _is_in_folder(tx: Transaction, run: Run, name: str, namespace: str) -> bool:
-    """Return whether the folder of a run's file has one of that session *name*.
-
-    The entries of one namespace are few. All those of a source would be read once for
-    each child: half a minute for a folder of 5,000 exports.
-    """
-    item = run.given.item
-    folder = PurePath(run.given.ledger.removesuffix(item.source_id)).parent
-    return any(
-        path.endswith(f"#{name}") and PurePath(path.removesuffix(name)).parent == folder
-        for path in tx.column(_PATHS, source=item.source, namespace=namespace)
-    )
-
-
-def _is_beside(tx: Transaction, run: Run, child: Waiting) -> bool:
-    """Return whether a child that waits is of the source of its parent, a run's."""
-    own = run.given.item.namespace
-    if not own or not child.namespace:
-        return own == child.namespace
-    return _is_in_folder(tx, run, str(child.source_id), child.namespace)
 
 
 def _refused(tx: Transaction, waiting: Waiting) -> str | None:

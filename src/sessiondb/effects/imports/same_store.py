@@ -1,0 +1,81 @@
+"""Sessions of one store, if the ids of its program are not unique everywhere.
+
+Such a program names a parent by an id that sessions of other stores may have, too. The
+one that is meant was read from the same file, or else from one in the same folder.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from sqlalchemy import select, text
+
+from sessiondb.effects.imports.run import Run
+from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.sql import Statement, p
+from sessiondb.schema import import_ledger, session
+
+_ENTRY = Statement(
+    lambda: select(import_ledger.c.namespace).where(
+        import_ledger.c.source == p("source"), import_ledger.c.path == p("path")
+    )
+)
+_NAMESPACES = Statement(
+    lambda: select(session.c.namespace).where(
+        session.c.source == p("source"),
+        session.c.source_id == p("name"),
+        session.c.namespace != text("''"),
+    )
+)
+# The last term is that of the index, which has no entries of other sources.
+_PATHS = Statement(
+    lambda: select(import_ledger.c.path).where(
+        import_ledger.c.source == p("source"),
+        import_ledger.c.namespace == p("namespace"),
+        import_ledger.c.namespace != text("''"),
+    )
+)
+
+
+def namespace_beside(tx: Transaction, run: Run, name: str) -> str | None:
+    """Return the namespace of the session *name* that the source of a run has, or None.
+
+    If ids are not unique everywhere, it was read from the same file, or else from
+    one in the same folder: some programs have a file for each session.
+    """
+    item = run.given.item
+    if not item.namespace:
+        return ""
+
+    path = f"{run.given.ledger.removesuffix(item.source_id)}{name}"
+    in_file: str | None = tx.value(_ENTRY, source=item.source, path=path)
+    if in_file:
+        return in_file
+
+    known = tx.column(_NAMESPACES, source=item.source, name=name)
+    for namespace in known:
+        if _is_in_folder(tx, run, name, namespace):
+            return str(namespace)
+    return None
+
+
+def _is_in_folder(tx: Transaction, run: Run, name: str, namespace: str) -> bool:
+    """Return whether the folder of a run's file has one of that session *name*.
+
+    The entries of one namespace are few. All those of a source would be read once for
+    each child: half a minute for a folder of 5,000 exports.
+    """
+    item = run.given.item
+    folder = PurePath(run.given.ledger.removesuffix(item.source_id)).parent
+    return any(
+        path.endswith(f"#{name}") and PurePath(path.removesuffix(name)).parent == folder
+        for path in tx.column(_PATHS, source=item.source, namespace=namespace)
+    )
+
+
+def is_beside(tx: Transaction, run: Run, name: str, namespace: str) -> bool:
+    """Return whether the session *name* in a *namespace* is of the store of a run."""
+    own = run.given.item.namespace
+    if not own or not namespace:
+        return own == namespace
+    return _is_in_folder(tx, run, name, namespace)
