@@ -536,6 +536,19 @@ def test_a_transcript_without_a_conversation_is_not_a_session(
     assert any(isinstance(item, Problem) for item in read_into(store, alone))
 
 
+def test_a_transcript_is_no_session_before_its_first_line_of_conversation(
+    store: Store, tmp_path: Path
+) -> None:
+    early = beside("mode", mode="plan"), beside("of-a-later-release", value=1)
+    path = write(tmp_path / PROJECT, session(1), *early)
+    assert read_into(store, path) == []
+
+    write(tmp_path / PROJECT, session(1), *early, U1)
+    (found,) = imported.all_taken(store, tmp_path).values()
+    assert found.directory == U1["cwd"]
+    assert found.time_created > 0
+
+
 def test_a_tag_is_the_last_one_unless_it_was_cleared(
     store: Store, tmp_path: Path
 ) -> None:

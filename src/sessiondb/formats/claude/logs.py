@@ -215,7 +215,8 @@ def _has_conversation(path: Path) -> bool:
 
 
 def _is_said(record: Record) -> bool:
-    return record.get("type") not in fields.BESIDE
+    # Not everything but the types beside the chain: each release adds some of those.
+    return record.get("type") in fields.CHAIN or _is_linked(record)
 
 
 def _of_fork(log: Log) -> Log:
