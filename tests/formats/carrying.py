@@ -41,6 +41,7 @@ Place = tuple[str, str]
 SAME: dict[str, dict[Place, str]] = {
     "opencode2": {
         ("session", "permission"): "the same rules, with the names of version 2",
+        ("user/compaction", ""): "a field of the compaction",
         ("assistant/step-start", ""): "a field of the answer",
         ("assistant/step-finish", ""): "a field of the answer",
         ("assistant/snapshot", ""): "a field of the answer",
@@ -481,6 +482,9 @@ def is_stated(place: Place, stated: set[Place]) -> bool:
     whole = {(of, ""), (of.partition("/")[0], "")} if is_record else set()
     if name in USAGE:
         whole.add((of, "usage"))
+    if "/text" in of:
+        # Another text is not found again.
+        whole |= {(of, "text"), (of.partition("/")[0], "text")}
     if name == "time_completed":
         # It moves with the message.
         whole.add((of, "time_created"))

@@ -106,6 +106,8 @@ class Writer(Losing):
                 yield part.type, _TAGS[part.type], text
 
     def _guarded(self, text: str, message: Message) -> str:
+        if text.strip() != text:
+            self.lose("spaces and lines around texts", message, field="text")
         lines = self._encodable(text, message).strip().splitlines(keepends=True)
         guarded = list(map(_moved, lines))
 

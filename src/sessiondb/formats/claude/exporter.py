@@ -121,7 +121,13 @@ def records(export: Export, losses: Losses) -> Iterator[Record]:
     path = with_usage(as_usage(m) if m.seq in empty else m for m in path)
     writer = Writer(export, _keys(export.session), losses, path)
     yield from writer.title()
-    for message in _in_order(path):
+    order = _in_order(path)
+    placed_seqs = {message.seq for message in order}
+    for message in path:
+        # A request for a compaction has no line.
+        if message.seq not in placed_seqs:
+            writer.convert(message)
+    for message in order:
         if message.seq in empty:
             why = "an answer without a text or a call"
             writer.lose(why, empty[message.seq])

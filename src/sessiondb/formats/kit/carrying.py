@@ -305,7 +305,6 @@ class _Missing:
         some = carried.values.keys() | carried.objects | carried.texts
         left = carriable(record) - carried.fields - some
         self._has_data = "data" in left
-        self._has_cost = "cost" in left
         # A message that begins and ends at once has a single time.
         self._has_one_time = record is Message and len(left & _TIMES) == 1
         self._values = tuple(carried.values.items())
@@ -327,13 +326,11 @@ class _Missing:
             if len(self._names) == 1:
                 values = (values,)
             for name, value in zip(self._names, values, strict=True):
-                if value:
+                # A cost of 0 is known; tokens of which there are none need no record.
+                if value or (value == 0 and name not in TOKENS):
                     if name in _TIMES and self._is_one_time(record):
                         continue
                     self._lose(name, message_id)
-            # A cost of 0 is known; tokens of which there are none need no record.
-            if self._has_cost and record.cost == 0:
-                self._lose("cost", message_id)
 
         for name, carried in self._values:
             value = getattr(record, name)

@@ -249,6 +249,8 @@ class WriterV2(OpenCodeWriter):
             is_manual = data.get("reason") == "manual"
             kept = data.get("first_kept_id") or data.get("tail_start_id")
             asked = self._new_summary(message, is_manual, kept)
+        elif asked["time"]["created"] != message.time_created:
+            self.lose(message=message, field="time_created")
         summary = text_of(message) or data.get("summary") or ""
         model = self._model(index)
         return [{**asked, "model": model, "summary": str(summary), **_usage(message)}]
