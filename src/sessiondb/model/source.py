@@ -17,6 +17,15 @@ from sessiondb.model.records import FileDiff, Prompt, Todo
 from sessiondb.model.versions import Version
 from sessiondb.words import count
 
+#: Keys of the event of a session's sum: the total that its program states, by column,
+#: and the last message that the session copied, which is not in that total.
+STATED_TOTAL, TOTAL_AFTER = "stated_total", "total_after"
+
+
+def sum_event_id(source_id: str) -> str:
+    """Return the id of the event with what a session cost besides its messages."""
+    return f"{source_id}/usage"
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:

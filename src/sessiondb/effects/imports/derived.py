@@ -49,7 +49,7 @@ _FREE_SOURCE = Statement(
 _MERGED = (
     "title title_source version agent provider_id model_id model_source "
     "summary_additions summary_deletions summary_files summary_diffs share_url revert "
-    "permission metadata time_compacting time_archived data data_blob"
+    "permission metadata time_created time_compacting time_archived data data_blob"
 ).split()
 _STORED = Statement(
     lambda: select(*(session.c[name] for name in _MERGED)).where(
@@ -153,6 +153,8 @@ class Derived:
             stays += MODEL
         if not _is_archived_since(tx, run, old, new):
             stays += ("time_archived",)
+        if run.given.item.time_created is None and old["time_created"]:
+            stays += ("time_created",)
 
         new.update((name, old[name]) for name in stays)
         set_columns(tx, run, _MERGE, old, new)

@@ -395,34 +395,38 @@ def _link(tx: Transaction, waiting: Waiting, about: Run) -> set[str]:
 def _leave_parent(tx: Transaction, run: Run) -> set[str]:
     """Take a session from its parent if its source names another one by now.
 
-    Which session is the original of a fork may be known only when both are complete.
-    A parent that is no session of the source was given to it here, and stays. Returns
-    the sessions that have another root now.
+    Which session is the original of a fork may be known only when both are complete, so
+    what was the parent may turn out to be the child. A source that names no parent, as
+    an export may, says nothing of it. A parent that is no session of the source was
+    given to it here, and stays. Returns the sessions that have another root now.
     """
     item = run.given.item
+    if item.parent_source_id is None:
+        return set()
     row = tx.one(_FAMILY_FACTS, sid=run.session_id)
     parent_id, relation, named, is_of_source = row
-    if named != item.parent_source_id and (parent_id is None or is_of_source):
+    if parent_id is not None and not is_of_source:
+        return set()
+    if named != item.parent_source_id:
         tx.run(_NAME_PARENT, sid=run.session_id, parent_source_id=item.parent_source_id)
         run.changed = True
-    if parent_id is None or not is_of_source:
-        return set()
 
     stated = run.policy.find_parent(tx, run)
-    is_root_now = item.parent_source_id is None
-    is_elsewhere = stated not in (None, parent_id)
-    if not is_root_now and not is_elsewhere and relation == item.relation:
+    if stated is None:
         return set()
+    moved: set[str] = set()
+    if tx.one(_FAMILY, sid=stated)[0] == run.session_id:
+        moved |= _make_root(tx, stated, None)
+    if parent_id is not None and (stated != parent_id or relation != item.relation):
+        moved |= _make_root(tx, run.session_id, item.relation)
+    run.changed = run.changed or bool(moved)
+    return moved
 
-    tx.run(
-        _LEAVE,
-        sid=run.session_id,
-        parent_id=None,
-        relation=item.relation,
-        parent_seq=None,
-    )
-    run.changed = True
-    return _set_root(tx, run.session_id, run.session_id)
+
+def _make_root(tx: Transaction, session_id: str, relation: str | None) -> set[str]:
+    """Take a session from its parent; return those that have another root now."""
+    tx.run(_LEAVE, sid=session_id, parent_id=None, relation=relation, parent_seq=None)
+    return _set_root(tx, session_id, session_id)
 
 
 def _set_root(tx: Transaction, session_id: str, root_id: str) -> set[str]:

@@ -23,6 +23,7 @@ from sessiondb.effects.imports.run import (
     Run,
     Writing,
 )
+from sessiondb.effects.imports.sums import complete_sum
 from sessiondb.effects.message import insert_message, insert_part
 from sessiondb.effects.ownership import UsageClass
 from sessiondb.effects.session import put_label
@@ -304,6 +305,9 @@ class CountOnce:
             copies.update(starmap(UsageClass, rows))
 
         touched = ownership.assign_owner(tx, copies)
+        for run in self.closed:
+            if _is_counted(run):
+                complete_sum(tx, run.session_id, run.given.item.source_id)
         touched |= closed | set(self._visible(tx))
         ownership.recount(tx, touched)
 

@@ -47,7 +47,7 @@ from sessiondb.formats.opencode.raw import (
     SessionRecord,
     stamp_of,
 )
-from sessiondb.formats.opencode.v2.sqlite import Row
+from sessiondb.formats.opencode.v2.sqlite import SPENT_COLUMNS, Row, Unexplained
 from sessiondb.model import Problem, Tokens
 
 #: How much of a file says whether it is an export, in bytes.
@@ -296,17 +296,21 @@ class ExportFileV2(ExportFileV1):
         self,
         session: str,  # noqa: ARG002
         fork: Fork | None,
-    ) -> tuple[float, Tokens]:
-        """The session's cost besides its messages; copies are known by their ids."""
-        found = self.document.messages.values()
-        own = (
-            item.spent for item in found if fork is None or not _COPY.fullmatch(item.id)
-        )
-        stated = _slice(0, 0, self.document.info).spent
+    ) -> Unexplained:
+        """Return the session's cost besides its messages; copies are known by ids."""
+        items = list(self.document.messages.values())
+        copies = {item.id: None for item in items if fork and _COPY.fullmatch(item.id)}
+        own = [item.spent for item in items if item.id not in copies]
+        total = _slice(0, 0, self.document.info).spent
 
-        columns = zip(stated, *own, strict=True)
-        cost, *counts = (total - sum(spent) for total, *spent in columns)
-        return cost, Tokens(*counts)
+        columns = zip(total, *own, strict=True)
+        cost, *counts = (whole - sum(spent) for whole, *spent in columns)
+        return Unexplained(
+            cost,
+            Tokens(*counts),
+            dict(zip(SPENT_COLUMNS, total, strict=True)),
+            next(reversed(copies), None),
+        )
 
     def marks(self) -> Iterator[tuple[str, str, Any]]:
         """Session, original and boundary, if it is a fork."""

@@ -17,8 +17,9 @@ from sessiondb.formats.opencode.messages import Messages, Readable
 from sessiondb.formats.opencode.v1.messages import with_output
 from sessiondb.formats.opencode.v2.drafts import message_draft
 from sessiondb.formats.opencode.v2.instructions import Epoch, sources_of
-from sessiondb.formats.opencode.v2.sqlite import Row
+from sessiondb.formats.opencode.v2.sqlite import Row, Unexplained
 from sessiondb.model import MessageDraft, PartDraft, Problem, SourceMessage, Tokens
+from sessiondb.model.source import STATED_TOTAL, TOTAL_AFTER, sum_event_id
 
 #: The last line of an output that was cut.
 _SAVED = re.compile(r"\[full output saved to ([^\n\]]+)\]")
@@ -34,7 +35,7 @@ class Rows(Readable, Protocol):
     def each(self, session: str) -> Iterator[Row]:
         """Read the messages of a session in order."""
 
-    def unexplained(self, session: str, fork: Fork | None) -> tuple[float, Tokens]:
+    def unexplained(self, session: str, fork: Fork | None) -> Unexplained:
         """A session's cost besides its messages."""
 
     def epoch(self, session: str) -> Epoch | None:
@@ -74,15 +75,25 @@ class MessagesV2(Messages[Rows]):
         return "", None
 
     def _spent(self) -> Iterator[SourceMessage]:
-        cost, counts = self._records.unexplained(self._session, self._fork)
-        more = Tokens(*(fitting(count, _is_positive) for count in counts.columns()))
-        if round(cost, _ROUND) <= 0 and not more.known:
+        more = self._records.unexplained(self._session, self._fork)
+        counts = [fitting(count, _is_positive) for count in more.tokens.columns()]
+        tokens = Tokens(*counts)
+        if round(more.cost, _ROUND) <= 0 and not tokens.known:
             return
 
-        spent = fitting(round(cost, _ROUND + 3), _is_positive)
-        name = f"{self._session}/usage"
-        draft = MessageDraft("event", id=name, kind="usage", cost=spent, tokens=more)
-        yield SourceMessage(draft)
+        facts: dict[str, Any] = {STATED_TOTAL: more.total}
+        if more.after is not None:
+            facts[TOTAL_AFTER] = more.after
+        yield SourceMessage(
+            MessageDraft(
+                "event",
+                id=sum_event_id(self._session),
+                kind="usage",
+                cost=fitting(round(more.cost, _ROUND), _is_positive),
+                tokens=tokens,
+                data=facts,
+            )
+        )
 
     def _message(self, row: Row) -> SourceMessage | Problem:
         try:

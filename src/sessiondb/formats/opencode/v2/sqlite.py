@@ -84,6 +84,8 @@ _SPENT = {
     "tokens.cache.read": "tokens_cache_read",
     "tokens.cache.write": "tokens_cache_write",
 }
+#: The columns of `Unexplained.total`.
+SPENT_COLUMNS = tuple(_SPENT.values())
 #: Columns that the record has, directly or in another form.
 _KNOWN = frozenset(
     {
@@ -102,6 +104,19 @@ _WAITING = {
 }
 #: An instruction of this many characters is one of OpenCode's own: its hash is kept.
 _LONG = 1024
+
+
+class Unexplained(NamedTuple):
+    """What a session cost besides its messages, in USD and tokens.
+
+    ``total`` is what it cost with them, by column, and ``after`` the last message that
+    it copied, whose cost and that of those before is not in it.
+    """
+
+    cost: float
+    tokens: Tokens
+    total: dict[str, Any]
+    after: str | None
 
 
 class Row(NamedTuple):
@@ -234,25 +249,41 @@ class SQLiteV2(Database):
             for call in calls_in(self.stored(raw)):
                 yield str(name), call
 
-    def unexplained(self, session: str, fork: Fork | None) -> tuple[float, Tokens]:
-        """A session's cost besides its messages: the title, summaries that were lost.
+    def unexplained(self, session: str, fork: Fork | None) -> Unexplained:
+        """Return what a session cost besides its messages: the title, lost summaries.
 
-        The sums of a fork that is marked leave out its copies, those of 1.x count them.
+        The total of a fork that is marked leaves out its copies, that of 1.x has them.
         """
         row = next(self.records("SELECT * FROM session_v2 WHERE id = ?", session), {})
-        copies = fork.copies if fork and row.get("fork_session_id") else {}
+        last_copy = next(reversed(fork.copies), None) if fork else None
+        is_marked = bool(row.get("fork_session_id"))
+        own = self._spent(session, last_copy)
+        explained = own if is_marked else self._spent(session, None)
+
+        stated = [row.get(column) for column in _SPENT.values()]
+        beyond = list(map(_difference, stated, explained))
+        total = [more + spent for more, spent in zip(beyond, own, strict=True)]
+        return Unexplained(
+            beyond[0],
+            Tokens(*map(int, beyond[1:])),
+            dict(zip(SPENT_COLUMNS, total, strict=True)),
+            last_copy,
+        )
+
+    def _spent(self, session: str, after: str | None) -> list[float]:
+        """Return the sums of the messages of a session, as far as they state them.
+
+        Only of those after its message *after*, if that is one of its messages.
+        """
         sums = ", ".join(f"total(json_extract(data, '$.{name}'))" for name in _SPENT)
-        (found,) = self.file.connection.execute(
+        (row,) = self.file.connection.execute(
             f"SELECT {sums} FROM session_message WHERE session_id = :session"
             " AND type IN ('assistant', 'compaction') AND json_valid(data)"
             " AND seq > coalesce((SELECT seq FROM session_message"
             "   WHERE session_id = :session AND id = :copy), -1)",
-            {"session": session, "copy": next(reversed(copies), None)},
+            {"session": session, "copy": after},
         )
-
-        stated = [row.get(column) for column in _SPENT.values()]
-        cost, *counts = map(_difference, stated, found)
-        return cost, Tokens(*map(int, counts))
+        return list(row)
 
     # -- forks ----------------------------------------------------------------
 
