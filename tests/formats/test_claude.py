@@ -539,7 +539,8 @@ def test_a_transcript_without_a_conversation_is_not_a_session(
 def test_a_transcript_is_no_session_before_its_first_line_of_conversation(
     store: Store, tmp_path: Path
 ) -> None:
-    early = beside("mode", mode="plan"), beside("of-a-later-release", value=1)
+    later = beside("of-a-later-release", value=1, timestamp="2026-02-02T02:00:00.000Z")
+    early = beside("mode", mode="plan"), later
     path = write(tmp_path / PROJECT, session(1), *early)
     assert read_into(store, path) == []
 
@@ -547,6 +548,25 @@ def test_a_transcript_is_no_session_before_its_first_line_of_conversation(
     (found,) = imported.all_taken(store, tmp_path).values()
     assert found.directory == U1["cwd"]
     assert found.time_created > 0
+
+
+def test_a_directory_and_a_time_that_come_later_replace_unknown_ones(
+    store: Store, tmp_path: Path
+) -> None:
+    first = {k: v for k, v in U1.items() if k not in ("cwd", "timestamp")}
+    path = write(tmp_path / PROJECT, session(1), first)
+    read_into(store, path)
+    write(tmp_path / PROJECT, session(1), first, answered(2, words("2")))
+    (found,) = imported.all_taken(store, tmp_path).values()
+    with Store.open(tmp_path / "fresh.db", durability="normal") as fresh:
+        (whole,) = imported.all_taken(fresh, tmp_path).values()
+    assert (found.directory, found.time_created, found.project_id) == (
+        whole.directory,
+        whole.time_created,
+        whole.project_id,
+    )
+    assert whole.directory == U1["cwd"]
+    assert whole.time_created > 0
 
 
 def test_a_tag_is_the_last_one_unless_it_was_cleared(

@@ -158,6 +158,8 @@ class Derived:
 
         new.update((name, old[name]) for name in stays)
         set_columns(tx, run, _MERGE, old, new)
+        if run.session_id in tx.states:
+            tx.states[run.session_id].time_created = new["time_created"]
 
     def find_parent(self, tx: Transaction, run: Run) -> str | None:
         """Return the parent that the source names; None also before it is imported."""
