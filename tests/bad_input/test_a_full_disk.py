@@ -198,9 +198,9 @@ def test_a_database_that_cannot_be_made_is_made_when_there_is_space(disk: Path) 
         path = disk / str(spare) / "sessions.db"
         _fill(disk, spare=spare)
         with pytest.raises(StorageError):
-            Store.open(path)
+            Store.open(path, parents=True)
         _empty(disk)
-        with Store.open(path) as store:
+        with Store.open(path, parents=True) as store:
             store.append(store.create_session(), user("Hello"))
         _assert_intact(path)
 

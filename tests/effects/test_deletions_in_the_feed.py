@@ -135,8 +135,9 @@ async def test_a_session_that_is_created_again_under_its_id_is_deleted_first_and
 
 def imported(name: str) -> SourceSession:
     return SourceSession(
-        "other", name, "/tmp/other", "digest", (), title="Hello", directory="/tmp"
-    )
+        "other", name, "/tmp/other", "digest", (), title="Hello", directory="/tmp",
+        time_created=1,
+    )  # fmt: skip
 
 
 async def ingest(store: AwaitedStore, found: SourceSession, **how: Any) -> None:

@@ -99,7 +99,7 @@ def test_a_failing_reader_is_a_problem_and_does_not_end_the_import(
 
     def read(path: Path) -> Iterator[SourceSession]:
         yield SourceSession("odd", "s1", str(path), "d", messages())
-        yield SourceSession("odd", "s2", str(path), "d", ())
+        yield SourceSession("odd", "s2", str(path), "d", (), time_created=1)
         raise KeyError("another defect")
 
     with Store.open(tmp_path / "sessions.db", durability="normal") as store:

@@ -156,7 +156,9 @@ def test_keys_that_an_export_did_not_have_are_not_added(
 def test_a_conversation_that_is_not_a_list_is_kept(
     store: Store, tmp_path: Path, conversation: Any
 ) -> None:
-    record = {"working_dir": "/tea", "id": "1", "conversation": conversation}
+    created = "2025-01-01T00:00:00Z"
+    record = {"working_dir": "/tea", "id": "1", "created_at": created}
+    record["conversation"] = conversation
     (tmp_path / "tea.json").write_text(json.dumps(record))
     read_into(store, tmp_path)
     (session,) = everyone(store)
