@@ -10,6 +10,7 @@ schema but those of `OWN`.
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import shutil
 import sqlite3
@@ -17,9 +18,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from samples import OWN, files_in
+from sample import Sample
+from samples import OWN, files_in, new_store, read_into
 
 from sessiondb import Store
+from sessiondb.maintenance import check
+from sessiondb.model import Problem
 from sessiondb.schema import metadata
 
 #: Columns that are this database's own, and not those of the sessions in it.
@@ -42,6 +46,10 @@ OWN_PLACES = {("part", "time_updated"), ("prompt", "id")}
 OWN_TABLES = {"meta", "import_ledger", "merge_base", "terminal", "lease", "tombstone"}
 #: Logs, of which a program appends to the end.
 LOGS = (".jsonl", ".md")
+
+#: Prefixes of a store that are tried, always the same.
+TRIED = 200 if os.environ.get("SESSIONDB_LONG") else 3
+SEED = 11
 
 Prefix = tuple[str, Callable[[Path], None]]
 
@@ -142,3 +150,43 @@ def shortened(folder: Path, prefix: Callable[[Path], None]) -> Iterator[None]:
         shutil.rmtree(aside)
         for path in files_in(folder):
             path.touch()
+
+
+def differences(folder: Path, tried: int, seed: int = SEED) -> list[str]:
+    """Return how a prefix of a store, then all of it, differs from all of it alone."""
+    with new_store() as store:
+        read_into(store, folder)
+        read_into(store, folder)
+        expected = copy_of(store)
+
+    differences = []
+    for name, prefix in prefixes_of(folder, seed=seed, most=tried):
+        with new_store() as store:
+            with shortened(folder, prefix):
+                read_into(store, folder)
+            # Twice: a child that does not change is read again by the next import.
+            results = [*read_into(store, folder), *read_into(store, folder)]
+            problems = [item for item in results if isinstance(item, Problem)]
+            copied = copy_of(store)
+            for table, rows in expected.items():
+                if copied[table] != rows:
+                    missing = [row for row in rows if row not in copied[table]]
+                    further = [row for row in copied[table] if row not in rows]
+                    differences.append(
+                        f"{name}: {table}: {missing[:1]} is {further[:1]}"
+                    )
+            differences += [f"{name}: {finding}" for finding in check(store)]
+            differences += [f"{name}: {problem.why}" for problem in problems]
+    return differences
+
+
+def any_prefix_and_then_all_of_it_is_all_of_it(sample: Sample, folder: Path) -> None:
+    theirs = folder / "theirs"
+    sample.write(theirs)
+    for path in files_in(theirs):
+        path.touch()
+    found = differences(theirs, TRIED)
+    assert not found, "\n".join(found)
+
+
+CHECKS = [any_prefix_and_then_all_of_it_is_all_of_it]
