@@ -34,6 +34,8 @@ from samples_pi import (
 
 from sessiondb import ALL, Store, assistant, event, file, text, tool, tool_result, user
 from sessiondb.formats import exporter, find
+from sessiondb.formats.kit.fields import without
+from sessiondb.formats.kit.naming import MARK
 from sessiondb.model import (
     Context,
     Document,
@@ -1142,9 +1144,10 @@ def given(store: Store, session: Session, form: str) -> tuple[list[Record], list
 
 
 def back(store: Store, session: Session, form: str = "oh-my-pi") -> list[Record]:
+    """Return the records of a session, without the name it has here."""
     records, losses = given(store, session, form)
     assert losses == []
-    return records
+    return [without((MARK,), record) for record in records]
 
 
 def test_records_that_do_not_fit_are_written_unchanged(
@@ -1415,7 +1418,7 @@ def test_lists_that_were_made_here_have_no_place_in_a_log(
     store.set_todos(session, ["Brew"])
     store.set_diffs(session, [FileDiff("tea.py")])
 
-    records, losses = given(store, store.session(session.id), "oh-my-pi")
+    records, losses = given(store, store.session(session.id), "pi")
     assert records == [header(1), U1]
     assert [loss.why for loss in losses] == [
         "its todo list",
@@ -1508,3 +1511,23 @@ def test_logs_of_the_real_programs_are_written_unchanged(
         assert back(store, store.session(result_.id)) == records
         count += len(records)
     assert count == {"pi-0.87.1": 121, "oh-my-pi-18.2.3": 138}[name]
+
+
+@pytest.mark.parametrize("form", ["pi", "oh-my-pi", "xcsh"])
+def test_a_log_for_a_descendant_comes_back_as_the_session_that_it_was_written_from(
+    form: str, store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / ".omp/agent/sessions/-tea/one.jsonl", header(1), U1)
+    session = taken(store, tmp_path)
+    assert session.source == "oh-my-pi"
+
+    records, _ = given(store, session, form)
+    write(tmp_path / "outside" / "one.jsonl", *records)
+    read_into(store, tmp_path / "outside")
+    assert [m.id for m in store.messages(session)] == [U1["id"]]
+
+    answer = {**U1, "id": "0000000f", "parentId": U1["id"]}
+    write(tmp_path / "outside" / "one.jsonl", *records, answer)
+    read_into(store, tmp_path / "outside")
+    assert store.sessions(project=ALL, empty=True).items == (store.session(session.id),)
+    assert [m.id for m in store.messages(session)] == [U1["id"], "0000000f"]

@@ -25,6 +25,8 @@ from samples_pi import (
 
 from sessiondb import ALL, Store
 from sessiondb.formats import exporter
+from sessiondb.formats.kit.fields import without
+from sessiondb.formats.kit.naming import MARK
 from sessiondb.model import Document, Imported
 
 LOG = Path("agent/sessions/-tea/2026-02-02T02-40-00-000Z_01a1.jsonl")
@@ -72,7 +74,9 @@ def back(store: Store, session: str) -> list[Any]:
     to = exporter("oh-my-pi")
     found = to.write([store.export(session, **to.read)], detail="full")
     texts = ["".join(of.chunks) for of in found if isinstance(of, Document)]
-    return [json.loads(line) for line in "".join(texts).split("\n") if line]
+    records = [json.loads(line) for line in "".join(texts).split("\n") if line]
+    # It is written for another program, so it names its session here.
+    return [without((MARK,), record) for record in records]
 
 
 def in_any_order(records: list[Record]) -> list[str]:

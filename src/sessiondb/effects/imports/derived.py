@@ -198,6 +198,8 @@ class Derived:
         seq, inherited, key = to.state.last_seq + 1, 0, None
         if here is not None:
             seq, inherited = here.columns["seq"], here.columns["inherited"]
+            entry = _with_blobs_of(to.tx, here, entry)
+            row = row._replace(data_blob=entry.row.data_blob)
             # A reader of a copy without its original does not know what it is.
             if inherited and entry.usage_id == row.id:
                 key = here.columns["usage_key"]
@@ -394,6 +396,26 @@ def _is_same_data(a: bytes | None, b: bytes | None) -> bool:
     if a is None or b is None:
         return False
     return _in_order(codec.unpack(a)) == _in_order(codec.unpack(b))
+
+
+def _with_blobs_of(tx: Transaction, here: Here, entry: Entry) -> Entry:
+    """Return a message that names the large data that is stored, if that is equal."""
+    given = {blob.hash: blob.data for blob in entry.blobs}
+
+    def same(stored: str | None, name: str | None) -> str | None:
+        if stored is None or name is None or stored == name:
+            return name
+        old, new = data_of(tx, None, stored), codec.unpack_part(None, given[name])
+        return stored if _in_order(old) == _in_order(new) else name
+
+    known = {_identity(item): item.data_blob for item in here.parts}
+    parts = tuple(
+        item._replace(data_blob=same(known.get(_identity(item)), item.data_blob))
+        for item in entry.parts
+    )
+    row = entry.row
+    row = row._replace(data_blob=same(here.columns["data_blob"], row.data_blob))
+    return entry._replace(row=row, parts=parts)
 
 
 def _is_same_input(a: str | None, b: str | None) -> bool:

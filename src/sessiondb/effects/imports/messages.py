@@ -209,6 +209,8 @@ class WriteBatch:
 
         tx.loose.update(_blobs_of(here))
         tx.insert_blobs(entry.blobs)
+        # One that equals what is stored is not referred to.
+        tx.loose.update(blob.hash for blob in entry.blobs)
         values = {name: new[name] for name in _REPLACED}
         tx.run(_REPLACE, sid=state.id, at=revised.seq, **values)
         tx.run(_DROP_PARTS, sid=state.id, at=revised.seq)

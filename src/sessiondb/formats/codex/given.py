@@ -116,7 +116,8 @@ def of_settings(payload: Record) -> Iterator[PartDraft]:
 def of_state(payload: Record) -> Iterator[PartDraft]:
     """Yield the sources in the sections of a state."""
     sections = as_object(payload.get("state"))
-    for kind in filter(clean_name, sections):
+    # As Codex writes them: an export has those whose text is a column at the end.
+    for kind in sorted(filter(clean_name, sections)):
         section = as_object(sections[kind])
         known = take(dict(section), _SECTION)
         title = _TITLES.get(kind, kind)

@@ -17,7 +17,7 @@ from typing import Any
 from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import is_from, is_native
 from sessiondb.formats.kit.fields import text
-from sessiondb.formats.kit.naming import file_name, uuid_of
+from sessiondb.formats.kit.naming import MARK, file_name, uuid_of
 from sessiondb.formats.kit.texts import json_line, text_of_time
 from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.kit.writing import one_by_one
@@ -37,20 +37,17 @@ _ID = re.compile(r"[0-9a-f]{8}([0-9a-f]{8})?")
 
 
 def write(
-    sessions: Iterable[Export], *, titled: bool = False, **how: Any
+    sessions: Iterable[Export], *, program: Program = PI, **how: Any
 ) -> Iterator[Document | Loss]:
-    """Yield a log for each session; a *titled* one may begin with its title.
-
-    pi opens no log that does not begin with its header.
-    """
-    yield from one_by_one(partial(_log, _Stems(), titled))(sessions, **how)
+    """Yield a log for each session, as *program* opens it."""
+    yield from one_by_one(partial(_log, _Stems(), program))(sessions, **how)
 
 
 def _log(
-    stems: _Stems, titled: bool, export: Export, losses: Losses
+    stems: _Stems, program: Program, export: Export, losses: Losses
 ) -> Iterator[Document]:
     stem = stems.add(export.session)
-    lines = (f"{_line(record)}\n" for record in records(export, losses, titled))
+    lines = (f"{_line(record)}\n" for record in records(export, losses, program))
     yield Document(f"{stem}.jsonl", lines)
 
 
@@ -91,17 +88,17 @@ def _name(session: Session) -> str:
     return own or uuid_of(session.id)
 
 
-def records(export: Export, losses: Losses, titled: bool) -> Iterator[Record]:
+def records(export: Export, losses: Losses, program: Program) -> Iterator[Record]:
     """Yield the records of a session; *losses* grow while they are read."""
     if _is_theirs(export.session):
-        return _own(export, losses, titled)
+        return _own(export, losses, program)
 
     # The messages can be read once.
     messages = iter(export.messages)
     first = [*islice(messages, 1)]
     read = replace(export, messages=chain(first, messages))
     if _is_fork_of_theirs(export, first):
-        return _own(read, losses, titled)
+        return _own(read, losses, program)
     return _converted(read, losses)
 
 
@@ -122,13 +119,16 @@ def _is_record(message: Message) -> bool:
     return is_named and text(message.data.get("timestamp"))
 
 
-def _own(export: Export, losses: Losses, titled: bool) -> Iterator[Record]:
+def _own(export: Export, losses: Losses, program: Program) -> Iterator[Record]:
     """Yield the records of a log as they were, and then those that were added here."""
     session = export.session
     is_fork = not _is_theirs(session)
-    slot = session.data.get("title_record") if titled else None
+    slot = session.data.get("title_record") if program.is_titled else None
     # Of a log that lost its header, which no program of theirs opens, it is a new one.
     header = session.data.get("header") or _header(session)
+    if not is_fork and not _says_its_program(session, program):
+        # It would be read as another session of that id, of another program.
+        header = {**header, MARK: session.id}
     yield from map(dict, filter(None, (slot, header)))
 
     writer = Writer(export, losses)
@@ -143,8 +143,18 @@ def _own(export: Export, losses: Losses, titled: bool) -> Iterator[Record]:
             writer.copied(message, record)
             yield record
 
-    yield from writer.end(is_named=not is_fork and _has_title(session, titled))
+    yield from writer.end(is_named=not is_fork and _has_title(session, program))
     writer.lose_rest(is_own=True)
+
+
+def _says_its_program(session: Session, program: Program) -> bool:
+    """Return whether a log for *program* is one of the program of its session.
+
+    By more than its folder: all programs have records in common, and pi no other ones.
+    """
+    if not is_from(session, program.source):
+        return False
+    return program is PI or "title_record" in session.data
 
 
 def _linked(record: Record, message: Message, above: str | None) -> Record:
@@ -155,9 +165,9 @@ def _linked(record: Record, message: Message, above: str | None) -> Record:
     return {**links, **cut, **record}
 
 
-def _has_title(session: Session, titled: bool) -> bool:
+def _has_title(session: Session, program: Program) -> bool:
     """Return whether the records of a session of theirs give it the title it has."""
-    is_written = titled or "title_record" not in session.data
+    is_written = program.is_titled or "title_record" not in session.data
     return is_written and session.title_source != "user"
 
 
@@ -196,14 +206,14 @@ def take_in(program: Program, written: Written, env: Mapping[str, str]) -> Hando
     return Handover([], [program.command, program.resume, header["id"]], place)
 
 
-def exporter(program: Program, *, titled: bool) -> Exporter:
-    """Return the exporter of *program*; logs are *titled* if it writes such ones."""
+def exporter(program: Program) -> Exporter:
+    """Return the exporter of *program*."""
     return Exporter(
-        partial(write, titled=titled),
+        partial(write, program=program),
         read={"branches": True},
         take_in=partial(take_in, program),
         holds=program.holds,
     )
 
 
-EXPORTER = exporter(PI, titled=False)
+EXPORTER = exporter(PI)

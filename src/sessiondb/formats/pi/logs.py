@@ -14,11 +14,12 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.kit.fields import as_string, fitting
+from sessiondb.formats.kit.fields import as_string, fitting, without
 from sessiondb.formats.kit.files import is_folder, stamp
 from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.logs import logs_below
+from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.pi.experiments import is_newer
 from sessiondb.model import Problem, TerminalUse
 
@@ -46,7 +47,8 @@ class Log(NamedTuple):
 
     ``header`` is empty if the log has lost it: its name is that of the session then.
     ``uses`` are the terminals in which its program would continue it. One that is
-    ``is_newer`` cannot be read, and its session is its path.
+    ``is_newer`` cannot be read, and its session is its path. ``alias`` is the id of the
+    session here that a log was written from for another program than its own.
     """
 
     path: Path
@@ -57,6 +59,7 @@ class Log(NamedTuple):
     header: dict[str, Any]
     uses: tuple[TerminalUse, ...] = ()
     is_newer: bool = False
+    alias: str | None = None
 
 
 def is_log(path: Path) -> bool:
@@ -130,7 +133,9 @@ def look_at(path: Path) -> Log | None:
         return _newer(path, records) or _without_header(path, records)
 
     source = _program(path, records)
-    return Log(path, source, header["id"], *_parent(path, header), header)
+    own, above = without((MARK,), header), _parent(path, header)
+    alias = fitting(header.get(MARK), usable_id)
+    return Log(path, source, header["id"], *above, own, alias=alias)
 
 
 def _header(records: list[dict[str, Any]]) -> dict[str, Any]:

@@ -5,4 +5,4 @@ from __future__ import annotations
 from sessiondb.formats.pi.exporter import exporter
 from sessiondb.formats.pi.places import OH_MY_PI
 
-EXPORTER = exporter(OH_MY_PI, titled=True)
+EXPORTER = exporter(OH_MY_PI)

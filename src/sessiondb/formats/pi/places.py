@@ -31,12 +31,16 @@ _FIRST = re.compile(r"\A[/\\]")
 class Program:
     """pi, or a descendant of it: its command, and its folder in the user's home.
 
-    ``resume`` is the option of the command that names a session.
+    ``source`` is that of its sessions, ``resume`` the option of the command that names
+    a session. A log of one that ``is_titled`` may begin with its title: pi opens none
+    that does not begin with its header.
     """
 
+    source: str
     command: str
     folder: str
     resume: str
+    is_titled: bool = True
 
     def sessions(self, env: Env) -> Path:
         """Return the folder that all its logs are in, or below."""
@@ -126,7 +130,7 @@ def _dashed(path: str) -> str:
     return _SEPARATOR.sub("-", path)
 
 
-PI = Program("pi", ".pi", "--session")
-OH_MY_PI = Descendant("omp", ".omp", "--resume")
-XCSH = Descendant("xcsh", ".xcsh", "--resume")
+PI = Program("pi", "pi", ".pi", "--session", is_titled=False)
+OH_MY_PI = Descendant("oh-my-pi", "omp", ".omp", "--resume")
+XCSH = Descendant("xcsh", "xcsh", ".xcsh", "--resume")
 _PLACES = locations((_HOME, _ONE_FOLDER), (f"{PI.folder}/agent",))

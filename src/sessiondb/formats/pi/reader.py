@@ -86,6 +86,7 @@ def beginning(log: Log) -> SourceSession:
         time_created=time_of_text(header.get("timestamp")),
         terminals=log.uses,
         may_move="directory" in known,
+        alias=log.alias,
         complete=partial(complete, log),
         **known,
     )

@@ -5,4 +5,4 @@ from __future__ import annotations
 from sessiondb.formats.pi.exporter import exporter
 from sessiondb.formats.pi.places import XCSH
 
-EXPORTER = exporter(XCSH, titled=True)
+EXPORTER = exporter(XCSH)
