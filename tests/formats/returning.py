@@ -28,7 +28,7 @@ from sessiondb.schema import metadata
 #: Histories of aider have no ids, so that no import recognises them.
 NAMELESS = {"aider"}
 #: Formats of exports that hold less than the stores of their programs.
-EXCERPTS = {"goose", "opencode"}
+EXCERPTS = {"opencode"}
 #: Tables of the import itself, and counters of the database.
 OF_IMPORTS = {
     "import_ledger": "what was read, and from where",

@@ -56,11 +56,15 @@ def test_an_export_that_comes_home_adds_and_counts_nothing(
 
 
 @pytest.mark.slow
-def test_complete_rollouts_of_real_forks_that_come_home_add_and_count_nothing(
-    real_store: Callable[[str], Path], tmp_path: Path
+@pytest.mark.parametrize(
+    "name",
+    ["codex-0.169.0", "goose-1.34.0", "oh-my-pi-18.2.3"],
+)
+def test_exports_of_a_real_store_that_come_home_add_and_count_nothing(
+    name: str, real_store: Callable[[str], Path], tmp_path: Path
 ) -> None:
     with new_store() as store:
-        read_into(store, real_store("codex-0.169.0") / "data")
+        read_into(store, real_store(name) / "data")
         returning.stays_as_it_is_when_its_exports_are_imported(store, tmp_path)
 
 

@@ -79,7 +79,7 @@ _SESSION: Mapping[str, Check] = {
     "leaf": values.optional_id,
     "relation": values.one_of("fork", "subagent"),
     "directory": values.optional(values.directory),
-    "may_move": values.flag,
+    **dict.fromkeys(("may_move", "is_excerpt"), values.flag),
     "worktree": values.optional(values.directory),
     **dict.fromkeys(("vcs", "remote", "root_commit"), encode.string),
     **dict.fromkeys(("size", "mtime_ns", "message_count"), bounds.integer),

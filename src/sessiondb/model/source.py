@@ -214,7 +214,9 @@ class SourceSession:
 
     ``message_count`` is stated for a session that its program may have in several
     places, as in a database and an export of it. A state whose ``time_updated`` is
-    before that of the last import, or the same with fewer messages, is passed over.
+    before that of the last import, or the same with fewer messages, is passed over. One
+    that ``is_excerpt`` is an export that has less than the program's own store: it is
+    passed over too if it states the time and the number of messages that are here.
 
     A session in a file of its own may be yielded after a look at the beginning of that
     file. ``complete`` then reads the rest, and returns the session with everything that
@@ -268,6 +270,7 @@ class SourceSession:
     namespace: str = ""
     alias: str | None = None
     message_count: int | None = None
+    is_excerpt: bool = False
     complete: Callable[[], SourceSession] | None = None
 
 

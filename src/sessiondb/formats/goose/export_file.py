@@ -70,7 +70,8 @@ class Export:
         is_kept = conversation is not None and not isinstance(conversation, list)
         record = without(() if is_kept else ("conversation",), document)
         first = fitting(next(iter(self._messages), None), is_object)
-        self.head = Head(path, str(name), log_digest(path), record, first=first)
+        digest = log_digest(path)
+        self.head = Head(path, str(name), digest, record, is_export=True, first=first)
 
     def contents(self) -> Contents:
         """Index all messages."""

@@ -47,6 +47,7 @@ class Head:
     record: Mapping[str, Any]
     beside: Mapping[str, Any] = field(default_factory=dict)
     is_log: bool = False
+    is_export: bool = False
     first: Mapping[str, Any] | None = None
 
     @property

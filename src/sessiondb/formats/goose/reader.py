@@ -209,6 +209,7 @@ def complete(head: Head, layout: Layout, *, is_cut: bool) -> SourceSession:
         time_updated=last if session.time_updated is None else session.time_updated,
         leaf=end_of(contents.entries),
         message_count=len(contents.entries) + len(messages.sums),
+        is_excerpt=head.is_export,
         messages=messages,
     )
 
