@@ -200,8 +200,10 @@ class Derived:
             seq, inherited = here.columns["seq"], here.columns["inherited"]
             entry = _with_blobs_of(to.tx, here, entry)
             row = row._replace(data_blob=entry.row.data_blob)
-            # A reader of a copy without its original does not know what it is.
-            if inherited and entry.usage_id == row.id:
+            # A reader of a copy without its original does not know what it is. What is
+            # of another kind by now, as a usage that got its answer, is no copy.
+            same = (here.columns["role"], here.columns["kind"]) == (row.role, row.kind)
+            if inherited and same and entry.usage_id == row.id:
                 key = here.columns["usage_key"]
 
         # Without usage, too: or a prompt would be a copy in one order of imports alone.

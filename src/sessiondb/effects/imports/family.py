@@ -99,7 +99,11 @@ _FAMILY_FACTS = Statement(
     )
 )
 _NAME_PARENT = update_of(session, "parent_source_id", session.c.id == p("sid"))
-_LEAVE = update_of(session, "parent_id relation parent_seq", session.c.id == p("sid"))
+_LEAVE = update_of(
+    session,
+    "parent_id relation parent_seq parent_source_id",
+    session.c.id == p("sid"),
+)
 
 
 def _branched() -> Any:
@@ -416,16 +420,22 @@ def _leave_parent(tx: Transaction, run: Run) -> set[str]:
         return set()
     moved: set[str] = set()
     if tx.one(_FAMILY, sid=stated)[0] == run.session_id:
-        moved |= _make_root(tx, stated, None)
+        moved |= _make_root(tx, stated, None, None)
     if parent_id is not None and (stated != parent_id or relation != item.relation):
-        moved |= _make_root(tx, run.session_id, item.relation)
+        moved |= _make_root(tx, run.session_id, item.relation, item.parent_source_id)
     run.changed = run.changed or bool(moved)
     return moved
 
 
-def _make_root(tx: Transaction, session_id: str, relation: str | None) -> set[str]:
-    """Take a session from its parent; return those that have another root now."""
-    tx.run(_LEAVE, sid=session_id, parent_id=None, relation=relation, parent_seq=None)
+def _make_root(
+    tx: Transaction, session_id: str, relation: str | None, named: str | None
+) -> set[str]:
+    """Take a session from its parent; return those that have another root now.
+
+    *named* is the parent that it waits for from now on, by its name at the source.
+    """
+    columns = {"relation": relation, "parent_source_id": named}
+    tx.run(_LEAVE, sid=session_id, parent_id=None, parent_seq=None, **columns)
     return _set_root(tx, session_id, session_id)
 
 

@@ -121,7 +121,8 @@ class _Store:
     def beginning(self, log: Log) -> SourceSession:
         """Return a session as the head of its transcript describes it."""
         first = dict(log.first)
-        digest = log_digest(log.path)
+        # Which one is the original follows from other transcripts as well.
+        digest = f"{log_digest(log.path)} {log.relation} {log.parent}"
         if log.relation == "subagent":
             # One that may be read again has the same size and time.
             digest += f" {log_digest(log.sidecar)} {may_read(log.sidecar)}"
