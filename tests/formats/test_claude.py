@@ -33,6 +33,7 @@ from samples_claude import (
 from sessiondb import ALL, Store
 from sessiondb.formats import default_locations, find
 from sessiondb.formats.claude.logs import HEAD_LINES
+from sessiondb.maintenance import check
 from sessiondb.model import Message, Problem, Session, SourceSession
 
 U1 = asked(1, "1", None)
@@ -971,6 +972,31 @@ def test_the_complete_output_of_a_call_is_imported(
     (folder / "x.txt").write_bytes(b"all of it")
     named = f"/elsewhere/{session(1)}/tool-results/x.txt"
     assert outputs(store, tmp_path, named) == [b"all of it"]
+
+
+def test_an_output_that_its_program_cleaned_up_stays(
+    store: Store, tmp_path: Path
+) -> None:
+    folder = tmp_path / PROJECT / session(1) / "tool-results"
+    folder.mkdir(parents=True)
+    (folder / "x.txt").write_bytes(b"all of it" * 1000)
+    named = f"/elsewhere/{session(1)}/tool-results/x.txt"
+    assert outputs(store, tmp_path, named) == [b"all of it" * 1000]
+
+    (folder / "x.txt").unlink()
+    (log,) = (tmp_path / PROJECT).glob("*.jsonl")
+    with log.open("a") as file:
+        file.write(json.dumps(asked(9, "And now?")) + "\n")
+    read_into(store, log)
+    (found,) = by_source(store).values()
+    files = [
+        part.data["content"]
+        for message in store.messages(found, branches=True)
+        for part in message.parts
+        if part.type == "file"
+    ]
+    assert files == [b"all of it" * 1000]
+    assert check(store) == []
 
 
 @pytest.mark.parametrize(

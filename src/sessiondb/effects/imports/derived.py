@@ -8,7 +8,7 @@ The source wins, except over what the user set here.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -226,6 +226,7 @@ class Derived:
             _as_stored(to, known.get(_identity(item)), _dated(item, placed))
             for item in placed.parts
         )
+        parts += tuple(_files_gone(tx, here.parts, parts))
         row = placed.row
         if _is_same_data(stored["data"], row.data):
             row = row._replace(data=stored["data"])
@@ -450,6 +451,22 @@ def _as_stored(to: Writing, old: PartRow | None, item: PartRow) -> PartRow:
         shared = filled_call(to.tx, to.state.id, item)
         return item._replace(text=None, text_blob=None) if shared else item
     return item
+
+
+def _files_gone(
+    tx: Transaction, stored: Iterable[PartRow], parts: Iterable[PartRow]
+) -> Iterator[PartRow]:
+    """Yield the stored files that a program kept beside its log and does not have now.
+
+    A program cleans up such a folder, and an export has the log alone. Its record still
+    names the output, of which this database may have the only copy.
+    """
+    present = {_identity(part) for part in parts}
+    for row in stored:
+        if row.type != "file" or _identity(row) in present:
+            continue
+        if {"added", "content"} <= data_of(tx, row.data, row.data_blob).keys():
+            yield row
 
 
 def _with_result(tx: Transaction, old: PartRow, item: PartRow) -> PartRow:
