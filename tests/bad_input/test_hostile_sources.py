@@ -98,7 +98,7 @@ SESSION = {
     "time_updated": "time", "time_compacting": "time", "time_archived": "time",
     "size": "integer", "mtime_ns": "integer", "data": "data", "stored": "none", "project": "none",
     "complete": "none", "terminals": "nothing", "alias": "id", "namespace": "namespace",
-    "message_count": "integer", "may_move": "flag",
+    "message_count": "integer", "may_move": "flag", "is_excerpt": "flag",
 }  # fmt: skip
 STORED = {
     "id": "nothing", "native": "flag", "slug": "id", "root_id": "id", "parent_id": "id",

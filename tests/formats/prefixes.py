@@ -189,4 +189,46 @@ def any_prefix_and_then_all_of_it_is_all_of_it(sample: Sample, folder: Path) -> 
     assert not found, "\n".join(found)
 
 
-CHECKS = [any_prefix_and_then_all_of_it_is_all_of_it]
+def overcounted(folder: Path, tried: int, seed: int = SEED) -> list[str]:
+    """Return where a log that became shorter, and then whole again, counts too much."""
+    with new_store() as store:
+        read_into(store, folder)
+        whole = _spent(store)
+
+    differences = []
+    for name, prefix in prefixes_of(folder, seed=seed, most=tried):
+        with new_store() as store:
+            read_into(store, folder)
+            with shortened(folder, prefix):
+                read_into(store, folder)
+                shorter = _spent(store)
+            read_into(store, folder)
+            again = _spent(store)
+            is_more = any(
+                now > then + 1e-9 for now, then in zip(shorter, whole, strict=True)
+            )
+            if is_more or again != whole or check(store):
+                differences.append(f"{name}: {whole}, {shorter}, {again}")
+    return differences
+
+
+def _spent(store: Store) -> list[float]:
+    """Return the cost and the tokens of everything."""
+    return [
+        value
+        for row in store.usage(by=())
+        for value in (round(row.cost or 0, 9), *(n or 0 for n in row.tokens.columns()))
+    ]
+
+
+def a_log_that_shrinks_counts_no_answer_twice(sample: Sample, folder: Path) -> None:
+    theirs = folder / "theirs"
+    sample.write(theirs)
+    found = overcounted(theirs, TRIED)
+    assert not found, "\n".join(found)
+
+
+CHECKS = [
+    any_prefix_and_then_all_of_it_is_all_of_it,
+    a_log_that_shrinks_counts_no_answer_twice,
+]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import func, select, text, update
+from sqlalchemy import func, literal_column, select, text, update
 
 from sessiondb import codec, ids
 from sessiondb.effects import ownership
@@ -36,7 +36,7 @@ from sessiondb.effects.session import SHARE, free_slug
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.schema import import_ledger, message, session
-from sessiondb.schema.rows import PartRow
+from sessiondb.schema.rows import UNKNOWN_TOKENS, MessageRow, PartRow
 
 _IS_TAKEN = Statement(lambda: select(session.c.id).where(session.c.id == p("sid")))
 _FREE_SOURCE = Statement(
@@ -81,6 +81,22 @@ _CLOSE = update_of(session, " ".join(_CLOSED), session.c.id == p("sid"))
 _LAST_TIME = Statement(
     lambda: select(func.max(message.c.time_created)).where(
         message.c.session_id == p("sid")
+    )
+)
+
+
+#: Messages between the usage of an answer and the answer, at most.
+_NEAR = 8
+_ANSWER = Statement(
+    lambda: (
+        select(message.c.seq)
+        .where(
+            message.c.session_id == p("sid"),
+            message.c.seq.between(p("first"), p("last")),
+            message.c.response_id == p("response"),
+            message.c.role == text("'assistant'"),
+        )
+        .limit(literal_column("1"))
     )
 )
 
@@ -214,6 +230,8 @@ class Derived:
             None if entry.timeless else row.time_created,
             row.tokens,
         )
+        if here is not None and row.kind == "usage" and _has_answer(to, row, seq):
+            row = row._replace(cost=None, tokens=UNKNOWN_TOKENS)
         return Placed(row, entry.parts, seq, parent, turn, key, inherited, True)
 
     def revise(self, to: Writing, placed: Placed, here: Here) -> Placed | None:
@@ -451,6 +469,19 @@ def _as_stored(to: Writing, old: PartRow | None, item: PartRow) -> PartRow:
         shared = filled_call(to.tx, to.state.id, item)
         return item._replace(text=None, text_blob=None) if shared else item
     return item
+
+
+def _has_answer(to: Writing, event: MessageRow, seq: int) -> bool:
+    """Return whether the session has the answer whose usage an *event* states.
+
+    A program may write the usage of an answer before the answer. If its log was cut
+    between the two after both had been imported, the answer is still here, and counts.
+    """
+    if event.response_id is None:
+        return False
+    near = {"first": seq - _NEAR, "last": seq + _NEAR}
+    answer = to.tx.one(_ANSWER, sid=to.state.id, response=event.response_id, **near)
+    return answer is not None
 
 
 def _files_gone(
