@@ -8,16 +8,14 @@ The source wins, except over what the user set here.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import func, literal_column, select, text, update
+from sqlalchemy import func, select, text, update
 
 from sessiondb import codec, ids
 from sessiondb.effects import ownership
-from sessiondb.effects.calls import add_data, data_of
 from sessiondb.effects.imports import lists
 from sessiondb.effects.imports.family import find_cut, move_cuts
 from sessiondb.effects.imports.messages import is_bare, seq_by_id
@@ -30,13 +28,23 @@ from sessiondb.effects.imports.session import (
     place_below,
     set_columns,
 )
+from sessiondb.effects.imports.stored_parts import (
+    as_stored,
+    dated_part,
+    files_gone,
+    gave_text,
+    has_answer,
+    is_same_data,
+    part_identity,
+    with_blobs_of,
+)
 from sessiondb.effects.message import TITLE, shortened
-from sessiondb.effects.results import fill_call, filled_call
+from sessiondb.effects.results import fill_call
 from sessiondb.effects.session import SHARE, free_slug
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.schema import import_ledger, message, session
-from sessiondb.schema.rows import UNKNOWN_TOKENS, MessageRow, PartRow
+from sessiondb.schema.rows import UNKNOWN_TOKENS, PartRow
 
 _IS_TAKEN = Statement(lambda: select(session.c.id).where(session.c.id == p("sid")))
 _FREE_SOURCE = Statement(
@@ -85,23 +93,6 @@ _LAST_TIME = Statement(
 )
 
 
-#: Messages between the usage of an answer and the answer, at most.
-_NEAR = 8
-_ANSWER = Statement(
-    lambda: (
-        select(message.c.seq)
-        .where(
-            message.c.session_id == p("sid"),
-            message.c.seq.between(p("first"), p("last")),
-            message.c.response_id == p("response"),
-            message.c.role == text("'assistant'"),
-        )
-        .limit(literal_column("1"))
-    )
-)
-
-
-_identity = attrgetter("id", "type", "call_id")
 #: (model_source here, of the source) for which the model here stays: one that the user
 #: set wins, and a derived one is derived again when the import ends.
 _MODEL_STAYS = {("caller", "source"), ("caller", "derived"), ("derived", "derived")}
@@ -214,7 +205,7 @@ class Derived:
         seq, inherited, key = to.state.last_seq + 1, 0, None
         if here is not None:
             seq, inherited = here.columns["seq"], here.columns["inherited"]
-            entry = _with_blobs_of(to.tx, here, entry)
+            entry = with_blobs_of(to.tx, here, entry)
             row = row._replace(data_blob=entry.row.data_blob)
             # A reader of a copy without its original does not know what it is. What is
             # of another kind by now, as a usage that got its answer, is no copy.
@@ -230,7 +221,7 @@ class Derived:
             None if entry.timeless else row.time_created,
             row.tokens,
         )
-        if here is not None and row.kind == "usage" and _has_answer(to, row, seq):
+        if here is not None and row.kind == "usage" and has_answer(to, row, seq):
             row = row._replace(cost=None, tokens=UNKNOWN_TOKENS)
         return Placed(row, entry.parts, seq, parent, turn, key, inherited, True)
 
@@ -239,14 +230,14 @@ class Derived:
         tx, run, _ = to
         stored = here.columns
         # Of another type, or of another call, it is not the same part.
-        known = {_identity(row): row for row in here.parts}
+        known = {part_identity(row): row for row in here.parts}
         parts = tuple(
-            _as_stored(to, known.get(_identity(item)), _dated(item, placed))
+            as_stored(to, known.get(part_identity(item)), dated_part(item, placed))
             for item in placed.parts
         )
-        parts += tuple(_files_gone(tx, here.parts, parts))
+        parts += tuple(files_gone(tx, here.parts, parts))
         row = placed.row
-        if _is_same_data(stored["data"], row.data):
+        if is_same_data(stored["data"], row.data):
             row = row._replace(data=stored["data"])
         placed = placed._replace(row=row, parts=parts)
 
@@ -269,10 +260,8 @@ class Derived:
     ) -> PartRow:
         """End the call of a result with its text, if it is the first on the path."""
         # A result without a text never had any to give.
-        again = (
-            here is not None and not is_bare(item) and _gave_text(here, item.call_id)
-        )
-        dated = _dated(item, placed)
+        again = here is not None and not is_bare(item) and gave_text(here, item.call_id)
+        dated = dated_part(item, placed)
         return fill_call(to.tx, to.state, placed.parent_seq, dated, again=again)
 
     # -- the end -------------------------------------------------------------
@@ -394,120 +383,3 @@ def _metadata(here: str, given: str) -> str:
     kept.pop(SHARE, None)
     shared = {SHARE: theirs[SHARE]} if SHARE in theirs else {}
     return codec.json_text(kept | shared, "metadata")
-
-
-def _gave_text(here: Here, call_id: str | None) -> bool:
-    """Return whether a result gave its text to its call before: then it does again."""
-    result = ("tool-result", call_id)
-    return any(is_bare(row) for row in here.parts if (row.type, row.call_id) == result)
-
-
-def _dated(item: PartRow, placed: Placed) -> PartRow:
-    """Return a part with the times that it is stored with."""
-    created, updated = item.time_created, item.time_updated
-    created = placed.row.time_created if created is None else created
-    updated = created if updated is None else updated
-    return item._replace(time_created=created, time_updated=updated)
-
-
-def _is_same_data(a: bytes | None, b: bytes | None) -> bool:
-    """Return whether two packed objects are equal; their keys have no order."""
-    if a == b:
-        return True
-    if a is None or b is None:
-        return False
-    return _in_order(codec.unpack(a)) == _in_order(codec.unpack(b))
-
-
-def _with_blobs_of(tx: Transaction, here: Here, entry: Entry) -> Entry:
-    """Return a message that names the large data that is stored, if that is equal."""
-    given = {blob.hash: blob.data for blob in entry.blobs}
-
-    def same(stored: str | None, name: str | None) -> str | None:
-        if stored is None or name is None or stored == name:
-            return name
-        old, new = data_of(tx, None, stored), codec.unpack_part(None, given[name])
-        return stored if _in_order(old) == _in_order(new) else name
-
-    known = {_identity(item): item.data_blob for item in here.parts}
-    parts = tuple(
-        item._replace(data_blob=same(known.get(_identity(item)), item.data_blob))
-        for item in entry.parts
-    )
-    row = entry.row
-    row = row._replace(data_blob=same(here.columns["data_blob"], row.data_blob))
-    return entry._replace(row=row, parts=parts)
-
-
-def _is_same_input(a: str | None, b: str | None) -> bool:
-    """Return whether two JSON texts are equal; their keys have no order."""
-    if a == b:
-        return True
-    if a is None or b is None:
-        return False
-    return _in_order(json.loads(a)) == _in_order(json.loads(b))
-
-
-def _in_order(value: Any) -> str:
-    """Return a text of a value in which 1, 1.0 and true differ, unlike in Python."""
-    return json.dumps(value, sort_keys=True, default=repr)
-
-
-def _as_stored(to: Writing, old: PartRow | None, item: PartRow) -> PartRow:
-    """Return a part as it is stored if it did not change."""
-    if old is None:
-        return item
-
-    if _is_same_data(old.data, item.data):
-        item = item._replace(data=old.data)
-    if _is_same_input(old.input, item.input):
-        item = item._replace(input=old.input)
-    # The source has the result of this call in a record of its own: the call keeps it.
-    if item.type == "tool" and old.settled and not item.settled:
-        return _with_result(to.tx, old, item)
-    if item.type == "tool-result" and is_bare(old):
-        shared = filled_call(to.tx, to.state.id, item)
-        return item._replace(text=None, text_blob=None) if shared else item
-    return item
-
-
-def _has_answer(to: Writing, event: MessageRow, seq: int) -> bool:
-    """Return whether the session has the answer whose usage an *event* states.
-
-    A program may write the usage of an answer before the answer. If its log was cut
-    between the two after both had been imported, the answer is still here, and counts.
-    """
-    if event.response_id is None:
-        return False
-    near = {"first": seq - _NEAR, "last": seq + _NEAR}
-    answer = to.tx.one(_ANSWER, sid=to.state.id, response=event.response_id, **near)
-    return answer is not None
-
-
-def _files_gone(
-    tx: Transaction, stored: Iterable[PartRow], parts: Iterable[PartRow]
-) -> Iterator[PartRow]:
-    """Yield the stored files that a program kept beside its log and does not have now.
-
-    A program cleans up such a folder, and an export has the log alone. Its record still
-    names the output, of which this database may have the only copy.
-    """
-    present = {_identity(part) for part in parts}
-    for row in stored:
-        if row.type != "file" or _identity(row) in present:
-            continue
-        if {"added", "content"} <= data_of(tx, row.data, row.data_blob).keys():
-            yield row
-
-
-def _with_result(tx: Transaction, old: PartRow, item: PartRow) -> PartRow:
-    """Return a call with the result that another record of the source gave it."""
-    names = "status outcome text text_blob time_updated time_ended".split()
-    kept = {name: getattr(old, name) for name in names}
-
-    exact = data_of(tx, old.data, old.data_blob).get(codec.EXACT)
-    if exact is not None and item.data_blob is None:
-        exact_text = {codec.EXACT: exact}
-        columns = add_data(tx, item.data, None, exact_text)
-        kept["data"], kept["data_blob"] = columns
-    return item._replace(**kept)

@@ -1,0 +1,159 @@
+"""What an import compares with a stored message, and what of it stays.
+
+A source may say again what is here in another form: the result of a call in a record of
+its own, the keys of an object in another order, an output in a file that its program
+has cleaned up. None of that is a change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import literal_column, select, text
+
+from sessiondb import codec
+from sessiondb.effects.calls import add_data, data_of
+from sessiondb.effects.imports.messages import is_bare
+from sessiondb.effects.imports.run import Entry, Here, Placed, Writing
+from sessiondb.effects.results import filled_call
+from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.sql import Statement, p
+from sessiondb.schema import message
+from sessiondb.schema.rows import MessageRow, PartRow
+
+#: Messages between the usage of an answer and the answer, at most.
+_NEAR = 8
+_ANSWER = Statement(
+    lambda: (
+        select(message.c.seq)
+        .where(
+            message.c.session_id == p("sid"),
+            message.c.seq.between(p("first"), p("last")),
+            message.c.response_id == p("response"),
+            message.c.role == text("'assistant'"),
+        )
+        .limit(literal_column("1"))
+    )
+)
+#: What a part is, whatever it has.
+part_identity = attrgetter("id", "type", "call_id")
+
+
+def gave_text(here: Here, call_id: str | None) -> bool:
+    """Return whether a result gave its text to its call before: then it does again."""
+    result = ("tool-result", call_id)
+    return any(is_bare(row) for row in here.parts if (row.type, row.call_id) == result)
+
+
+def dated_part(item: PartRow, placed: Placed) -> PartRow:
+    """Return a part with the times that it is stored with."""
+    created, updated = item.time_created, item.time_updated
+    created = placed.row.time_created if created is None else created
+    updated = created if updated is None else updated
+    return item._replace(time_created=created, time_updated=updated)
+
+
+def is_same_data(a: bytes | None, b: bytes | None) -> bool:
+    """Return whether two packed objects are equal; their keys have no order."""
+    if a == b:
+        return True
+    if a is None or b is None:
+        return False
+    return _in_order(codec.unpack(a)) == _in_order(codec.unpack(b))
+
+
+def with_blobs_of(tx: Transaction, here: Here, entry: Entry) -> Entry:
+    """Return a message that names the large data that is stored, if that is equal."""
+    given = {blob.hash: blob.data for blob in entry.blobs}
+
+    def same(stored: str | None, name: str | None) -> str | None:
+        if stored is None or name is None or stored == name:
+            return name
+        old, new = data_of(tx, None, stored), codec.unpack_part(None, given[name])
+        return stored if _in_order(old) == _in_order(new) else name
+
+    known = {part_identity(item): item.data_blob for item in here.parts}
+    parts = tuple(
+        item._replace(data_blob=same(known.get(part_identity(item)), item.data_blob))
+        for item in entry.parts
+    )
+    row = entry.row
+    row = row._replace(data_blob=same(here.columns["data_blob"], row.data_blob))
+    return entry._replace(row=row, parts=parts)
+
+
+def _is_same_input(a: str | None, b: str | None) -> bool:
+    """Return whether two JSON texts are equal; their keys have no order."""
+    if a == b:
+        return True
+    if a is None or b is None:
+        return False
+    return _in_order(json.loads(a)) == _in_order(json.loads(b))
+
+
+def _in_order(value: Any) -> str:
+    """Return a text of a value in which 1, 1.0 and true differ, unlike in Python."""
+    return json.dumps(value, sort_keys=True, default=repr)
+
+
+def as_stored(to: Writing, old: PartRow | None, item: PartRow) -> PartRow:
+    """Return a part as it is stored if it did not change."""
+    if old is None:
+        return item
+
+    if is_same_data(old.data, item.data):
+        item = item._replace(data=old.data)
+    if _is_same_input(old.input, item.input):
+        item = item._replace(input=old.input)
+    # The source has the result of this call in a record of its own: the call keeps it.
+    if item.type == "tool" and old.settled and not item.settled:
+        return _with_result(to.tx, old, item)
+    if item.type == "tool-result" and is_bare(old):
+        shared = filled_call(to.tx, to.state.id, item)
+        return item._replace(text=None, text_blob=None) if shared else item
+    return item
+
+
+def has_answer(to: Writing, event: MessageRow, seq: int) -> bool:
+    """Return whether the session has the answer whose usage an *event* states.
+
+    A program may write the usage of an answer before the answer. If its log was cut
+    between the two after both had been imported, the answer is still here, and counts.
+    """
+    if event.response_id is None:
+        return False
+    near = {"first": seq - _NEAR, "last": seq + _NEAR}
+    answer = to.tx.one(_ANSWER, sid=to.state.id, response=event.response_id, **near)
+    return answer is not None
+
+
+def files_gone(
+    tx: Transaction, stored: Iterable[PartRow], parts: Iterable[PartRow]
+) -> Iterator[PartRow]:
+    """Yield the stored files that a program kept beside its log and does not have now.
+
+    A program cleans up such a folder, and an export has the log alone. Its record still
+    names the output, of which this database may have the only copy.
+    """
+    present = {part_identity(part) for part in parts}
+    for row in stored:
+        if row.type != "file" or part_identity(row) in present:
+            continue
+        if {"added", "content"} <= data_of(tx, row.data, row.data_blob).keys():
+            yield row
+
+
+def _with_result(tx: Transaction, old: PartRow, item: PartRow) -> PartRow:
+    """Return a call with the result that another record of the source gave it."""
+    names = "status outcome text text_blob time_updated time_ended".split()
+    kept = {name: getattr(old, name) for name in names}
+
+    exact = data_of(tx, old.data, old.data_blob).get(codec.EXACT)
+    if exact is not None and item.data_blob is None:
+        exact_text = {codec.EXACT: exact}
+        columns = add_data(tx, item.data, None, exact_text)
+        kept["data"], kept["data_blob"] = columns
+    return item._replace(**kept)
