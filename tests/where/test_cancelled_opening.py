@@ -39,22 +39,12 @@ def database(tmp_path: Path) -> Path:
     return path
 
 
-#: Threads of stores that another test of this process left to the collector.
-_OTHERS: set[threading.Thread] = set()
-
-
-@pytest.fixture(autouse=True)
-def _threads_of_other_tests() -> None:
-    _OTHERS.clear()
-    _OTHERS.update(threading.enumerate())
-
-
 def left_open(path: Path) -> list[object]:
     """Return the threads, writers and connections of the file that are still open."""
     own = [
         thread
         for thread in threading.enumerate()
-        if thread.name.startswith("sessiondb") and thread not in _OTHERS
+        if thread.name.startswith("sessiondb")
     ]
     writers = [w for w in registry._writers.values() if w.path == path]
     return [*own, *writers, *(c for c in lifetime.OPEN if c.path == path)]
