@@ -47,7 +47,7 @@ def left_open(path: Path) -> list[object]:
         for thread in threading.enumerate()
         if thread.name.startswith("sessiondb")
     ]
-    writers = [w for w in registry._writers.values() if w.path == path]
+    writers = [w for w in registry._writers.values() if w.connection.path == path]
     return [*own, *writers, *(c for c in lifetime.OPEN if c.path == path)]
 
 
