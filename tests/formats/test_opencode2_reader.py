@@ -240,6 +240,36 @@ def test_a_fork_that_version_1_made_is_recognised_in_the_tables_of_2(
     assert found["ses_0002"].parent_message == "msg_0001"
 
 
+def test_an_export_imported_under_new_ids_is_a_copy_that_counts_nothing_again(
+    tmp_path: Path,
+) -> None:
+    title = {"cost": 0.375, "tokens": tokens(12, 3, 0, 0, 0)}
+    original = session2(1, asked(0, "One"), answered(1), **title)
+    original["info"]["id"] = "ses_z"  # stored first, though its id sorts last
+    copy = json.loads(json.dumps(original))
+    copy["info"]["id"] = "ses_a"
+    copy["info"]["time"] |= {"updated": T0 + 9000, "archived": T0 + 9000}
+    for number, record in enumerate(copy["messages"]):
+        record["id"] = f"msg_c{number}"
+    continued = json.loads(json.dumps(copy))
+    continued["messages"].append(answered(7))
+    continued["info"] |= {"cost": 0.625, "tokens": tokens(22, 5, 0, 0, 0)}
+    for imported, own, total in [(copy, None, 0.375), (continued, 0.25, 0.625)]:
+        folder = tmp_path / str(own)
+        folder.mkdir()
+        path = sqlite2_store(folder / "opencode.db", original, imported)
+        found, problems = read(path)
+        assert not problems
+        assert found["ses_z"].relation is None
+        assert found["ses_a"].parent_source_id == "ses_z"
+        with Store.open(folder / "own.db", durability="normal") as store:
+            ids = {done.source_id: done.id for done in store.ingest(one_store(path))}
+            costs = {name: store.session(ids[name]).cost for name in ids}
+            assert costs == {"ses_z": 0.375, "ses_a": own}
+            rows = store.usage(archived=True)
+            assert sum(row.cost or 0 for row in rows) == total
+
+
 def test_a_subagent_of_version_2_knows_the_call_that_started_it(tmp_path: Path) -> None:
     state = resulted({"prompt": "Count"}, "3", sessionID="ses_0002")
     parent = session2(

@@ -6,19 +6,24 @@ database may be others than those of the store that stated the total: an older s
 the same program may have a message that a newer one lost, with its usage. So the event
 keeps the total that was stated, and is computed again from the rows here whenever one
 of the stores is imported.
+
+A total has the copies of a fork, unless it names the last of them. An export that its
+program imported again under new ids keeps the creation time of its original; its total
+then has what that one states besides its messages, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select
 
 from sessiondb.effects.calls import data_of
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.model.source import STATED_TOTAL, TOTAL_AFTER, sum_event_id
-from sessiondb.schema import message
+from sessiondb.schema import message, session
 
 _COLUMNS = (
     "cost tokens_input tokens_output tokens_reasoning tokens_cache_read "
@@ -41,7 +46,19 @@ _OTHERS = Statement(
         message.c.session_id == p("sid"),
         message.c.seq != p("at"),
         message.c.seq > p("after"),
-        message.c.inherited == text("0"),
+        message.c.inherited <= p("copies"),
+    )
+)
+_copy, _original = session.alias(), session.alias()
+_ORIGINAL = Statement(
+    lambda: (
+        select(_original.c.id, _original.c.source_id)
+        .select_from(_copy.join(_original, _original.c.id == _copy.c.parent_id))
+        .where(
+            _copy.c.id == p("sid"),
+            _copy.c.relation == "fork",
+            _copy.c.time_created == _original.c.time_created,
+        )
     )
 )
 _SET = update_of(
@@ -66,15 +83,40 @@ def complete_sum(tx: Transaction, session_id: str, source_id: str) -> None:
     if not isinstance(total, dict):
         return
 
-    # What the session copied from its original is not in its total.
     last_copy = facts.get(TOTAL_AFTER)
-    copied = tx.value(_SEQ, sid=session_id, mid=last_copy) if last_copy else None
-    others = tx.one(_OTHERS, sid=session_id, at=event, after=copied or 0)
+    explained = [
+        tx.one(
+            _OTHERS,
+            sid=session_id,
+            at=event,
+            after=tx.value(_SEQ, sid=session_id, mid=last_copy) or 0,
+            copies=last_copy is None,
+        )
+    ]
+    if last_copy is None:
+        explained += _beside_the_original(tx, session_id)
+
     left = []
-    for name, other in zip(_COLUMNS, others, strict=True):
-        more = (total.get(name) or 0) - (other or 0)
+    for name, *known in zip(_COLUMNS, *explained, strict=True):
+        more = (total.get(name) or 0) - sum(amount or 0 for amount in known)
         more = round(more, _DIGITS) if name == "cost" else int(more)
         left.append(more if more > 0 else None)
     if left != stored:
         values = dict(zip(_COLUMNS, left, strict=True))
         tx.run(_SET, sid=session_id, at=event, **values)
+
+
+def _beside_the_original(tx: Transaction, session_id: str) -> list[Sequence[Any]]:
+    """Return what the original of an import under new ids states beside its messages.
+
+    Empty for any other session.
+    """
+    original = tx.one(_ORIGINAL, sid=session_id)
+    if original is None:
+        return []
+    original_id, source_id = original
+    event = tx.value(_SEQ, sid=original_id, mid=sum_event_id(str(source_id)))
+    if event is None:
+        return []
+    _, _, *stored = tx.one(_EVENT, sid=original_id, at=event)
+    return [stored]

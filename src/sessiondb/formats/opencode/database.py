@@ -121,7 +121,7 @@ class Database:
     # -- sessions -------------------------------------------------------------
 
     def heads(self) -> Iterator[Head | Problem]:
-        """All sessions, in any order."""
+        """All sessions; a scan of the table has them in the order they were stored."""
         for name, *facts in self._each("id", "parent_id", "time_created", "title"):
             if usable_id(name):
                 yield Head.of(name, *facts)

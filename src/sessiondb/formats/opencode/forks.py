@@ -2,9 +2,12 @@
 
 A fork is a new root session that begins with copies: what its messages have in common
 with the original's is equal, under new ids. Its original is the older session that
-shares the longest beginning with it. Only sessions whose first messages were created in
-the same millisecond are read for it, and only as far as their times agree: most stores
-have no such sessions, and of those almost no message is read twice.
+shares the longest beginning with it. An export that was imported under new ids is such
+a copy, too: it keeps the creation time of its original, and was stored after it.
+
+Only sessions whose first messages were created in the same millisecond are read for it,
+and only as far as their times agree: most stores have no such sessions, and of those
+almost no message is read twice.
 """
 
 from __future__ import annotations
@@ -83,9 +86,6 @@ class _Contents:
         text = json.dumps(common, sort_keys=True)
         return blake2b(text.encode(), digest_size=16).digest()
 
-    def is_newer(self, other: _Contents) -> bool:
-        return self.head.time_created > other.head.time_created
-
 
 def recognise(
     records: Records,
@@ -112,11 +112,14 @@ def recognise(
 
 
 def _alike(records: Records, heads: Iterable[Head]) -> Iterator[list[Head]]:
-    """Yield the sessions that begin at the same time, the oldest first."""
+    """Yield the sessions that begin at the same time, the oldest first.
+
+    Sessions that were created at the same time stay in the order of *heads*.
+    """
     first = records.first_times()
     together: dict[int, list[Head]] = {}
     begun = (head for head in heads if head.id in first)
-    for head in sorted(begun, key=lambda head: (head.time_created, head.id)):
+    for head in sorted(begun, key=attrgetter("time_created")):
         together.setdefault(first[head.id], []).append(head)
     yield from (alike for alike in together.values() if len(alike) > 1)
 
@@ -127,8 +130,7 @@ def _recognise_among(sessions: list[_Contents], forks: dict[str, Fork]) -> None:
         if is_child or session.head.id in forks:
             continue
 
-        older = filter(session.is_newer, sessions[:index])
-        original, length = _original(session, older)
+        original, length = _original(session, sessions[:index])
         if original is not None:
             forks[session.head.id] = _fork(session, original, length, forks)
 

@@ -97,7 +97,7 @@ class Records(Protocol):
         """Keep the store open, and its content as it is if that is possible."""
 
     def heads(self) -> Iterator[Head | Problem]:
-        """All sessions, in any order."""
+        """All sessions; those created in the same ms in the order they were stored."""
 
     def session(self, head: Head) -> SessionRecord:
         """Read one session; raises `OddRecordError`."""

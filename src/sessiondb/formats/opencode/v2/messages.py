@@ -48,21 +48,23 @@ class Rows(Readable, Protocol):
 class MessagesV2(Messages[Rows]):
     """The messages of a session of generation 2, and their problems.
 
-    The session's cost besides them (OpenCode generates a title) comes first. Its
-    instructions are sources of the first prompt that they were given with.
+    The session's cost besides them (OpenCode generates a title) comes first, in a fork
+    after what it copied. Its instructions are sources of the first prompt that they
+    were given with.
     """
 
     def _read(self) -> Iterator[SourceMessage | Problem]:
-        yield from self._spent()
+        copied = 0 if self._fork is None else len(self._fork.copies)
         messages = map(self._message, self._records.each(self._session))
+        yield from islice(messages, copied)
+        yield from self._spent()
         epoch = self._records.epoch(self._session)
         if epoch is None:
             yield from messages
             return
 
         # A fork has instructions of its own, not those of what it copied.
-        copied = 0 if self._fork is None else len(self._fork.copies)
-        yield from islice(messages, max(epoch.before, copied))
+        yield from islice(messages, max(epoch.before - copied, 0))
         for message in messages:
             if isinstance(message, SourceMessage) and message.draft.role == "user":
                 yield _with_parts(message, sources_of(epoch))

@@ -110,7 +110,7 @@ class Unexplained(NamedTuple):
     """What a session cost besides its messages, in USD and tokens.
 
     ``total`` is what it cost with them, by column, and ``after`` the last message that
-    it copied, whose cost and that of those before is not in it.
+    it copied, if their cost is not in it.
     """
 
     cost: float
@@ -252,17 +252,17 @@ class SQLiteV2(Database):
     def unexplained(self, session: str, fork: Fork | None) -> Unexplained:
         """Return what a session cost besides its messages: the title, lost summaries.
 
-        The total of a fork that is marked leaves out its copies, that of 1.x has them.
+        The total of a fork that is marked leaves out its copies. That of any other copy
+        has them: of a fork of 1.x, and of an export imported under new ids.
         """
         row = next(self.records("SELECT * FROM session_v2 WHERE id = ?", session), {})
-        last_copy = next(reversed(fork.copies), None) if fork else None
         is_marked = bool(row.get("fork_session_id"))
-        own = self._spent(session, last_copy)
-        explained = own if is_marked else self._spent(session, None)
+        last_copy = next(reversed(fork.copies), None) if fork and is_marked else None
+        spent = self._spent(session, last_copy)
 
-        stated = [row.get(column) for column in _SPENT.values()]
-        beyond = list(map(_difference, stated, explained))
-        total = [more + spent for more, spent in zip(beyond, own, strict=True)]
+        stated = [row.get(column) for column in SPENT_COLUMNS]
+        beyond = list(map(_difference, stated, spent))
+        total = [more + old for more, old in zip(beyond, spent, strict=True)]
         return Unexplained(
             beyond[0],
             Tokens(*map(int, beyond[1:])),
