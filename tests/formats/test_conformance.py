@@ -58,7 +58,13 @@ def test_an_export_that_comes_home_adds_and_counts_nothing(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    ["claude-code-2.1.329", "codex-0.169.0", "goose-1.34.0", "oh-my-pi-18.2.3"],
+    [
+        "claude-code-2.1.329",
+        "codex-0.169.0",
+        "goose-1.34.0",
+        "oh-my-pi-18.2.3",
+        "opencode-2.0.15",
+    ],
 )
 def test_exports_of_a_real_store_that_come_home_add_and_count_nothing(
     name: str, real_store: Callable[[str], Path], tmp_path: Path

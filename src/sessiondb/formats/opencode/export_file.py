@@ -230,6 +230,7 @@ class ExportFileV1:
         facts: list[Any] = [document.digest]
         record = SessionRecord(info, facts, self.path, *stamp_of(self.path))
         record.worktree = _worktree(info)
+        record.columns = {"message_count": len(document.messages), "is_excerpt": True}
         return record
 
     def first_times(self) -> dict[str, int]:
