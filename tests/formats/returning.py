@@ -80,7 +80,7 @@ def formats_of(store: Store) -> list[str]:
     if os.environ.get("SESSIONDB_LONG"):
         return named
     sources = {session.source for session in store.sessions(**EVERYTHING, limit=1000)}
-    readers = [REGISTRY[source].reads for source in sources if source in REGISTRY]
+    readers = [REGISTRY[family(source)].reads for source in sources]
     return [name for name in named if REGISTRY[family(name)].reads in readers]
 
 

@@ -47,7 +47,9 @@ def _log(
     stems: _Stems, program: Program, export: Export, losses: Losses
 ) -> Iterator[Document]:
     stem = stems.add(export.session)
-    lines = (f"{_line(record)}\n" for record in records(export, losses, program))
+    is_placed = "/" in stem
+    written = records(export, losses, program, is_placed=is_placed)
+    lines = (f"{_line(record)}\n" for record in written)
     yield Document(f"{stem}.jsonl", lines)
 
 
@@ -88,17 +90,22 @@ def _name(session: Session) -> str:
     return own or uuid_of(session.id)
 
 
-def records(export: Export, losses: Losses, program: Program) -> Iterator[Record]:
-    """Yield the records of a session; *losses* grow while they are read."""
+def records(
+    export: Export, losses: Losses, program: Program, *, is_placed: bool
+) -> Iterator[Record]:
+    """Yield the records of a session; *losses* grow while they are read.
+
+    *is_placed* says that the log of a sub-agent is in the folder of its parent's.
+    """
     if _is_theirs(export.session):
-        return _own(export, losses, program)
+        return _own(export, losses, program, is_placed=is_placed)
 
     # The messages can be read once.
     messages = iter(export.messages)
     first = [*islice(messages, 1)]
     read = replace(export, messages=chain(first, messages))
     if _is_fork_of_theirs(export, first):
-        return _own(read, losses, program)
+        return _own(read, losses, program, is_placed=is_placed)
     return _converted(read, losses)
 
 
@@ -119,15 +126,18 @@ def _is_record(message: Message) -> bool:
     return is_named and text(message.data.get("timestamp"))
 
 
-def _own(export: Export, losses: Losses, program: Program) -> Iterator[Record]:
+def _own(
+    export: Export, losses: Losses, program: Program, *, is_placed: bool
+) -> Iterator[Record]:
     """Yield the records of a log as they were, and then those that were added here."""
     session = export.session
     is_fork = not _is_theirs(session)
     slot = session.data.get("title_record") if program.is_titled else None
     # Of a log that lost its header, which no program of theirs opens, it is a new one.
     header = session.data.get("header") or _header(session)
-    if not is_fork and not _says_its_program(session, program):
-        # It would be read as another session of that id, of another program.
+    is_stray = text(session.data.get("log")) and not is_placed
+    if not is_fork and (is_stray or not _says_its_program(session, program)):
+        # It would be read as a session of another program, or as a fork.
         header = {**header, MARK: session.id}
     yield from map(dict, filter(None, (slot, header)))
 
