@@ -1,7 +1,8 @@
 """An export that is imported where it was written adds, moves and counts nothing.
 
 The sessions of a store are written in every format that names them, at each level of
-detail, and imported into the database that they are in. All columns of all tables stay
+detail: together as the program has them, and each alone under a name that a user gave.
+They are imported into the database that they are in. All columns of all tables stay
 as they are, but those of `OF_WRITES`.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -59,16 +61,33 @@ def _content_of(row: sqlite3.Row) -> dict[str, Any]:
     return {name: value for name, value in dict(row).items() if name not in OF_WRITES}
 
 
-def write_sessions(store: Store, name: str, detail: str, folder: Path) -> None:
+def write_together(store: Store, name: str, detail: str, folder: Path) -> None:
     """Write all sessions of a database in a format at a level of detail."""
     to = exporter(name)
     sessions = store.sessions(**EVERYTHING, limit=1000)
     exports = (store.export(session, **to.read) for session in sessions)
     for item in to.write(exports, detail=detail):
         if isinstance(item, Document):
-            path = folder / item.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(b"".join(item.encoded()))
+            _write(item, folder / item.name)
+
+
+def write_alone(store: Store, name: str, detail: str, folder: Path) -> None:
+    """Write each session by itself, under another name than its program gives it."""
+    to = exporter(name)
+    for number, session in enumerate(store.sessions(**EVERYTHING, limit=1000)):
+        items = to.write([store.export(session, **to.read)], detail=detail)
+        documents = [item for item in items if isinstance(item, Document)]
+        for further, document in enumerate(documents):
+            suffix = Path(document.name).suffix
+            _write(document, folder / f"session-{number}-{further}{suffix}")
+
+
+def _write(document: Document, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(document.encoded()))
+
+
+_WAYS = (write_together, write_alone)
 
 
 def formats_of(store: Store) -> list[str]:
@@ -88,13 +107,13 @@ def stays_as_it_is_when_its_exports_are_imported(store: Store, folder: Path) -> 
     """Check the sessions of a database, with two imports of each of their exports."""
     rows = rows_of(store)
     for name in formats_of(store):
-        for detail in exporter(name).details:
-            files = folder / name / detail
-            write_sessions(store, name, detail, files)
+        for detail, write in product(exporter(name).details, _WAYS):
+            files = folder / name / detail / write.__name__
+            write(store, name, detail, files)
             for _ in range(2):
                 read_into(store, files)
                 for table, contents in rows_of(store).items():
-                    assert contents == rows[table], (name, detail, table)
+                    assert contents == rows[table], (name, detail, write, table)
     assert check(store) == []
 
 

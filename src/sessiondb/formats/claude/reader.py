@@ -177,7 +177,10 @@ class _Store:
         if "call_id" not in known and parent is not None:
             calls = self._calls(parent.path)
             known["call_id"] = calls.of(log.agent, index.prompt)
-
+        if not sidecar and parent is None:
+            # It is not where Claude Code keeps it, which says more about it.
+            count = len(index.tree.places)
+            known |= {"is_excerpt": True, "message_count": count}
         return known
 
     def as_fork(self, _: Log, index: Index, copies: Copies) -> Record:

@@ -204,7 +204,7 @@ def complete(thread: Thread) -> SourceSession:
     titles = [thread.title, *(scan.title for scan in own)]
     rollout = unpacked_name(first.path).name
 
-    return replace(
+    session = replace(
         beginning(thread),
         title=next(filter(None, titles), ""),
         time_updated=next((scan.last for scan in own if scan.last), None),
@@ -212,6 +212,11 @@ def complete(thread: Thread) -> SourceSession:
         data=filled({"rollout": rollout, "header": first.header}),
         messages=Messages(thread, scans),
     )
+    if home_of(first.path) is not None:
+        return session
+    # Elsewhere it may have another name, and not what it continues.
+    count = sum(isinstance(item, SourceMessage) for item in session.messages)
+    return replace(session, is_excerpt=True, message_count=count)
 
 
 def _call_of(thread: Thread) -> str | None:
