@@ -719,6 +719,29 @@ def test_copies_of_a_resumed_transcript_count_once_in_each_order_of_imports(
     assert len(list(store.search("Hi"))) == 1
 
 
+@pytest.mark.parametrize("same_uuids", [True, False])
+@pytest.mark.parametrize("order", ["oa", "ao", "ab", "ba"])
+def test_a_result_of_a_resumed_transcript_is_inherited_by_its_copies(
+    store: Store, tmp_path: Path, order: str, same_uuids: bool
+) -> None:
+    transcripts = resumed(order, same_uuids=same_uuids)
+    for name in order:
+        write(tmp_path / name / PROJECT, session(ord(name)), *transcripts[name])
+        read_into(store, tmp_path / name)
+
+    stored = by_source(store)
+    inherited = {
+        name: [
+            message.inherited
+            for message in store.messages(stored[session(ord(name))])
+            if message.role == "tool"
+        ]
+        for name in order
+    }
+    oldest, copy = sorted(order, key="oab".index)
+    assert inherited == {oldest: [False], copy: [True]}
+
+
 HOOK = "<user-prompt-submit-hook>x</user-prompt-submit-hook>"
 
 
