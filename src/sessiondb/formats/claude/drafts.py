@@ -8,13 +8,12 @@ number of lines since the first one, so that all are written back in their place
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any, NamedTuple
 
 from sessiondb.formats.claude import fields
-from sessiondb.formats.claude.tree import Place, calls_answered
+from sessiondb.formats.claude.tree import MessagePlace, calls_answered
 from sessiondb.formats.content import embedded
 from sessiondb.formats.kit.blocks import is_block, synthetic, text_part
 from sessiondb.formats.kit.fields import (
@@ -27,355 +26,356 @@ from sessiondb.formats.kit.fields import (
     fitting,
     integer,
     is_object,
+    objects_in,
     take,
     text,
-    time,
     within,
-    without,
 )
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import MessageDraft, PartDraft, Tokens
 
 Record = dict[str, Any]
-Parts = list[PartDraft]
+Parts = tuple[PartDraft, ...]
 #: The columns of a message.
 Columns = dict[str, Any]
 
-#: Keys of ``data`` that parts here have and blocks do not.
-OWN = frozenset(
+#: Keys of ``data`` that parts have here and blocks do not.
+PART_KEYS = frozenset(
     "plain synthetic command redacted listed added in_result mime content url "
     "filename".split()
 )
-#: Keys of ``data`` by which `records` recognises parts of any type.
-_MARKS = frozenset({"plain", "added", "in_result"})
+#: The keys that a block of each type must not have, to be written again as it was.
+_RESERVED: Mapping[str, frozenset[str]] = {
+    "text": PART_KEYS,
+    "thinking": PART_KEYS,
+    "redacted_thinking": PART_KEYS,
+    "image": PART_KEYS,
+    "document": PART_KEYS,
+    "tool_result": PART_KEYS - {"content"},
+    **dict.fromkeys(fields.CALLS, PART_KEYS),
+}
+#: Those of a block of any other type: `records` recognises parts by them.
+_RESERVED_OF_OTHERS = frozenset({"plain", "added", "in_result"})
 #: Types of parts that blocks become; a block that already has one is kept apart.
-_HERE = frozenset({"reasoning", "tool", "tool-result", "file", "custom"})
+_PART_TYPES = frozenset({"reasoning", "tool", "tool-result", "file", "custom"})
 
 
-class Numbered(NamedTuple):
-    """A line of a message, and the number of records since its first line."""
+class NumberedRecord(NamedTuple):
+    """A line of a message."""
 
-    after: int
+    #: The number of records since the first line of the message.
+    distance: int
     record: Record
 
 
-def message_draft(lines: Sequence[Numbered], place: Place) -> MessageDraft:
+def message_draft(lines: Sequence[NumberedRecord], place: MessagePlace) -> MessageDraft:
     """Return the message that lines are: several of an answer, else one."""
     record = lines[0].record
     kind = record["type"]
-    # A key of the line would be mistaken for ours: it is kept as an event.
-    is_said = is_object(record.get("message")) and "other_lines" not in record
-    makers = _MAKERS if is_said else _WITHOUT_MESSAGE
-    found = makers.get(kind, _event)(record, lines[1:])
-    found["time_created"] = time_of_text(record.get("timestamp"))
+    columns = _take_columns(record, lines[1:])
+    columns["time_created"] = time_of_text(record.get("timestamp"))
 
     # `records` knows these from the message itself.
-    if kind == fields.TYPES.get(found["role"], found.get("kind")):
+    if kind == fields.TYPES.get(columns["role"], columns.get("kind")):
         del record["type"]
     if record.get("uuid") == place.name:
         del record["uuid"]
     if place.is_of_branch:
-        found["kind"] = "branch_summary"
-    elif found.get("kind") == "compaction":
-        record |= filled({"first_kept_id": place.kept})
+        columns["kind"] = "branch_summary"
+    elif columns.get("kind") == "compaction":
+        record |= filled({"first_kept_id": place.first_kept})
 
-    return MessageDraft(id=place.name, data=record, **found)
+    return MessageDraft(id=place.name, data=record, **columns)
 
 
 # -- messages ------------------------------------------------------------------
 
 
-def _user(record: Record, _: Sequence[Numbered]) -> Columns:
-    answered = calls_answered(record)
-    parts = _content(record["message"])
+def _take_columns(record: Record, further: Sequence[NumberedRecord]) -> Columns:
+    kind = record["type"]
+    # A key of the line would be mistaken for ours: it is kept as an event.
+    has_message = is_object(record.get("message")) and "other_lines" not in record
+    match kind:
+        case "user" if has_message:
+            return _take_user_line(record)
+        case "assistant" if has_message:
+            return _take_answer(record, further)
+        case "system":
+            return _take_system_line(record)
+        case "attachment":
+            return _take_attachment(record)
+        case _:
+            return {"role": "event", "kind": fields.KINDS.get(kind, kind)}
+
+
+def _take_user_line(record: Record) -> Columns:
+    """Take a prompt, the summary of a compaction, or the results of calls."""
+    has_results = bool(calls_answered(record))
+    parts = _take_content(record["message"], "content")
     if record.get("isCompactSummary") is True:
-        spent = {
+        return {
+            "role": "event",
+            "kind": "compaction",
+            "parts": parts,
             "cost": fitting(record.get(fields.COST), cost),
             "tokens": fields.tokens_of(as_object(record.get("usage"))),
         }
-        return {"role": "event", "kind": "compaction", "parts": parts, **spent}
 
     if fields.is_added(record):
-        parts = tuple(map(_unless_typed, parts))
-    if not answered:
+        parts = _mark_as_added(parts)
+    if not has_results:
         return {"role": "user", "parts": parts}
 
-    noted = record.get("toolUseResult")
-    settled = (
-        replace(part, **_ending(part, noted)) if part.type == "tool-result" else part
+    note = record.get("toolUseResult")
+    results = [
+        _with_outcome(part, note) if part.type == "tool-result" else part
         for part in parts
-    )
-    return {"role": "tool", "parts": tuple(settled)}
+    ]
+    return {"role": "tool", "parts": tuple(results)}
 
 
-def _ending(result: PartDraft, noted: Any) -> Columns:
-    """Return how a call ended by its result, and by what is *noted* beside that."""
+def _with_outcome(result: PartDraft, note: Any) -> PartDraft:
+    """Return a result with how its call ended, by the program's *note* beside it."""
     has_failed = result.data.get("is_error") is True
-    is_refused = str(result.text).startswith(fields.DENIED) or noted == fields.REJECTED
+    is_refused = str(result.text).startswith(fields.DENIED) or note == fields.REJECTED
     if has_failed and is_refused:
         outcome = "denied"
-    elif within(noted, "interrupted") is True:
+    elif within(note, "interrupted") is True:
         outcome = "interrupted"
     elif has_failed:
         outcome = "failed"
     else:
-        return {}
-    return {"outcome": outcome, "status": "error"}
+        return result
+    return replace(result, outcome=outcome, status="error")
 
 
-def _assistant(record: Record, further: Sequence[Numbered]) -> Columns:
+def _take_answer(record: Record, further: Sequence[NumberedRecord]) -> Columns:
     lines = [record, *(line.record for line in further)]
-    found = {"role": "assistant", **_outcome(lines)} | take(record, fields.ANSWER)
-    times = map(time_of_text, _each(lines, "timestamp"))
-    found["time_completed"] = max(filter(time, times), default=None)
+    times = [time_of_text(line.get("timestamp")) for line in lines]
+    columns = {
+        "role": "assistant",
+        "time_completed": max((t for t in times if t is not None), default=None),
+        **_end_of_answer(lines),
+        **take(record, fields.ANSWER),
+    }
 
-    parts = _timed(record)
+    parts = _take_timed_parts(record)
     others = []
-
-    for after, line in further:
-        others.append({"after": after, "first": len(parts), "record": line})
-        parts += _timed(line)
-
+    for distance, line in further:
+        others.append({"after": distance, "first": len(parts), "record": line})
+        parts += _take_timed_parts(line)
     if others:
         record["other_lines"] = others
 
-    return found | {"parts": tuple(parts)}
+    return {**columns, "parts": tuple(parts)}
 
 
-def _each(records: list[Record], *path: str) -> list[Any]:
-    """Return the value at *path* of each record."""
-    return [within(record, *path) for record in records]
-
-
-def _timed(line: Record) -> Parts:
+def _take_timed_parts(line: Record) -> list[PartDraft]:
     """Take the parts of a line of an answer, with its time."""
-    made = time_of_text(line.get("timestamp"))
-    parts = _content(as_object(line.get("message")))
-    return [replace(part, time_created=made) for part in parts]
+    created = time_of_text(line.get("timestamp"))
+    parts = _take_content(as_object(line.get("message")), "content")
+    return [replace(part, time_created=created) for part in parts]
 
 
-def _outcome(lines: list[Record]) -> Columns:
+def _end_of_answer(lines: Sequence[Record]) -> Columns:
     """Return usage, cost, end and error of an answer: each line repeats them so far."""
-    reasons = map(as_text, reversed(_each(lines, "message", "stop_reason")))
-    reason = next(filter(None, reasons), None)
-    found: Columns = {
-        "cost": max(filter(cost, _each(lines, fields.COST)), default=None),
-        "finish": fields.FINISH.get(reason, "other") if reason else None,
-    }
+    first = lines[0]
+    columns: Columns = {}
+    for line in lines:
+        reason = as_text(within(line, "message", "stop_reason"))
+        if reason:
+            columns["finish"] = fields.FINISH.get(reason, "other")
+    if any(line.get("isAbortedMidStream") is True for line in lines):
+        columns["finish"] = "cancelled"
+    if first.get("isApiErrorMessage") is True:
+        texts = [as_text(block.get("text")) for block in fields.blocks_of(first)]
+        message = "\n".join(text for text in texts if text)
+        columns |= {"finish": "error", "error": {"message": message}}
+
+    costs = [line.get(fields.COST) for line in lines]
+    columns["cost"] = max((usd for usd in costs if cost(usd)), default=None)
     # An answer of the program itself states zeros, which no provider counted.
-    if within(lines[0], "message", "model") != fields.SYNTHETIC:
-        found["tokens"] = _tokens(lines)
-
-    if any(value is True for value in _each(lines, "isAbortedMidStream")):
-        found["finish"] = "cancelled"
-    if lines[0].get("isApiErrorMessage") is True:
-        found |= {"finish": "error", "error": {"message": _text_of(lines[0])}}
-
-    return found
+    if within(first, "message", "model") != fields.SYNTHETIC:
+        columns["tokens"] = _tokens_of_answer(lines)
+    return columns
 
 
-def _tokens(lines: list[Record]) -> Tokens | None:
-    """Return the last counts of those that say the most."""
-    usages = map(as_object, reversed(_each(lines, "message", "usage")))
-    known = filter(fields.tokens_of, usages)
-    return fields.tokens_of(max(known, key=_said_so_far, default={}))
-
-
-def _text_of(line: Record) -> str:
-    texts = map(as_text, _each(fields.blocks_of(line), "text"))
-    return "\n".join(filter(None, texts))
-
-
-def _said_so_far(usage: Mapping[str, Any]) -> int:
-    stated: int = fitting(usage.get("output_tokens"), integer, 0)
-    return stated
+def _tokens_of_answer(lines: Sequence[Record]) -> Tokens | None:
+    """Return the counts of the line with the most output, of equal ones the last."""
+    highest = None
+    most: int | None = None
+    for line in lines:
+        usage = as_object(within(line, "message", "usage"))
+        tokens = fields.tokens_of(usage)
+        output: int = fitting(usage.get("output_tokens"), integer, 0)
+        if tokens is not None and (most is None or output >= most):
+            highest, most = tokens, output
+    return highest
 
 
 # -- events ----------------------------------------------------------------------
 
 
-def _event(record: Record, _: Sequence[Numbered]) -> Columns:
-    kind = record["type"]
-    return {"role": "event", "kind": fields.KINDS.get(kind, kind)}
-
-
-def _system(record: Record, _: Sequence[Numbered]) -> Columns:
-    parts = [PartDraft("text", said) for said in take(record, fields.SHOWN).values()]
+def _take_system_line(record: Record) -> Columns:
+    shown = take(record, fields.SHOWN)
+    parts = [PartDraft("text", shown["text"])] if shown else []
     kind = fitting(record.get("subtype"), fields.is_subtype, "system")
     return {"role": "event", "kind": kind, "parts": tuple(parts)}
 
 
-def _attachment(record: Record, _: Sequence[Numbered]) -> Columns:
-    """Return an addition to a prompt; the user typed some while the model worked."""
-    held = as_object(record.get("attachment"))
-    said = _content(held, "prompt") if held.get("type") == "queued_command" else ()
-    if said:
-        is_prompt = held.get("commandMode", "prompt") == "prompt"
-        is_typed = is_prompt and not fields.is_added(held)
-        parts = said if is_typed else tuple(map(_unless_typed, said))
-        return {"role": "user", "parts": parts}
+def _take_attachment(record: Record) -> Columns:
+    """Take an addition to a prompt; the user typed some while the model worked."""
+    attachment = as_object(record.get("attachment"))
+    if fields.is_queued(record):
+        parts = _take_content(attachment, "prompt")
+        is_prompt = attachment.get("commandMode", "prompt") == "prompt"
+        if not is_prompt or fields.is_added(attachment):
+            parts = _mark_as_added(parts)
+        if parts:
+            return {"role": "user", "parts": parts}
 
-    shown = _rendered(record)
-    kind = "custom_message" if shown else "attachment"
-
+    rendered = _take_rendered_texts(record)
+    kind = "custom_message" if rendered else "attachment"
     # Later ones may have only what changed, which is added to the first one.
-    if held.get("type") == "instructions" and held.get("changed") is not True:
+    is_complete = attachment.get("changed") is not True
+    if attachment.get("type") == "instructions" and is_complete:
         kind = "context"
-    return {"role": "event", "kind": kind, "parts": (*shown, *_sources(held))}
+    sources = _take_sources(attachment)
+    return {"role": "event", "kind": kind, "parts": (*rendered, *sources)}
 
 
-def _rendered(record: Record) -> Parts:
+def _take_rendered_texts(record: Record) -> list[PartDraft]:
     """Take the texts that a model is sent for an attachment, if all are texts."""
-    shown = as_list(record.get("rendered"))
-    if not all(map(_is_rendered, shown)):
+    rendered = as_list(record.get("rendered"))
+    if not all(text(within(item, "content")) for item in rendered):
         return []
-    return [synthetic(PartDraft("text", item.pop("content"))) for item in shown]
+    return [synthetic(PartDraft("text", item.pop("content"))) for item in rendered]
 
 
-def _is_rendered(item: Any) -> bool:
-    return text(within(item, "content"))
-
-
-def _sources(held: Record) -> Iterator[PartDraft]:
+def _take_sources(attachment: Record) -> Iterator[PartDraft]:
     """Take the files that a model was given with an attachment."""
-    for place, source in enumerate(fields.sources_of(held)):
+    for place, source in enumerate(fields.sources_of(attachment)):
         if is_object(source):
-            known = take(source, fields.SOURCE)
-            content = known.pop("text", None)
-            title = fitting(source.get("name"), clean_name, known.get("path"))
-            given = {"kind": held["type"], **known}
+            columns = take(source, fields.SOURCE)
+            content = columns.pop("text", None)
+            title = fitting(source.get("name"), clean_name, columns.get("path"))
+            origin = {"kind": attachment["type"], **columns}
             data = {"place": place}
-            yield PartDraft("source", content, title=title, input=given, data=data)
-
-
-_Makers = Mapping[str, Callable[[Record, Sequence[Numbered]], Columns]]
-_WITHOUT_MESSAGE: _Makers = {"system": _system, "attachment": _attachment}
-_MAKERS: _Makers = {**_WITHOUT_MESSAGE, "user": _user, "assistant": _assistant}
+            yield PartDraft("source", content, title=title, input=origin, data=data)
 
 
 # -- content -----------------------------------------------------------------
 
 
-def _content(said: Record, key: str = "content") -> tuple[PartDraft, ...]:
+def _take_content(holder: Record, key: str) -> Parts:
     """Take the content of a message, a text or a list of blocks."""
-    content = said.get(key)
+    content = holder.get(key)
     if text(content):
-        del said[key]
-        return (_marked(PartDraft("text", content, data={"plain": True})),)
+        del holder[key]
+        return (_text_as_typed(PartDraft("text", content, data={"plain": True})),)
 
     blocks = as_list(content)
-    if not blocks or not all(map(is_block, blocks)):
+    if not blocks or not all(is_block(block) for block in blocks):
         return ()
+    del holder[key]
+    return tuple(part for block in blocks for part in _parts_of_block(block))
 
-    del said[key]
-    return tuple(chain.from_iterable(map(_parts, blocks)))
 
-
-def _parts(block: Record) -> Parts:
-    make, reserved = _BLOCKS.get(block["type"], (_other, _MARKS))
+def _parts_of_block(block: Record) -> Iterable[PartDraft]:
+    kind = block["type"]
+    reserved = _RESERVED.get(kind, _RESERVED_OF_OTHERS)
     # A key of the block would be mistaken for ours when it is written again.
-    return make(block) if reserved.isdisjoint(block) else _verbatim(block)
+    if kind in _PART_TYPES or not reserved.isdisjoint(block):
+        return [_verbatim_part(block)]
+
+    match kind:
+        case "text":
+            return [_text_as_typed(text_part(block))]
+        case "thinking":
+            return [text_part(block)]
+        case "redacted_thinking":
+            return [PartDraft("reasoning", data={"redacted": block})]
+        case "tool_result":
+            return _result_parts(block)
+        case "image" | "document":
+            return [_file_part(block)]
+        case _ if kind in fields.CALLS:
+            return [_call_part(block)]
+        case _:
+            return [PartDraft(block.pop("type"), data=block)]
 
 
-def _other(block: Record) -> Parts:
-    return [PartDraft(block.pop("type"), data=block)]
+def _verbatim_part(block: Record) -> PartDraft:
+    return PartDraft("custom", data={"block": block})
 
 
-def _verbatim(block: Record) -> Parts:
-    return [PartDraft("custom", data={"block": block})]
-
-
-def _text(block: Record) -> Parts:
-    return [_marked(text_part(block))]
-
-
-def _thinking(block: Record) -> Parts:
-    return [text_part(block)]
-
-
-def _marked(part: PartDraft) -> PartDraft:
+def _text_as_typed(part: PartDraft) -> PartDraft:
     """Return a text part as the user typed it, else marked as added by the program."""
     command = fields.COMMAND.fullmatch(str(part.text))
     if command is not None:
-        typed = " ".join(filter(None, command.groups()))
+        name, arguments = command.groups()
+        typed = f"{name} {arguments}" if arguments else name
         return replace(part, text=typed, data={**part.data, "command": part.text})
 
     return synthetic(part) if fields.is_injected(str(part.text)) else part
 
 
-def _unless_typed(part: PartDraft) -> PartDraft:
-    return synthetic(part) if part.type == "text" else part
+def _mark_as_added(parts: Parts) -> Parts:
+    """Return parts with their texts marked as added by the program."""
+    return tuple(synthetic(part) if part.type == "text" else part for part in parts)
 
 
-def _redacted(block: Record) -> Parts:
-    return [PartDraft("reasoning", data={"redacted": block})]
-
-
-def _call(block: Record) -> Parts:
-    kind = block["type"]
+def _call_part(block: Record) -> PartDraft:
     # The database refuses a call without the name of its tool.
     if not clean_name(block.get("name")):
-        return _verbatim(block)
+        return _verbatim_part(block)
 
-    if kind == "tool_use":
+    status = "completed"
+    if block["type"] == "tool_use":
         del block["type"]
-    status = "pending" if kind == "tool_use" else "completed"
-    return [PartDraft("tool", **take(block, fields.CALL), status=status, data=block)]
+        status = "pending"
+    return PartDraft("tool", **take(block, fields.CALL), status=status, data=block)
 
 
-def _file(block: Record) -> Parts:
+def _file_part(block: Record) -> PartDraft:
     """Return an image or a document; content that is repeated is stored once."""
     source = as_object(block.get("source"))
-    known = take(dict(block), fields.FILE) | take(dict(source), fields.FILE_SOURCE)
-
+    data = take(dict(block), fields.FILE) | take(dict(source), fields.FILE_SOURCE)
     if _is_inline(source):
-        known |= embedded(source.get("media_type"), source.pop("data"))
-    return [PartDraft("file", data={**known, **block})]
+        data |= embedded(source.get("media_type"), source.pop("data"))
+    return PartDraft("file", data={**data, **block})
 
 
-def _result(block: Record) -> Parts:
-    """Return a result: its text, and the images in it as parts that follow."""
+def _result_parts(block: Record) -> Iterator[PartDraft]:
+    """Yield a result: its text, and the images in it as parts that follow."""
     del block["type"]
-    known = take(block, fields.RESULT)
+    columns = take(block, fields.RESULT)
     content = block.get("content")
     if text(content):
         del block["content"]
-        return [PartDraft("tool-result", content, **known, data=block)]
+        yield PartDraft("tool-result", content, **columns, data=block)
+        return
 
-    items = list(filter(is_object, as_list(content)))
-    texts = (item.get("text") for item in items if item.get("type") == "text")
-    said = list(filter(text, texts))
-    shown = "\n".join(said) if said else None
-    if said and content == [{"type": "text", "text": shown}]:
+    items = objects_in(content)
+    texts = [
+        item["text"]
+        for item in items
+        if item.get("type") == "text" and text(item.get("text"))
+    ]
+    joined = "\n".join(texts) if texts else None
+    if texts and content == [{"type": "text", "text": joined}]:
         del block["content"]
         block["listed"] = True
-    result = PartDraft("tool-result", shown, **known, data=block)
-    return [result, *map(_image, filter(_is_embedded, items))]
+    yield PartDraft("tool-result", joined, **columns, data=block)
 
-
-def _is_embedded(item: Record) -> bool:
-    return item.get("type") == "image" and _is_inline(as_object(item.get("source")))
+    for item in items:
+        if item.get("type") == "image" and _is_inline(as_object(item.get("source"))):
+            # The item in the result loses its content to this part.
+            image = _file_part(item)
+            data = {k: value for k, value in image.data.items() if k in PART_KEYS}
+            yield PartDraft("file", data={**data, "in_result": True})
 
 
 def _is_inline(source: Record) -> bool:
+    """Return whether a source has the content of its file itself."""
     return source.get("type") == "base64" and text(source.get("data"))
-
-
-def _image(item: Record) -> PartDraft:
-    """Return an image in a result, which loses its content to it."""
-    (file,) = _file(item)
-    held = without(file.data.keys() - OWN, file.data)
-    return PartDraft("file", data={**held, "in_result": True})
-
-
-#: The parts of blocks by their type, and the keys that no such block may have.
-_BLOCKS: Mapping[str, tuple[Callable[[Record], Parts], frozenset[str]]] = {
-    "text": (_text, OWN),
-    "thinking": (_thinking, OWN),
-    "redacted_thinking": (_redacted, OWN),
-    "image": (_file, OWN),
-    "document": (_file, OWN),
-    "tool_result": (_result, OWN - {"content"}),
-    **dict.fromkeys(fields.CALLS, (_call, OWN)),
-    **dict.fromkeys(_HERE, (_verbatim, OWN)),
-}

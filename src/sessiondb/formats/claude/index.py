@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.agents import add_number
 from sessiondb.formats.claude.logs import is_summary
-from sessiondb.formats.claude.tree import Leaf, Tree
+from sessiondb.formats.claude.tree import ClaudeTree
 from sessiondb.formats.kit.fields import (
     as_string,
     as_text,
     clean_name,
-    filled,
     fitting,
-    time,
     within,
 )
 from sessiondb.formats.kit.json import usable_id
@@ -25,92 +22,115 @@ from sessiondb.formats.kit.lines import Line
 from sessiondb.formats.kit.texts import time_of_text
 
 Record = dict[str, Any]
+#: Lines with a title, the strongest first, and the key that has it.
+_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+
+
+class ClaudeLeaf:
+    """The line that the session continues from, as the program finds it.
+
+    A line that no other one follows is walked back to a prompt or an answer; of those,
+    the latest counts that is not beside the conversation.
+    """
+
+    def __init__(self) -> None:
+        #: The prompt or answer at or above each line, in the order of the lines.
+        self._nearest: dict[str | None, str | None] = {None: None}
+        self._hidden: set[str | None] = set()
+        self._followed: set[str | None] = {None}
+
+    def add(self, record: Record) -> None:
+        """Add the next line that is a link of the chain."""
+        uuid = as_text(record.get("uuid"))
+        if uuid in self._nearest:
+            return
+
+        parent = as_text(record.get("parentUuid"))
+        self._followed.add(parent)
+        is_message = record["type"] in fields.SAID
+        self._nearest[uuid] = uuid if is_message else self._nearest.get(parent)
+        # Beside the conversation: a line of a subagent, or of a team.
+        if record.get("isSidechain") or record.get("teamName"):
+            self._hidden.add(uuid)
+
+    @property
+    def uuid(self) -> str | None:
+        """The uuid of that line; None without a prompt or an answer."""
+        ends = self._nearest.keys() - self._followed
+        leaves = {self._nearest[end] for end in ends}
+        shown = leaves - self._hidden - {None}
+        candidates = shown or leaves
+        for line in reversed(self._nearest):
+            if line in candidates:
+                return line
+        return None
 
 
 @dataclass(slots=True)
-class Index:
-    """The properties of a session in the lines of its transcript; later ones win.
-
-    ``runs`` are the numbers of its records among all of the transcript, from 0.
-    """
+class ClaudeIndex:
+    """The properties of a session in the lines of its transcript; later ones win."""
 
     version: str | None = None
+    #: The first one.
     directory: str = ""
-    tree: Tree = field(default_factory=Tree)
-    leaf: Leaf = field(default_factory=Leaf)
+    tree: ClaudeTree = field(default_factory=ClaudeTree)
+    leaf: ClaudeLeaf = field(default_factory=ClaudeLeaf)
+    #: The numbers of its records among all of the transcript, from 0.
     runs: list[list[int]] = field(default_factory=list)
+    #: The tag; "" if it was cleared.
     tag: str = ""
-    last: int | None = None
-    copied: str | None = None
+    #: The time of its latest prompt or answer, in Unix ms.
+    time_updated: int | None = None
+    #: The last line of the original that a fork names.
+    copied_uuid: str | None = None
+    #: The first prompt that is a text.
     prompt: str = ""
     _titles: dict[str, str] = field(default_factory=dict)
+    #: Titles, each with the last line of the session that it is about.
     _summaries: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, number: int, line: Line, record: Record) -> None:
-        """Look at the next line, which is record *number* of the transcript."""
+        """Add the next line, which is record *number* of the transcript."""
         add_number(self.runs, number)
         self.tree.add(record, line)
         if "forkedFrom" in record:
             copied = within(record, "forkedFrom", "messageUuid")
-            self.copied = fitting(copied, usable_id, self.copied)
+            self.copied_uuid = fitting(copied, usable_id, self.copied_uuid)
 
-        note = _NOTES.get(record["type"])
-        if note is not None:
-            note(self, record)
+        kind = record["type"]
+        if kind in fields.CHAIN:
+            self.leaf.add(record)
+        if kind in fields.SAID:
+            self._add_message(record)
+        elif kind == "tag":
+            self.tag = as_string(record.get("tag"))
+        elif kind == "summary" and is_summary(record):
+            self._summaries.append((record["leafUuid"], record["summary"]))
+        elif kind in _TITLES:
+            title = as_string(record.get(_TITLES[kind]))
+            if title:
+                self._titles[kind] = title
 
-    def asked(self, record: Record) -> None:
-        """Record the first prompt."""
-        self.said(record)
-        self.prompt = self.prompt or as_string(within(record, "message", "content"))
-
-    def said(self, record: Record) -> None:
-        """Record version, directory and time."""
-        self.leaf.add(record)
+    def _add_message(self, record: Record) -> None:
+        """Note version, directory and time of a line, and the first prompt."""
         self.version = fitting(record.get("version"), clean_name, self.version)
         self.directory = self.directory or as_string(record.get("cwd"))
-        times = self.last, time_of_text(record.get("timestamp"))
-        self.last = max(filter(time, times), default=None)
+        time = time_of_text(record.get("timestamp"))
+        if time is not None and (self.time_updated is None or time > self.time_updated):
+            self.time_updated = time
+        if record["type"] == "user" and not self.prompt:
+            self.prompt = as_string(within(record, "message", "content"))
 
-    def linked(self, record: Record) -> None:
-        """Record a link of the chain that is neither a prompt nor an answer."""
-        self.leaf.add(record)
-
-    def tagged(self, record: Record) -> None:
-        """Record the tag; an empty one clears it."""
-        self.tag = as_string(record.get("tag"))
-
-    def summed_up(self, record: Record) -> None:
-        """Record a title, and the line that it is about."""
-        if is_summary(record):
-            self._summaries.append((record["leafUuid"], record["summary"]))
-        else:
-            self.named(record)
-
-    def named(self, record: Record) -> None:
-        """Record the title of a line."""
-        kind = record["type"]
-        self._titles |= filled({kind: as_text(record.get(_TITLES[kind]))})
-
-    def title(self, about: Mapping[str, str]) -> str:
+    def title(self, titles: Mapping[str, str]) -> str:
         """Return the title: as the user named the session, else as the model did.
 
-        *about* are the titles that any transcript has for what ends with a line. Those
-        of other sessions are in the transcript that was begun next.
+        *titles* are those that any transcript has for what ends with a line. Those of
+        other sessions are in the transcript that was begun next. "" for none.
         """
-        own = filter(None, map(self._titles.get, _TITLES))
-        known = chain(reversed(self._summaries), about.items())
-        here = (title for leaf, title in known if self.tree.end_of(leaf))
-        return next(chain(own, here), "")
-
-
-#: Lines with a title, the strongest first, and where it is.
-_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
-#: How the lines of each type change the index.
-_NOTES: Mapping[str, Callable[[Index, Record], None]] = {
-    **dict.fromkeys(fields.CHAIN, Index.linked),
-    **dict.fromkeys(_TITLES, Index.named),
-    "summary": Index.summed_up,
-    "tag": Index.tagged,
-    "user": Index.asked,
-    "assistant": Index.said,
-}
+        for kind in _TITLES:
+            if kind in self._titles:
+                return self._titles[kind]
+        for leaf, title in [*reversed(self._summaries), *titles.items()]:
+            if self.tree.end_of(leaf):
+                return title
+        return ""

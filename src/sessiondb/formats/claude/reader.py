@@ -18,18 +18,18 @@ from typing import Any
 
 from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.agents import KEY, Calls, Chains, chains_in, sidecar_of
-from sessiondb.formats.claude.drafts import Numbered, message_draft
+from sessiondb.formats.claude.drafts import NumberedRecord, message_draft
 from sessiondb.formats.claude.files import with_files
 from sessiondb.formats.claude.forks import Copies, recognise
 from sessiondb.formats.claude.history import history_in
-from sessiondb.formats.claude.index import Index
+from sessiondb.formats.claude.index import ClaudeIndex
 from sessiondb.formats.claude.logs import (
     Log,
     logs_of_home,
     logs_of_project,
     look_at,
 )
-from sessiondb.formats.claude.tree import Joined, Place
+from sessiondb.formats.claude.tree import FurtherLine, MessagePlace
 from sessiondb.formats.kit.fields import check_storable, filled, take
 from sessiondb.formats.kit.files import may_read
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
@@ -48,7 +48,7 @@ from sessiondb.model import (
 Record = dict[str, Any]
 Found = Iterator[SourceSession | Problem]
 #: The sessions in a transcript by their chains, see `Log`.
-Indexes = Mapping[str | None, Index]
+Indexes = Mapping[str | None, ClaudeIndex]
 
 
 def read_log(path: Path) -> Found:
@@ -157,13 +157,13 @@ class _Store:
             version=index.version or session.version,
             directory=session.directory or index.directory,
             leaf=index.tree.end_of(index.leaf.uuid),
-            time_updated=index.last,
+            time_updated=index.time_updated,
             metadata=filled({"tag": index.tag}),
             messages=Messages(log, index.tree.places, copies, problems),
             **known,
         )
 
-    def as_agent(self, log: Log, index: Index, _: Copies) -> Record:
+    def as_agent(self, log: Log, index: ClaudeIndex, _: Copies) -> Record:
         """Return the properties of a subagent by its sidecar, else by its call."""
         sidecar: Record = {}
         with suppress(OddRecordError):
@@ -183,13 +183,13 @@ class _Store:
             known |= {"is_excerpt": True, "message_count": count}
         return known
 
-    def as_fork(self, _: Log, index: Index, copies: Copies) -> Record:
+    def as_fork(self, _: Log, index: ClaudeIndex, copies: Copies) -> Record:
         """Return the last message of a fork that its original has, too."""
         names = (place.name for place in reversed(index.tree.places))
-        return {"parent_message": index.copied or copies.cut(names)}
+        return {"parent_message": index.copied_uuid or copies.cut(names)}
 
 
-_Describe = Callable[[_Store, Log, Index, Copies], Record]
+_Describe = Callable[[_Store, Log, ClaudeIndex, Copies], Record]
 _RELATED: Mapping[str | None, _Describe] = {
     "subagent": _Store.as_agent,
     "fork": _Store.as_fork,
@@ -199,7 +199,7 @@ _RELATED: Mapping[str | None, _Describe] = {
 def _indexes_of(path: Path, is_shared: bool) -> tuple[Indexes, list[Problem]]:
     """Return the sessions in a transcript by their chains, and its problems."""
     chains = Chains()
-    indexes: defaultdict[str | None, Index] = defaultdict(Index)
+    indexes: defaultdict[str | None, ClaudeIndex] = defaultdict(ClaudeIndex)
     with opened(path) as lines:
         for number, (line, _, record) in enumerate(lines.records(_decoded)):
             chain = chains.of(record) if is_shared else None
@@ -218,7 +218,11 @@ class Messages:
     """
 
     def __init__(
-        self, log: Log, places: list[Place], copies: Copies, problems: list[Problem]
+        self,
+        log: Log,
+        places: list[MessagePlace],
+        copies: Copies,
+        problems: list[Problem],
     ) -> None:
         self._log = log
         self._places = places
@@ -232,10 +236,12 @@ class Messages:
                 yield from self._read(place, lines)
         yield from self._problems
 
-    def _read(self, place: Place, lines: Lines) -> Iterator[SourceMessage | Problem]:
+    def _read(
+        self, place: MessagePlace, lines: Lines
+    ) -> Iterator[SourceMessage | Problem]:
         """Yield a message of the lines that can be stored, and problems of others."""
-        found: list[Numbered] = []
-        for after, line in (Joined(0, place.line), *place.further):
+        found: list[NumberedRecord] = []
+        for after, line in (FurtherLine(0, place.line), *place.further):
             try:
                 record = _decoded(lines.at(line))
                 check_storable(record)
@@ -243,12 +249,14 @@ class Messages:
             except (ValueError, RecursionError) as error:
                 yield lines.skipped(error, line)
             else:
-                found.append(Numbered(after, record))
+                found.append(NumberedRecord(after, record))
 
         if found:
             yield self._message(place, found)
 
-    def _message(self, place: Place, lines: list[Numbered]) -> SourceMessage:
+    def _message(
+        self, place: MessagePlace, lines: list[NumberedRecord]
+    ) -> SourceMessage:
         times = self._copies.times(line.record for line in lines)
         record = lines[0].record
         usage = place.usage

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from sessiondb.formats.claude import fields
-from sessiondb.formats.claude.drafts import OWN
+from sessiondb.formats.claude.drafts import PART_KEYS
 from sessiondb.formats.content import embedded_text
 from sessiondb.formats.kit.blocks import block_of, text_block
 from sessiondb.formats.kit.fields import (
@@ -160,7 +160,7 @@ def _block(part: Part, images: list[Part]) -> Record:
 def _text(part: Part) -> Record:
     if "redacted" in part.data:
         return dict(part.data["redacted"])
-    return text_block(_written(part), OWN)
+    return text_block(_written(part), PART_KEYS)
 
 
 def _written(part: Part) -> Part:
@@ -176,7 +176,7 @@ def _result(part: Part, images: list[Part]) -> Record:
     """Return a result; its *images* are in the order from the last to the first."""
     record: Record = {"type": "tool_result"}
     put(record, fields.RESULT, part)
-    rest = without(OWN - {"content"}, part.data)
+    rest = without(PART_KEYS - {"content"}, part.data)
 
     if part.data.get("listed"):
         record["content"] = [{"type": "text", "text": part.text}]
@@ -196,7 +196,7 @@ def _item(item: Any, images: list[Part]) -> Any:
 
 
 def _file(part: Part) -> Record:
-    block = without(OWN, part.data)
+    block = without(PART_KEYS, part.data)
     source = as_object(block.get("source"))
     if source.get("type") == "base64" and "data" not in source:
         block["source"] = {**source, "data": embedded_text(part)}

@@ -12,11 +12,10 @@ those become a branch, and the summary follows the ones before it.
 from __future__ import annotations
 
 import re
-from collections import ChainMap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from sessiondb.formats.claude import fields
 from sessiondb.formats.kit.fields import (
@@ -34,303 +33,356 @@ from sessiondb.formats.kit.lines import Line
 from sessiondb.formats.kit.links import Links
 
 Record = dict[str, Any]
-#: The keys that are the same on each line of an answer: its id, and the request's.
-_Key: TypeAlias = tuple[str, str | None]
 #: Releases before 1.0.86 gave new uuids to the lines that they copied.
 _RENAMING = re.compile(r"0\.|1\.0\.(?:[0-7]?\d|8[0-5])(?!\d)")
 #: The counts that are the same on each line of an answer.
-_SENT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_INPUT_COUNTS = (
+    "input_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+)
 
 
-class Joined(NamedTuple):
-    """A further line of an answer, and the number of records since its first one."""
+class FurtherLine(NamedTuple):
+    """A further line of an answer."""
 
-    after: int
+    #: The number of records since the first line of the answer.
+    distance: int
     line: Line
 
 
 @dataclass(slots=True, eq=False)
-class Place:
-    """A message: its first line, and its parent for `SourceMessage`.
+class MessagePlace:
+    """A message: its lines, and what it is linked to."""
 
-    ``number`` is that of its record among those of the session, from 0. ``usage`` is an
-    id that all copies of the message have, if that is not its uuid. ``result_of`` is
-    the message that a result is to, ``kept`` the first one that the compaction of a
-    summary keeps, if they follow it; ``is_of_branch`` is whether they precede it.
-    ``further`` are the other lines of an answer.
-    """
-
+    #: Its first line.
     line: Line
+    #: The number of that line's record among those of the session, from 0.
     number: int
+    #: Its id.
     name: str
+    #: Its parent for `SourceMessage`.
     parent: Any
+    #: An id that all copies of the message have, if that is not its uuid.
     usage: str | None = None
+    #: The message of the answer that a result is to.
     result_of: str | None = None
-    kept: str | None = None
+    #: The first message that the compaction of a summary keeps, if they follow it.
+    first_kept: str | None = None
+    #: Whether the messages that the compaction keeps precede its summary.
     is_of_branch: bool = False
-    further: Sequence[Joined] = ()
+    #: The other lines of an answer.
+    further: Sequence[FurtherLine] = ()
 
 
 @dataclass(slots=True, eq=False)
-class Answer(Place):
+class AnswerPlace(MessagePlace):
     """An answer, and the results that follow it."""
 
-    sent: tuple[Any, ...] = ()
-    prompts: int = 0
-    further: list[Joined] = field(default_factory=list)
+    further: list[FurtherLine] = field(default_factory=list)
+    #: The counts of its input, as they are stated.
+    input_counts: tuple[str, ...] = ()
+    #: The number of prompts before it.
+    prompt_count: int = 0
+    #: The calls that have a result.
+    answered_calls: set[str] = field(default_factory=set)
+    #: The message of its last result.
     last_result: str | None = None
-    answered: set[str] = field(default_factory=set)
+
+
+class _AnswerKey(NamedTuple):
+    """The ids that are the same on each line of an answer."""
+
+    response: str
+    request: str | None
 
 
 class _Segment(NamedTuple):
-    """The first and last line that a compaction keeps, before or after its summary."""
+    """The lines that a compaction keeps, before or after its summary."""
 
     first: str
     last: str
     is_before: bool
 
 
-class _Said(NamedTuple):
+class _UserLine(NamedTuple):
     """A line of the user: a digest of its text, and whether the user typed it."""
 
-    place: Place
+    place: MessagePlace
     digest: str
     is_typed: bool
 
 
-class Tree:
+class ClaudeTree:
     """The messages of one transcript, line by line in their order.
 
     ``places`` are the messages, and ``count`` is the number of records.
     """
 
     def __init__(self) -> None:
-        self.places: list[Place] = []
+        self.places: list[MessagePlace] = []
         self.count = 0
         self._links = Links("parentUuid")
         #: The messages by the uuids of their lines.
         self._ids = self._links.ids
-        #: The answers by these keys of their lines, and by the calls in them.
-        self._open: dict[_Key, Answer] = {}
-        self._calls: dict[str, Answer] = {}
-        #: The usage ids of answers, and of prompts whose copies have other uuids.
-        self._responses: set[str] = set()
+        self._answers_by_key: dict[_AnswerKey, AnswerPlace] = {}
+        self._answers_by_call: dict[str, AnswerPlace] = {}
         #: The answers by their own messages, and by those with their results.
-        self._answers: dict[str, Answer] = {}
-        #: Of lines of the user whose copies have other uuids: the answer before each,
-        #: and those since the last answer.
-        self._after: dict[str, str | None] = {}
-        self._said: list[_Said] = []
-        #: The number of prompts.
-        self._prompts = 0
+        self._answers: dict[str, AnswerPlace] = {}
+        #: The usage ids of answers, and of prompts whose copies have other uuids.
+        self._usage_ids: set[str] = set()
+        #: Of lines of the user whose copies have other uuids: the usage id of the
+        #: answer before each, and the lines since the last answer.
+        self._usage_before: dict[str, str | None] = {}
+        self._unanswered: list[_UserLine] = []
+        self._prompt_count = 0
         #: The lines that begin a chain, with what each follows if it is summed up.
-        self._cuts: dict[str, tuple[Place, str]] = {}
+        self._boundaries: dict[str, tuple[MessagePlace, str]] = {}
         #: The messages that the last compaction keeps.
         self._segment: _Segment | None = None
 
     def add(self, record: Record, line: Line) -> None:
         """Add the next line: a message, or a further line of an answer."""
-        number, self.count = self.count, self.count + 1
-        key = _key(record)
-        own = as_string(record.get("uuid"))
-        if key is not None and self._joins(key, own, number, line, record):
-            return
+        number = self.count
+        self.count += 1
+        key = _answer_key(record)
+        uuid = as_string(record.get("uuid"))
+        if key is not None:
+            answer = self._answers_by_key.get(key)
+            if answer is not None and self._is_further_line(answer, uuid, record):
+                self._ids[uuid or answer.name] = answer.name
+                answer.further.append(FurtherLine(number - answer.number, line))
+                self._add_calls(answer, record)
+                return
 
         # Before it has a name: no line is its own parent.
-        parent = self._parent(record)
-        before = parent is None and self._message_at(record.get("logicalParentUuid"))
-        is_new = own not in self._ids
-        known = line, number, self._name(record, own), parent
+        parent = self._resolve_parent(record)
+        logical_parent = ""
+        if parent is None:
+            logical_parent = self._message_at(record.get("logicalParentUuid"))
+        is_repeated = uuid in self._ids
+        name = self._name_line(record, uuid)
 
         if key is not None:
             # An id that a gateway gives several answers is that of the first one.
-            is_own = not is_new or key[0] not in self._responses
-            self._add_answer(Answer(*known, key[0] if is_own else None), key, record)
+            is_taken = key.response in self._usage_ids and not is_repeated
+            usage = None if is_taken else key.response
+            self._add_answer(
+                AnswerPlace(line, number, name, parent, usage), key, record
+            )
             return
 
-        place = Place(*known)
+        place = MessagePlace(line, number, name, parent)
         self.places.append(place)
-        if before:
-            self._cuts[own] = place, before
+        if logical_parent:
+            self._boundaries[uuid] = place, logical_parent
         if record.get("type") == "user":
-            self._add_said(place, record)
+            self._add_user_line(place, record)
         # A prompt that was typed while the model worked.
-        self._prompts += fields.is_queued(record)
+        if fields.is_queued(record):
+            self._prompt_count += 1
 
     def end_of(self, uuid: str | None) -> str | None:
         """Return the message of a line, or the last result of its answer."""
-        return self._last(self._known(uuid)) or None
+        name = self._message_of_line(uuid)
+        answer = self._answers.get(name)
+        if answer is not None and answer.last_result:
+            return answer.last_result
+        return name or None
 
     # -- answers -------------------------------------------------------------------
 
-    def _joins(
-        self, key: _Key, own: str, number: int, line: Line, record: Record
-    ) -> bool:
-        """Add a line to the answer that it is a further one of, if there is one."""
-        answer = self._open.get(key)
-        if answer is None or own in self._ids or not self._continues(answer, record):
-            return False
-
-        self._ids[own or answer.name] = answer.name
-        answer.further.append(Joined(number - answer.number, line))
-        self._called(answer, record)
-        return True
-
-    def _continues(self, answer: Answer, record: Record) -> bool:
-        """Return whether a line is one more of an answer with the same id.
+    def _is_further_line(self, answer: AnswerPlace, uuid: str, record: Record) -> bool:
+        """Return whether a line is one more of an answer with the same ids.
 
         Some gateways give all answers one id: without a request, the line must follow
-        one of the answer, or be sent the same and nothing asked since.
+        one of the answer, or have the same input and no prompt since.
         """
-        above = self._known(record.get("parentUuid"))
-        if _request(record) is not None or above == answer.name:
+        if uuid in self._ids:
+            return False
+        if _request_of(record) is not None:
             return True
+        if self._message_of_line(record.get("parentUuid")) == answer.name:
+            return True
+        is_same_input = answer.input_counts == _input_counts(record)
+        return is_same_input and answer.prompt_count == self._prompt_count
 
-        return (answer.sent, answer.prompts) == (_sent(record), self._prompts)
-
-    def _add_answer(self, answer: Answer, key: _Key, record: Record) -> None:
-        answer.sent, answer.prompts = _sent(record), self._prompts
+    def _add_answer(self, answer: AnswerPlace, key: _AnswerKey, record: Record) -> None:
+        answer.input_counts = _input_counts(record)
+        answer.prompt_count = self._prompt_count
         self.places.append(answer)
-        self._open[key] = self._answers[answer.name] = answer
-        self._called(answer, record)
+        self._answers_by_key[key] = answer
+        self._answers[answer.name] = answer
+        self._add_calls(answer, record)
 
-        self._responses.add(key[0])
-        self._name_answered(answer, key[0])
+        self._usage_ids.add(key.response)
+        self._identify_prompt(answer, key.response)
 
-    def _called(self, answer: Answer, record: Record) -> None:
-        named = (block.get("id") for block in fields.blocks_of(record))
-        self._calls.update(dict.fromkeys(filter(text, named), answer))
+    def _add_calls(self, answer: AnswerPlace, record: Record) -> None:
+        for block in fields.blocks_of(record):
+            call = block.get("id")
+            if text(call):
+                self._answers_by_call[call] = answer
 
     # -- lines of the user -------------------------------------------------------------
 
-    def _add_said(self, place: Place, record: Record) -> None:
+    def _add_user_line(self, place: MessagePlace, record: Record) -> None:
         """Add a line with results, a summary or a prompt."""
         calls = calls_answered(record)
-        answer = next(filter(None, map(self._calls.get, calls)), None)
-        if answer is not None:
-            self._add_result(place, answer, calls, record)
-            return
+        for call in calls:
+            answer = self._answers_by_call.get(call)
+            if answer is not None:
+                self._add_result(place, answer, calls, record)
+                return
 
         if not calls and record.get("isMeta") is not True:
-            self._prompts += 1
+            self._prompt_count += 1
         if _loses_uuid(record):
-            self._name_said(_Said(place, *_text_said(record)))
+            self._identify_by_answer_before(_user_line(place, record))
         if record.get("isCompactSummary") is True:
             self._add_summary(place, record)
 
-    def _name_said(self, said: _Said) -> None:
-        """Name a line by the answer before it, until there is one to it."""
-        place = said.place
+    def _identify_by_answer_before(self, line: _UserLine) -> None:
+        """Identify a line by the answer before it, until there is one to it."""
+        place = line.place
         answer = self._answers.get(place.parent)
-        before = answer.usage if answer else self._after.get(place.parent)
-        self._after[place.name] = before
+        if answer is not None:
+            usage = answer.usage
+        else:
+            usage = self._usage_before.get(place.parent)
 
-        self._said.append(said)
-        if before is not None:
-            self._use(place, f"{said.digest} {before}")
+        self._usage_before[place.name] = usage
+        self._unanswered.append(line)
+        if usage is not None:
+            self._set_usage(place, f"{line.digest} {usage}")
 
-    def _name_answered(self, answer: Answer, response: str) -> None:
-        """Name the prompt of an answer by it, with what was added to the prompt."""
-        above, is_found = answer.parent, False
-        for place, digest, is_typed in reversed(self._said):
-            if place.name != above or (is_typed and is_found):
+    def _identify_prompt(self, answer: AnswerPlace, response: str) -> None:
+        """Identify the prompt of an answer by it, with what was added to the prompt."""
+        name = answer.parent
+        has_prompt = False
+        for place, digest, is_typed in reversed(self._unanswered):
+            if place.name != name or (is_typed and has_prompt):
                 continue
-            self._use(place, f"{response} {digest}")
-            above, is_found = place.parent, is_found or is_typed
+            self._set_usage(place, f"{response} {digest}")
+            name = place.parent
+            if is_typed:
+                has_prompt = True
 
-        self._said.clear()
+        self._unanswered.clear()
 
-    def _use(self, place: Place, usage: str) -> None:
+    def _set_usage(self, place: MessagePlace, usage: str) -> None:
         """Give a line its usage id; the same text on another branch is not a copy."""
-        if usage not in self._responses:
-            self._responses.add(usage)
+        if usage not in self._usage_ids:
+            self._usage_ids.add(usage)
             place.usage = usage
 
     def _add_result(
-        self, place: Place, answer: Answer, calls: set[str], record: Record
+        self, place: MessagePlace, answer: AnswerPlace, calls: list[str], record: Record
     ) -> None:
         """Let a result follow the one before it to the same answer."""
         place.result_of = answer.name
         # A second result of one call is on a branch of its own.
-        if calls & answer.answered:
+        if not answer.answered_calls.isdisjoint(calls):
             return
 
         if answer.usage is not None and _loses_uuid(record):
             place.usage = f"{answer.usage} {min(calls)!a}"
-        place.parent = answer.last_result or place.parent
-        answer.answered |= calls
+        if answer.last_result is not None:
+            place.parent = answer.last_result
+        answer.answered_calls.update(calls)
         answer.last_result = place.name
         self._answers[place.name] = answer
 
-    def _add_summary(self, place: Place, record: Record) -> None:
+    def _add_summary(self, place: MessagePlace, record: Record) -> None:
         """Join both sides of a compaction: its boundary cuts the chain of uuids.
 
         The boundary follows its logical parent, so that the path is the complete
         conversation; one without a summary cuts the path, too. The line after the last
         one that was kept follows the summary.
         """
-        cut, before = self._cuts.pop(as_string(record.get("parentUuid")), (place, ""))
-        cut.parent = before or cut.parent
+        parent_uuid = as_string(record.get("parentUuid"))
+        if parent_uuid in self._boundaries:
+            boundary, logical_parent = self._boundaries.pop(parent_uuid)
+            boundary.parent = logical_parent
 
         segment, self._segment = self._segment, None
         if segment is None:
             return
-        place.is_of_branch = segment.is_before
-        if not segment.is_before:
-            place.kept = self._ids[segment.first]
+        if segment.is_before:
+            place.is_of_branch = True
+        else:
+            place.first_kept = self._ids[segment.first]
             self._ids[segment.last] = place.name
 
     # -- links -------------------------------------------------------------------
 
-    def _name(self, record: Record, own: str) -> str:
-        if own in self._ids or not usable_id(own):
+    def _name_line(self, record: Record, uuid: str) -> str:
+        """Return the id of a new message: its uuid, unless that is taken or odd."""
+        if uuid in self._ids or not usable_id(uuid):
             name = self._links.made(record)
         else:
-            name = own
+            name = uuid
 
-        self._ids.setdefault(own or name, name)
+        self._ids.setdefault(uuid or name, name)
         return name
 
-    def _parent(self, record: Record) -> Any:
+    def _resolve_parent(self, record: Record) -> Any:
         """Return the parent of a line: of one beside the chain, the one before it.
 
         A boundary follows the last message that its compaction keeps, since the program
         puts the summary before those.
         """
-        above = record.get("parentUuid", ...)
-        if above is not None:
-            return self._message_at(above) or ...
+        parent_uuid = record.get("parentUuid", ...)
+        if parent_uuid is not None:
+            return self._message_at(parent_uuid) or ...
 
-        self._segment = segment = self._preserved(record)
-        return None if segment is None else self._ids[segment.last]
+        self._segment = self._kept_segment(record)
+        return None if self._segment is None else self._ids[self._segment.last]
 
-    def _known(self, uuid: Any) -> str:
-        """Return the message of a line; "" for none."""
+    def _message_of_line(self, uuid: Any) -> str:
+        """Return the message of a line; "" if it is not known."""
         return self._ids.get(as_string(uuid), "")
 
     def _message_at(self, uuid: Any) -> str:
         """Return the message of a line, for results the last one of their answer."""
-        known = self._known(uuid)
-        is_answer = known in self._answers and self._answers[known].name == known
-        return known if is_answer else self._last(known)
-
-    def _last(self, name: str) -> str:
-        """Return the last result of the answer that a message is part of, or itself."""
+        name = self._message_of_line(uuid)
         answer = self._answers.get(name)
-        return (answer and answer.last_result) or name
+        if answer is None or answer.name == name:
+            return name
+        return answer.last_result or name
 
-    def _preserved(self, record: Record) -> _Segment | None:
-        """Return what the compaction of a boundary keeps."""
-        held = record.get("compactMetadata")
-        stated = (within(held, f"preserved{name}") for name in ("Segment", "Messages"))
-        kept = dict(ChainMap(*map(as_object, stated)))
+    def _kept_segment(self, record: Record) -> _Segment | None:
+        """Return the lines that the compaction of a boundary keeps."""
+        metadata = record.get("compactMetadata")
+        kept = {
+            **as_object(within(metadata, "preservedMessages")),
+            **as_object(within(metadata, "preservedSegment")),
+        }
         ends = [kept.get("headUuid"), kept.get("tailUuid")]
         uuids = as_list(kept.get("uuids")) or ends
-
         first, last = str(uuids[0]), str(uuids[-1])
-        is_before = kept.get("anchorUuid") == record.get("uuid")
-        is_known = {first, last} <= self._ids.keys()
-        return _Segment(first, last, is_before) if is_known else None
+        if first not in self._ids or last not in self._ids:
+            return None
+        return _Segment(first, last, kept.get("anchorUuid") == record.get("uuid"))
+
+
+def calls_answered(record: Record) -> list[str]:
+    """Return the ids of the calls whose results a line of the user has."""
+    return [
+        as_string(block.get("tool_use_id"))
+        for block in fields.blocks_of(record)
+        if block.get("type") == "tool_result"
+    ]
+
+
+def _user_line(place: MessagePlace, record: Record) -> _UserLine:
+    # A copy may have the text in a block.
+    content = within(record, "message", "content")
+    texts = [item if text(item) else within(item, "text") for item in listed(content)]
+    prompt = "\n".join(item for item in texts if text(item))
+    digest = sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    is_typed = not fields.is_added(record) and not fields.is_injected(prompt)
+    return _UserLine(place, digest, is_typed)
 
 
 def _loses_uuid(record: Record) -> bool:
@@ -338,81 +390,19 @@ def _loses_uuid(record: Record) -> bool:
     return _RENAMING.match(as_string(record.get("version"))) is not None
 
 
-def _text_said(record: Record) -> tuple[str, bool]:
-    """Return a digest of the text of a prompt, and whether the user typed it.
-
-    A copy may have the text in a block.
-    """
-    content = within(record, "message", "content")
-    blocks = (item if text(item) else within(item, "text") for item in listed(content))
-    said = "\n".join(filter(text, blocks))
-    digest = sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return digest, not (fields.is_added(record) or fields.is_injected(said))
-
-
-def calls_answered(record: Record) -> set[str]:
-    """Return the ids of the calls whose results a line of the user has."""
-    blocks = filter(_is_result, fields.blocks_of(record))
-    return {as_string(block.get("tool_use_id")) for block in blocks}
-
-
-def _is_result(block: Record) -> bool:
-    return block.get("type") == "tool_result"
-
-
-def _key(record: Record) -> _Key | None:
-    """Return what is the same on each line of an answer; None for any other line."""
+def _answer_key(record: Record) -> _AnswerKey | None:
+    """Return the ids of the answer that a line is of; None for any other line."""
     if record.get("type") != "assistant" or "other_lines" in record:
         return None
 
-    name = within(record, "message", "id")
-    return (name, _request(record)) if clean_name(name) else None
+    response = within(record, "message", "id")
+    return _AnswerKey(response, _request_of(record)) if clean_name(response) else None
 
 
-def _request(record: Record) -> str | None:
-    named = map(as_text, (record.get("requestId"), record.get("requestRef")))
-    return next(filter(None, named), None)
+def _request_of(record: Record) -> str | None:
+    return as_text(record.get("requestId")) or as_text(record.get("requestRef")) or None
 
 
-def _sent(record: Record) -> tuple[Any, ...]:
+def _input_counts(record: Record) -> tuple[str, ...]:
     usage = within(record, "message", "usage")
-    return tuple(repr(within(usage, name)) for name in _SENT)
-
-
-#: Keys of lines beside the conversation.
-_HIDING = ("isSidechain", "teamName")
-
-
-class Leaf:
-    """The line that the session continues from, as the program finds it.
-
-    A line that no other one follows is walked back to a prompt or an answer; of those,
-    the latest counts that is not beside the conversation.
-    """
-
-    def __init__(self) -> None:
-        #: The prompt or answer at or above each line, in the order of the lines.
-        self._near: dict[str | None, str | None] = {None: None}
-        self._hidden: set[str | None] = set()
-        self._followed: set[str | None] = {None}
-
-    def add(self, record: Record) -> None:
-        """Look at the next line that is a link of the chain."""
-        own = as_text(record.get("uuid"))
-        if own in self._near:
-            return
-
-        above = as_text(record.get("parentUuid"))
-        self._followed.add(above)
-        is_said = record["type"] in fields.SAID
-        self._near[own] = own if is_said else self._near.get(above)
-        if any(map(record.get, _HIDING)):
-            self._hidden.add(own)
-
-    @property
-    def uuid(self) -> str | None:
-        """The uuid of that line; None without a prompt or an answer."""
-        ends = self._near.keys() - self._followed
-        leaves = set(map(self._near.__getitem__, ends))
-        shown = leaves - self._hidden - {None}
-        return next(filter((shown or leaves).__contains__, reversed(self._near)), None)
+    return tuple(repr(within(usage, key)) for key in _INPUT_COUNTS)
