@@ -6,7 +6,7 @@ at each question. Slow, and easy to verify.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -200,8 +200,13 @@ class Model:
             return "imported as fork" if as_fork else "diverged"
         return "updated"
 
-    def take_in(self, item: Foreign, new: str, as_fork: bool) -> None:
-        """Import a session whose `outcome` is to be written; *new* is its id if it gets one."""
+    def take_in(
+        self, item: Foreign, new: str, as_fork: bool, read: Collection[str]
+    ) -> None:
+        """Import a session whose `outcome` is to be written; *new* is its id if it gets one.
+
+        *read* are the sessions that are written in the same import.
+        """
         self.buried.discard(item.id)
         session = self.by_source(item.id)
         if as_fork and session is not None:
@@ -216,11 +221,25 @@ class Model:
             self._find_parent(session)
             self._adopt(session)
         else:
+            self._leave_child(session, item, read)
             self._find_parent(session)
             self._adopt(session)
         self._write(session, item)
         self.noted[item.id] = item.version
         self.relinked.discard(item.id)
+
+    def _leave_child(self, session: Kept, item: Foreign, read: Collection[str]) -> None:
+        """What was the child of a session may turn out to be its parent."""
+        parent = self.by_source(item.parent)
+        above = self.sessions.get(session.parent or "")
+        is_given_here = above is not None and above.source_id is None
+        if parent is None or parent.parent != session.id or is_given_here:
+            return
+        # Two that name each other in one import are a circle.
+        if parent.source_id in read and parent.parent_source == item.id:
+            return
+        parent.parent = parent.parent_source = parent.relation = None
+        self._set_root(parent, parent.id)
 
     def _find_parent(self, session: Kept) -> None:
         for parent in self.sessions.values():
@@ -238,9 +257,12 @@ class Model:
         child.parent = parent.id
         if child.parent_source == parent.id:
             child.parent_source = None
+        self._set_root(child, parent.root)
+
+    def _set_root(self, top: Kept, root: str) -> None:
         for session in self.sessions.values():
-            if session is child or child.id in self._ancestors(session):
-                session.root = parent.root
+            if session is top or top.id in self._ancestors(session):
+                session.root = root
 
     def _write(self, session: Kept, item: Foreign) -> None:
         here = {row.id: row for row in session.rows.values()}

@@ -37,6 +37,8 @@ from sessiondb.model import Imported
 
 #: Read before any test begins: the suite's own home clears what begins with SESSIONDB_.
 LONG = bool(os.environ.get("SESSIONDB_LONG"))
+#: Outcomes of sessions that an import writes.
+WRITTEN = {"imported", "imported as fork", "updated"}
 picks = st.integers(0, 30)
 # Sums of these are exact in any order.
 costs = st.sampled_from([None, None, 0.25, 1.0, 4.0])
@@ -261,6 +263,8 @@ class Counting(RuleBasedStateMachine):
         found = self.store.ingest(sources, undelete=undelete, as_fork=as_fork)
         # A circle of parents is a problem, and no obstacle.
         by_name = {item.source_id: item for item in found if isinstance(item, Imported)}
+        outcomes = zip(items, seen_before, strict=True)
+        written = {item.id for item, before in outcomes if before in WRITTEN}
         for item, before in zip(items, seen_before, strict=True):
             result, expected = (
                 by_name[item.id],
@@ -278,7 +282,7 @@ class Counting(RuleBasedStateMachine):
                 # Its parent came with the same import, after it was looked up.
                 assert self.model.noted[item.id] == item.version
             elif expected not in ("deleted", "unchanged", "diverged"):
-                self.model.take_in(item, result.id, as_fork=forked)
+                self.model.take_in(item, result.id, as_fork=forked, read=written)
 
     def _source(self, item: Foreign) -> Any:
         messages = [

@@ -8,7 +8,7 @@ SQLite to delete in a cascade.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, starmap
 from typing import Any, NamedTuple
@@ -305,7 +305,10 @@ class LinkFamilies:
     runs: tuple[Run, ...]
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; a link that is left out is a problem, and is tried again."""
+        """Write it; a link that is left out is a problem.
+
+        One that makes a chain too long is tried again by the next import.
+        """
         opened = {run.session_id: run for run in self.runs if not run.is_gone(tx)}
         for run in opened.values():
             run.problems.clear()
@@ -313,7 +316,7 @@ class LinkFamilies:
         moved: set[str] = set()
         for run in opened.values():
             if run.policy.states_family and not run.made:
-                moved |= _leave_parent(tx, run)
+                moved |= _leave_parent(tx, run, opened)
 
         # One parent for each child, the first that is found.
         found: dict[str, Waiting] = {}
@@ -323,9 +326,16 @@ class LinkFamilies:
         followed: list[tuple[str, str]] = []
         for waiting in found.values():
             about = opened.get(waiting.child) or opened[waiting.parent]
-            why = _refused(tx, waiting)
-            if why is not None:
-                about.problems.append(f"{why}: not linked")
+            child, parent = waiting.child, waiting.parent
+            ancestors = above(tx, parent)
+            if child in (parent, *ancestors):
+                # To read it again would not help: both sessions say the same again.
+                why = f"session {child} is above its parent {parent}: not linked"
+                about.problems.append(why)
+                continue
+            if len(ancestors) + len(below(tx, child)) >= MAX_CHAIN:
+                why = f"session {child} would be part of a chain of more than"
+                about.problems.append(f"{why} {MAX_CHAIN} parents: not linked")
                 _mark(tx, about.given.item.source, [about.given.ledger])
                 continue
             moved |= _link(tx, waiting, about)
@@ -361,19 +371,6 @@ class LinkFamilies:
             yield Waiting(*row)._replace(relation=relation)
 
 
-def _refused(tx: Transaction, waiting: Waiting) -> str | None:
-    """Return why a link must be left out; None if it can be made."""
-    child, parent = waiting.child, waiting.parent
-    ancestors = above(tx, parent)
-    if child in (parent, *ancestors):
-        return f"session {child} is above its parent {parent}"
-    if len(ancestors) + len(below(tx, child)) >= MAX_CHAIN:
-        return (
-            f"session {child} would be part of a chain of more than {MAX_CHAIN} parents"
-        )
-    return None
-
-
 def _link(tx: Transaction, waiting: Waiting, about: Run) -> set[str]:
     """Put a child below its parent; return the sessions that have another root now."""
     child, parent = waiting.child, waiting.parent
@@ -396,13 +393,15 @@ def _link(tx: Transaction, waiting: Waiting, about: Run) -> set[str]:
     return moved
 
 
-def _leave_parent(tx: Transaction, run: Run) -> set[str]:
+def _leave_parent(tx: Transaction, run: Run, opened: Mapping[str, Run]) -> set[str]:
     """Take a session from its parent if its source names another one by now.
 
     Which session is the original of a fork may be known only when both are complete, so
     what was the parent may turn out to be the child. A source that names no parent, as
     an export may, says nothing of it. A parent that is no session of the source was
-    given to it here, and stays. Returns the sessions that have another root now.
+    given to it here, and stays. So do the parents of two sessions that name each other
+    in this transaction: that is a circle. Returns the sessions that have another root
+    now.
     """
     item = run.given.item
     if item.parent_source_id is None:
@@ -419,7 +418,12 @@ def _leave_parent(tx: Transaction, run: Run) -> set[str]:
     if stated is None:
         return set()
     moved: set[str] = set()
-    if tx.one(_FAMILY, sid=stated)[0] == run.session_id:
+    other = opened.get(stated)
+    names_each_other = (
+        other is not None and other.given.item.parent_source_id == item.source_id
+    )
+    is_child = tx.one(_FAMILY, sid=stated)[0] == run.session_id
+    if is_child and not names_each_other:
         moved |= _make_root(tx, stated, None, None)
     if parent_id is not None and (stated != parent_id or relation != item.relation):
         moved |= _make_root(tx, run.session_id, item.relation, item.parent_source_id)
