@@ -10,15 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import merge
-from itertools import chain, islice, repeat
-from operator import itemgetter
+from itertools import islice
 from pathlib import Path
 from sys import maxsize
 from typing import Any
 
 from sessiondb.formats.claude.fields import blocks_of
-from sessiondb.formats.claude.logs import BESIDE, Log, records_of
-from sessiondb.formats.kit.fields import as_list, as_string, as_text, fitting, within
+from sessiondb.formats.claude.logs import SIDECHAIN_LINE, ClaudeLog, records_of
+from sessiondb.formats.kit.fields import as_list, as_string, within
 from sessiondb.formats.kit.files import read_file
 from sessiondb.formats.kit.json import load_object, usable_id
 
@@ -26,45 +25,56 @@ Record = dict[str, Any]
 #: Tools that start subagents; the second name is the newer one.
 _STARTS = ("Task", "Agent")
 #: A line with calls, or with the name of an agent.
-_CALLS = re.compile(rb'"tool_use"|"agentId"')
+_CALL_LINE = re.compile(rb'"tool_use"|"agentId"')
 #: The key of a session's data with its places in the transcript of its parent.
-KEY = "places"
+PLACES_KEY = "places"
 
 
 # -- in the transcript of their parent -----------------------------------------------
 
 
-class Chains:
+class SubagentChains:
     """Separates the chains of subagents in a transcript from its conversation."""
 
     def __init__(self) -> None:
-        self._of: dict[str, str] = {}
+        self._chains_by_uuid: dict[str, str] = {}
 
-    def of(self, record: Record) -> str:
+    def chain_of(self, record: Record) -> str:
         """Return the name of the chain that the next line is in; "" for none."""
         if record.get("isSidechain") is not True:
             return ""
 
-        own = as_string(record.get("uuid"))
-        before = self._of.get(as_string(record.get("parentUuid")), own)
-        chain = str(fitting(record.get("agentId"), usable_id, before))
-        if own:
-            self._of[own] = chain
+        uuid = as_string(record.get("uuid"))
+        parent_uuid = as_string(record.get("parentUuid"))
+        agent = record.get("agentId")
+        if usable_id(agent):
+            chain = str(agent)
+        else:
+            chain = self._chains_by_uuid.get(parent_uuid, uuid)
+        if uuid:
+            self._chains_by_uuid[uuid] = chain
         return chain if usable_id(f"agent-{chain}") else ""
 
 
-def chains_in(log: Log) -> Iterator[Log]:
+def chains_in(log: ClaudeLog) -> Iterator[ClaudeLog]:
     """Yield the chains of subagents in a transcript, in the order they begin."""
     if log.chain is None:
         return
 
-    chains, seen = Chains(), {""}
-    for record in records_of(log.path, BESIDE):
-        name = chains.of(record)
-        if name not in seen:
-            seen.add(name)
-            inner = f"{log.session}/agent-{name}"
-            yield Log(log.path, inner, name, log.session, "subagent", record)
+    chains = SubagentChains()
+    seen = {""}
+    for record in records_of(log.path, SIDECHAIN_LINE):
+        chain = chains.chain_of(record)
+        if chain not in seen:
+            seen.add(chain)
+            yield ClaudeLog(
+                log.path,
+                f"{log.session}/agent-{chain}",
+                chain,
+                parent=log.session,
+                relation="subagent",
+                first=record,
+            )
 
 
 def add_number(runs: list[list[int]], number: int) -> None:
@@ -75,33 +85,37 @@ def add_number(runs: list[list[int]], number: int) -> None:
         runs.append([number, 1])
 
 
-def placed(
+def number_records(
     data: Mapping[str, Any], records: Iterable[Record]
 ) -> Iterator[tuple[int, Record]]:
     """Yield the records of a subagent with their places; new ones come last."""
-    known = (range(first, first + length) for first, length in as_list(data[KEY]))
-    places = chain(chain.from_iterable(known), repeat(maxsize))
-    return zip(places, records, strict=False)
+    numbers = (
+        number
+        for first, length in as_list(data[PLACES_KEY])
+        for number in range(first, first + length)
+    )
+    for record in records:
+        yield next(numbers, maxsize), record
 
 
-def merged(
-    records: Iterable[Record], inside: Iterable[Iterator[tuple[int, Record]]]
+def merge_records(
+    records: Iterable[Record], subagents: Iterable[Iterator[tuple[int, Record]]]
 ) -> Iterator[Record]:
-    """Yield the records of a transcript with those *inside* of it in their places."""
-    own = iter(records)
+    """Yield the records of a transcript with those of *subagents* in their places."""
+    conversation = iter(records)
     count = 0
-    for place, record in merge(*inside, key=itemgetter(0)):
-        yield from islice(own, max(place - count, 0))
+    for number, record in merge(*subagents, key=lambda numbered: numbered[0]):
+        yield from islice(conversation, max(number - count, 0))
         yield record
-        count = place + 1
+        count = number + 1
 
-    yield from own
+    yield from conversation
 
 
 # -- in files of their own ---------------------------------------------------------
 
 
-def sidecar_of(log: Log) -> Record:
+def read_sidecar(log: ClaudeLog) -> Record:
     """Return the sidecar of a subagent; {} if there is no such file.
 
     Raises `OddRecordError` for one that cannot be read.
@@ -113,7 +127,7 @@ def sidecar_of(log: Log) -> Record:
     return {} if raw is None else load_object(raw)
 
 
-class Calls:
+class SubagentCalls:
     """The calls in a transcript that started subagents.
 
     The result of a call names the agent; in older transcripts only the prompt of the
@@ -121,26 +135,30 @@ class Calls:
     """
 
     def __init__(self, path: Path) -> None:
-        # An agent or a prompt that is not known has no call.
-        self._by_agent: dict[str, str | None] = {"": None}
-        self._by_prompt = self._by_agent.copy()
-        for record in records_of(path, _CALLS):
-            self._add(record, blocks_of(record))
+        self._by_agent: dict[str, str] = {}
+        self._by_prompt: dict[str, str] = {}
+        for record in records_of(path, _CALL_LINE):
+            self._add_result(record)
+            if record.get("isSidechain") is not True:
+                self._add_starts(record)
 
-    def of(self, agent: str, prompt: str) -> str | None:
+    def find_call(self, agent: str, prompt: str) -> str | None:
         """Return the id of the call that started a subagent; None if it is unknown."""
-        return self._by_agent.get(agent) or self._by_prompt.get(prompt)
+        return self._by_agent.get(agent) or self._by_prompt.get(prompt) or None
 
-    def _add(self, record: Record, blocks: list[Record]) -> None:
+    def _add_result(self, record: Record) -> None:
         agent = as_string(within(record, "toolUseResult", "agentId"))
-        ended = filter(None, (as_text(block.get("tool_use_id")) for block in blocks))
-        self._by_agent.setdefault(agent, next(ended, None))
+        if not agent or agent in self._by_agent:
+            return
+        self._by_agent[agent] = ""
+        for block in blocks_of(record):
+            call = as_string(block.get("tool_use_id"))
+            if call:
+                self._by_agent[agent] = call
+                return
 
-        if record.get("isSidechain") is not True:
-            for block in filter(_is_start, blocks):
-                prompt = as_string(within(block, "input", "prompt"))
-                self._by_prompt.setdefault(prompt, as_text(block.get("id")))
-
-
-def _is_start(block: Record) -> bool:
-    return block.get("name") in _STARTS
+    def _add_starts(self, record: Record) -> None:
+        for block in blocks_of(record):
+            prompt = as_string(within(block, "input", "prompt"))
+            if block.get("name") in _STARTS and prompt:
+                self._by_prompt.setdefault(prompt, as_string(block.get("id")))

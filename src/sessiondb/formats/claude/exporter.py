@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import InvalidInputError
-from sessiondb.formats.claude.agents import KEY, merged, placed
+from sessiondb.formats.claude.agents import PLACES_KEY, merge_records, number_records
 from sessiondb.formats.claude.records import last_uuid, lines_of
 from sessiondb.formats.claude.writer import Writer, has_lines
 from sessiondb.formats.kit.carrying import Losses
@@ -52,8 +52,8 @@ def write(
     for export, *inside in _transcripts(sessions):
         losses = Losses()
         name = _place(export.session)
-        within = [placed(e.session.data, records(e, losses)) for e in inside]
-        found = merged(records(export, losses), within)
+        within = [number_records(e.session.data, records(e, losses)) for e in inside]
+        found = merge_records(records(export, losses), within)
         yield Document(f"{name}.jsonl", (f"{_line(record)}\n" for record in found))
 
         sidecar = export.session.data.get("meta")
@@ -81,7 +81,7 @@ def _transcripts(sessions: Iterable[Export]) -> Iterator[list[Export]]:
 
 
 def _is_inside(session: Session) -> bool:
-    return is_from(session, "claude") and KEY in session.data
+    return is_from(session, "claude") and PLACES_KEY in session.data
 
 
 def _place(session: Session) -> str:

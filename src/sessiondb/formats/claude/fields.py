@@ -42,19 +42,10 @@ BESIDE = frozenset(
     "summary custom-title ai-title last-prompt queue-operation tag agent-name mode "
     "permission-mode file-history-snapshot content-replacement".split()
 )
-
-
 #: Keys of lines beside the chain: a session, or a message of one.
 _REFERENCES = frozenset({"sessionId", "leafUuid", "messageId"})
 #: Lines with a message.
 SAID = frozenset({"user", "assistant"})
-#: The keys that a link of the chain has, and those that only Qwen Code writes.
-_LINKS = {
-    **dict.fromkeys(CHAIN, ("parentUuid sessionId", "systemPayload provenance")),
-    **dict.fromkeys(
-        SAID, ("parentUuid message.content", "systemPayload message.parts")
-    ),
-}
 #: The types of lines that the roles of their messages imply.
 TYPES: Mapping[str, str] = {"user": "user", "tool": "user", "assistant": "assistant"}
 
@@ -166,23 +157,20 @@ def tokens_of(usage: Mapping[str, Any]) -> Tokens | None:
     The provider counts a compaction of its own beside the answer (see
     https://platform.claude.com/docs/en/build-with-claude/compaction).
     """
-    known = Counter(take(dict(usage), COLUMNS))
-    for inner in filter(_is_compaction, objects_in(usage.get("iterations"))):
-        known.update(take(dict(inner), COLUMNS))
+    counts = Counter(take(dict(usage), COLUMNS))
+    for iteration in objects_in(usage.get("iterations")):
+        if iteration.get("type") == "compaction":
+            counts.update(take(dict(iteration), COLUMNS))
 
     thought = fitting(within(usage, *THOUGHT), count, 0)
-    if thought and "output" in known:
-        known["output"] -= thought
-        known["reasoning"] = thought
+    if thought and "output" in counts:
+        counts["output"] -= thought
+        counts["reasoning"] = thought
         # Counts that contradict each other stay in the record alone.
-        if known["output"] < 0:
-            del known["output"], known["reasoning"]
+        if counts["output"] < 0:
+            del counts["output"], counts["reasoning"]
 
-    return Tokens(**known) if known else None
-
-
-def _is_compaction(iteration: Mapping[str, Any]) -> bool:
-    return iteration.get("type") == "compaction"
+    return Tokens(**counts) if counts else None
 
 
 def is_added(record: Mapping[str, Any]) -> bool:
@@ -191,9 +179,9 @@ def is_added(record: Mapping[str, Any]) -> bool:
     return record.get("isMeta") is True or origin in ADDING
 
 
-def is_injected(said: str) -> bool:
+def is_injected(prompt: str) -> bool:
     """Return whether the program wrote a text in the name of the user."""
-    return said.lstrip().startswith(INJECTED)
+    return prompt.lstrip().startswith(INJECTED)
 
 
 def is_line(record: Mapping[str, Any]) -> bool:
@@ -202,13 +190,15 @@ def is_line(record: Mapping[str, Any]) -> bool:
     Qwen Code writes similar lines, with ``parts`` in their messages.
     """
     kind = as_string(record.get("type"))
-    if kind not in _LINKS:
+    if kind not in CHAIN:
         return kind in BESIDE and not _REFERENCES.isdisjoint(record)
+    if "parentUuid" not in record or "systemPayload" in record:
+        return False
 
-    inner = map("message.{}".format, as_object(record.get("message")))
-    keys = record.keys() | set(inner)
-    required, foreign = _LINKS[kind]
-    return keys.issuperset(required.split()) and keys.isdisjoint(foreign.split())
+    if kind in SAID:
+        message = as_object(record.get("message"))
+        return "content" in message and "parts" not in message
+    return "sessionId" in record and "provenance" not in record
 
 
 def is_queued(record: Mapping[str, Any]) -> bool:
@@ -218,11 +208,12 @@ def is_queued(record: Mapping[str, Any]) -> bool:
 
 def blocks_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the blocks of a line; an empty one for each that is not an object."""
-    return list(map(as_object, as_list(within(record, "message", "content"))))
+    content = as_list(within(record, "message", "content"))
+    return [as_object(block) for block in content]
 
 
 def sources_of(attachment: Mapping[str, Any]) -> list[Any]:
     """Return the files that a model is given with an attachment, as they are."""
     key = SOURCES.get(as_string(attachment.get("type")), "")
-    found = attachment.get(key)
-    return as_list(found) or [found]
+    files = attachment.get(key)
+    return as_list(files) or [files]

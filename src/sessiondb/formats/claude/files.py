@@ -27,35 +27,39 @@ def with_files(draft: MessageDraft, log: Path) -> MessageDraft:
     """Return a message with the complete outputs that it names."""
     if draft.role != "tool":
         return draft
-    return replace(draft, parts=(*draft.parts, *_outputs(draft, log)))
+    return replace(draft, parts=(*draft.parts, *_output_parts(draft, log)))
 
 
-def _outputs(draft: MessageDraft, log: Path) -> Iterator[PartDraft]:
-    found = filter(None, map(_PATH.search, _named(draft)))
-    for session, name in dict.fromkeys(map(re.Match.groups, found)):
-        files = (read_small(folder / name) for folder in _folders(log, session))
-        content = next((content for content in files if content is not None), None)
+def _output_parts(draft: MessageDraft, log: Path) -> Iterator[PartDraft]:
+    """Yield a part for each output that a result names."""
+    matches = [_PATH.search(path) for path in _output_paths(draft)]
+    outputs = dict.fromkeys(match.groups() for match in matches if match)
+    for session, name in outputs:
+        content = _read_output(log, session, name)
         if content is not None:
-            known = {"filename": name, "content": content, "added": name}
-            yield PartDraft("file", data=known)
+            data = {"filename": name, "content": content, "added": name}
+            yield PartDraft("file", data=data)
 
 
-def _named(draft: MessageDraft) -> Iterator[str]:
+def _output_paths(draft: MessageDraft) -> Iterator[str]:
     """Yield the paths of the outputs that a result names."""
     yield as_string(within(draft.data, "toolUseResult", "persistedOutputPath")).strip()
     for part in draft.parts:
         if part.type == "tool-result" and _TAG in str(part.text):
-            yield from map(str.strip, _SAVED.findall(str(part.text)))
+            for path in _SAVED.findall(str(part.text)):
+                yield path.strip()
 
 
-def _folders(log: Path, named: str) -> Iterator[Path]:
-    """Yield where the outputs of a session may be.
+def _read_output(log: Path, session: str, name: str) -> bytes | None:
+    """Return an output that names a *session*; None if it is not in the store.
 
     Those of a subagent are its parent's, and a fork names those of its original.
     """
-    places = (log.with_suffix(""), *log.parents[:4], log.parent / named)
-
-    for session in places:
-        folder = session / _FOLDER
-        if is_folder(folder) and not any(map(is_link, (session, folder))):
-            yield folder
+    for home in (log.with_suffix(""), *log.parents[:4], log.parent / session):
+        folder = home / _FOLDER
+        if not is_folder(folder) or is_link(home) or is_link(folder):
+            continue
+        content = read_small(folder / name)
+        if content is not None:
+            return content
+    return None

@@ -8,128 +8,139 @@ which is never copied, dates its beginning.
 
 from __future__ import annotations
 
-from collections import ChainMap, Counter
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from math import inf
 from typing import Any, NamedTuple
 
-from sessiondb.formats.claude.logs import Log, records_of
+from sessiondb.formats.claude.logs import ClaudeLog, records_of
 from sessiondb.formats.kit.fields import as_string, clean_name, fitting, text, within
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.texts import time_of_text
 
 Record = dict[str, Any]
-#: The key of a line that is a copy.
-_COPY = "forkedFrom"
 
 
-class Original(NamedTuple):
-    """A line that others may be copies of: its time, and the line it is a copy of."""
+class OriginalLine(NamedTuple):
+    """A line that others may be copies of."""
 
+    #: Its time in Unix ms; 0 if it has none.
     time: int
+    #: The uuid of the line that it is a copy of, else its own.
     source: str
 
 
 #: The lines of a transcript by their uuids, in order.
-Originals = dict[str, Original]
+LinesByUuid = dict[str, OriginalLine]
 
 
-def recognise(logs: Iterable[Log]) -> dict[str, str]:
+def find_originals(logs: Iterable[ClaudeLog]) -> dict[str, str]:
     """Return the originals of the forks among *logs*, by session."""
-    alike: dict[str, list[Log]] = {}
-    for log in filter(_is_alone, logs):
-        first = fitting(log.first.get("uuid"), clean_name, log.session)
-        alike.setdefault(first, []).append(log)
+    families: dict[str, list[ClaudeLog]] = {}
+    for log in logs:
+        if log.relation is None:
+            first = fitting(log.first.get("uuid"), clean_name, log.session)
+            families.setdefault(first, []).append(log)
 
-    families = (family for family in alike.values() if len(family) > 1)
-    return dict(ChainMap(*map(_originals, families)))
+    originals: dict[str, str] = {}
+    for family in families.values():
+        if len(family) > 1:
+            originals |= _originals_in(family)
+    return originals
 
 
-def _is_alone(log: Log) -> bool:
-    return log.relation is None
-
-
-class Copies:
+class CopiedLines:
     """The lines of a fork that its originals have, too.
 
     Forks of older releases keep the uuids; later ones name in each line the one that it
     was copied from, which may be a copy itself.
     """
 
-    def __init__(self, log: Log, logs: Mapping[str, Log]) -> None:
-        self._above = list(map(_lines_of, _ancestors(log, logs)))
+    def __init__(self, log: ClaudeLog, logs: Mapping[str, ClaudeLog]) -> None:
+        #: The lines of its originals, the nearest one first.
+        self._originals = [_lines_of(original) for original in _ancestors(log, logs)]
 
-    def cut(self, names: Iterable[str]) -> str | None:
+    def first_copied(self, names: Iterable[str]) -> str | None:
         """Return the first of *names* that the nearest original has, too."""
-        known: Originals = next(iter(self._above), {})
-        return next(filter(known.__contains__, names), None)
+        if self._originals:
+            for name in names:
+                if name in self._originals[0]:
+                    return name
+        return None
 
-    def source(self, record: Record) -> str | None:
+    def source_of(self, record: Record) -> str | None:
         """Return the first line of the chain of copies that a line is the last of."""
-        found = _source(record)
-        for lines in self._above:
-            if found in lines:
-                found = lines[found].source
+        source = _named_source(record)
+        for lines in self._originals:
+            if source in lines:
+                source = lines[source].source
 
-        return found or None
+        return source or None
 
-    def times(self, records: Iterable[Record]) -> list[int]:
+    def times_of(self, records: Iterable[Record]) -> list[int]:
         """Return when lines were said, of those that an original has.
 
         Releases of 1.x copied a session to a transcript of its own whenever they
         resumed it, and gave all lines that they copied the time of the copy.
         """
-        names = [as_string(record.get("uuid")) for record in records]
-        first = ChainMap(*reversed(self._above))
-        return [first[name].time for name in names if name in first]
+        times = []
+        for record in records:
+            uuid = as_string(record.get("uuid"))
+            copies = [lines[uuid] for lines in self._originals if uuid in lines]
+            if copies:
+                times.append(copies[-1].time)
+        return times
 
 
-def _ancestors(log: Log, logs: Mapping[str, Log]) -> Iterator[Log]:
+def _ancestors(log: ClaudeLog, logs: Mapping[str, ClaudeLog]) -> Iterator[ClaudeLog]:
     """Yield the originals of a fork among *logs*, the nearest one first."""
     seen: set[str] = set()
-    above = log.above(logs)
-    while above is not None and above.session not in seen:
-        yield above
-        seen.add(above.session)
-        above = above.above(logs)
+    original = log.parent_log(logs)
+    while original is not None and original.session not in seen:
+        yield original
+        seen.add(original.session)
+        original = original.parent_log(logs)
 
 
-def _lines_of(log: Log) -> Originals:
+def _lines_of(log: ClaudeLog) -> LinesByUuid:
     """Return the lines of a transcript that have a uuid, as far as it can be read."""
-    return {
-        record["uuid"]: Original(
-            time_of_text(record.get("timestamp")) or 0, _source(record)
-        )
-        for record in filter(_is_named, records_of(log.path))
-    }
+    lines: LinesByUuid = {}
+    for record in records_of(log.path):
+        if text(record.get("uuid")):
+            time = time_of_text(record.get("timestamp")) or 0
+            lines[record["uuid"]] = OriginalLine(time, _named_source(record))
+    return lines
 
 
-def _is_named(record: Record) -> bool:
-    return text(record.get("uuid"))
-
-
-def _source(record: Record) -> str:
+def _named_source(record: Record) -> str:
     """Return the line that one says it is a copy of, else itself; "" without a name."""
-    own = fitting(record.get("uuid"), usable_id, "")
-    return str(fitting(within(record, _COPY, "messageUuid"), usable_id, own))
+    copied = within(record, "forkedFrom", "messageUuid")
+    return str(
+        copied if usable_id(copied) else fitting(record.get("uuid"), usable_id, "")
+    )
 
 
-def _originals(family: list[Log]) -> dict[str, str]:
+def _originals_in(family: list[ClaudeLog]) -> dict[str, str]:
+    """Return the originals of the forks in a family, by session."""
     lines = {log.session: _lines_of(log) for log in family}
-    owners = Counter(chain.from_iterable(lines.values()))
-    began = {log.session: _began(log, lines[log.session], owners) for log in family}
-    order = sorted(lines, key=lambda name: (began[name], len(lines[name]), name))
+    owners = Counter(uuid for by_uuid in lines.values() for uuid in by_uuid)
+    times = {log.session: _begin_of(log, lines[log.session], owners) for log in family}
+    order = sorted(lines, key=lambda name: (times[name], len(lines[name]), name))
 
-    found: dict[str, str] = {}
-    for place, name in enumerate(order[1:], start=1):
-        shared = {n: len(lines[n].keys() & lines[name].keys()) for n in order[:place]}
-        found[name] = max(shared, key=shared.__getitem__)
+    originals: dict[str, str] = {}
+    for place, fork in enumerate(order[1:], start=1):
+        shared = {
+            older: len(lines[older].keys() & lines[fork].keys())
+            for older in order[:place]
+        }
+        originals[fork] = max(shared, key=lambda older: shared[older])
+    return originals
 
-    return found
 
-
-def _began(log: Log, lines: Originals, owners: Mapping[str, int]) -> float:
+def _begin_of(log: ClaudeLog, lines: LinesByUuid, owners: Mapping[str, int]) -> float:
     """Return when a transcript began, as far as its own lines show it."""
-    alone = (line.time for name, line in lines.items() if owners[name] == 1)
-    return min(alone, default=-inf) if log.stray is None else log.stray
+    if log.first_time_without_uuid is not None:
+        return log.first_time_without_uuid
+    return min(
+        (line.time for uuid, line in lines.items() if owners[uuid] == 1), default=-inf
+    )

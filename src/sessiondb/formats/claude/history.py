@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ from sessiondb.formats.kit.logs import history_at
 from sessiondb.model import SourceHistory, SourcePrompt
 
 #: A placeholder, and the name of a file with the content of one.
-_PASTED = re.compile(
+_PLACEHOLDER = re.compile(
     r"\[(?:Pasted text|\.\.\.Truncated text) #(\d+)(?: \+\d+ lines)?\.*\]"
 )
 _HASH = re.compile(r"[0-9a-f]{16}")
@@ -42,35 +41,39 @@ _HASH = re.compile(r"[0-9a-f]{16}")
 
 def history_in(home: Path) -> Iterator[SourceHistory]:
     """Yield the prompt history of a home, if it has one."""
-    typed = partial(_typed, home / "paste-cache")
-    return history_at("claude", home / "history.jsonl", typed)
+    cache = home / "paste-cache"
+    return history_at(
+        "claude", home / "history.jsonl", lambda raw: _read_prompt(raw, cache)
+    )
 
 
-def _typed(pastes: Path, raw: bytes) -> SourcePrompt:
+def _read_prompt(raw: bytes, cache: Path) -> SourcePrompt:
     """Return the prompt in a line; raises `OddRecordError`."""
     row = load_object(raw)
-    when = known_time(row.get("timestamp"))
-    if when is None or not text(row.get("display")):
+    time = known_time(row.get("timestamp"))
+    if time is None or not text(row.get("display")):
         raise OddRecordError("has no text with a time")
 
+    pasted = row.get("pastedContents")
     return SourcePrompt(
-        _PASTED.sub(partial(_content, row, pastes), row["display"]),
-        when,
+        _PLACEHOLDER.sub(lambda match: _fill_in(match, pasted, cache), row["display"]),
+        time,
         fitting(row.get("sessionId"), usable_id),
         fitting(row.get("project"), clean_name),
     )
 
 
-def _content(row: dict[str, Any], pastes: Path, found: re.Match[str]) -> str:
-    """Return the pasted text, or its placeholder if it is lost."""
-    pasted = within(row, "pastedContents", found[1])
-    content = as_text(within(pasted, "content"))
+def _fill_in(placeholder: re.Match[str], pasted: Any, cache: Path) -> str:
+    """Return the text that was pasted, or its placeholder if it is lost."""
+    entry = within(pasted, placeholder[1])
+    content = as_text(within(entry, "content"))
     if content is not None:
         return content
 
-    name = as_string(within(pasted, "contentHash"))
+    name = as_string(within(entry, "contentHash"))
     # Any other name may lead to another folder.
-    if not _HASH.fullmatch(name):
-        return found[0]
-    kept = read_small(pastes / f"{name}.txt")
-    return found[0] if kept is None else kept.decode("utf-8", "replace")
+    if _HASH.fullmatch(name):
+        raw = read_small(cache / f"{name}.txt")
+        if raw is not None:
+            return raw.decode("utf-8", "replace")
+    return placeholder[0]

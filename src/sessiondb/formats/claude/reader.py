@@ -8,26 +8,31 @@ reads them once, and the messages once more.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache, partial
-from itertools import chain
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from sessiondb.formats.claude import fields
-from sessiondb.formats.claude.agents import KEY, Calls, Chains, chains_in, sidecar_of
+from sessiondb.formats.claude.agents import (
+    PLACES_KEY,
+    SubagentCalls,
+    SubagentChains,
+    chains_in,
+    read_sidecar,
+)
 from sessiondb.formats.claude.drafts import NumberedRecord, message_draft
 from sessiondb.formats.claude.files import with_files
-from sessiondb.formats.claude.forks import Copies, recognise
+from sessiondb.formats.claude.forks import CopiedLines, find_originals
 from sessiondb.formats.claude.history import history_in
 from sessiondb.formats.claude.index import ClaudeIndex
 from sessiondb.formats.claude.logs import (
-    Log,
+    ClaudeLog,
     logs_of_home,
     logs_of_project,
-    look_at,
+    read_head,
 )
 from sessiondb.formats.claude.tree import FurtherLine, MessagePlace
 from sessiondb.formats.kit.fields import check_storable, filled, take
@@ -46,79 +51,81 @@ from sessiondb.model import (
 )
 
 Record = dict[str, Any]
-Found = Iterator[SourceSession | Problem]
-#: The sessions in a transcript by their chains, see `Log`.
+Sessions = Iterator[SourceSession | Problem]
+#: The sessions in a transcript by their chains, see `ClaudeLog`.
 Indexes = Mapping[str | None, ClaudeIndex]
 
 
-def read_log(path: Path) -> Found:
+def read_log(path: Path) -> Sessions:
     """Yield the session of a transcript, and those of subagents in it."""
-    yield from _read(iter([path]))
+    yield from _read_sessions(iter([path]))
 
 
-def read_project(folder: Path) -> Found:
+def read_project(folder: Path) -> Sessions:
     """Yield the sessions of a project, parents first."""
-    yield from _read(logs_of_project(folder))
+    yield from _read_sessions(logs_of_project(folder))
 
 
 def read_home(home: Path) -> Iterator[SourceItem]:
     """Yield the sessions of a home, parents first, and its prompt history."""
-    yield from _read(logs_of_home(home))
+    yield from _read_sessions(logs_of_home(home))
     yield from history_in(home)
 
 
-def _read(paths: Iterator[Path | Problem]) -> Found:
-    logs: dict[str, Log] = {}
+def _read_sessions(paths: Iterator[Path | Problem]) -> Sessions:
+    logs: dict[str, ClaudeLog] = {}
     unknown = "no line at its beginning is one of Claude Code"
-    yield from add_logs(paths, look_at, logs, without_session=unknown)
+    yield from add_logs(paths, read_head, logs, without_session=unknown)
     for log in list(logs.values()):
-        yield from _add_agents(log, logs)
+        yield from _add_subagents(log, logs)
 
-    about = dict(chain.from_iterable(log.about for log in logs.values()))
+    titles = {leaf: title for log in logs.values() for leaf, title in log.titles}
     # The program itself lists no session for a transcript without a conversation.
-    logs = {name: log for name, log in logs.items() if not log.notes_alone}
-    for name, original in recognise(logs.values()).items():
+    logs = {name: log for name, log in logs.items() if not log.has_only_notes}
+    for name, original in find_originals(logs.values()).items():
         logs[name] = logs[name]._replace(parent=original, relation="fork")
 
-    store = _Store(logs, about)
-    yield from read_in_order(logs, lambda log: [store.beginning(log)])
+    store = _ClaudeStore(logs, titles)
+    yield from read_in_order(logs, lambda log: [store.session_of(log)])
 
 
-def _add_agents(log: Log, logs: dict[str, Log]) -> Iterator[Problem]:
+def _add_subagents(log: ClaudeLog, logs: dict[str, ClaudeLog]) -> Iterator[Problem]:
     """Add the subagents in a transcript, and find the one that started this one.
 
     A sidecar that cannot be read is a problem.
     """
     sidecar: Record = {}
     try:
-        sidecar = sidecar_of(log)
+        sidecar = read_sidecar(log)
     except OddRecordError as error:
         yield Problem(str(log.sidecar), f"the sidecar {error}")
 
-    above = f"{log.parent}/agent-{sidecar.get('parentAgentId')}"
-    if above in logs.keys() - {log.session}:
-        logs[log.session] = log._replace(parent=above)
-    for found in chains_in(log):
-        yield from keep_longer(found, logs)
+    starter = f"{log.parent}/agent-{sidecar.get('parentAgentId')}"
+    if starter in logs and starter != log.session:
+        logs[log.session] = log._replace(parent=starter)
+    for chain in chains_in(log):
+        yield from keep_longer(chain, logs)
 
 
 # -- sessions ------------------------------------------------------------------
 
 
-class _Store:
+class _ClaudeStore:
     """The sessions in some transcripts, by *logs*.
 
-    *about* are the titles that any of them has for what ends with a line. A transcript
+    *titles* are those that any of them has for what ends with a line. A transcript
     that has several sessions is read once for all of them.
     """
 
-    def __init__(self, logs: Mapping[str, Log], about: Mapping[str, str]) -> None:
+    def __init__(
+        self, logs: Mapping[str, ClaudeLog], titles: Mapping[str, str]
+    ) -> None:
         self._logs = logs
-        self._about = about
-        self._indexes = lru_cache(maxsize=1)(_indexes_of)
-        self._calls = lru_cache(maxsize=1)(Calls)
+        self._titles = titles
+        self._indexes_of_chains = lru_cache(maxsize=1)(_read_indexes)
+        self._calls_in = lru_cache(maxsize=1)(SubagentCalls)
 
-    def beginning(self, log: Log) -> SourceSession:
+    def session_of(self, log: ClaudeLog) -> SourceSession:
         """Return a session as the head of its transcript describes it."""
         first = dict(log.first)
         # Which one is the original follows from other transcripts as well.
@@ -134,75 +141,71 @@ class _Store:
             digest,
             parent_source_id=log.parent,
             relation=log.relation if log.parent else None,
-            time_created=log.began or time_of_text(first.get("timestamp")),
+            time_created=log.first_time or time_of_text(first.get("timestamp")),
             **take(first, fields.HEAD),
         )
-        return replace(session, complete=partial(self._complete, session, log))
+        return replace(session, complete=lambda: self._complete(session, log))
 
-    def _complete(self, session: SourceSession, log: Log) -> SourceSession:
+    def _complete(self, session: SourceSession, log: ClaudeLog) -> SourceSession:
         """Return a session with everything that its transcript says of it."""
-        is_shared = log.chain is not None
-        read = self._indexes if is_shared else _indexes_of
-        indexes, problems = read(log.path, is_shared)
+        if log.chain is None:
+            indexes, problems = _read_indexes(log.path, has_chains=False)
+        else:
+            indexes, problems = self._indexes_of_chains(log.path, has_chains=True)
         index = indexes[log.chain]
 
-        copies = Copies(log, self._logs if log.relation == "fork" else {})
-        describe = _RELATED.get(log.relation)
-        known = describe(self, log, index, copies) if describe else {}
-        described = known.pop("title", "")
+        columns: Record = {}
+        copies = CopiedLines(log, {})
+        if log.relation == "subagent":
+            columns = self._describe_subagent(log, index)
+        elif log.relation == "fork":
+            copies = CopiedLines(log, self._logs)
+            # The last message that its original has, too.
+            names = (place.name for place in reversed(index.tree.places))
+            copied = index.copied_uuid or copies.first_copied(names)
+            columns = {"parent_message": copied}
+        title = columns.pop("title", "")
 
         return replace(
             session,
-            title=index.title(self._about) or described,
+            title=index.title(self._titles) or title,
             version=index.version or session.version,
             directory=session.directory or index.directory,
             leaf=index.tree.end_of(index.leaf.uuid),
             time_updated=index.time_updated,
             metadata=filled({"tag": index.tag}),
-            messages=Messages(log, index.tree.places, copies, problems),
-            **known,
+            messages=ClaudeMessages(log, index.tree.places, copies, problems),
+            **columns,
         )
 
-    def as_agent(self, log: Log, index: ClaudeIndex, _: Copies) -> Record:
+    def _describe_subagent(self, log: ClaudeLog, index: ClaudeIndex) -> Record:
         """Return the properties of a subagent by its sidecar, else by its call."""
         sidecar: Record = {}
         with suppress(OddRecordError):
-            sidecar = sidecar_of(log)
+            sidecar = read_sidecar(log)
 
-        known = filled(take(dict(sidecar), fields.SIDECAR))
+        columns = filled(take(dict(sidecar), fields.SIDECAR))
         places = index.runs if log.chain else None
-        known["data"] = filled({"meta": sidecar, KEY: places})
+        columns["data"] = filled({"meta": sidecar, PLACES_KEY: places})
 
-        parent = log.above(self._logs)
-        if "call_id" not in known and parent is not None:
-            calls = self._calls(parent.path)
-            known["call_id"] = calls.of(log.agent, index.prompt)
+        parent = log.parent_log(self._logs)
+        if "call_id" not in columns and parent is not None:
+            calls = self._calls_in(parent.path)
+            columns["call_id"] = calls.find_call(log.agent, index.prompt)
         if not sidecar and parent is None:
             # It is not where Claude Code keeps it, which says more about it.
             count = len(index.tree.places)
-            known |= {"is_excerpt": True, "message_count": count}
-        return known
-
-    def as_fork(self, _: Log, index: ClaudeIndex, copies: Copies) -> Record:
-        """Return the last message of a fork that its original has, too."""
-        names = (place.name for place in reversed(index.tree.places))
-        return {"parent_message": index.copied_uuid or copies.cut(names)}
+            columns |= {"is_excerpt": True, "message_count": count}
+        return columns
 
 
-_Describe = Callable[[_Store, Log, ClaudeIndex, Copies], Record]
-_RELATED: Mapping[str | None, _Describe] = {
-    "subagent": _Store.as_agent,
-    "fork": _Store.as_fork,
-}
-
-
-def _indexes_of(path: Path, is_shared: bool) -> tuple[Indexes, list[Problem]]:
+def _read_indexes(path: Path, has_chains: bool) -> tuple[Indexes, list[Problem]]:
     """Return the sessions in a transcript by their chains, and its problems."""
-    chains = Chains()
+    chains = SubagentChains()
     indexes: defaultdict[str | None, ClaudeIndex] = defaultdict(ClaudeIndex)
     with opened(path) as lines:
-        for number, (line, _, record) in enumerate(lines.records(_decoded)):
-            chain = chains.of(record) if is_shared else None
+        for number, (line, _, record) in enumerate(lines.records(_load_line)):
+            chain = chains.chain_of(record) if has_chains else None
             indexes[chain].add(number, line, record)
 
     return indexes, lines.problems
@@ -211,7 +214,7 @@ def _indexes_of(path: Path, is_shared: bool) -> tuple[Indexes, list[Problem]]:
 # -- messages ------------------------------------------------------------------
 
 
-class Messages:
+class ClaudeMessages:
     """The messages of a transcript and its *problems*; their lines are read each time.
 
     Memory holds one message, and the *places* of all.
@@ -219,9 +222,9 @@ class Messages:
 
     def __init__(
         self,
-        log: Log,
+        log: ClaudeLog,
         places: list[MessagePlace],
-        copies: Copies,
+        copies: CopiedLines,
         problems: list[Problem],
     ) -> None:
         self._log = log
@@ -233,50 +236,50 @@ class Messages:
         """Read the lines that the transcript had."""
         with opened(self._log.path) as lines:
             for place in self._places:
-                yield from self._read(place, lines)
+                yield from self._read_message(place, lines)
         yield from self._problems
 
-    def _read(
+    def _read_message(
         self, place: MessagePlace, lines: Lines
     ) -> Iterator[SourceMessage | Problem]:
         """Yield a message of the lines that can be stored, and problems of others."""
-        found: list[NumberedRecord] = []
-        for after, line in (FurtherLine(0, place.line), *place.further):
+        records: list[NumberedRecord] = []
+        for distance, line in (FurtherLine(0, place.line), *place.further):
             try:
-                record = _decoded(lines.at(line))
+                record = _load_line(lines.at(line))
                 check_storable(record)
             # Also if the program has written its transcript again.
             except (ValueError, RecursionError) as error:
                 yield lines.skipped(error, line)
             else:
-                found.append(NumberedRecord(after, record))
+                records.append(NumberedRecord(distance, record))
 
-        if found:
-            yield self._message(place, found)
+        if records:
+            yield self._message_of(place, records)
 
-    def _message(
+    def _message_of(
         self, place: MessagePlace, lines: list[NumberedRecord]
     ) -> SourceMessage:
-        times = self._copies.times(line.record for line in lines)
+        times = self._copies.times_of(line.record for line in lines)
         record = lines[0].record
         usage = place.usage
         # Of a line that is repeated, only the first one has its uuid here.
         if usage is None and not place.name.startswith(MADE):
-            usage = self._copies.source(record)
+            usage = self._copies.source_of(record)
 
-        # A result that only its call had, before it was written for the program.
-        is_ours = record.get("entrypoint") == fields.WRITER
-        draft = _as_said(message_draft(lines, place), times)
+        # A result that only its call had, before sessiondb wrote it for the program.
+        is_written_here = record.get("entrypoint") == fields.WRITER
+        draft = _with_times(message_draft(lines, place), times)
         return SourceMessage(
             with_files(draft, self._log.path),
             place.parent,
             usage,
-            alias=place.result_of if is_ours else None,
+            alias=place.result_of if is_written_here else None,
             timeless=usage is not None,
         )
 
 
-def _as_said(draft: MessageDraft, times: list[int]) -> MessageDraft:
+def _with_times(draft: MessageDraft, times: list[int]) -> MessageDraft:
     """Return a copied message with the *times* at which its lines were said."""
     if not times or draft.time_created == times[0]:
         return draft
@@ -286,7 +289,7 @@ def _as_said(draft: MessageDraft, times: list[int]) -> MessageDraft:
     return replace(draft, time_created=first, time_completed=last, parts=parts)
 
 
-def _decoded(raw: bytes) -> Record:
+def _load_line(raw: bytes) -> Record:
     record = load_object(raw)
     if not usable_id(record.get("type")):
         raise OddRecordError("has no type")
