@@ -18,7 +18,7 @@ from samples import SAMPLES, content, log, new_store, read_into
 from sessiondb import Store
 from sessiondb import user as said
 from sessiondb.formats.kit import lines, packed
-from sessiondb.importing.values import MAX_LAST_SEQ
+from sessiondb.importing.gate.values import MAX_LAST_SEQ
 from sessiondb.maintenance import check
 from sessiondb.model import Imported, Problem
 from sessiondb.repository.sessions import ALL

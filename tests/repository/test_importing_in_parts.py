@@ -18,9 +18,9 @@ from processes import run
 from sessiondb import ALL, MessageDraft, Store, ids, text, tool, user
 from sessiondb.database.core import Core
 from sessiondb.effects import Unit, ownership
-from sessiondb.effects.imports import family
 from sessiondb.effects.transaction import Transaction
 from sessiondb.errors import SourceError
+from sessiondb.importing.rows import family
 from sessiondb.importing.units import MAX_BYTES, MAX_RECORDS
 from sessiondb.maintenance import check
 from sessiondb.model import (

@@ -15,7 +15,7 @@ from foreign_sessions import SOURCE, T0, outcomes, said, session_of, take_in
 
 from sessiondb import ALL, Store, assistant, ids, tool, tool_result, user
 from sessiondb.errors import StorageFullError
-from sessiondb.importing import returned
+from sessiondb.importing.policies import returned
 from sessiondb.maintenance import check
 from sessiondb.model import (
     FileDiff,

@@ -17,20 +17,19 @@ from sessiondb import ids, location
 from sessiondb.database.core import Core
 from sessiondb.effects import encode
 from sessiondb.effects.delete import Reap
-from sessiondb.effects.imports.close import CloseImport
-from sessiondb.effects.imports.derived import Derived
-from sessiondb.effects.imports.messages import WriteBatch
-from sessiondb.effects.imports.recorded import LoggedPrompt, Recorded
-from sessiondb.effects.imports.returned import CloseReturned
-from sessiondb.effects.imports.run import CheckedSession, Entry, Policy, Run
-from sessiondb.effects.imports.session import UNKNOWN
 from sessiondb.effects.project import Place
 from sessiondb.errors import InvalidInputError, SourceError, abridged
-from sessiondb.importing import checks
-from sessiondb.importing.history import Histories
+from sessiondb.importing.beside.history import Histories
+from sessiondb.importing.beside.terminals import Uses
+from sessiondb.importing.gate import checks
 from sessiondb.importing.lookup import Known, is_copy, look_up, namespace_here
-from sessiondb.importing.returned import take_back
-from sessiondb.importing.terminals import Uses
+from sessiondb.importing.policies.derived import Derived
+from sessiondb.importing.policies.recorded import LoggedPrompt, Recorded
+from sessiondb.importing.policies.returned import CloseReturned, take_back
+from sessiondb.importing.rows.close import CloseImport
+from sessiondb.importing.rows.messages import WriteBatch
+from sessiondb.importing.rows.run import CheckedSession, Entry, Policy, Run
+from sessiondb.importing.rows.session import UNKNOWN
 from sessiondb.importing.units import Results, Units
 from sessiondb.model import (
     Imported,

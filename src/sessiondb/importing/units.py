@@ -10,23 +10,21 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from sessiondb.database.core import Core
-from sessiondb.effects.imports.family import LinkFamilies
-from sessiondb.effects.imports.messages import CountOnce, WriteBatch
-from sessiondb.effects.imports.prompts import FeedPrompts
-from sessiondb.effects.imports.returned import AppendReturned
-from sessiondb.effects.imports.run import Entry, Run
-from sessiondb.effects.imports.session import OpenImport
 from sessiondb.effects.project import Place
 from sessiondb.effects.queue import Effect
+from sessiondb.importing.beside.prompts import FeedPrompts, MessageBatch
+from sessiondb.importing.rows.family import LinkFamilies
+from sessiondb.importing.rows.messages import CountOnce, WriteBatch
+from sessiondb.importing.rows.run import Entry, Run
+from sessiondb.importing.rows.session import OpenImport
 from sessiondb.model import Imported, Problem
 
 MAX_RECORDS = 500
 MAX_BYTES = 4 * 1024 * 1024
 
 Results = Iterator[Imported | Problem]
-Batch = WriteBatch | AppendReturned
 #: Makes the effect that writes some messages of a session.
-Write = Callable[[Run, tuple[Entry, ...]], Batch]
+Write = Callable[[Run, tuple[Entry, ...]], MessageBatch]
 
 
 @dataclass(slots=True)
@@ -39,7 +37,7 @@ class _Gathered:
     closed: list[Run] = field(default_factory=list)
     #: The expected result of each of them.
     results: list[Imported] = field(default_factory=list)
-    batches: list[Batch] = field(default_factory=list)
+    batches: list[MessageBatch] = field(default_factory=list)
     records: int = 0
     size: int = 0
 
@@ -114,7 +112,7 @@ class Units:
         self._next.batches.append(effect)
 
 
-def _foreign(batches: Iterable[Batch]) -> tuple[WriteBatch, ...]:
+def _foreign(batches: Iterable[MessageBatch]) -> tuple[WriteBatch, ...]:
     """Return those that may hold copies: a session that came back has none."""
     return tuple(batch for batch in batches if isinstance(batch, WriteBatch))
 

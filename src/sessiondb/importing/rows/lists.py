@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import delete, select
 
-from sessiondb.effects.imports.run import Run
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, upsert_text
+from sessiondb.importing.rows.run import Run
 from sessiondb.schema import file_diff, todo
 from sessiondb.schema.rows import FILE_DIFF, TODO
 

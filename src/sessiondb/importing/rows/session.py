@@ -18,8 +18,6 @@ from sqlalchemy import (
     select,
 )
 
-from sessiondb.effects.imports.family import may_have_child, root_of
-from sessiondb.effects.imports.run import ProjectFacts, Run
 from sessiondb.effects.place import MOVE
 from sessiondb.effects.project import (
     Place,
@@ -31,6 +29,8 @@ from sessiondb.effects.project import (
 from sessiondb.effects.session import free_slug
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.importing.rows.family import may_have_child, root_of
+from sessiondb.importing.rows.run import ProjectFacts, Run
 from sessiondb.places import stored
 from sessiondb.schema import project, project_directory, prompt, session, tombstone
 from sessiondb.schema.rows import SESSION

@@ -10,9 +10,9 @@ from pathlib import PurePath
 
 from sqlalchemy import select, text
 
-from sessiondb.effects.imports.run import Run
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p
+from sessiondb.importing.rows.run import Run
 from sessiondb.schema import import_ledger, session
 
 _ENTRY = Statement(

@@ -16,19 +16,24 @@ from sqlalchemy import func, select, text, update
 
 from sessiondb import codec, ids
 from sessiondb.effects import ownership
-from sessiondb.effects.imports import lists
-from sessiondb.effects.imports.family import find_cut, move_cuts
-from sessiondb.effects.imports.messages import is_bare, seq_by_id
-from sessiondb.effects.imports.run import Entry, Here, Placed, Run, Writing
-from sessiondb.effects.imports.same_store import namespace_beside
-from sessiondb.effects.imports.session import (
+from sessiondb.effects.message import TITLE, shortened
+from sessiondb.effects.results import fill_call
+from sessiondb.effects.session import SHARE, free_slug
+from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.importing.rows import lists
+from sessiondb.importing.rows.family import find_cut, move_cuts
+from sessiondb.importing.rows.messages import is_bare, seq_by_id
+from sessiondb.importing.rows.run import Entry, Here, Placed, Run, Writing
+from sessiondb.importing.rows.same_store import namespace_beside
+from sessiondb.importing.rows.session import (
     BY_SOURCE,
     MODEL,
     UNBURY,
     place_below,
     set_columns,
 )
-from sessiondb.effects.imports.stored_parts import (
+from sessiondb.importing.rows.stored_parts import (
     as_stored,
     dated_part,
     files_gone,
@@ -38,11 +43,6 @@ from sessiondb.effects.imports.stored_parts import (
     part_identity,
     with_blobs_of,
 )
-from sessiondb.effects.message import TITLE, shortened
-from sessiondb.effects.results import fill_call
-from sessiondb.effects.session import SHARE, free_slug
-from sessiondb.effects.transaction import SessionState, Transaction
-from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.schema import import_ledger, message, session
 from sessiondb.schema.rows import UNKNOWN_TOKENS, PartRow
 

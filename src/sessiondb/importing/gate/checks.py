@@ -32,12 +32,12 @@ from typing import Any, TypeVar
 from sessiondb import codec, ids
 from sessiondb.effects import encode
 from sessiondb.effects.fields import diff_row
-from sessiondb.effects.imports.run import CheckedSession, Entry, ProjectFacts
 from sessiondb.errors import InvalidInputError, SessionDBError, abridged
-from sessiondb.importing import values
-from sessiondb.importing.out_of_bounds import keep_in_data
-from sessiondb.importing.prompts import typed_in
-from sessiondb.importing.values import Check, check_fields
+from sessiondb.importing.beside.prompts import typed_in
+from sessiondb.importing.gate import values
+from sessiondb.importing.gate.out_of_bounds import keep_in_data
+from sessiondb.importing.gate.values import Check, check_fields
+from sessiondb.importing.rows.run import CheckedSession, Entry, ProjectFacts
 from sessiondb.model import (
     MessageDraft,
     PartDraft,

@@ -19,17 +19,17 @@ from sqlalchemy import func, select, text
 from sessiondb import codec
 from sessiondb.effects import ownership
 from sessiondb.effects.calls import data_of
-from sessiondb.effects.imports.family import match_cut
-from sessiondb.effects.imports.fields import Fields
-from sessiondb.effects.imports.messages import seq_by_id
-from sessiondb.effects.imports.prompts import prompt_row
-from sessiondb.effects.imports.run import Entry, Here, Placed, Run, Writing
-from sessiondb.effects.imports.session import BY_SOURCE, UNBURY, place_below
 from sessiondb.effects.project import Place, project_of
 from sessiondb.effects.results import filled_call
 from sessiondb.effects.session import free_slug, slug_holder
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.importing.beside.prompts import prompt_row
+from sessiondb.importing.policies.fields import Fields
+from sessiondb.importing.rows.family import match_cut
+from sessiondb.importing.rows.messages import seq_by_id
+from sessiondb.importing.rows.run import Entry, Here, Placed, Run, Writing
+from sessiondb.importing.rows.session import BY_SOURCE, UNBURY, place_below
 from sessiondb.model import StoredSession
 from sessiondb.places import stored
 from sessiondb.schema import message, prompt, session

@@ -16,11 +16,11 @@ from sqlalchemy import literal_column, select, text
 
 from sessiondb import codec
 from sessiondb.effects.calls import add_data, data_of
-from sessiondb.effects.imports.messages import is_bare
-from sessiondb.effects.imports.run import Entry, Here, Placed, Writing
 from sessiondb.effects.results import filled_call
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p
+from sessiondb.importing.rows.messages import is_bare
+from sessiondb.importing.rows.run import Entry, Here, Placed, Writing
 from sessiondb.schema import message
 from sessiondb.schema.rows import MessageRow, PartRow
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sessiondb.importing.values import Check, accepts, time
+from sessiondb.importing.gate.values import Check, accepts, time
 from sessiondb.model import MessageDraft, PartDraft, Tokens, bounds
 
 _TESTS = Mapping[str, Check]

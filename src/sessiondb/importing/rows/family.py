@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import func, select, text, update
 
 from sessiondb.effects import ownership
-from sessiondb.effects.imports.run import Run
-from sessiondb.effects.imports.same_store import is_beside
 from sessiondb.effects.session import MAX_CHAIN
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, as_list, p, texts, update_of
+from sessiondb.importing.rows.run import Run
+from sessiondb.importing.rows.same_store import is_beside
 from sessiondb.schema import import_ledger, message, part, session
 
 _FAMILY = Statement(

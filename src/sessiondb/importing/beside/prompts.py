@@ -14,10 +14,12 @@ from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy import delete, select, text
 
-from sessiondb import ids
-from sessiondb.effects.imports.run import Entry, Run
+from sessiondb import codec, ids
+from sessiondb.effects.queue import Effect
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, as_list, numbers, p, texts, upsert_text
+from sessiondb.importing.rows.run import Entry, Run
+from sessiondb.model import MessageDraft, PartDraft
 from sessiondb.schema import message, prompt
 from sessiondb.schema.rows import PROMPT
 
@@ -85,8 +87,8 @@ class Typed:
         return ids.imported_prompt_id(source, usage_id, stated)
 
 
-class Wrote(Protocol):
-    """An effect that wrote messages."""
+class MessageBatch(Effect, Protocol):
+    """An effect that writes messages of one session, and then knows their prompts."""
 
     typed: Typed
 
@@ -96,7 +98,7 @@ class FeedPrompts:
     """Write the prompts of a transaction to the history; its last effect."""
 
     verb = "import"
-    batches: tuple[Wrote, ...]
+    batches: tuple[MessageBatch, ...]
     #: The runs that end in this transaction.
     closed: tuple[Run, ...] = ()
 
@@ -184,3 +186,30 @@ def _copies(tx: Transaction, session_id: str, places: Iterable[int]) -> set[int]
     """Return which messages of a session are copies of another session's."""
     found = tx.run(_COPIES, sid=session_id, places=as_list(places))
     return {seq for (seq,) in found.fetchall()}
+
+
+#: Characters of a prompt; a longer one is a file that was pasted, and typed by no one.
+#: The history, and each log of the session, would hold it a second time.
+LONGEST = 32 << 10
+
+
+def typed_in(draft: MessageDraft) -> str | None:
+    """Return the prompt that a message is; None for anything else, or a longer text.
+
+    Text that a program added to it is not part of it, and neither are files.
+    """
+    if draft.role != "user":
+        return None
+    typed = filter(_is_typed, draft.parts)
+    return as_prompt("\n".join(part.text or "" for part in typed))
+
+
+def as_prompt(said: str) -> str | None:
+    """Return a text as the history has it; None for an empty or a longer one."""
+    is_prompt = len(said) <= LONGEST and said.strip()
+    return codec.readable(said)[0] if is_prompt else None
+
+
+def _is_typed(part: PartDraft) -> bool:
+    added = part.data.get("synthetic") or part.data.get("ignored")
+    return part.type == "text" and bool(part.text) and not added

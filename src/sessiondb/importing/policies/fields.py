@@ -13,10 +13,6 @@ from sqlalchemy import delete, select
 from sessiondb import codec
 from sessiondb.effects import encode
 from sessiondb.effects.calls import data_of
-from sessiondb.effects.imports.lists import write_diffs, write_todos
-from sessiondb.effects.imports.messages import seq_by_id
-from sessiondb.effects.imports.run import Run
-from sessiondb.effects.imports.session import set_columns
 from sessiondb.effects.paths import nearest
 from sessiondb.effects.session import put_label
 from sessiondb.effects.transaction import SessionState, Transaction
@@ -28,6 +24,10 @@ from sessiondb.effects.versions import (
     versions_in,
 )
 from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.importing.rows.lists import write_diffs, write_todos
+from sessiondb.importing.rows.messages import seq_by_id
+from sessiondb.importing.rows.run import Run
+from sessiondb.importing.rows.session import set_columns
 from sessiondb.model import StoredSession, versions
 from sessiondb.model.versions import Version, digest, order
 from sessiondb.schema import label, session

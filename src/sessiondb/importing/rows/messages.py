@@ -14,8 +14,13 @@ from itertools import starmap
 from sqlalchemy import delete, func, select, text
 
 from sessiondb.effects import ownership
-from sessiondb.effects.imports.prompts import Typed
-from sessiondb.effects.imports.run import (
+from sessiondb.effects.message import insert_message, insert_part
+from sessiondb.effects.ownership import UsageClass
+from sessiondb.effects.session import put_label
+from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.engine.sql import Statement, as_list, p, texts, update_of
+from sessiondb.importing.beside.prompts import Typed
+from sessiondb.importing.rows.run import (
     Entry,
     Here,
     Placed,
@@ -23,12 +28,7 @@ from sessiondb.effects.imports.run import (
     Run,
     Writing,
 )
-from sessiondb.effects.imports.sums import complete_sum
-from sessiondb.effects.message import insert_message, insert_part
-from sessiondb.effects.ownership import UsageClass
-from sessiondb.effects.session import put_label
-from sessiondb.effects.transaction import SessionState, Transaction
-from sessiondb.engine.sql import Statement, as_list, p, texts, update_of
+from sessiondb.importing.rows.sums import complete_sum
 from sessiondb.schema import label, message, part, session
 from sessiondb.schema.rows import MESSAGE, PART, PartRow
 

@@ -2,13 +2,15 @@
 
 An export names a session by its id here. A session that returns under that name is
 never a second session: messages that were added there are appended, after the last one
-that both have. Messages that both have stay as they are here.
+that both have, and the last of them is the leaf, as `append` does it. Messages that
+both have stay as they are here.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -16,21 +18,72 @@ from tempfile import SpooledTemporaryFile
 from sqlalchemy import and_, func, select
 
 from sessiondb.database.core import Core
-from sessiondb.effects.imports.derived import Derived
-from sessiondb.effects.imports.messages import WriteBatch
-from sessiondb.effects.imports.returned import AppendReturned, CloseReturned
-from sessiondb.effects.imports.run import CheckedSession, Entry, Run
+from sessiondb.effects.message import Append
+from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.disk import translated
 from sessiondb.engine.sql import Statement, as_list, p, texts
 from sessiondb.errors import NotFoundError
 from sessiondb.formats import registry
 from sessiondb.formats.protocol import Outline, own_name
-from sessiondb.importing import checks
+from sessiondb.importing.beside.prompts import Typed
+from sessiondb.importing.gate import checks
+from sessiondb.importing.policies.derived import Derived
+from sessiondb.importing.rows.close import note
+from sessiondb.importing.rows.messages import WriteBatch, seq_by_id
+from sessiondb.importing.rows.run import CheckedSession, Entry, Run
 from sessiondb.importing.units import MAX_BYTES, MAX_RECORDS, Results, Units
-from sessiondb.model import Imported, Problems
+from sessiondb.model import Imported, Problem, Problems
+from sessiondb.model.handles import MessageHandle
 from sessiondb.repository import Read
 from sessiondb.repository.references import session_by_id
 from sessiondb.schema import message, part
+
+
+@dataclass(slots=True, eq=False)
+class AppendReturned:
+    """Append messages that another program added to a session."""
+
+    verb = "import"
+    run: Run
+    entries: tuple[Entry, ...]
+    typed: Typed = field(init=False)
+    _begun: tuple[str | None] | None = None
+
+    def apply(self, tx: Transaction) -> None:
+        """Append those that are not stored yet."""
+        sid = self.run.session_id
+        # One that is retried begins where it began.
+        self._begun = self._begun or (self.run.typed,)
+        (self.run.typed,) = self._begun
+        self.typed = Typed(self.run)
+        if self.run.is_gone(tx):
+            return
+        for entry in self.entries:
+            # Whatever another import has written since it was compared stays as it is.
+            if seq_by_id(tx, sid, entry.row.id) is not None:
+                continue
+            handle = MessageHandle(sid, entry.row.id)
+            append = Append(
+                sid, entry.row, entry.parts, entry.blobs, handle, own_id=False
+            )
+            append.apply(tx)
+            place = tx.peek(sid).last_seq
+            self.typed.add(entry, place, tx.at(entry.row.time_created))
+            self.run.changed = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CloseReturned:
+    """Record what was read of a session that is not the source's, or is newer here."""
+
+    verb = "import"
+    run: Run
+    problems: tuple[Problem, ...]
+
+    def apply(self, tx: Transaction) -> None:
+        """Write the entry in the ledger."""
+        note(tx, self.run, self.problems)
+
 
 #: The place in errors. Its path is not looked up before something is written there.
 _TEMPORARY = Path("temporary directory")

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sessiondb.effects.imports.run import Run
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import upsert_text
+from sessiondb.importing.rows.run import Run
 from sessiondb.model import Problem, Problems
 from sessiondb.schema import import_ledger
 from sessiondb.schema.rows import LEDGER

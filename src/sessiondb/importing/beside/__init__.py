@@ -1,0 +1,1 @@
+"""What programs keep beside their sessions: prompt histories and terminals."""

@@ -1,0 +1,1 @@
+"""The gate of an import: a value that a source states is checked once, here."""

@@ -1,0 +1,1 @@
+"""The rules in which sources differ: foreign ones, our own logs, what returns."""
