@@ -1,14 +1,15 @@
 """Drafts to rows: every check that needs no database, and every byte that is hashed.
 
 This runs when an effect is queued, in the caller's thread, so that nothing that
-can be refused is found out under the write lock. A value of 1 KB or more becomes
-a blob; ``text`` stays readable, its exact form goes to ``data`` where it differs.
+can be refused is found out under the write lock. Each scalar is checked once, where its
+column is made: most are None, which needs no call. A value of 1 KB or more becomes a
+blob; ``text`` stays readable, its exact form goes to ``data`` where it differs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from sessiondb import codec, ids
@@ -25,9 +26,19 @@ from sessiondb.schema.rows import (
     PartRow,
 )
 
-PART_TIMES = ("time_created", "time_updated", "time_started", "time_ended")
-_TOKENS = tuple(f"tokens.{name}" for name in Tokens.__slots__)
-_UNKNOWN_TIMES = (None,) * len(PART_TIMES)
+#: The texts and times of a message and of a part: column and name in errors.
+_MESSAGE_TEXTS = (
+    ("kind", "kind"),
+    ("agent", "agent"),
+    ("provider_id", "provider"),
+    ("model_id", "model"),
+    ("response_id", "response_id"),
+)
+_MESSAGE_TIMES = (("time_created", "time"), ("time_completed", "time_completed"))
+_PART_TEXTS = (("tool", "tool"), ("call_id", "a call id"), ("title", "title"))
+_PART_TIMES = ("time_created", "time_updated", "time_started", "time_ended")
+#: Checks a time in Unix ms, which an error calls by the second argument.
+CheckTime = Callable[[Any, str], int | None]
 Value = TypeVar("Value", str, bytes | None)
 
 
@@ -62,8 +73,11 @@ def token_counts(tokens: Tokens | Mapping[str, Any] | None) -> tuple[int | None,
             f"tokens must be Tokens or a mapping, not {abridged(tokens)}"
         )
 
-    named = zip(_TOKENS, tokens.columns(), strict=True)
-    return tuple([bounds.tokens(count, name) for name, count in named])
+    counts = tokens.columns()
+    for name, count in zip(Tokens.__slots__, counts, strict=True):
+        if count is not None:
+            bounds.tokens(count, f"tokens.{name}")
+    return counts
 
 
 def _named_counts(counts: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,7 +117,8 @@ def text_columns(
     if not isinstance(data, Mapping):
         raise InvalidInputError(f"data must be a mapping, not {abridged(data)}")
 
-    data = codec.guard(data)
+    if data:
+        data = codec.guard(data)
     if text is not None:
         if not isinstance(text, str):
             raise InvalidInputError(f"text must be a string, not {abridged(text)}")
@@ -113,7 +128,7 @@ def text_columns(
             data = {**data, codec.EXACT: text}
         text = shown
 
-    packed, data_blob = data_columns(data, blobs)
+    packed, data_blob = data_columns(data, blobs) if data else (None, None)
     # A character has four bytes at most: short texts are not encoded to be measured.
     if text is None or len(text) * 4 < codec.BLOB_BYTES:
         return text, None, packed, data_blob
@@ -147,7 +162,9 @@ def input_columns(value: Any, blobs: list[Blob]) -> tuple[str | None, str | None
     return spill(codec.json_text(value, "input"), codec.UTF8, blobs)
 
 
-def encode_part(draft: PartDraft | str, blobs: list[Blob]) -> PartRow:
+def encode_part(
+    draft: PartDraft | str, blobs: list[Blob], check_time: CheckTime = bounds.time_ms
+) -> PartRow:
     """Check one part and return its row; blobs are added to *blobs*.
 
     Raises `InvalidInputError` or `CodecError`.
@@ -161,6 +178,18 @@ def encode_part(draft: PartDraft | str, blobs: list[Blob]) -> PartRow:
 
     text, text_blob, data, data_blob = text_columns(draft.text, draft.data, blobs)
     input_text, input_blob = input_columns(draft.input, blobs)
+    scalars: dict[str, Any] = {}
+    for name, what in _PART_TEXTS:
+        value = getattr(draft, name)
+        if value is not None:
+            scalars[name] = string(value, what)
+    for name in _PART_TIMES:
+        value = getattr(draft, name)
+        if value is not None:
+            scalars[name] = check_time(value, name)
+    if draft.outcome is not None:
+        scalars["outcome"] = canonical(draft.outcome, OUTCOME, "outcome")
+
     status = one_of(draft.status, STATUSES, "status")
     if draft.type == "tool":
         if not draft.tool:
@@ -174,53 +203,26 @@ def encode_part(draft: PartDraft | str, blobs: list[Blob]) -> PartRow:
     else:
         ids.valid_id(part_id, "id (of a part)")
 
-    created, updated, started, ended = _part_times(draft)
     return PartRow(
         id=part_id,
         type=ids.valid_id(draft.type, "the type of a part"),
-        tool=string(draft.tool, "tool"),
-        call_id=string(draft.call_id, "a call id"),
         status=status,
-        outcome=canonical(draft.outcome, OUTCOME, "outcome"),
-        title=string(draft.title, "title"),
         input=input_text,
         text=text,
         text_blob=text_blob,
         input_blob=input_blob,
         data=data,
         data_blob=data_blob,
-        time_created=created,
-        time_updated=updated,
-        time_started=started,
-        time_ended=ended,
+        **scalars,
     )
 
 
-def states_times(draft: PartDraft) -> bool:
-    """Return whether a part states any of its `PART_TIMES`, which most do not."""
-    # One look for the usual case, in which all are the same None.
-    is_one = (
-        draft.time_created
-        is draft.time_updated
-        is draft.time_started
-        is draft.time_ended
-    )
-    return not is_one or draft.time_created is not None
-
-
-def _part_times(draft: PartDraft) -> tuple[int | None, ...]:
-    if not states_times(draft):
-        return _UNKNOWN_TIMES
-    return (
-        bounds.integer(draft.time_created, "time_created"),
-        bounds.integer(draft.time_updated, "time_updated"),
-        bounds.integer(draft.time_started, "time_started"),
-        bounds.integer(draft.time_ended, "time_ended"),
-    )
-
-
-def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
+def encode_message(
+    draft: MessageDraft, blobs: list[Blob], check_time: CheckTime = bounds.time_ms
+) -> MessageRow:
     """Check one message and return its row, without its parts.
+
+    A program's times may be small numbers, those of a caller of a verb may not.
 
     Raises `InvalidInputError` and `CodecError`.
     """
@@ -233,6 +235,24 @@ def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
     if role is None or (role == "event" and not draft.kind):
         raise InvalidInputError("a message needs a role, and an event a kind")
 
+    scalars: dict[str, Any] = {}
+    for name, what in _MESSAGE_TEXTS:
+        value = getattr(draft, name)
+        if value is not None:
+            scalars[name] = string(value, what)
+    for name, what in _MESSAGE_TIMES:
+        value = getattr(draft, name)
+        if value is not None:
+            scalars[name] = check_time(value, what)
+    if draft.turn_id is not None:
+        scalars["turn_id"] = ids.valid_id(draft.turn_id, "turn_id")
+    if draft.cost is not None:
+        scalars["cost"] = bounds.usd(draft.cost)
+    if draft.finish is not None:
+        scalars["finish"] = canonical(draft.finish, FINISH, "finish")
+    if draft.error is not None:
+        scalars["error"] = json_column(draft.error, "error")
+
     data, data_blob = spill(codec.pack_data(draft.data), codec.MSGPACK, blobs)
     message_id = draft.id
     if message_id is None:
@@ -240,26 +260,13 @@ def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
     else:
         ids.valid_id(message_id, "id (of a message)")
 
-    if draft.turn_id is not None:
-        ids.valid_id(draft.turn_id, "turn_id")
-
     return MessageRow(
         id=message_id,
-        turn_id=draft.turn_id,
         role=role,
-        kind=string(draft.kind, "kind"),
-        agent=string(draft.agent, "agent"),
-        provider_id=string(draft.provider_id, "provider"),
-        model_id=string(draft.model_id, "model"),
-        response_id=string(draft.response_id, "response_id"),
-        cost=bounds.usd(draft.cost),
         tokens=token_counts(draft.tokens),
-        finish=canonical(draft.finish, FINISH, "finish"),
-        error=json_column(draft.error, "error"),
-        time_created=bounds.integer(draft.time_created, "time_created"),
-        time_completed=bounds.integer(draft.time_completed, "time_completed"),
         data=data,
         data_blob=data_blob,
+        **scalars,
     )
 
 

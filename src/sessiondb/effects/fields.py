@@ -14,7 +14,7 @@ from typing import Any, Final
 from sessiondb import codec
 from sessiondb.effects import encode
 from sessiondb.errors import InvalidInputError, abridged
-from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
+from sessiondb.model import FileDiff, MessageDraft, Todo, Tokens, bounds
 from sessiondb.model.aliases import FINISH, OUTCOME, canonical
 from sessiondb.model.draft import MessageFields, ending, result_text
 from sessiondb.model.reserved import own_data
@@ -34,44 +34,12 @@ def with_fields(draft: MessageDraft, fields: MessageFields) -> MessageDraft:
     if unknown:
         raise InvalidInputError(f"append has no field {', '.join(sorted(unknown))}")
 
+    if not fields:
+        return draft
     named: dict[str, Any] = {
         _FIELDS.get(name, name): value for name, value in fields.items()
     }
-    return within_bounds(replace(draft, **named) if named else draft)
-
-
-def within_bounds(draft: MessageDraft) -> MessageDraft:
-    """Return *draft* with its times in Unix ms; raises `InvalidInputError`."""
-    bounds.usd(draft.cost)
-    if draft.time_created is draft.time_completed is None:
-        return draft
-
-    dated: MessageDraft = _dated(
-        draft, time_created="time", time_completed="time_completed"
-    )
-    return dated
-
-
-def part_within_bounds(draft: PartDraft | str) -> PartDraft | str:
-    """Return a part with its times in Unix ms; raises `InvalidInputError`."""
-    if not isinstance(draft, PartDraft):
-        return draft
-
-    unreserved(draft.data)
-    if not encode.states_times(draft):
-        return draft
-
-    dated: PartDraft = _dated(draft, **{name: name for name in encode.PART_TIMES})
-    return dated
-
-
-def _dated(draft: Any, **named: str) -> Any:
-    times = {
-        field: bounds.time_ms(value, what)
-        for field, what in named.items()
-        if (value := getattr(draft, field)) is not None
-    }
-    return replace(draft, **times) if times else draft
+    return replace(draft, **named)
 
 
 def unreserved(data: Any) -> Any:

@@ -24,9 +24,9 @@ from sessiondb.effects.fields import (
     diff_rows,
     end_reason,
     filled,
-    part_within_bounds,
     session_columns,
     todo_row,
+    unreserved,
     usage,
     with_fields,
 )
@@ -368,7 +368,9 @@ class Unit(Queue):
         # Loops are inlined: an append is the one write that is made thousands of times.
         parts: dict[str, PartRow] = {}
         for given in draft.parts:
-            part = encode.encode_part(part_within_bounds(given), blobs)
+            if isinstance(given, PartDraft):
+                unreserved(given.data)
+            part = encode.encode_part(given, blobs)
             if part.id in parts:
                 raise InvalidInputError("two parts of one message have the same id")
             parts[part.id] = part
@@ -399,7 +401,9 @@ class Unit(Queue):
     ) -> PartHandle:
         """Add a part to an open message."""
         blobs: list[Blob] = []
-        row = encode.encode_part(part_within_bounds(part), blobs)
+        if isinstance(part, PartDraft):
+            unreserved(part.data)
+        row = encode.encode_part(part, blobs)
         key = message_key(message)
         sid = session_key(session)
         self.staged.add_part(sid, key)

@@ -68,21 +68,21 @@ class PartRow(NamedTuple):
 
     id: str
     type: str
-    tool: str | None
-    call_id: str | None
-    status: str | None
-    outcome: str | None
-    title: str | None
-    input: str | None
-    text: str | None
-    text_blob: str | None
-    input_blob: str | None
-    data: bytes | None
-    data_blob: str | None
-    time_created: int | None
-    time_updated: int | None
-    time_started: int | None
-    time_ended: int | None
+    tool: str | None = None
+    call_id: str | None = None
+    status: str | None = None
+    outcome: str | None = None
+    title: str | None = None
+    input: str | None = None
+    text: str | None = None
+    text_blob: str | None = None
+    input_blob: str | None = None
+    data: bytes | None = None
+    data_blob: str | None = None
+    time_created: int | None = None
+    time_updated: int | None = None
+    time_started: int | None = None
+    time_ended: int | None = None
 
     @property
     def searchable(self) -> bool:
@@ -119,21 +119,21 @@ class MessageRow(NamedTuple):
     """A message without its place, which only the transaction knows."""
 
     id: str
-    turn_id: str | None
     role: str
-    kind: str | None
-    agent: str | None
-    provider_id: str | None
-    model_id: str | None
-    response_id: str | None
-    cost: float | None
     tokens: tuple[int | None, ...]
-    finish: str | None
-    error: str | None
-    time_created: int | None
-    time_completed: int | None
-    data: bytes | None
-    data_blob: str | None
+    turn_id: str | None = None
+    kind: str | None = None
+    agent: str | None = None
+    provider_id: str | None = None
+    model_id: str | None = None
+    response_id: str | None = None
+    cost: float | None = None
+    finish: str | None = None
+    error: str | None = None
+    time_created: int | None = None
+    time_completed: int | None = None
+    data: bytes | None = None
+    data_blob: str | None = None
 
     def values(
         self,

@@ -62,14 +62,6 @@ _PART_BYTES = 200
 
 _text_and_data, _size = attrgetter("text", "data"), attrgetter("size")
 _SOUND_MESSAGE, _SOUND_PART = MessageDraft("user", id="m"), PartDraft("text", id="p")
-_TIMES = (
-    "time_created",
-    "time_completed",
-    "time_updated",
-    "time_started",
-    "time_ended",
-)
-
 #: The fields of a session that are not columns of its row.
 _SESSION: Mapping[str, Check] = {
     "source_id": ids.valid_id,
@@ -401,10 +393,6 @@ def check_message(
         )
     # An id depends on the place, so that a part without one is found again.
     parts = _parts(row, draft, blobs)
-    bounds.usd(row.cost)
-
-    for dated in (row, *parts):
-        _check_times(dated)
     _check_place(found)
 
     seen.add(row.id)
@@ -455,12 +443,6 @@ def _parts(
     return tuple(parts)
 
 
-def _check_times(row: MessageRow | PartRow) -> None:
-    for name in _TIMES:
-        if (stated := getattr(row, name, None)) is not None:
-            values.time(stated, name)
-
-
 def _check_place(found: SourceMessage) -> None:
     if found.parent is not ...:
         values.optional_id(found.parent, "parent")
@@ -480,7 +462,7 @@ def _encoded(
     the one without which the draft would be accepted.
     """
     try:
-        return encode_one(draft, blobs)
+        return encode_one(draft, blobs, values.time)
     except InvalidInputError as error:
         names = [*where, *_blamed(encode_one, draft, sound)[:1]]
         why = filter(None, (".".join(names), str(error)))
@@ -495,6 +477,6 @@ def _blamed(encode_one: Callable[..., Any], draft: Any, sound: Any) -> list[str]
     found = []
     for field in fields(sound):
         mended = replace(draft, **{field.name: getattr(sound, field.name)})
-        if values.accepts(encode_one, mended, []):
+        if values.accepts(encode_one, mended, [], values.time):
             found.append(field.name)
     return found
