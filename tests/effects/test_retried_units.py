@@ -26,7 +26,7 @@ from sessiondb import (
     user,
 )
 from sessiondb.effects import Unit
-from sessiondb.effects.growth import CompleteText, OpenPart
+from sessiondb.effects.open_message import CompleteText, OpenPart
 
 LONG = "long " * 500
 

@@ -1,25 +1,28 @@
-"""Effects on tool calls: start and settle.
+"""Effects on tool calls: start, settle, and results that are records of their own.
 
-A call goes pending → running → completed or error, and may be settled in any
-later unit, also after its message was finished.
+A call goes pending → running → completed or error, and may be settled in any later
+unit, also after its message was finished. The text of a result is stored once: the
+first result on the live path fills the call's part, and the record's own text is NULL.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import select, text
+from sqlalchemy import and_, func, select, text
 
 from sessiondb import codec
+from sessiondb.effects import paths
 from sessiondb.effects.encode import data_columns, same_json
-from sessiondb.effects.transaction import Transaction
+from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, by_index, p, update_of
 from sessiondb.errors import ConflictError, NotFoundError
+from sessiondb.model.draft import ending
 from sessiondb.model.handles import PartKey
 from sessiondb.schema import blob, part
-from sessiondb.schema.rows import Blob
+from sessiondb.schema.rows import Blob, PartRow
 
 #: Of two indexes that fit, the planner prefers the one that gives the order, and then
 #: walks the session. Every search for calls names its index instead.
@@ -27,23 +30,32 @@ BY_CALL = by_index(part, "ix_part_call_id")
 _BY_PART = by_index(part, "ix_part_tool")
 
 
-def _find(column: Any, index: tuple[Any, str, str]) -> Any:
+class StoredCall(NamedTuple):
+    """A call as it is stored."""
+
+    rid: int
+    seq: int
+    status: str | None
+    outcome: str | None
+    text: str | None
+    text_blob: str | None
+    input: str | None
+    input_blob: str | None
+    title: str | None
+    data: bytes | None
+    data_blob: str | None
+    inherited: int
+    time_started: int | None
+
+    @property
+    def settled(self) -> bool:
+        """True once its result is known."""
+        return self.status in ("completed", "error")
+
+
+def _select_call(column: Any, index: tuple[Any, str, str]) -> Any:
     return (
-        select(
-            part.c.rid,
-            part.c.seq,
-            part.c.status,
-            part.c.outcome,
-            part.c.text,
-            part.c.text_blob,
-            part.c.input,
-            part.c.input_blob,
-            part.c.title,
-            part.c.data,
-            part.c.data_blob,
-            part.c.inherited,
-            part.c.time_started,
-        )
+        select(*(part.c[name] for name in StoredCall._fields))
         .with_hint(*index)
         .where(
             part.c.session_id == p("sid"),
@@ -55,8 +67,8 @@ def _find(column: Any, index: tuple[Any, str, str]) -> Any:
     )
 
 
-_BY_ID = Statement(lambda: _find(part.c.id, _BY_PART))
-_BY_CALL_ID = Statement(lambda: _find(part.c.call_id, BY_CALL))
+_BY_ID = Statement(lambda: _select_call(part.c.id, _BY_PART))
+_BY_CALL_ID = Statement(lambda: _select_call(part.c.call_id, BY_CALL))
 _START = update_of(
     part,
     "status input input_blob indexed time_updated time_started",
@@ -92,28 +104,7 @@ def add_data(
     return columns
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Call:
-    rid: int
-    seq: int
-    status: str | None
-    outcome: str | None
-    text: str | None
-    text_blob: str | None
-    input: str | None
-    input_blob: str | None
-    title: str | None
-    data: bytes | None
-    data_blob: str | None
-    inherited: int
-    time_started: int | None
-
-    @property
-    def settled(self) -> bool:
-        return self.status in ("completed", "error")
-
-
-def _call(tx: Transaction, session_id: str, key: PartKey) -> _Call:
+def find_call(tx: Transaction, session_id: str, key: PartKey) -> StoredCall:
     """Return the call with that id, else the last with that ``call_id``.
 
     An exact *key* is an id alone: it is unique, and a program may use one as the
@@ -126,7 +117,7 @@ def _call(tx: Transaction, session_id: str, key: PartKey) -> _Call:
     if row is None:
         raise NotFoundError(f"tool call {key.name} is not in session {session_id}")
 
-    return _Call(*row)
+    return StoredCall._make(row)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +140,7 @@ class Start:
         Raises `ConflictError` and `NotFoundError`.
         """
         state = tx.peek(self.session_id)
-        call = _call(tx, state.id, self.part)
+        call = find_call(tx, state.id, self.part)
         is_same = self.keep_input or self._has_input_of(call)
         # A unit that is committed again finds its call started, or further.
         if call.status != "pending":
@@ -176,7 +167,7 @@ class Start:
         state.changed_at(call.seq)
         tx.used(state, self.time)
 
-    def _has_input_of(self, call: _Call) -> bool:
+    def _has_input_of(self, call: StoredCall) -> bool:
         if call.input_blob != self.input_blob:
             return False
         return same_json(call.input, self.input)
@@ -205,7 +196,7 @@ class Settle:
         Raises `ConflictError` and `NotFoundError`.
         """
         state = tx.peek(self.session_id)
-        call = _call(tx, state.id, self.part)
+        call = find_call(tx, state.id, self.part)
         if call.settled:
             there = (call.status, call.outcome, call.text, call.text_blob)
             is_same = there == (self.status, self.outcome, self.text, self.text_blob)
@@ -241,3 +232,138 @@ class Settle:
 
         state.changed_at(call.seq)
         tx.used(state, self.time)
+
+
+_is_call = and_(
+    part.c.session_id == p("sid"),
+    part.c.type == text("'tool'"),
+    # Not by the index of call ids: any number of calls may have that id.
+    func.coalesce(part.c.call_id, text("''")) == p("call"),
+)
+_CALL_AT = Statement(
+    lambda: (
+        select(*(part.c[name] for name in StoredCall._fields))
+        .where(_is_call, part.c.seq == p("at"))
+        .order_by(part.c.idx.desc())
+        .limit(1)
+    )
+)
+_ANY_CALL = Statement(
+    lambda: (
+        select(part.c.rid)
+        .with_hint(*BY_CALL)
+        .where(
+            part.c.session_id == p("sid"),
+            part.c.call_id == p("call"),
+            part.c.type == text("'tool'"),
+        )
+        .limit(1)
+    )
+)
+_NEAREST = Statement(lambda: paths.first_above(part, _is_call))
+_FILL = update_of(
+    part,
+    "status outcome text text_blob data data_blob indexed time_updated time_ended",
+    part.c.rid == p("row"),
+)
+_FILLED = Statement(
+    lambda: (
+        select(part.c.rid)
+        .with_hint(*BY_CALL)
+        .where(
+            part.c.session_id == p("sid"),
+            part.c.call_id == p("call"),
+            part.c.type == text("'tool'"),
+            part.c.text.is_not_distinct_from(p("shown")),
+            part.c.text_blob.is_not_distinct_from(p("shown_blob")),
+        )
+        .limit(1)
+    )
+)
+
+
+def fill_call(
+    tx: Transaction,
+    state: SessionState,
+    leaf: int | None,
+    row: PartRow,
+    inherited: int = 0,
+    *,
+    again: bool = False,
+) -> PartRow:
+    """Fill a call from a result that is a record of its own, and return the record.
+
+    The text of a call's first result is stored once, with the call, and the record is
+    returned without it. Any other result keeps its text, unless it is the same. *again*
+    means that it is the first one, and changed.
+    """
+    call = _nearest_call(tx, state.id, leaf, row.call_id)
+    if call is None:
+        return row
+
+    without_text = row._replace(text=None, text_blob=None)
+    if call.status not in ("pending", "running") and not again:
+        is_same = (call.text, call.text_blob) == (row.text, row.text_blob)
+        return without_text if is_same else row
+
+    # The first result on the path: the call takes over its text and its outcome.
+    tx.release(call.text_blob)
+    status, outcome = ending(row.outcome, failed=row.status == "error")
+    data, data_blob = _with_exact_text(tx, call, row)
+    tx.run(
+        _FILL,
+        row=call.rid,
+        status=status,
+        outcome=outcome,
+        text=row.text,
+        text_blob=row.text_blob,
+        data=data,
+        data_blob=data_blob,
+        indexed=0,
+        time_updated=tx.now,
+        time_ended=row.time_ended or row.time_created or tx.now,
+    )
+    if not inherited:
+        tx.to_index.append(call.rid)
+
+    state.changed_at(call.seq)
+    return without_text
+
+
+def _nearest_call(
+    tx: Transaction, session_id: str, leaf: int | None, call_id: str | None
+) -> StoredCall | None:
+    """Return the last call of that name on the path to *leaf*.
+
+    Its cost grows with the distance to that call, not with the calls of that name.
+    """
+    if leaf is None or call_id is None:
+        return None
+    # Most results come right after their call.
+    call = tx.one(_CALL_AT, sid=session_id, call=call_id, at=leaf)
+    if call is not None:
+        return StoredCall._make(call)
+    # The path of a result without any call is not walked to its beginning.
+    if tx.one(_ANY_CALL, sid=session_id, call=call_id) is None:
+        return None
+
+    place = tx.one(_NEAREST, sid=session_id, call=call_id, leaf=leaf, least=0)
+    if place is None:
+        return None
+    return StoredCall._make(tx.one(_CALL_AT, sid=session_id, call=call_id, at=place[0]))
+
+
+def _with_exact_text(
+    tx: Transaction, call: StoredCall, row: PartRow
+) -> tuple[bytes | None, str | None]:
+    """Return a call's data with the exact form of the result's text, if it has one."""
+    exact = data_of(tx, row.data, row.data_blob).get(codec.EXACT)
+    more = {} if exact is None else {codec.EXACT: exact}
+    return add_data(tx, call.data, call.data_blob, more)
+
+
+def filled_call(tx: Transaction, session_id: str, row: PartRow) -> bool:
+    """Return whether a result's text is stored with its call."""
+    where = {"sid": session_id, "call": row.call_id}
+    found = tx.one(_FILLED, **where, shown=row.text, shown_blob=row.text_blob)
+    return found is not None

@@ -14,11 +14,11 @@ from typing import Any, Final
 from sessiondb import codec
 from sessiondb.effects import encode
 from sessiondb.errors import InvalidInputError, abridged
-from sessiondb.model import FileDiff, MessageDraft, Todo, Tokens, bounds
+from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
 from sessiondb.model.aliases import FINISH, OUTCOME, canonical
 from sessiondb.model.draft import MessageFields, ending, result_text
 from sessiondb.model.reserved import own_data
-from sessiondb.schema.rows import Blob
+from sessiondb.schema.rows import Blob, PartRow
 
 _FIELDS = {"provider": "provider_id", "model": "model_id", "time": "time_created"}
 
@@ -50,6 +50,13 @@ def unreserved(data: Any) -> Any:
             hint="the exact form of a text is kept by itself",
         )
     return data
+
+
+def part_row(part: PartDraft | str, blobs: list[Blob]) -> PartRow:
+    """Return the row of a caller's part; raises `InvalidInputError`, `CodecError`."""
+    if isinstance(part, PartDraft):
+        unreserved(part.data)
+    return encode.encode_part(part, blobs)
 
 
 def usage(

@@ -14,8 +14,8 @@ from sqlalchemy import or_, select
 
 from sessiondb import codec
 from sessiondb.effects import ownership
+from sessiondb.effects.calls import fill_call, filled_call
 from sessiondb.effects.encode import same_json, usage_key
-from sessiondb.effects.results import fill_call, filled_call
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import ConflictError, NotFoundError

@@ -1,7 +1,8 @@
-"""The queue of a unit: what its writer needs to know, without the verbs that fill it.
+"""The queue of a unit: its effects, and enough to refuse at once what cannot commit.
 
 Effects are added in the order of their verbs and never taken out. An effect that has
-no verb of its own, such as the renewal of a lease, is added as it is.
+no verb of its own, such as the renewal of a lease, is added as it is. Only what the
+unit wrote itself is known here; everything else is left to the transaction.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from typing import Protocol
 
 from sessiondb.effects.project import Place
 from sessiondb.effects.transaction import Transaction
-from sessiondb.errors import InvalidInputError
+from sessiondb.errors import ConflictError, InvalidInputError
+from sessiondb.model.handles import MessageHandle, PartKey
 
 
 class Effect(Protocol):
@@ -50,3 +52,67 @@ class Queue:
         """Have the facts of *place* completed before the commit, and return it."""
         self.places.append(place)
         return place
+
+
+class Staged:
+    """The staged state of one unit, by session id."""
+
+    def __init__(self) -> None:
+        self._created: set[str] = set()
+        self._deleted: set[str] = set()
+        self._open: dict[tuple[str, str | int], bool] = {}
+        self._settled: set[tuple[str, PartKey]] = set()
+
+    def live(self, session_id: str) -> str:
+        """Return the id; raises `ConflictError` if this unit deletes the session."""
+        if session_id in self._deleted:
+            raise ConflictError(f"this unit deletes session {session_id}")
+        return session_id
+
+    def create(self, session_id: str) -> None:
+        """Record a new session; raises `ConflictError` if the unit makes it twice."""
+        if session_id in self._created:
+            raise ConflictError(f"this unit creates session {session_id} twice")
+        self._created.add(session_id)
+
+    def creates(self, name: str) -> bool:
+        """Return whether the unit makes the session or message with this id."""
+        return name in self._created or any(name == key for _, key in self._open)
+
+    def delete(self, session_id: str) -> None:
+        """Record that the unit deletes a session."""
+        # Twice is a conflict as well.
+        self.live(session_id)
+        self._deleted.add(session_id)
+
+    def append(self, handle: MessageHandle, is_open: bool, own_id: bool) -> None:
+        """Record a message and whether it is open."""
+        key = (self.live(handle.session_id), handle.id)
+        # Ids that were made here are new.
+        if key in self._open and own_id:
+            raise ConflictError(f"this unit writes message {handle.id} twice")
+        self._open[key] = is_open
+
+    def add_part(self, session_id: str, message: str | int) -> None:
+        """Refuse a part for a message that this unit wrote or finished as complete."""
+        if self._open.get((self.live(session_id), message)) is False:
+            raise InvalidInputError(
+                f"message {message} is finished; append it with open=True"
+            )
+
+    def finish(self, session_id: str, message: str | int) -> None:
+        """Record that a message is complete; twice in one unit is refused."""
+        key = (self.live(session_id), message)
+        if self._open.get(key) is False:
+            raise InvalidInputError(f"message {message} is finished already")
+        self._open[key] = False
+
+    def start(self, session_id: str, part: PartKey) -> None:
+        """Raise `InvalidInputError` for a call that this unit settled."""
+        if (session_id, part) in self._settled:
+            raise InvalidInputError(f"call {part.name} is settled already")
+
+    def settle(self, session_id: str, part: PartKey) -> None:
+        """Record the result of a call; a second one in one unit is refused."""
+        self.start(session_id, part)
+        self._settled.add((session_id, part))

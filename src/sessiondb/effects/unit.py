@@ -14,9 +14,9 @@ from typing import Any, Unpack
 
 from sessiondb import ids
 from sessiondb.arguments import checks_arguments, one_of
-from sessiondb.effects import calls, completion, encode, tree
+from sessiondb.effects import calls, encode, open_message, tree
 from sessiondb.effects import session as sessions
-from sessiondb.effects.creation import SessionFields, creation, session_id
+from sessiondb.effects.creation import OpenSession, SessionFields, creation, session_id
 from sessiondb.effects.delete import Delete
 from sessiondb.effects.fields import (
     KEEP,
@@ -24,19 +24,17 @@ from sessiondb.effects.fields import (
     diff_rows,
     end_reason,
     filled,
+    part_row,
     session_columns,
     todo_row,
-    unreserved,
     usage,
     with_fields,
 )
 from sessiondb.effects.fork import Fork
 from sessiondb.effects.message import Append
-from sessiondb.effects.open_session import OpenSession
 from sessiondb.effects.place import Relink, UseTerminal
 from sessiondb.effects.project import Place
-from sessiondb.effects.queue import Queue
-from sessiondb.effects.staged import Staged
+from sessiondb.effects.queue import Queue, Staged
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
 from sessiondb.model.bounds import Time
@@ -368,9 +366,7 @@ class Unit(Queue):
         # Loops are inlined: an append is the one write that is made thousands of times.
         parts: dict[str, PartRow] = {}
         for given in draft.parts:
-            if isinstance(given, PartDraft):
-                unreserved(given.data)
-            part = encode.encode_part(given, blobs)
+            part = part_row(given, blobs)
             if part.id in parts:
                 raise InvalidInputError("two parts of one message have the same id")
             parts[part.id] = part
@@ -401,15 +397,13 @@ class Unit(Queue):
     ) -> PartHandle:
         """Add a part to an open message."""
         blobs: list[Blob] = []
-        if isinstance(part, PartDraft):
-            unreserved(part.data)
-        row = encode.encode_part(part, blobs)
+        row = part_row(part, blobs)
         key = message_key(message)
         sid = session_key(session)
         self.staged.add_part(sid, key)
         # Only then a caller can have written it before.
         own_id = isinstance(part, PartDraft) and part.id is not None
-        self.add(completion.AddPart(sid, key, row, tuple(blobs), own_id))
+        self.add(open_message.AddPart(sid, key, row, tuple(blobs), own_id))
         handle = PartHandle(sid, str(key), row.id)
         self._follow(handle)
         return handle
@@ -480,7 +474,7 @@ class Unit(Queue):
         """Complete an open message; *cost* in USD, *error* any JSON value."""
         session_id, key = self._live(session), message_key(message)
         spent, counts = usage(cost, tokens)
-        effect = completion.Finish(
+        effect = open_message.Finish(
             session_id=session_id,
             message=key,
             finish=end_reason(finish),

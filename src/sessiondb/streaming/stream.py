@@ -20,8 +20,8 @@ from typing import Any, TypeVar, Unpack
 
 from sessiondb import codec, ids
 from sessiondb.effects import encode
-from sessiondb.effects.growth import AppendText, CompleteText, OpenPart
 from sessiondb.effects.lease import DropLease, TakeLease
+from sessiondb.effects.open_message import AppendText, CompleteText, OpenPart
 from sessiondb.effects.queue import Effect
 from sessiondb.effects.unit import Unit
 from sessiondb.errors import InvalidInputError

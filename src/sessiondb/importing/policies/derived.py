@@ -16,8 +16,8 @@ from sqlalchemy import func, select, text, update
 
 from sessiondb import codec, ids
 from sessiondb.effects import ownership
+from sessiondb.effects.calls import fill_call
 from sessiondb.effects.message import TITLE, shortened
-from sessiondb.effects.results import fill_call
 from sessiondb.effects.session import SHARE, free_slug
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of

@@ -18,9 +18,8 @@ from sqlalchemy import func, select, text
 
 from sessiondb import codec
 from sessiondb.effects import ownership
-from sessiondb.effects.calls import data_of
+from sessiondb.effects.calls import data_of, filled_call
 from sessiondb.effects.project import Place, project_of
-from sessiondb.effects.results import filled_call
 from sessiondb.effects.session import free_slug, slug_holder
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of

@@ -15,8 +15,7 @@ from typing import Any
 from sqlalchemy import literal_column, select, text
 
 from sessiondb import codec
-from sessiondb.effects.calls import add_data, data_of
-from sessiondb.effects.results import filled_call
+from sessiondb.effects.calls import add_data, data_of, filled_call
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p
 from sessiondb.importing.rows.messages import is_bare

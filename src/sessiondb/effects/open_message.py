@@ -1,11 +1,15 @@
-"""Effects on an open message: add a part, and complete it."""
+"""Effects on an open message: parts that are added, text that grows, and its end.
+
+Those of a stream say what a part holds afterwards, so that a write whose outcome is
+unknown can be made again.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select, text
+from sqlalchemy import and_, func, select, text
 
 from sessiondb.effects.encode import same_json, usage_key
 from sessiondb.effects.message import (
@@ -19,13 +23,13 @@ from sessiondb.effects.message import (
 )
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
-from sessiondb.errors import ConflictError
+from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.schema import message, part
 from sessiondb.schema.rows import Blob, PartRow
 from sessiondb.schema.tables import USAGE
 
 
-class Open(NamedTuple):
+class OpenMessage(NamedTuple):
     """The columns of a message that `Finish` reads."""
 
     id: str
@@ -53,7 +57,7 @@ _RIDS = Statement(
     lambda: select(part.c.rid).where(*of_message, part.c.indexed == text("0"))
 )
 _OPEN = Statement(
-    lambda: select(*(message.c[name] for name in Open._fields)).where(
+    lambda: select(*(message.c[name] for name in OpenMessage._fields)).where(
         in_session, message.c.seq == p("at")
     )
 )
@@ -82,7 +86,7 @@ class AddPart:
         seq = seq_of(tx, state.id, self.message)
         if (self.own_id or tx.retried) and self._is_there(tx, state.id, seq):
             return
-        if _open(tx, state.id, seq).time_completed is not None:
+        if _open_message(tx, state.id, seq).time_completed is not None:
             raise ConflictError(
                 f"message {self.message} is finished; parts go to open messages"
             )
@@ -103,8 +107,8 @@ class AddPart:
         return False
 
 
-def _open(tx: Transaction, session_id: str, seq: int) -> Open:
-    return Open._make(tx.one(_OPEN, sid=session_id, at=seq))
+def _open_message(tx: Transaction, session_id: str, seq: int) -> OpenMessage:
+    return OpenMessage._make(tx.one(_OPEN, sid=session_id, at=seq))
 
 
 def _or_stored(value: Any, stored: Any) -> Any:
@@ -132,7 +136,7 @@ class Finish:
         """
         state = tx.peek(self.session_id)
         seq = seq_of(tx, state.id, self.message)
-        stored = _open(tx, state.id, seq)
+        stored = _open_message(tx, state.id, seq)
         # Values that are given now replace those that `append` stated.
         before = tuple([getattr(stored, name) for name in USAGE])
         usage = tuple(map(_or_stored, (self.cost, *self.tokens), before))
@@ -165,7 +169,9 @@ class Finish:
             if key is not None:
                 count_once(tx, state, seq, stored.id, key)
 
-    def _is_same(self, stored: Open, same_usage: bool, error: str | None) -> bool:
+    def _is_same(
+        self, stored: OpenMessage, same_usage: bool, error: str | None
+    ) -> bool:
         if not same_usage or stored.finish != self.finish:
             return False
         return same_json(stored.error, error)
@@ -182,3 +188,138 @@ class Finish:
         tx.to_index += tx.column(_RIDS, sid=state.id, at=seq)
         for sign, (cost, *tokens) in ((-1, before), (1, usage)):
             state.count(cost, tokens, sign)
+
+
+_ROW = Statement(
+    lambda: (
+        select(
+            part.c.rid,
+            part.c.seq,
+            message.c.time_completed,
+            func.length(func.coalesce(part.c.text, text("''"))),
+            part.c.text,
+            part.c.text_blob,
+            part.c.data,
+            part.c.data_blob,
+        )
+        .join(
+            message,
+            and_(
+                message.c.session_id == part.c.session_id, message.c.seq == part.c.seq
+            ),
+        )
+        .where(
+            part.c.session_id == p("sid"),
+            part.c.id == p("pid"),
+            message.c.id == p("mid"),
+        )
+    )
+)
+_APPEND = Statement(
+    lambda: (
+        part.update()
+        .where(part.c.rid == p("row"))
+        .values(
+            text=text("coalesce(part.text, '') || :delta"), time_updated=text(":now")
+        )
+    )
+)
+_COMPLETE = update_of(
+    part,
+    "text text_blob data data_blob time_updated time_ended",
+    part.c.rid == p("row"),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenPart:
+    """A part of an open message, by ids."""
+
+    session_id: str
+    message_id: str
+    part_id: str
+
+    def row(self, tx: Transaction) -> Any:
+        """Return the stored part; raises `NotFoundError`."""
+        found = tx.one(_ROW, sid=self.session_id, mid=self.message_id, pid=self.part_id)
+        if found is None:
+            raise NotFoundError(
+                f"part {self.part_id} is not in session {self.session_id}"
+            )
+
+        return found
+
+    def check_open(self, time_completed: int | None) -> None:
+        """Raise `ConflictError` for a finished message."""
+        if time_completed is not None:
+            raise ConflictError(
+                f"message {self.message_id} was finished by another writer"
+            )
+
+    def touch(self, tx: Transaction, state: SessionState, seq: int) -> None:
+        """Record that the part changed."""
+        state.changed_at(seq)
+        tx.used(state)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AppendText:
+    """Add text to a part that holds *at* characters."""
+
+    verb = "stream"
+    part: OpenPart
+    delta: str
+    at: int
+
+    def apply(self, tx: Transaction) -> None:
+        """Apply it, once; raises `NotFoundError` and `ConflictError`."""
+        state = tx.peek(self.part.session_id)
+        rid, seq, completed, length, *_ = self.part.row(tx)
+        # A write whose outcome was unknown, made again.
+        if length == self.at + len(self.delta):
+            return
+
+        self.part.check_open(completed)
+        if length != self.at:
+            raise ConflictError(
+                f"part {self.part.part_id} was changed by another writer"
+            )
+
+        tx.run(_APPEND, row=rid, delta=self.delta, now=tx.now)
+        self.part.touch(tx, state, seq)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompleteText:
+    """Set all columns of a part: text that needs an exact form, or that is complete."""
+
+    verb = "stream"
+    part: OpenPart
+    columns: tuple[str | None, str | None, bytes | None, str | None]
+    blobs: tuple[Blob, ...]
+    ended: bool
+
+    def apply(self, tx: Transaction) -> None:
+        """Apply it; raises `NotFoundError` and `ConflictError`."""
+        state = tx.peek(self.part.session_id)
+        rid, seq, completed, _, *stored = self.part.row(tx)
+        if completed is not None and tuple(stored) == self.columns:
+            # The unit was committed before: its message was finished by the same one.
+            return
+
+        self.part.check_open(completed)
+        tx.insert_blobs(self.blobs)
+        _, text_blob, _, old_data_blob = stored
+        tx.release(text_blob, old_data_blob)
+        shown, shown_blob, data, data_blob = self.columns
+        tx.run(
+            _COMPLETE,
+            row=rid,
+            text=shown,
+            text_blob=shown_blob,
+            data=data,
+            data_blob=data_blob,
+            time_updated=tx.now,
+            time_ended=tx.now if self.ended else None,
+        )
+        self.part.touch(tx, state, seq)
