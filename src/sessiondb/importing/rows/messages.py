@@ -28,7 +28,7 @@ from sessiondb.importing.rows.run import (
     Run,
     Writing,
 )
-from sessiondb.importing.rows.sums import complete_sum
+from sessiondb.importing.rows.sums import complete_sums
 from sessiondb.schema import label, message, part, session
 from sessiondb.schema.rows import MESSAGE, PART, PartRow
 
@@ -309,7 +309,8 @@ class CountOnce:
         touched = ownership.assign_owner(tx, copies)
         for run in self.closed:
             if _is_counted(run):
-                complete_sum(tx, run.session_id, run.given.item.source_id)
+                source_id = run.given.item.source_id
+                touched |= complete_sums(tx, run.session_id, source_id)
         touched |= closed | set(self._visible(tx))
         ownership.recount(tx, touched)
 

@@ -50,6 +50,19 @@ _OTHERS = Statement(
     )
 )
 _copy, _original = session.alias(), session.alias()
+#: Imports of an export of a session under new ids.
+_COPIES = Statement(
+    lambda: (
+        select(_copy.c.id, _copy.c.source_id)
+        .select_from(_original.join(_copy, _original.c.id == _copy.c.parent_id))
+        .where(
+            _original.c.id == p("sid"),
+            _copy.c.relation == "fork",
+            _copy.c.source == _original.c.source,
+            _copy.c.time_created == _original.c.time_created,
+        )
+    )
+)
 _ORIGINAL = Statement(
     lambda: (
         select(_original.c.id, _original.c.source_id)
@@ -69,11 +82,21 @@ _SET = update_of(
 )
 
 
-def complete_sum(tx: Transaction, session_id: str, source_id: str) -> None:
+def complete_sums(tx: Transaction, session_id: str, source_id: str) -> set[str]:
     """Make the rows of a session add up to the total that its program stated, if any.
 
     Rows that state more than that stay as they are, and nothing is left for the event.
+    So do those of its copies, whose totals have that of the session. Returns the ids of
+    the copies.
     """
+    _complete_sum(tx, session_id, source_id)
+    copies = tx.run(_COPIES, sid=session_id).fetchall()
+    for copy_id, source_id_of_copy in copies:
+        _complete_sum(tx, copy_id, str(source_id_of_copy))
+    return {copy_id for copy_id, _ in copies}
+
+
+def _complete_sum(tx: Transaction, session_id: str, source_id: str) -> None:
     event = tx.value(_SEQ, sid=session_id, mid=sum_event_id(source_id))
     if event is None:
         return

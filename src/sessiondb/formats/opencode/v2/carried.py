@@ -47,11 +47,7 @@ _TEXTS = {"text": TEXT}
 
 CARRIES = Statement(
     session=Carried(_SESSION, values={"relation": frozenset({"subagent", "fork"})}),
-    own=Carried(
-        _SESSION
-        | {"relation", "call_id", "share_url", "data"}
-        | {"summary_additions", "summary_deletions", "summary_files", "summary_diffs"}
-    ),
+    own=Carried(_SESSION | {"relation", "share_url", "data"}),
     messages={
         "user": Carried(
             SAID,

@@ -78,6 +78,9 @@ class WriterV2(OpenCodeWriter):
         info = self.info(records)
         if self.session.relation == "fork":
             self.lose("that it is a fork: an import forgets it", field="relation")
+            if any(message.inherited for message in self.messages):
+                why = "which answers are copies: without their originals they count"
+                self.losses.add(self.session.id, "assistant", "usage", why=why)
         if self.session.share_url:
             self.lose("its share", field="share_url")
         return {"info": info, "messages": records}
@@ -108,6 +111,10 @@ class WriterV2(OpenCodeWriter):
             return self._event(message)
         record["id"] = self.names.message(message)
         self.lose_output(message)
+        for part in message.parts:
+            # Its instructions are in tables that an export leaves out.
+            if part.type == "source":
+                self.lose(message=message, part=part)
         return [record]
 
     def _head(self, message: Message, kind: str, **fields: Any) -> Record:
