@@ -6,7 +6,6 @@ program becomes its live path, with everything that the program checks.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -16,9 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import InvalidInputError
-from sessiondb.formats.claude.agents import PLACES_KEY, merge_records, number_records
+from sessiondb.formats.claude.agents import (
+    PLACES_KEY,
+    merge_records,
+    number_records,
+)
 from sessiondb.formats.claude.records import last_uuid, lines_of
-from sessiondb.formats.claude.writer import Writer, has_lines
+from sessiondb.formats.claude.writer import ClaudeWriter, has_lines
 from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import (
     as_json,
@@ -35,7 +38,7 @@ from sessiondb.formats.protocol import Exporter, Handover, Outline, Written
 from sessiondb.model import Document, Export, Loss, Message, Session
 
 Record = dict[str, Any]
-#: The characters of a directory that its folder has; others are dashes there.
+#: The characters of a directory that its folder does not have: dashes there.
 _FOREIGN = re.compile(r"[^A-Za-z0-9]")
 #: Any line with a message, as it is written here.
 _MESSAGE = '"message":{'
@@ -49,16 +52,17 @@ def write(
     """Yield a transcript for each session, and its losses."""
     del detail, together  # a session is a file, and nothing can be left out of it
 
-    for export, *inside in _transcripts(sessions):
+    for export, *subagents in _transcripts(sessions):
         losses = Losses()
-        name = _place(export.session)
-        within = [number_records(e.session.data, records(e, losses)) for e in inside]
-        found = merge_records(records(export, losses), within)
-        yield Document(f"{name}.jsonl", (f"{_line(record)}\n" for record in found))
+        session = export.session
+        name = _path_of(session)
+        inner = [number_records(s.session.data, records(s, losses)) for s in subagents]
+        lines = merge_records(records(export, losses), inner)
+        yield Document(f"{name}.jsonl", (f"{_json_of(line)}\n" for line in lines))
 
-        sidecar = export.session.data.get("meta")
-        if is_from(export.session, "claude") and is_object(sidecar):
-            yield Document(f"{name}.meta.json", [_line(sidecar)])
+        sidecar = session.data.get("meta")
+        if is_from(session, "claude") and is_object(sidecar):
+            yield Document(f"{name}.meta.json", [_json_of(sidecar)])
         yield from losses
 
 
@@ -69,119 +73,100 @@ def _transcripts(sessions: Iterable[Export]) -> Iterator[list[Export]]:
     not among them has a transcript of its own.
     """
     for _, family in groupby(sessions, lambda export: export.session.root_id):
-        held: dict[str, list[Export]] = {}
+        transcripts: dict[str, list[Export]] = {}
         for export in family:
             session = export.session
-            above = held.get(session.parent_id or "")
-            if above is not None and _is_inside(session):
-                above.append(export)
+            is_inside = is_from(session, "claude") and PLACES_KEY in session.data
+            if is_inside and session.parent_id in transcripts:
+                transcripts[session.parent_id].append(export)
             else:
-                held[session.id] = [export]
-        yield from held.values()
+                transcripts[session.id] = [export]
+        yield from transcripts.values()
 
 
-def _is_inside(session: Session) -> bool:
-    return is_from(session, "claude") and PLACES_KEY in session.data
-
-
-def _place(session: Session) -> str:
+def _path_of(session: Session) -> str:
     """Return the path of a transcript without its ending, as in a project's folder."""
-    parent, slash, agent = _name(session).rpartition("/")
+    parent, slash, agent = _name_of(session).rpartition("/")
     if not slash:
         return file_name(agent)
     return f"{file_name(parent)}/subagents/{file_name(agent)}"
 
 
-def _name(session: Session) -> str:
+def _name_of(session: Session) -> str:
     """Return the id of a session there; one from elsewhere is found by it again."""
     if is_from(session, "claude"):
         return str(session.source_id)
     return uuid_of(session.id)
 
 
-def _keys(session: Session) -> Record:
+def _session_keys(session: Session) -> Record:
     """Return the keys of each line that name the session, or the subagent in it."""
-    name = _name(session)
+    name = _name_of(session)
     parent, slash, agent = name.rpartition("/")
     if not slash:
         return {"sessionId": name}
-    named = agent.removeprefix("agent-")
-    return {"sessionId": parent, "isSidechain": True, "agentId": named}
+    agent_id = agent.removeprefix("agent-")
+    return {"sessionId": parent, "isSidechain": True, "agentId": agent_id}
 
 
 def records(export: Export, losses: Losses) -> Iterator[Record]:
     """Yield the lines of a session; *losses* grow while they are read."""
     if is_from(export.session, "claude"):
-        yield from _own(export, losses)
-        return
+        return _original_records(export, losses)
+    return _converted_records(export, losses)
 
-    path = continued(export, export.messages, losses)
-    empty = {m.seq: m for m in path if m.role == "assistant" and not has_lines(m)}
-    # What such an answer used is on the nearest one that has a line.
-    path = with_usage(as_usage(m) if m.seq in empty else m for m in path)
-    writer = Writer(export, _keys(export.session), losses, path)
-    yield from writer.title()
-    order = _in_order(path)
-    placed_seqs = {message.seq for message in order}
-    for message in path:
-        # A request for a compaction has no line.
-        if message.seq not in placed_seqs:
-            writer.convert(message)
-    for message in order:
-        if message.seq in empty:
-            why = "an answer without a text or a call"
-            writer.lose(why, empty[message.seq])
-        yield from writer.lines(message)
-    yield from writer.unanswered()
-    if writer.began != export.session.time_created:
-        # A session begins with its first line.
-        writer.lose(field="time_created")
-    writer.lose_rest()
+
+def _json_of(record: Mapping[str, Any]) -> str:
+    try:
+        return json_line(record)
+    except (TypeError, ValueError):
+        return json_line(as_json(record))
 
 
 # -- sessions of Claude Code -------------------------------------------------------
 
 
-def _own(export: Export, losses: Losses) -> Iterator[Record]:
+def _original_records(export: Export, losses: Losses) -> Iterator[Record]:
     """Yield the lines as they were, and then those of messages that were added here."""
-    writer = Writer(export, _keys(export.session), losses)
-    lines = _Lines()
-    last: dict[int | None, str | None] = {}
+    writer = ClaudeWriter(export, _session_keys(export.session), losses)
+    order = _LineOrder()
+    #: The last lines of the messages.
+    uuids: dict[int | None, str | None] = {}
 
     for message in export.messages:
+        parent_uuid = uuids.get(message.parent_seq)
         if is_native(message.id):
-            yield from lines.rest()
-            writer.last = last.get(message.parent_seq)
+            yield from order.rest()
+            writer.last_uuid = parent_uuid
             yield from writer.lines(message)
-            last[message.seq] = writer.last
-            continue
+            uuids[message.seq] = writer.last_uuid
+        else:
+            lines = list(lines_of(message))
+            uuids[message.seq] = last_uuid(line for _, line in lines) or parent_uuid
+            yield from order.add(lines)
 
-        own = list(lines_of(message))
-        above = last.get(message.parent_seq)
-        last[message.seq] = last_uuid(record for _, record in own) or above
-        yield from lines.added(own)
-
-    yield from lines.rest()
+    yield from order.rest()
     writer.lose_rest(is_own=True)
 
 
-class _Lines:
+class _LineOrder:
     """The lines of a transcript in their order; further ones of an answer wait."""
 
     def __init__(self) -> None:
+        #: The lines that wait, each with its place and how many were added before.
         self._waiting: list[tuple[int, int, Record]] = []
-        self._numbers = itertools.count()
-        self._count = 0
+        self._added = 0
+        self._written = 0
 
-    def added(self, lines: Iterable[tuple[int, Record]]) -> Iterator[Record]:
-        """Yield the lines that come next; those given have distances from here."""
-        for after, record in lines:
-            place = self._count + after, next(self._numbers), record
-            heappush(self._waiting, place)
+    def add(self, lines: Iterable[tuple[int, Record]]) -> Iterator[Record]:
+        """Yield the lines that come next; those added have distances from here."""
+        for distance, line in lines:
+            heappush(self._waiting, (self._written + distance, self._added, line))
+            self._added += 1
 
-        while self._waiting and self._waiting[0][0] <= self._count:
+        while self._waiting and self._waiting[0][0] <= self._written:
             yield heappop(self._waiting)[2]
-            self._count += 1
+            self._written += 1
 
     def rest(self) -> Iterator[Record]:
         """Yield all lines that wait, also for others that are missing."""
@@ -192,39 +177,55 @@ class _Lines:
 # -- sessions of other programs ----------------------------------------------------
 
 
-def _in_order(path: list[Message]) -> list[Message]:
+def _converted_records(export: Export, losses: Losses) -> Iterator[Record]:
+    """Yield lines for the live path."""
+    path = continued(export, export.messages, losses)
+    empty = {m.seq: m for m in path if m.role == "assistant" and not has_lines(m)}
+    # The usage of such an answer is on the nearest one that has a line.
+    path = with_usage(as_usage(m) if m.seq in empty else m for m in path)
+    writer = ClaudeWriter(export, _session_keys(export.session), losses, path)
+    yield from writer.title()
+
+    order = _compactions_first(path)
+    seqs = {message.seq for message in order}
+    for message in path:
+        # A request for a compaction has no line.
+        if message.seq not in seqs:
+            writer.convert(message)
+    for message in order:
+        if message.seq in empty:
+            writer.lose("an answer without a text or a call", empty[message.seq])
+        yield from writer.lines(message)
+    yield from writer.unanswered()
+
+    if writer.first_time != export.session.time_created:
+        # A session begins with its first line.
+        writer.lose(field="time_created")
+    writer.lose_rest()
+
+
+def _compactions_first(path: list[Message]) -> list[Message]:
     """Return the path with each compaction before the messages that it keeps.
 
     A request for one, which may say what it is to keep, is left out.
     """
     order: list[Message] = []
-    tail = None
-
+    requested = None
     for message in path:
         if {part.type for part in message.parts} == {"compaction"}:
-            tail = message.parts[0].data.get("tail_start_id")
+            requested = message.parts[0].data.get("tail_start_id")
             continue
 
         place = len(order)
         if message.kind == "compaction" and message.error is None:
-            kept = message.data.get("first_kept_id"), message.data.get("tail_start_id")
-            place = _place_of(next(filter(None, (*kept, tail)), None), order)
+            data = message.data
+            first = data.get("first_kept_id") or data.get("tail_start_id") or requested
+            names = [other.id for other in order]
+            if first in names:
+                place = names.index(first)
         order.insert(place, message)
 
     return order
-
-
-def _place_of(name: Any, messages: list[Message]) -> int:
-    """Return the place of the message with that *name*; without one, the end."""
-    names = [message.id for message in messages]
-    return names.index(name) if name in names else len(names)
-
-
-def _line(record: Mapping[str, Any]) -> str:
-    try:
-        return json_line(record)
-    except (TypeError, ValueError):
-        return json_line(as_json(record))
 
 
 # -- the store of Claude Code ------------------------------------------------------
@@ -276,11 +277,11 @@ def folder_of(directory: str) -> str:
 
 def _base36(number: int) -> str:
     digits = "0123456789abcdefghijklmnopqrstuvwxyz"
-    found = ""
-    while number or not found:
+    text = ""
+    while number or not text:
         number, digit = divmod(number, 36)
-        found = digits[digit] + found
-    return found
+        text = digits[digit] + text
+    return text
 
 
 def names_of(_: Session, message: Outline) -> Iterator[str]:

@@ -6,10 +6,9 @@ value that no column could hold is written as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from itertools import filterfalse
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,179 +33,159 @@ Record = dict[str, Any]
 
 def lines_of(message: Message) -> Iterator[tuple[int, Record]]:
     """Yield the lines of *message*, each with its distance from the first one."""
-    rest = dict(message.data)
+    data = dict(message.data)
     if message.kind == "compaction":
-        rest.pop("first_kept_id", None)
-    is_answer = message.role == "assistant"
-    others = as_list(rest.pop("other_lines", None)) if is_answer else []
+        data.pop("first_kept_id", None)
+    others = []
+    if message.role == "assistant":
+        others = as_list(data.pop("other_lines", None))
 
-    starts = [other["first"] for other in others]
-    parts = _kept(message.parts)
+    parts = [part for part in message.parts if "added" not in part.data]
+    ends = [*(other["first"] for other in others), None]
+    yield 0, _first_line(message, data, parts[: ends[0]])
 
-    yield 0, _first(message, rest, parts[: min(starts, default=None)])
-    ends = [*starts[1:], None]
-
-    for other, end in zip(others, ends, strict=False):
-        line = dict(other["record"])
-        mine = parts[other["first"] : end]
-        yield other["after"], _with_content(line, mine)
+    for other, end in zip(others, ends[1:], strict=True):
+        parts_of_line = parts[other["first"] : end]
+        yield other["after"], _with_content(dict(other["record"]), parts_of_line)
 
 
 def last_uuid(records: Iterable[Record]) -> str | None:
     """Return the uuid of the last of some lines that has one."""
-    named = [as_text(record.get("uuid")) for record in records]
-    return next(filter(None, reversed(named)), None)
+    uuid = None
+    for record in records:
+        uuid = as_text(record.get("uuid")) or uuid
+    return uuid
 
 
-def _kept(parts: Iterable[Part]) -> list[Part]:
-    return [part for part in parts if "added" not in part.data]
-
-
-def _first(message: Message, rest: Record, parts: Sequence[Part]) -> Record:
-    implied = fields.TYPES.get(message.role, message.kind)
-    kind = rest.get("type", implied)
+def _first_line(message: Message, data: Record, parts: Sequence[Part]) -> Record:
+    kind = data.get("type", fields.TYPES.get(message.role, message.kind))
     record: Record = {"type": kind}
-
     if not message.id.startswith(MADE):
         record["uuid"] = message.id
     put(record, fields.ANSWER, message)
 
-    make = _MAKERS.get(kind, _event) if parts else _event
-    return make(record, rest, parts)
-
-
-def _event(record: Record, rest: Record, _: Sequence[Part]) -> Record:
-    return overlay(record, rest)
-
-
-def _said(record: Record, rest: Record, parts: Sequence[Part]) -> Record:
-    return _with_content(overlay(record, rest), parts)
+    match kind:
+        case "user" | "assistant":
+            return _with_content(overlay(record, data), parts)
+        case "system" if parts:
+            return overlay(record | {"content": parts[0].text}, data)
+        case "attachment" if parts:
+            return _attachment_line(record, data, parts)
+        case _:
+            return overlay(record, data)
 
 
 def _with_content(record: Record, parts: Sequence[Part]) -> Record:
     if parts:
-        said = {"content": content_of(parts)}
-        record["message"] = as_object(record.get("message")) | said
+        content = {"content": content_of(parts)}
+        record["message"] = as_object(record.get("message")) | content
     return record
 
 
-def _system(record: Record, rest: Record, parts: Sequence[Part]) -> Record:
-    return overlay(record | {"content": parts[0].text}, rest)
+def _attachment_line(record: Record, data: Record, parts: Sequence[Part]) -> Record:
+    if fields.is_queued(data):
+        attachment = as_object(data.get("attachment"))
+        prompt = {"prompt": content_of(parts)}
+        return overlay(record, data) | {"attachment": attachment | prompt}
+
+    line = overlay(record, deepcopy(data))
+    sources = fields.sources_of(as_object(line.get("attachment")))
+    texts = []
+    for part in parts:
+        if part.type == "source":
+            source = sources[part.data["place"]]
+            source |= overlay(_source_record(part), source)
+        else:
+            texts.append(part.text)
+
+    for text, item in zip(texts, as_list(line.get("rendered")), strict=False):
+        item["content"] = text
+    return line
 
 
-def _attachment(record: Record, rest: Record, parts: Sequence[Part]) -> Record:
-    if within(rest, "attachment", "type") == "queued_command":
-        held = as_object(rest.get("attachment")) | {"prompt": content_of(parts)}
-        return overlay(record, rest) | {"attachment": held}
-
-    found = overlay(record, deepcopy(rest))
-    sources = fields.sources_of(as_object(found.get("attachment")))
-    for part in filter(_is_source, parts):
-        known: Record = {}
-        given = {"path": None, "scope": None, **as_object(part.input)}
-        columns = SimpleNamespace(**given | {"text": part.text})
-        put(known, fields.SOURCE, columns)
-        source = sources[part.data["place"]]
-        source |= overlay(known, source)
-
-    texts = filterfalse(_is_source, parts)
-    for part, item in zip(texts, as_list(found.get("rendered")), strict=False):
-        item["content"] = part.text
-    return found
-
-
-def _is_source(part: Part) -> bool:
-    return part.type == "source"
-
-
-_MAKERS: Mapping[Any, Callable[[Record, Record, Sequence[Part]], Record]] = {
-    "user": _said,
-    "assistant": _said,
-    "system": _system,
-    "attachment": _attachment,
-}
+def _source_record(part: Part) -> Record:
+    """Return a file that a model was given, without what its data has of it."""
+    origin = as_object(part.input)
+    columns = SimpleNamespace(
+        path=origin.get("path"), scope=origin.get("scope"), text=part.text
+    )
+    record: Record = {}
+    put(record, fields.SOURCE, columns)
+    return record
 
 
 # -- content -----------------------------------------------------------------
 
 
-def content_of(given: Sequence[Part]) -> str | list[Record]:
+def content_of(parts: Sequence[Part]) -> str | list[Record]:
     """Return parts as the content that they were: a text, or a list of blocks."""
-    if len(given) == 1 and given[0].data.get("plain"):
-        return _written(given[0]).text or ""
+    if len(parts) == 1 and parts[0].data.get("plain"):
+        return _as_written(parts[0]).text or ""
 
-    blocks: list[Record] = []
-    images: list[Part] = []
-
-    for part in reversed(given):
-        if part.data.get("in_result"):
-            images.append(part)
-        else:
-            blocks.append(_block(part, images))
-            images = []
-
-    return blocks[::-1]
+    # The images in a result are parts that follow it.
+    groups: list[list[Part]] = []
+    for part in parts:
+        if not part.data.get("in_result"):
+            groups.append([part])
+        elif groups:
+            groups[-1].append(part)
+    return [_block_of_part(part, images) for part, *images in groups]
 
 
-def _block(part: Part, images: list[Part]) -> Record:
-    if part.type == "tool-result":
-        return _result(part, images)
-    make = _BLOCKS.get(part.type)
-    if make is not None:
-        return make(part)
-    return {"type": part.type, **part.data}
+def _block_of_part(part: Part, images: list[Part]) -> Record:
+    match part.type:
+        case "text" | "reasoning":
+            if "redacted" in part.data:
+                return dict(part.data["redacted"])
+            return text_block(_as_written(part), PART_KEYS)
+        case "tool":
+            return block_of(part, "tool_use", fields.CALL)
+        case "tool-result":
+            return _result_block(part, images)
+        case "file":
+            return _file_block(part)
+        case "custom":
+            return dict(part.data["block"])
+        case _:
+            return {"type": part.type, **part.data}
 
 
-def _text(part: Part) -> Record:
-    if "redacted" in part.data:
-        return dict(part.data["redacted"])
-    return text_block(_written(part), PART_KEYS)
-
-
-def _written(part: Part) -> Part:
+def _as_written(part: Part) -> Part:
     """Return a part with its text as the program writes it."""
     return replace(part, text=part.data.get("command", part.text))
 
 
-def _call(part: Part) -> Record:
-    return block_of(part, "tool_use", fields.CALL)
-
-
-def _result(part: Part, images: list[Part]) -> Record:
-    """Return a result; its *images* are in the order from the last to the first."""
-    record: Record = {"type": "tool_result"}
-    put(record, fields.RESULT, part)
-    rest = without(PART_KEYS - {"content"}, part.data)
+def _result_block(part: Part, images: list[Part]) -> Record:
+    block: Record = {"type": "tool_result"}
+    put(block, fields.RESULT, part)
+    data = without(PART_KEYS - {"content"}, part.data)
 
     if part.data.get("listed"):
-        record["content"] = [{"type": "text", "text": part.text}]
-    elif isinstance(rest.get("content"), list):
-        rest["content"] = [_item(item, images) for item in rest["content"]]
+        block["content"] = [{"type": "text", "text": part.text}]
+    elif isinstance(data.get("content"), list):
+        data["content"] = [_fill_in_image(item, images) for item in data["content"]]
     elif part.text is not None:
-        record["content"] = part.text
+        block["content"] = part.text
 
-    return overlay(record, rest)
+    return overlay(block, data)
 
 
-def _item(item: Any, images: list[Part]) -> Any:
+def _fill_in_image(item: Any, images: list[Part]) -> Any:
+    """Return an item of a result, with the next of its *images* if it had one."""
     source = as_object(within(item, "source"))
-    if source.get("type") != "base64" or "data" in source or not images:
+    if not _has_lost_content(source) or not images:
         return item
-    return {**item, "source": {**source, "data": embedded_text(images.pop())}}
+    return {**item, "source": {**source, "data": embedded_text(images.pop(0))}}
 
 
-def _file(part: Part) -> Record:
+def _file_block(part: Part) -> Record:
     block = without(PART_KEYS, part.data)
     source = as_object(block.get("source"))
-    if source.get("type") == "base64" and "data" not in source:
+    if _has_lost_content(source):
         block["source"] = {**source, "data": embedded_text(part)}
     return block
 
 
-_BLOCKS: Mapping[str, Callable[[Part], Record]] = {
-    "text": _text,
-    "reasoning": _text,
-    "tool": _call,
-    "file": _file,
-    "custom": lambda part: dict(part.data["block"]),
-}
+def _has_lost_content(source: Record) -> bool:
+    """Return whether the content of a source is in the part that it became."""
+    return source.get("type") == "base64" and "data" not in source
