@@ -8,13 +8,12 @@ yet (``fresh``) is in no import.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePath
 
 from sessiondb.formats.kit.files import entries, is_folder, read_small, stamp
 from sessiondb.formats.kit.json import OddRecordError, known_time, usable_id
-from sessiondb.formats.pi.logs import SUFFIX, is_stem, path_there
+from sessiondb.formats.pi.logs import SUFFIX, foreign_path, is_stem
 from sessiondb.model import TerminalUse
 
 _FOLDER = "terminal-sessions"
@@ -22,43 +21,54 @@ _FOLDER = "terminal-sessions"
 _CRUMB = re.compile(
     r"\s*(?P<directory>(?:/|\\|[A-Za-z]:)[^\n\0]{,4096})\n(?P<log>[^\n]+)"
 )
-#: The uses of each log, by the names of its folder and file: a store may be a copy.
-Uses = dict[tuple[str, ...], tuple[TerminalUse, ...]]
+#: The key of a log: the names of its folder and file, because a store may be a copy.
+LogKey = tuple[str, ...]
+#: The uses of each log.
+Uses = dict[LogKey, tuple[TerminalUse, ...]]
 
 
 def uses_near(log: Path) -> Uses:
     """Return the uses in the store that a log is in."""
     # Its folder lies beside that of the sessions, in which logs are two levels deep.
-    homes = (folder for folder in log.parents[:4] if is_folder(folder / _FOLDER))
-    return next(map(uses_in, homes), {})
+    for folder in log.parents[:4]:
+        if is_folder(folder / _FOLDER):
+            return uses_in(folder)
+    return {}
 
 
 def uses_in(home: Path) -> Uses:
     """Return the uses in a store; anything but a breadcrumb is passed over."""
-    found: Uses = {}
+    uses: Uses = {}
     with suppress(OddRecordError):
         for entry in entries(home / _FOLDER):
-            for log, use in _uses(home / _FOLDER / entry.name):
-                found[log] = (*found.get(log, ()), use)
-    return found
+            breadcrumb = _read_breadcrumb(home / _FOLDER / entry.name)
+            if breadcrumb is not None:
+                log, use = breadcrumb
+                uses[log] = (*uses.get(log, ()), use)
+    return uses
 
 
-def key_of(log: PurePath) -> tuple[str, ...]:
+def key_of(log: PurePath) -> LogKey:
     """Return the key of a log in `Uses`."""
     return log.parts[-2:]
 
 
-def _uses(crumb: Path) -> Iterator[tuple[tuple[str, ...], TerminalUse]]:
-    said = (read_small(crumb) or b"").decode("utf-8", "replace")
-    found = _CRUMB.match(said)
-    if found is not None and usable_id(crumb.name):
-        _, changed = stamp(crumb) or (0, 0)
-        when = known_time(changed // 1_000_000) or 0
-        use = TerminalUse(crumb.name, found["directory"], when)
-        yield key_of(_root_of(path_there(found["log"]))), use
+def _read_breadcrumb(path: Path) -> tuple[LogKey, TerminalUse] | None:
+    """Return the key of the log that a breadcrumb names, and its use, or None."""
+    content = (read_small(path) or b"").decode("utf-8", "replace")
+    crumb = _CRUMB.match(content)
+    if crumb is None or not usable_id(path.name):
+        return None
+
+    _, changed_ns = stamp(path) or (0, 0)
+    last_used = known_time(changed_ns // 1_000_000) or 0
+    log = _log_of_session(foreign_path(crumb["log"]))
+    return key_of(log), TerminalUse(path.name, crumb["directory"], last_used)
 
 
-def _root_of(log: PurePath) -> PurePath:
+def _log_of_session(log: PurePath) -> PurePath:
     """Return the log of the session itself for that of one of its subagents."""
-    folders = (path for path in log.parents if is_stem(path.name))
-    return next((path.with_name(f"{path.name}{SUFFIX}") for path in folders), log)
+    for folder in log.parents:
+        if is_stem(folder.name):
+            return folder.with_name(f"{folder.name}{SUFFIX}")
+    return log

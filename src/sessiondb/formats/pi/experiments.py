@@ -40,16 +40,19 @@ def is_database(path: Path) -> bool:
         return False
     try:
         with ForeignDatabase(path, glance=True).reading() as connection:
-            found = {table: columns(connection, table) for table in _TABLES}
+            return all(
+                columns(connection, table) >= needed
+                for table, needed in _TABLES.items()
+            )
     except (SourceError, Error):
         return False
-    return all(found[table] >= needed for table, needed in _TABLES.items())
 
 
 def databases_in(home: Path) -> Iterator[Problem]:
     """Yield that the databases of a home are not read."""
-    for path in filter(is_database, map(home.joinpath, _PLACES)):
-        yield from read_database(path)
+    for place in _PLACES:
+        if is_database(home / place):
+            yield from read_database(home / place)
 
 
 def read_database(path: Path) -> Iterator[Problem]:

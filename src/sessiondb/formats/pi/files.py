@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +28,14 @@ def with_files(draft: MessageDraft, log: Path) -> MessageDraft:
     """Return a message with the content of the files that it refers to."""
     parts = [_with_image(part, log) for part in draft.parts]
     parts += _further_images(draft.data, log)
-    parts += _outputs(draft.data, log)
+    parts += _tool_outputs(draft.data, log)
     return replace(draft, parts=tuple(parts))
 
 
 def _with_image(part: PartDraft, log: Path) -> PartDraft:
-    is_file = part.type == "file"
-    content = _blob(as_string(part.data.get("data")), log) if is_file else None
+    if part.type != "file":
+        return part
+    content = _read_blob(as_string(part.data.get("data")), log)
     if content is None:
         return part
     return replace(part, data={**part.data, "content": content})
@@ -46,30 +46,30 @@ def _further_images(data: Mapping[str, Any], log: Path) -> Iterator[PartDraft]:
 
     They are in what a provider was sent, in details of a tool, and in a compaction.
     """
-    for key, reference, mime in dict.fromkeys(_references(data)):
-        content = _blob(reference, log)
+    for key, reference, mime in dict.fromkeys(_image_references(data)):
+        content = _read_blob(reference, log)
         if content is None:
             continue
 
-        shown: dict[str, Any] = {"mime": mime, "content": content}
+        image: dict[str, Any] = {"mime": mime, "content": content}
         if key == "image_url":
-            shown = {"url": content.decode("utf-8", "replace")}
-        yield PartDraft("file", data={**shown, "added": reference})
+            image = {"url": content.decode("utf-8", "replace")}
+        yield PartDraft("file", data={**image, "added": reference})
 
 
-def _references(value: Any) -> Iterator[tuple[str, str, str]]:
+def _image_references(value: Any) -> Iterator[tuple[str, str, str]]:
     """Yield the keys, references and media types of images, at any depth."""
-    known = as_object(value)
+    fields = as_object(value)
     for key in ("image_url", "data", "result"):
-        reference = as_string(known.get(key))
+        reference = as_string(fields.get(key))
         if reference.startswith(BLOB):
-            yield key, reference, as_string(known.get("mimeType")) or "image/png"
+            yield key, reference, as_string(fields.get("mimeType")) or "image/png"
 
-    for item in (*as_list(value), *known.values()):
-        yield from _references(item)
+    for item in (*as_list(value), *fields.values()):
+        yield from _image_references(item)
 
 
-def _outputs(data: Mapping[str, Any], log: Path) -> Iterator[PartDraft]:
+def _tool_outputs(data: Mapping[str, Any], log: Path) -> Iterator[PartDraft]:
     """Yield the complete output of a tool, which oh-my-pi keeps beside the log."""
     path = ("message", "details", "meta", "truncation", "artifactId")
     number = as_string(within(data, *path))
@@ -78,23 +78,24 @@ def _outputs(data: Mapping[str, Any], log: Path) -> Iterator[PartDraft]:
 
     artifacts = log.with_suffix("")
     with suppress(OddRecordError):
-        names = map(attrgetter("name"), entries(artifacts))
-        for name in filter(re.compile(rf"{number}\.").match, names):
-            known = {"filename": name, "added": number}
-            content = read_small(artifacts / name)
+        for entry in entries(artifacts):
+            if not entry.name.startswith(f"{number}."):
+                continue
+            content = read_small(artifacts / entry.name)
             if content is not None:
-                yield PartDraft("file", data={**known, "content": content})
+                output = {"filename": entry.name, "added": number, "content": content}
+                yield PartDraft("file", data=output)
 
 
-def _blob(reference: str, log: Path) -> bytes | None:
+def _read_blob(reference: str, log: Path) -> bytes | None:
     """Return the content that a reference names; None if it is missing."""
-    named = _REFERENCE.fullmatch(reference)
-    if named is None:
+    blob = _REFERENCE.fullmatch(reference)
+    if blob is None:
         return None
 
     # The folder lies beside that of the sessions, in which logs are two levels deep.
     for folder in log.parents[:4]:
         blobs = folder / "blobs"
         if is_folder(blobs):
-            return read_small(blobs / named[1])
+            return read_small(blobs / blob[1])
     return None

@@ -33,39 +33,42 @@ def history_in(home: Path) -> Iterator[SourceHistory]:
     path = home / "history.db"
     if is_file(path):
         digest = log_digest(path, home / "history.db-wal")
-        source = program_of(path, "oh-my-pi")
-        yield SourceHistory(source, str(path), digest, _Prompts(path))
+        source = program_of(path) or "oh-my-pi"
+        yield SourceHistory(source, str(path), digest, PiPrompts(path))
 
 
-class _Prompts:
+class PiPrompts:
     """The rows of a history in the order of their times, read again each time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def __iter__(self) -> Iterator[SourcePrompt | Problem]:
-        database = ForeignDatabase(self._path)
         try:
-            with database.reading() as connection:
-                known = _COLUMNS & columns(connection, "history")
+            with ForeignDatabase(self._path).reading() as connection:
+                present = _COLUMNS & columns(connection, "history")
                 # Titles are in this file, too, and each table is made when needed.
-                if known >= _NEEDED:
-                    given = ", ".join(sorted(known))
-                    rows = f"SELECT {ROW_NUMBER} AS number, {given} FROM history"
-                    ordered = f"{rows} ORDER BY created_at, {ROW_NUMBER}"
-                    yield from map(self._prompt, records(connection, ordered))
+                if not present >= _NEEDED:
+                    return
+
+                names = ", ".join(sorted(present))
+                rows = f"SELECT {ROW_NUMBER} AS number, {names} FROM history"
+                ordered = f"{rows} ORDER BY created_at, {ROW_NUMBER}"
+                for row in records(connection, ordered):
+                    yield self._prompt_of_row(row)
         except SourceError as error:
             yield Problem(str(self._path), str(error))
         except Error as error:
-            why = f"its other prompts cannot be read: {error}"
-            yield Problem(str(self._path), why)
+            reason = f"its other prompts cannot be read: {error}"
+            yield Problem(str(self._path), reason)
 
-    def _prompt(self, row: dict[str, object]) -> SourcePrompt | Problem:
-        said = as_text(row["prompt"])
-        when = known_time(fitting(row["created_at"], integer, -1) * 1000)
-        if said is None or when is None:
-            why = f"prompt {row['number']} has no text with a time"
-            return Problem(str(self._path), why)
+    def _prompt_of_row(self, row: dict[str, object]) -> SourcePrompt | Problem:
+        prompt = as_text(row["prompt"])
+        created = known_time(fitting(row["created_at"], integer, -1) * 1000)
+        if prompt is None or created is None:
+            reason = f"prompt {row['number']} has no text with a time"
+            return Problem(str(self._path), reason)
 
         session = fitting(row.get("session_id"), usable_id)
-        return SourcePrompt(said, when, session, fitting(row.get("cwd"), clean_name))
+        directory = fitting(row.get("cwd"), clean_name)
+        return SourcePrompt(prompt, created, session, directory)

@@ -23,42 +23,35 @@ from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.pi.experiments import is_newer
 from sessiondb.model import Problem, TerminalUse
 
+Record = dict[str, Any]
 #: The ending of a log.
 SUFFIX = ".jsonl"
-#: Lines of a log that are looked at for its header.
+#: Lines of a log that are searched for its header.
 HEAD_LINES = 4
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z?_(.+)\.jsonl")
 _SNOWFLAKE = re.compile(r"[0-9a-f]{16}")
-#: Types of records that one program alone writes, and keys of others: xcsh has those of
-#: oh-my-pi, too.
-_OWN_TYPES = {
-    **dict.fromkeys(
-        ("title", "session_init", "mode_change", "service_tier_change"), "oh-my-pi"
-    ),
-    **dict.fromkeys(("context_change", "mcp_tool_selection"), "xcsh"),
-}
-_OWN_KEYS = {"session": "title", "model_change": "model"}
 #: Folders in which a program keeps its sessions, and its source here.
 _PROGRAMS = {".pi": "pi", ".omp": "oh-my-pi", ".xcsh": "xcsh"}
 
 
-class Log(NamedTuple):
-    """A log: its session and that session's parent, None for none or an unknown one.
-
-    ``header`` is empty if the log has lost it: its name is that of the session then.
-    ``uses`` are the terminals in which its program would continue it. One that is
-    ``is_newer`` cannot be read, and its session is its path. ``alias`` is the id of the
-    session here that a log was written from for another program than its own.
-    """
+class PiLog(NamedTuple):
+    """A log, as its head describes it."""
 
     path: Path
+    #: The program that wrote it.
     source: str
+    #: The id of its session; its path if the log is of a version that is not read.
     session: str
-    parent: str | None
-    relation: str | None
-    header: dict[str, Any]
+    #: The first record that names the session; empty if the log has lost it.
+    header: Record
+    #: The session that it was forked from, or that started it; None if unknown.
+    parent: str | None = None
+    relation: str | None = None
+    #: The terminals in which its program would continue it.
     uses: tuple[TerminalUse, ...] = ()
+    #: Whether it is of a version that is not read.
     is_newer: bool = False
+    #: The id of the session here that it was written from for another program.
     alias: str | None = None
 
 
@@ -73,10 +66,11 @@ def is_home(folder: Path) -> bool:
     if not is_folder(sessions):
         return False
     # Codex has a folder of that name, too; the names of its logs are others.
-    return any(_paths(logs_below(sessions, _is_named)))
+    logs = logs_below(sessions, _has_log_name)
+    return any(isinstance(item, Path) for item in logs)
 
 
-def _is_named(path: Path) -> bool:
+def _has_log_name(path: Path) -> bool:
     return _NAME.fullmatch(path.name) is not None
 
 
@@ -85,15 +79,12 @@ def is_stem(name: str) -> bool:
     return _NAME.fullmatch(f"{name}{SUFFIX}") is not None
 
 
-def _paths(found: Iterable[Path | Problem]) -> Iterator[Path]:
-    return (item for item in found if isinstance(item, Path))
-
-
 def logs_of(home: Path) -> Iterator[Path | Problem]:
     """Yield the logs of a program; pi 0.30 wrote some beside the folder of them."""
     yield from logs_below(home / "sessions", is_log)
-    beside = _paths(logs_below(home, _is_named))
-    yield from (path for path in beside if path.parent == home)
+    for item in logs_below(home, _has_log_name):
+        if isinstance(item, Path) and item.parent == home:
+            yield item
 
 
 def owners_of(home: Path) -> list[str]:
@@ -101,125 +92,128 @@ def owners_of(home: Path) -> list[str]:
 
     At least one.
     """
-    named = program_of(home, "")
-    if named:
-        return [named]
+    program = program_of(home)
+    if program is not None:
+        return [program]
 
-    sources = [log.source for log in _readable(logs_of(home))]
+    sources = [log.source for log in _readable_logs(logs_of(home))]
     return list(dict.fromkeys(sources)) or ["pi"]
 
 
-def logs_in(folder: Path) -> Iterator[Log]:
+def logs_in(folder: Path) -> Iterator[PiLog]:
     """Yield the logs below a folder that can be read."""
-    return _readable(logs_below(folder, is_log))
+    return _readable_logs(logs_below(folder, is_log))
 
 
-def _readable(found: Iterable[Path | Problem]) -> Iterator[Log]:
-    return filter(None, map(log_at, _paths(found)))
+def _readable_logs(items: Iterable[Path | Problem]) -> Iterator[PiLog]:
+    for item in items:
+        log = log_at(item) if isinstance(item, Path) else None
+        if log is not None:
+            yield log
 
 
-def log_at(path: Path) -> Log | None:
+def log_at(path: Path) -> PiLog | None:
     """Return the log at *path*; None if it is not one, or cannot be read."""
     with suppress(SourceError):
         return look_at(path)
     return None
 
 
-def look_at(path: Path) -> Log | None:
+def look_at(path: Path) -> PiLog | None:
     """Return the log at *path*, or None. Raises `SourceError`."""
     records = first_records(path, HEAD_LINES)
-    header = _header(records)
-    if not header:
-        return _newer(path, records) or _without_header(path, records)
+    source = program_of(path) or _program_by_records(records)
 
-    source = _program(path, records)
-    own, above = without((MARK,), header), _parent(path, header)
-    alias = fitting(header.get(MARK), usable_id)
-    return Log(path, source, header["id"], *above, own, alias=alias)
+    header = _find_header(records)
+    if header:
+        parent, relation = _parent_of_log(path, header)
+        alias = fitting(header.get(MARK), usable_id)
+        session, header = header["id"], without((MARK,), header)
+        return PiLog(path, source, session, header, parent, relation, alias=alias)
+
+    if any(is_newer(record) for record in records):
+        return PiLog(path, source, str(path), {}, is_newer=True)
+
+    # The log lost its header, which its program would overwrite.
+    named_session = _session_by_name(path)
+    if named_session is not None and any(_is_entry(record) for record in records):
+        return PiLog(path, source, named_session, {})
+    return None
 
 
-def _header(records: list[dict[str, Any]]) -> dict[str, Any]:
+def _find_header(records: list[Record]) -> Record:
     """Return the header among the first records; empty without one."""
-    return next(filter(is_header, records), {})
+    for record in records:
+        if is_header(record):
+            return record
+    return {}
 
 
-def is_header(record: dict[str, Any]) -> bool:
+def is_header(record: Record) -> bool:
     """Return whether *record* is the header of a log."""
-    is_known = not record.keys().isdisjoint(("cwd", "timestamp"))
-    return record.get("type") == "session" and is_known and usable_id(record.get("id"))
+    if record.get("type") != "session" or not usable_id(record.get("id")):
+        return False
+    return "cwd" in record or "timestamp" in record
 
 
-def _newer(path: Path, records: list[dict[str, Any]]) -> Log | None:
-    """Return a log of a version that is not read."""
-    if not any(map(is_newer, records)):
-        return None
-    source = _program(path, records)
-    return Log(path, source, str(path), None, None, {}, is_newer=True)
-
-
-def _without_header(path: Path, records: list[dict[str, Any]]) -> Log | None:
-    """Return a log that lost its header, which its program would overwrite."""
-    named = _named(path)
-    if named is None or not any(map(_is_entry, records)):
-        return None
-    return Log(path, _program(path, records), named, None, None, {})
-
-
-def _named(path: Path) -> str | None:
-    """Return the session that the name of a log names."""
-    found = _NAME.fullmatch(path.name)
-    named: str | None = fitting(found and found[1], usable_id)
-    return named
-
-
-def _is_entry(record: dict[str, Any]) -> bool:
+def _is_entry(record: Record) -> bool:
     is_linked = "parentId" in record and "id" in record
     return is_linked or record.get("type") == "message"
 
 
-def program_of(path: Path, default: str = "pi") -> str:
-    """Return the program in whose folder *path* is."""
-    named = filter(None, map(_PROGRAMS.get, reversed(path.parts)))
-    return next(named, default)
+def program_of(path: Path) -> str | None:
+    """Return the program in whose folder *path* is, or None."""
+    for name in reversed(path.parts):
+        if name in _PROGRAMS:
+            return _PROGRAMS[name]
+    return None
 
 
-def _program(path: Path, records: list[dict[str, Any]]) -> str:
-    """Return which program wrote a log: by its folder, else by its first records."""
-    named = program_of(path, "")
-    if named:
-        return named
+def _program_by_records(records: list[Record]) -> str:
+    """Return the program that wrote these first records; pi if several may have."""
+    programs = {_program_by_record(record) for record in records}
+    # xcsh also writes the records of oh-my-pi.
+    for program in ("xcsh", "oh-my-pi"):
+        if program in programs:
+            return program
+    return "pi"
 
-    signs = set(map(_sign, records))
-    return next(filter(signs.__contains__, ("xcsh", "oh-my-pi")), "pi")
 
-
-def _sign(record: dict[str, Any]) -> str | None:
+def _program_by_record(record: Record) -> str | None:
     """Return the program that alone writes such a record; None if several do."""
-    kind = as_string(record.get("type"))
-    is_snowflake = _SNOWFLAKE.fullmatch(as_string(record.get("id"))) is not None
-    if _OWN_KEYS.get(kind) in record or (kind == "session" and is_snowflake):
-        return "oh-my-pi"
-    return _OWN_TYPES.get(kind)
+    match record.get("type"):
+        case "context_change" | "mcp_tool_selection":
+            return "xcsh"
+        case "title" | "session_init" | "mode_change" | "service_tier_change":
+            return "oh-my-pi"
+        case "session":
+            is_snowflake = _SNOWFLAKE.fullmatch(as_string(record.get("id")))
+            return "oh-my-pi" if "title" in record or is_snowflake else None
+        case "model_change" if "model" in record:
+            return "oh-my-pi"
+        case _:
+            return None
 
 
-def _parent(path: Path, header: dict[str, Any]) -> tuple[str | None, str | None]:
-    """Return the parent and the relation to it; (None, …) without a parent.
+def _parent_of_log(path: Path, header: Record) -> tuple[str | None, str]:
+    """Return the parent of a session, None without one, and the relation to it.
 
     A subagent of oh-my-pi has its log in the folder of its parent's artifacts, and so
     has a subagent of that one.
     """
-    above = log_above(path)
-    started_by = _session_at(above) if stamp(above) is not None else None
-    if started_by is not None:
-        return started_by, "subagent"
+    parent_log = log_above(path)
+    if stamp(parent_log) is not None:
+        started_by = _session_at(parent_log)
+        if started_by is not None:
+            return started_by, "subagent"
 
-    origins = map(as_string, map(header.get, ("parentSession", "branchedFrom")))
-    named = next(filter(None, origins), "")
-    if not named.endswith(".jsonl"):
-        return fitting(named, usable_id), "fork"
+    parent_session = as_string(header.get("parentSession"))
+    origin = parent_session or as_string(header.get("branchedFrom"))
+    if not origin.endswith(SUFFIX):
+        return fitting(origin, usable_id), "fork"
 
     # An absolute path on the machine that wrote it: only its name is of use here.
-    return _session_at(path.with_name(path_there(named).name)), "fork"
+    return _session_at(path.with_name(foreign_path(origin).name)), "fork"
 
 
 def log_above(path: Path) -> Path:
@@ -227,14 +221,22 @@ def log_above(path: Path) -> Path:
     return path.parent.with_name(f"{path.parent.name}{SUFFIX}")
 
 
-def path_there(named: str) -> PurePath:
+def foreign_path(path: str) -> PurePath:
     """Return a path on the machine that wrote it, which may be another one."""
-    return PureWindowsPath(named) if "\\" in named else PurePosixPath(named)
+    return PureWindowsPath(path) if "\\" in path else PurePosixPath(path)
 
 
 def _session_at(path: Path) -> str | None:
     """Return the session whose log is at *path*: by its header, else by its name."""
-    header: dict[str, Any] = {}
+    header: Record = {}
     with suppress(SourceError):
-        header = _header(first_records(path, HEAD_LINES))
-    return header.get("id") or _named(path)
+        header = _find_header(first_records(path, HEAD_LINES))
+    return header.get("id") or _session_by_name(path)
+
+
+def _session_by_name(path: Path) -> str | None:
+    """Return the session that the name of a log names."""
+    name = _NAME.fullmatch(path.name)
+    if name is None or not usable_id(name[1]):
+        return None
+    return name[1]

@@ -40,7 +40,7 @@ from sessiondb.formats.pi.breadcrumbs import Uses, key_of, uses_in, uses_near
 from sessiondb.formats.pi.drafts import message_draft, settings
 from sessiondb.formats.pi.files import with_files
 from sessiondb.formats.pi.history import history_in
-from sessiondb.formats.pi.logs import Log, log_above, logs_of, look_at
+from sessiondb.formats.pi.logs import PiLog, log_above, logs_of, look_at
 from sessiondb.formats.pi.tree import Tree, is_upgraded
 from sessiondb.model import Problem, SourceItem, SourceMessage, SourceSession
 
@@ -58,7 +58,7 @@ def read_log(path: Path) -> Iterator[SourceSession | Problem]:
 
 def read_home(home: Path) -> Iterator[SourceItem]:
     """Yield the sessions of a program, parents first, and their prompt history."""
-    logs: dict[str, Log] = {}
+    logs: dict[str, PiLog] = {}
     uses = uses_in(home)
     yield from add_logs(logs_of(home), look_at, logs)
     yield from read_in_order(logs, lambda log: [_session(log, uses)])
@@ -66,13 +66,13 @@ def read_home(home: Path) -> Iterator[SourceItem]:
     yield from experiments.databases_in(home)
 
 
-def _session(log: Log, uses: Uses) -> SourceSession | Problem:
+def _session(log: PiLog, uses: Uses) -> SourceSession | Problem:
     if log.is_newer:
         return Problem(str(log.path), experiments.LOG)
     return beginning(log._replace(uses=uses.get(key_of(log.path), ())))
 
 
-def beginning(log: Log) -> SourceSession:
+def beginning(log: PiLog) -> SourceSession:
     """Return the session as the head of its log states it."""
     header = dict(log.header)
     known = take(header, fields.HEADER)
@@ -92,7 +92,7 @@ def beginning(log: Log) -> SourceSession:
     )
 
 
-def complete(log: Log) -> SourceSession:
+def complete(log: PiLog) -> SourceSession:
     """Return a session with all that its log states of it."""
     session = beginning(log)
     found = _Found(session.title)
@@ -179,7 +179,7 @@ _TAKEN: Mapping[str, Callable[[_Found, Record], None]] = {
 class Messages:
     """The messages of a log and their problems; read again each time."""
 
-    def __init__(self, log: Log, labels: Labels) -> None:
+    def __init__(self, log: PiLog, labels: Labels) -> None:
         self._log = log
         self._labels = labels
 

@@ -20,25 +20,25 @@ _COUNTS: Fields = {
         input="input", output="output", cache_read="cacheRead", cache_write="cacheWrite"
     )
 }
-_REASONING = ("reasoning", "reasoningTokens")
+_REASONING_KEYS = ("reasoning", "reasoningTokens")
 
 
 def take_tokens(record: dict[str, Any]) -> Tokens | None:
     """Return the tokens that a record states, or None."""
     usage = as_object(record.get("usage"))
-    reasoning = next(filter(count, map(usage.get, _REASONING)), None)
-    known = take(record, _COUNTS)
+    reasoning = [usage[key] for key in _REASONING_KEYS if count(usage.get(key))]
 
-    rest = known.get("output", -1) - (reasoning or 0)
-    if reasoning is not None and rest >= 0:
-        known |= {"output": rest, "reasoning": reasoning}
-    return Tokens(**known) if known else None
+    columns = take(record, _COUNTS)
+    if reasoning and columns.get("output", -1) >= reasoning[0]:
+        columns["output"] -= reasoning[0]
+        columns["reasoning"] = reasoning[0]
+    return Tokens(**columns) if columns else None
 
 
 def put_tokens(record: dict[str, Any], tokens: Tokens | None) -> None:
     """Write the tokens of a record."""
-    known = tokens or Tokens()
-    if known.reasoning is not None:
-        both = filter(None, (known.output, known.reasoning))
-        known = replace(known, output=sum(both))
-    put(record, _COUNTS, known)
+    if tokens is None:
+        return
+    if tokens.reasoning is not None:
+        tokens = replace(tokens, output=(tokens.output or 0) + tokens.reasoning)
+    put(record, _COUNTS, tokens)
