@@ -16,6 +16,7 @@ from opencode_store import everything, tree_store
 from samples import new_store, read_into
 from samples_codex import (
     DAY,
+    FAKE,
     PNG,
     Record,
     answered,
@@ -105,6 +106,31 @@ def test_text_that_codex_adds_to_a_prompt_is_synthetic(
     assert (added.role, added.kind) == ("event", "custom_message")
     assert [p.data.get("synthetic") for p in (*added.parts, *mixed.parts)] == [True, True, None]  # fmt: skip
     assert mixed.role == "user"
+
+
+@pytest.mark.parametrize("unsaid", ["content_item_kinds", "content_item_metadata"])
+def test_either_label_of_a_block_says_who_typed_it(
+    unsaid: str, store: Store, tmp_path: Path
+) -> None:
+    kinds = ("environments.environment_context", "cwd"), ("user.text", "Tea?")
+    prompt = labelled(1, "user", *kinds, name="m1")
+    del prompt["payload"]["internal_chat_message_metadata_passthrough"][unsaid]
+    (message,) = messages(store, tmp_path, prompt)
+    assert message.role == "user"
+    assert [p.data.get("synthetic") for p in message.parts] == [True, None]
+
+
+def test_an_answer_has_the_model_of_its_turn_and_the_provider_of_the_session(
+    store: Store, tmp_path: Path
+) -> None:
+    found = messages(
+        store, tmp_path, *typed(1, "Tea?"), turn(2), said(3, "assistant", "Yes"),
+        call(4, "c1"), turn(5, "small"), said(6, "assistant", "Done"),
+    )  # fmt: skip
+    answers = [m for m in found if m.role == "assistant"]
+    assert [(m.model_id, m.provider_id) for m in answers] == [
+        ("large", FAKE), ("large", FAKE), ("small", FAKE),
+    ]  # fmt: skip
 
 
 def test_the_marks_around_a_picture_are_synthetic(store: Store, tmp_path: Path) -> None:
