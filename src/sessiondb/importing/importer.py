@@ -193,14 +193,15 @@ class Importer:
 
     def _outcome(self, known: Known) -> str:
         """Return what becomes of a session: the first rule that applies."""
-        rules = (
-            (known.deleted and not self.undelete, "deleted"),
-            (known.new, "imported"),
-            (known.unchanged, "unchanged"),
-            (known.detached and not self.as_fork, "diverged"),
-            (True, "updated"),
-        )
-        return next(outcome for applies, outcome in rules if applies)
+        if known.deleted and not self.undelete:
+            return "deleted"
+        if known.new:
+            return "imported"
+        if known.unchanged:
+            return "unchanged"
+        if known.detached and not self.as_fork:
+            return "diverged"
+        return "updated"
 
     def _write(self, checked: CheckedSession, known: Known, done: Imported) -> Results:
         # Only a session that is written is looked up among the projects.

@@ -222,8 +222,9 @@ def _facts(
 
 def _foreign(rows: Sequence[_Row], noted: _Noted, item: SourceSession) -> Known:
     """Return what is known of another program's session: by source and source id."""
-    row = next((row for row in rows if row.named), None)
-    if row is not None:
+    for row in rows:
+        if not row.named:
+            continue
         new = row.leaving or row.time_importing is not None
         if item.alias == row.id and not (new or noted.buried):
             # It was written from the session of its own name: what both have is here
@@ -242,9 +243,11 @@ def _foreign(rows: Sequence[_Row], noted: _Noted, item: SourceSession) -> Known:
         )
 
     # An export names a session by its id here, also after that was removed.
-    row = next(iter(rows), None)
-    if row is None or row.leaving:
-        return Known(deleted=any((row, noted.buried, noted.was_here)))
+    if not rows:
+        return Known(deleted=noted.buried or noted.was_here)
+    row = rows[0]
+    if row.leaving:
+        return Known(deleted=True)
     same = noted.is_same(item.digest)
     return Known(row.id, row.messages, new=False, unchanged=same, returned=True)
 
@@ -266,7 +269,7 @@ def _is_overtaken(item: SourceSession, row: _Row, noted: _Noted) -> bool:
 
 def _own(rows: Sequence[_Row], noted: _Noted, digest: str, of: StoredSession) -> Known:
     """Return what is known of a session of a log: by its id, then by its source."""
-    row = next(iter(rows), None)
+    row = rows[0] if rows else None
     # A new session may have the name that a removed one had.
     if row is None or (noted.buried and row.id != of.id):
         return Known(deleted=noted.buried or of.is_deleted)

@@ -179,7 +179,7 @@ def plain(typed: str) -> str:
 
 def prompt_row(**columns: Any) -> tuple[Any, ...]:
     """Return the columns of a prompt in the order of its table."""
-    return tuple(map(columns.__getitem__, PROMPT))
+    return tuple(columns[name] for name in PROMPT)
 
 
 def _copies(tx: Transaction, session_id: str, places: Iterable[int]) -> set[int]:
@@ -200,8 +200,8 @@ def typed_in(draft: MessageDraft) -> str | None:
     """
     if draft.role != "user":
         return None
-    typed = filter(_is_typed, draft.parts)
-    return as_prompt("\n".join(part.text or "" for part in typed))
+    typed = [part.text or "" for part in draft.parts if _is_typed(part)]
+    return as_prompt("\n".join(typed))
 
 
 def as_prompt(said: str) -> str | None:

@@ -25,8 +25,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import partial
-from itertools import chain
-from operator import attrgetter
 from typing import Any, TypeVar
 
 from sessiondb import codec, ids
@@ -60,7 +58,6 @@ MAX_REASON = 300
 #: Bytes of a part besides its large values, for the size of a transaction.
 _PART_BYTES = 200
 
-_text_and_data, _size = attrgetter("text", "data"), attrgetter("size")
 _SOUND_MESSAGE, _SOUND_PART = MessageDraft("user", id="m"), PartDraft("text", id="p")
 #: The fields of a session that are not columns of its row.
 _SESSION: Mapping[str, Check] = {
@@ -252,8 +249,12 @@ def _prompts(item: SourceSession, problems: list[Problem]) -> tuple[Prompt, ...]
     """Return the prompts of a log that can be stored."""
     if item.stored is None:
         return ()
-    check = partial(_unless_refused, item, problems, "a prompt", check_prompt)
-    return tuple(filter(None, map(check, item.stored.prompts)))
+    prompts = []
+    for value in item.stored.prompts:
+        prompt = _unless_refused(item, problems, "a prompt", check_prompt, value)
+        if prompt is not None:
+            prompts.append(prompt)
+    return tuple(prompts)
 
 
 def _unless_refused(
@@ -396,8 +397,9 @@ def check_message(
     _check_place(found)
 
     seen.add(row.id)
-    texts = filter(None, chain.from_iterable(map(_text_and_data, parts)))
-    size = sum(map(len, texts)) + _PART_BYTES * len(parts) + sum(map(_size, blobs))
+    size = _PART_BYTES * len(parts) + sum(blob.size for blob in blobs)
+    for part in parts:
+        size += len(part.text or "") + len(part.data or b"")
     return Entry(
         row,
         parts,
@@ -464,9 +466,8 @@ def _encoded(
     try:
         return encode_one(draft, blobs, values.time)
     except InvalidInputError as error:
-        names = [*where, *_blamed(encode_one, draft, sound)[:1]]
-        why = filter(None, (".".join(names), str(error)))
-        raise type(error)(": ".join(why)) from None
+        names = ".".join([*where, *_blamed(encode_one, draft, sound)[:1]])
+        raise type(error)(f"{names}: {error}" if names else str(error)) from None
 
 
 def _blamed(encode_one: Callable[..., Any], draft: Any, sound: Any) -> list[str]:

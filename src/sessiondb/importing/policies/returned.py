@@ -11,7 +11,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 
@@ -204,7 +203,7 @@ def _compared(
     """
     written: set[str] | None = None
     for batch in _batches(entries):
-        names = set(chain.from_iterable(map(_names, batch)))
+        names = {name for entry in batch for name in _names(entry)}
         known = core.read(_known(own, names))
         if written is None and names - known:
             written = core.read(_written(core.base, own, source))
@@ -229,7 +228,7 @@ def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 
 def _names(entry: Entry) -> set[str]:
     """Return the names under which a message may be known here."""
-    return set(filter(None, (entry.row.id, entry.alias)))
+    return {entry.row.id} if entry.alias is None else {entry.row.id, entry.alias}
 
 
 def _known(own: str, names: Iterable[str]) -> Read[set[str]]:

@@ -63,11 +63,11 @@ def write_entry(
         for problem in kept
     ]
 
-    values = {"namespace": ""} | facts
-    values |= {
+    values = {
+        "namespace": "",
+        **facts,
         "problems": json.dumps(noted) if noted else None,
         "time_imported": tx.now,
     }
-
-    row = tuple(map(values.__getitem__, LEDGER))
+    row = tuple(values[name] for name in LEDGER)
     tx.connection.execute(upsert_text(import_ledger, LEDGER), row)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, starmap
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, select, text, update
@@ -278,8 +277,8 @@ def find_cut(
     if starter is not None:
         return starter
 
-    common = (tx.value(query, sid=session_id, above=parent_id) for query in _COMMON)
-    return max((seq for seq in common if seq is not None), default=None)
+    copied = [tx.value(query, sid=session_id, above=parent_id) for query in _COMMON]
+    return max((seq for seq in copied if seq is not None), default=None)
 
 
 def move_cuts(tx: Transaction, parent_id: str) -> None:
@@ -349,16 +348,15 @@ class LinkFamilies:
         for sid, run in opened.items():
             if run.unlinked or not run.made:
                 yield from self._orphan(tx, run)
-            found = starmap(Waiting, tx.run(_BY_SOURCE, sid=sid).fetchall())
-            yield from (
-                child
-                for child in found
-                if is_beside(tx, run, str(child.source_id), child.namespace)
-            )
+            for row in tx.run(_BY_SOURCE, sid=sid).fetchall():
+                child = Waiting(*row)
+                if is_beside(tx, run, str(child.source_id), child.namespace):
+                    yield child
 
-        known = [sid for sid, run in opened.items() if run.policy.children_know_id]
-        if known:
-            yield from starmap(Waiting, tx.run(_BY_ID, ids=as_list(known)).fetchall())
+        parents = [sid for sid, run in opened.items() if run.policy.children_know_id]
+        if parents:
+            for row in tx.run(_BY_ID, ids=as_list(parents)).fetchall():
+                yield Waiting(*row)
 
     def _orphan(self, tx: Transaction, run: Run) -> Iterator[Waiting]:
         """Yield the session of a run if it has no parent, but could have one by now."""
@@ -445,7 +443,7 @@ def _make_root(
 
 def _set_root(tx: Transaction, session_id: str, root_id: str) -> set[str]:
     """Give a session and its descendants a root; return their ids."""
-    moved = set(chain.from_iterable(below(tx, session_id)))
+    moved = {sid for level in below(tx, session_id) for sid in level}
     for sid in moved:
         tx.run(_ROOT, sid=sid, root_id=root_id)
         if sid in tx.states:

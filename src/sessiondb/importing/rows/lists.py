@@ -44,15 +44,15 @@ def replace_changed(tx: Transaction, run: Run) -> bool:
     changed = False
 
     if given.todos is not None:
-        todos = map(tuple, tx.run(_TODOS, sid=session_id))
+        todos = [tuple(row) for row in tx.run(_TODOS, sid=session_id)]
         # Without their times: a source that states none would change them each time.
-        if list(todos) != [row[:4] for row in given.todos]:
+        if todos != [row[:4] for row in given.todos]:
             write_todos(tx, session_id, given.todos)
             changed = True
 
     if given.diffs is not None:
-        diffs = map(tuple, tx.run(_DIFFS, sid=session_id))
-        if tuple(diffs) != given.diffs:
+        diffs = tuple(tuple(row) for row in tx.run(_DIFFS, sid=session_id))
+        if diffs != given.diffs:
             write_diffs(tx, run, given.diffs)
             changed = True
     return changed

@@ -339,4 +339,4 @@ def _blobs_of(here: Here) -> list[str]:
     hashes = [here.columns["data_blob"]]
     for row in here.parts:
         hashes += (row.text_blob, row.input_blob, row.data_blob)
-    return list(filter(None, hashes))
+    return [name for name in hashes if name]

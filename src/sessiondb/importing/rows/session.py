@@ -144,7 +144,7 @@ class OpenImport:
         }
         # A column that no source states has the default of its table.
         columns = tuple(name for name in SESSION if name in row)
-        tx.insert(session, columns, tuple(map(row.__getitem__, columns)))
+        tx.insert(session, columns, tuple(row[name] for name in columns))
         run.session_id = row["id"]
         run.changed = True
 
