@@ -98,24 +98,24 @@ _NAMESPACES = Statement(_namespaces)
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The state of a session in this database, and what it means for an import.
+    """The state of a session in this database, and what it means for an import."""
 
-    ``session_id`` is None for a session that does not exist, ``messages`` its number of
-    messages. ``deleted``: it was removed here; ``leaving``: its rows still exist.
-    ``new``: nothing of it is shown, also because an import of it is not complete.
-    ``unchanged``: its source is as it was. ``detached``: it was continued here.
-    ``returned``: ``session_id`` is our session that this one was exported from.
-    ``overtaken``: a newer state of it was imported from another place.
-    """
-
+    #: None for a session that does not exist.
     session_id: str | None = None
+    #: The number of its messages.
     messages: int = 0
+    #: Whether it was removed here, and whether its rows still exist.
     deleted: bool = False
     leaving: bool = False
+    #: Whether nothing of it is shown, also because an import of it is not complete.
     new: bool = True
+    #: Whether its source is as it was.
     unchanged: bool = False
+    #: Whether it was continued here.
     detached: bool = False
+    #: Whether ``session_id`` is the session here that this one was exported from.
     returned: bool = False
+    #: Whether a newer state of it was imported from another place.
     overtaken: bool = False
 
     @property

@@ -33,47 +33,52 @@ class ProjectFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckedSession:
-    """A session that passed the gate: all values of its row and lists can be stored.
+    """A session that passed the gate: all values of its row and lists can be stored."""
 
-    ``item`` is what the reader yielded, ``columns`` those of its row that the source
-    gives. ``todos`` are rows from ``id`` on, ``diffs`` from ``seq`` on; None is a list
-    that the source does not have. ``data`` is the packed form of its ``data``, also if
-    a blob holds it. ``problems`` name the values that were refused and left out.
-    """
-
+    #: The session as the reader yielded it.
     item: SourceSession
+    #: The path of its entry in the ledger.
     ledger: str
+    #: The columns of its row that the source gives.
     columns: dict[str, Any]
     blobs: tuple[Blob, ...]
+    #: The packed form of its ``data``, also if a blob holds it.
     data: bytes | None
+    #: Rows from ``id`` on; None: the source has no such list.
     todos: tuple[tuple[Any, ...], ...] | None
+    #: Rows from ``seq`` on; None: the source has no such list.
     diffs: tuple[tuple[Any, ...], ...] | None
     diff_blobs: tuple[Blob, ...]
     prompts: tuple[Prompt, ...]
     project: ProjectFacts | None
+    #: The values that were refused and left out.
     problems: tuple[Problem, ...]
 
 
 class Entry(NamedTuple):
-    """One encoded message of a source, of ``size`` bytes.
-
-    ``alias`` is another id of the message, which may be ``open`` at its source,
-    ``stored`` what a log says of its place, ``prompt`` the text that the user typed,
-    None for anything else. The copies of a ``timeless`` one have other times.
-    """
+    """One encoded message of a source."""
 
     row: MessageRow
     parts: tuple[PartRow, ...]
     blobs: tuple[Blob, ...]
+    #: The id of the message that it follows, None for none; ... is the one before it.
     parent: Any
+    #: The id that its copies share.
     usage_id: str
     labels: tuple[str, ...]
+    #: Labels that the source took from it.
     unlabelled: tuple[str, ...]
+    #: Another id of the message.
     alias: str | None
+    #: Whether its source may still add to it.
     open: bool
+    #: Its place in the database that a log is of; None for another program's message.
     stored: StoredMessage | None
+    #: Bytes, for the size of a transaction.
     size: int
+    #: The text that the user typed; None for anything but a prompt.
     prompt: str | None = None
+    #: Whether its copies have other times.
     timeless: bool = False
 
     @property
@@ -83,7 +88,7 @@ class Entry(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A message at its place; ``complete``: search indexes all of it."""
+    """A message at its place."""
 
     row: MessageRow
     parts: tuple[PartRow, ...]
@@ -92,6 +97,7 @@ class Placed(NamedTuple):
     turn_id: str | None
     usage_key: str | None
     inherited: int
+    #: Whether search indexes all of it.
     complete: bool
 
     def values(self, session_id: str) -> tuple[Any, ...]:
@@ -164,39 +170,38 @@ class Policy(Protocol):
         """Merge leaf, time, labels, lists and prompts of a session, and list it."""
 
 
-def _roots() -> dict[str | None, Position]:
-    return {None: (None, None)}
-
-
 @dataclass(slots=True)
 class Run:
-    """The import of one session, over as many transactions as it takes.
-
-    ``made``: this run made its row, ``unlinked``: without the parent that it could
-    have; ``fresh``: no record of it needs to be looked up.
-    ``last`` is the place of the record written or found last, ``places`` those of all
-    of this run, by id; that of None is before the first one. ``tail`` is the session's
-    last_seq as this run left it: another process may import the same. ``typed`` is the
-    last prompt, ``first_typed`` the first one, ``prompts`` are all that are in the
-    prompt history, by id. ``gone``: the session was deleted since.
-    ``problems`` are those of its family.
-    """
+    """The import of one session, over as many transactions as it takes."""
 
     session_id: str
     given: CheckedSession
     policy: Policy
+    #: Whether this run made the row of the session.
     made: bool = True
+    #: Whether it is without the parent that it could have.
     unlinked: bool = False
+    #: Whether no record of it needs to be looked up.
     fresh: bool = True
     changed: bool = False
+    #: The number of messages that were read.
     messages: int = 0
+    #: The place of the record that was written or found last.
     last: Position = (None, None)
-    places: dict[str | None, Position] = field(default_factory=_roots)
+    #: The places of all records of this run by id; that of None is before the first.
+    places: dict[str | None, Position] = field(
+        default_factory=lambda: {None: (None, None)}
+    )
+    #: The session's last_seq as this run left it: another process may import the same.
     tail: int = 0
+    #: The last prompt, and the first one.
     typed: str | None = None
     first_typed: str | None = None
+    #: The texts of all that are in the prompt history, by id.
     prompts: dict[str, str] = field(default_factory=dict)
+    #: Whether the session was deleted since.
     gone: bool = False
+    #: Links of its family that were left out.
     problems: list[str] = field(default_factory=list)
 
     @property
