@@ -537,7 +537,18 @@ def test_a_transcript_without_a_conversation_is_not_a_session(
     assert any(isinstance(item, Problem) for item in read_into(store, alone))
 
 
-def test_a_transcript_is_no_session_before_its_first_line_of_conversation(
+@pytest.mark.parametrize("odd", ["{}", '{"type":7}', '{"type":["user"]}'])
+def test_a_line_without_a_type_is_reported_in_a_transcript_without_a_conversation(
+    store: Store, tmp_path: Path, odd: str
+) -> None:
+    title = {"type": "summary", "summary": "Tea", "leafUuid": uuid(1)}
+    path = write(tmp_path / PROJECT, session(1), title)
+    path.write_bytes(path.read_bytes() + f"{odd}\n".encode())
+    problems = [p for p in read_into(store, path) if isinstance(p, Problem)]
+    assert [(p.line, p.why) for p in problems] == [(2, "line skipped: it has no type")]
+
+
+def test_a_transcript_is_not_a_session_before_its_first_line_of_conversation(
     store: Store, tmp_path: Path
 ) -> None:
     later = beside("of-a-later-release", value=1, timestamp="2026-02-02T02:00:00.000Z")

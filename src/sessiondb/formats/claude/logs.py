@@ -142,6 +142,14 @@ def _logs_at_depth(folder: Path, depth: int) -> Iterator[Path | Problem]:
             yield item
 
 
+def load_line(raw: bytes) -> Record:
+    """Return the record of a line; raises `OddRecordError` for one without a type."""
+    record = load_object(raw)
+    if not usable_id(record.get("type")):
+        raise OddRecordError("has no type")
+    return record
+
+
 def records_of(path: Path, wanted: re.Pattern[bytes] = ANY_LINE) -> Iterator[Record]:
     """Yield the records of a transcript, as far as it can be read.
 
@@ -214,9 +222,9 @@ def is_summary(record: Record) -> bool:
 def _has_conversation(path: Path) -> bool:
     """Return whether a line of a transcript is, or may have been, of a conversation."""
     with suppress(SourceError), opened(path) as lines:
-        for _, _, record in lines.records(load_object):
+        for _, _, record in lines.records(load_line):
             # Not everything but the types beside the chain: each release adds some.
-            if record.get("type") in fields.CHAIN or _is_link(record):
+            if record["type"] in fields.CHAIN or _is_link(record):
                 return True
         return bool(lines.problems)
     return True

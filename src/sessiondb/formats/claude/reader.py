@@ -30,6 +30,7 @@ from sessiondb.formats.claude.history import history_in
 from sessiondb.formats.claude.index import ClaudeIndex
 from sessiondb.formats.claude.logs import (
     ClaudeLog,
+    load_line,
     logs_of_home,
     logs_of_project,
     read_head,
@@ -37,7 +38,7 @@ from sessiondb.formats.claude.logs import (
 from sessiondb.formats.claude.tree import FurtherLine, MessagePlace
 from sessiondb.formats.kit.fields import check_storable, filled, take
 from sessiondb.formats.kit.files import may_read
-from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
+from sessiondb.formats.kit.json import OddRecordError
 from sessiondb.formats.kit.lines import Lines, opened
 from sessiondb.formats.kit.links import MADE
 from sessiondb.formats.kit.logs import add_logs, keep_longer, log_digest, read_in_order
@@ -204,7 +205,7 @@ def _read_indexes(path: Path, has_chains: bool) -> tuple[Indexes, list[Problem]]
     chains = SubagentChains()
     indexes: defaultdict[str | None, ClaudeIndex] = defaultdict(ClaudeIndex)
     with opened(path) as lines:
-        for number, (line, _, record) in enumerate(lines.records(_load_line)):
+        for number, (line, _, record) in enumerate(lines.records(load_line)):
             chain = chains.chain_of(record) if has_chains else None
             indexes[chain].add(number, line, record)
 
@@ -246,7 +247,7 @@ class ClaudeMessages:
         records: list[NumberedRecord] = []
         for distance, line in (FurtherLine(0, place.line), *place.further):
             try:
-                record = _load_line(lines.at(line))
+                record = load_line(lines.at(line))
                 check_storable(record)
             # Also if the program has written its transcript again.
             except (ValueError, RecursionError) as error:
@@ -287,10 +288,3 @@ def _with_times(draft: MessageDraft, times: list[int]) -> MessageDraft:
     first, last = times[0], draft.time_completed and max(times)
     parts = tuple(replace(part, time_created=first) for part in draft.parts)
     return replace(draft, time_created=first, time_completed=last, parts=parts)
-
-
-def _load_line(raw: bytes) -> Record:
-    record = load_object(raw)
-    if not usable_id(record.get("type")):
-        raise OddRecordError("has no type")
-    return record
