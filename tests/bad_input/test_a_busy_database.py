@@ -15,7 +15,6 @@ from processes import start
 
 from sessiondb import ALL, AsyncStore, Store, user
 from sessiondb.cli.app import app
-from sessiondb.database.core import Core
 from sessiondb.engine.sqlite.files import creation_lock
 from sessiondb.errors import BusyError
 
@@ -161,8 +160,8 @@ def test_a_file_locked_for_itself_by_another_program_is_busy(
 def test_a_command_ends_with_code_5_and_says_what_to_do(
     path: Path, hold: Hold, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    defaults = inspect.unwrap(Core.__init__).__kwdefaults__
-    monkeypatch.setitem(defaults, "busy_timeout", 0.1)
+    opening = inspect.unwrap(Store.open.__func__)  # type: ignore[attr-defined]
+    monkeypatch.setitem(opening.__kwdefaults__, "busy_timeout", 0.1)
     with Store.open(path) as store:
         session = store.sessions(project=ALL).items[0].id
     hold("PRAGMA locking_mode=EXCLUSIVE")
