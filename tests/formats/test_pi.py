@@ -1218,6 +1218,31 @@ def test_a_session_of_another_program_continues_from_its_leaf_in_pi(
     assert (call.tool, call.input, call.text) == ("ls", {"path": "."}, "a.py")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        event("thinking_level_change", level="high"),
+        event("thinking_level_change", text("high")),
+    ],
+)
+def test_a_change_of_the_level_elsewhere_is_one_in_pi(
+    change: MessageDraft, store: Store, tmp_path: Path
+) -> None:
+    session = store.create_session(directory="/home/ada/tea", title="Tea")
+    store.append(session, user("1"))
+    changed = store.append(session, change)
+    store.append(session, user("2"))
+    records, losses = given(store, store.session(session.id), "pi")
+    level = records[2]
+    assert (level["type"], level["id"]) == ("thinking_level_change", changed.id)
+    assert level["thinkingLevel"] == "high"
+    assert not [loss for loss in losses if loss.field in ("kind", "data")]
+
+    write(tmp_path / HOME, *records)
+    with new_store() as other:
+        assert other.context(taken(other, tmp_path)).thinking == "high"
+
+
 def test_a_compaction_that_keeps_nothing_names_itself(
     store: Store, tmp_path: Path
 ) -> None:
