@@ -23,7 +23,7 @@ from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.kit.writing import one_by_one
 from sessiondb.formats.pi.fields import NEWEST, SETTINGS
 from sessiondb.formats.pi.logs import is_header
-from sessiondb.formats.pi.places import PI, Program
+from sessiondb.formats.pi.places import PI, PiProgram
 from sessiondb.formats.pi.records import record_of
 from sessiondb.formats.pi.writer import Writer
 from sessiondb.formats.protocol import Exporter, Handover, Written
@@ -37,14 +37,14 @@ _ID = re.compile(r"[0-9a-f]{8}([0-9a-f]{8})?")
 
 
 def write(
-    sessions: Iterable[Export], *, program: Program = PI, **how: Any
+    sessions: Iterable[Export], *, program: PiProgram = PI, **how: Any
 ) -> Iterator[Document | Loss]:
     """Yield a log for each session, as *program* opens it."""
     yield from one_by_one(partial(_log, _Stems(), program))(sessions, **how)
 
 
 def _log(
-    stems: _Stems, program: Program, export: Export, losses: Losses
+    stems: _Stems, program: PiProgram, export: Export, losses: Losses
 ) -> Iterator[Document]:
     stem = stems.add(export.session)
     is_placed = "/" in stem
@@ -91,7 +91,7 @@ def _name(session: Session) -> str:
 
 
 def records(
-    export: Export, losses: Losses, program: Program, *, is_placed: bool
+    export: Export, losses: Losses, program: PiProgram, *, is_placed: bool
 ) -> Iterator[Record]:
     """Yield the records of a session; *losses* grow while they are read.
 
@@ -127,7 +127,7 @@ def _is_record(message: Message) -> bool:
 
 
 def _own(
-    export: Export, losses: Losses, program: Program, *, is_placed: bool
+    export: Export, losses: Losses, program: PiProgram, *, is_placed: bool
 ) -> Iterator[Record]:
     """Yield the records of a log as they were, and then those that were added here."""
     session = export.session
@@ -157,7 +157,7 @@ def _own(
     writer.lose_rest(is_own=True)
 
 
-def _says_its_program(session: Session, program: Program) -> bool:
+def _says_its_program(session: Session, program: PiProgram) -> bool:
     """Return whether a log for *program* is one of the program of its session.
 
     By more than its folder: all programs have records in common, and pi no other ones.
@@ -175,7 +175,7 @@ def _linked(record: Record, message: Message, above: str | None) -> Record:
     return {**links, **cut, **record}
 
 
-def _has_title(session: Session, program: Program) -> bool:
+def _has_title(session: Session, program: PiProgram) -> bool:
     """Return whether the records of a session of theirs give it the title it has."""
     is_written = program.is_titled or "title_record" not in session.data
     return is_written and session.title_source != "user"
@@ -209,14 +209,14 @@ def _line(record: Record) -> str:
     return json_line(record)
 
 
-def take_in(program: Program, written: Written, env: Mapping[str, str]) -> Handover:
+def take_in(program: PiProgram, written: Written, env: Mapping[str, str]) -> Handover:
     """Return the place of a log in the store of *program*."""
     header = next(filter(is_header, map(json.loads, written.text.split("\n"))))
     place = program.folder_of(written.directory, env) / written.name
     return Handover([], [program.command, program.resume, header["id"]], place)
 
 
-def exporter(program: Program) -> Exporter:
+def exporter(program: PiProgram) -> Exporter:
     """Return the exporter of *program*."""
     return Exporter(
         partial(write, program=program),

@@ -10,7 +10,6 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 from sessiondb.formats.kit.files import is_folder, locations
@@ -28,18 +27,18 @@ _FIRST = re.compile(r"\A[/\\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
-    """pi, or a descendant of it: its command, and its folder in the user's home.
+class PiProgram:
+    """pi, or a descendant of it."""
 
-    ``source`` is that of its sessions, ``resume`` the option of the command that names
-    a session. A log of one that ``is_titled`` may begin with its title: pi opens none
-    that does not begin with its header.
-    """
-
+    #: The source of its sessions.
     source: str
     command: str
+    #: Its folder in the user's home.
     folder: str
+    #: The option of the command that names a session.
     resume: str
+    #: Whether a log may begin with its title: pi opens only one that begins with its
+    #: header.
     is_titled: bool = True
 
     def sessions(self, env: Env) -> Path:
@@ -47,15 +46,16 @@ class Program:
         if env.get(_ONE_FOLDER):
             return Path(env[_ONE_FOLDER]).expanduser()
 
-        home = env.get(_HOME) or _home(env) / self.folder / "agent"
+        home = env.get(_HOME) or _user_home(env) / self.folder / "agent"
         return Path(home).expanduser() / "sessions"
 
     def folder_of(self, directory: str, env: Env) -> Path:
         """Return the folder in which it keeps the sessions of *directory*."""
-        folder = self.sessions(env)
-        return folder if env.get(_ONE_FOLDER) else folder / self.name_of(directory, env)
+        if env.get(_ONE_FOLDER):
+            return self.sessions(env)
+        return self.sessions(env) / self.folder_name(directory, env)
 
-    def name_of(self, directory: str, env: Env) -> str:
+    def folder_name(self, directory: str, env: Env) -> str:
         """Return the name of the folder for the sessions of *directory*."""
         del env
         return f"--{_dashed(_FIRST.sub('', directory))}--"
@@ -69,7 +69,7 @@ class Program:
         return any(log.session == session for log in logs if log.header)
 
 
-class Descendant(Program):
+class PiDescendant(PiProgram):
     """oh-my-pi or xcsh, whose sessions may be below ``XDG_DATA_HOME``, or a profile."""
 
     def sessions(self, env: Env) -> Path:
@@ -78,51 +78,56 @@ class Descendant(Program):
         if env.get(_ONE_FOLDER) or (env.get(_HOME) and not profile):
             return super().sessions(env)
 
-        # Only a folder that exists is used instead of the one in the user's home.
+        data, home = self._data_folder(env), self._home_folder(env) / "agent"
         if profile:
-            xdg = [path / profile for path in self._below_data(env, "profiles")]
-            home = self._below_home(env, f"profiles/{profile}/agent")
-        else:
-            xdg, home = self._below_data(env), self._below_home(env, "agent")
-        return next(filter(is_folder, xdg), home) / "sessions"
+            data = data and data / "profiles" / profile
+            home = self._home_folder(env) / "profiles" / profile / "agent"
+
+        # Only a folder that exists is used instead of the one in the user's home.
+        if data is not None and is_folder(data):
+            return data / "sessions"
+        return home / "sessions"
 
     def places(self, env: Env) -> Iterator[Path]:
         """Yield the places of its sessions; each profile is below one of them."""
-        yield from self._below_data(env)
-        yield from self._below_data(env, "profiles")
+        data = self._data_folder(env)
+        if data is not None:
+            yield from (data, data / "profiles")
         if env.get("HOME"):
-            yield self._below_home(env, "agent")
-            yield self._below_home(env, "profiles")
+            home = self._home_folder(env)
+            yield from (home / "agent", home / "profiles")
 
-    def name_of(self, directory: str, env: Env) -> str:
+    def folder_name(self, directory: str, env: Env) -> str:
         """Return a name relative to the home or the temporary folder, if below it."""
         place = Path(directory).resolve()
-        for prefix, root in (("", _home(env)), ("-tmp", Path(tempfile.gettempdir()))):
+        for prefix, root in (
+            ("", _user_home(env)),
+            ("-tmp", Path(tempfile.gettempdir())),
+        ):
             if place == root.resolve():
                 return prefix or "-"
             if place.is_relative_to(root.resolve()):
                 return f"{prefix}-{_dashed(str(place.relative_to(root.resolve())))}"
-        return super().name_of(str(place), env)
+        return super().folder_name(str(place), env)
 
     def _profile(self, env: Env) -> str:
-        named = env.get("OMP_PROFILE", env.get("PI_PROFILE", "")).strip()
-        return "" if named == "default" else named
+        name = env.get("OMP_PROFILE", env.get("PI_PROFILE", "")).strip()
+        return "" if name == "default" else name
 
-    def _below_data(self, env: Env, folder: str = "") -> list[Path]:
-        named = env.get("XDG_DATA_HOME")
-        return [Path(named, self.command, folder)] if named else []
+    def _data_folder(self, env: Env) -> Path | None:
+        data_home = env.get("XDG_DATA_HOME")
+        return Path(data_home, self.command) if data_home else None
 
-    def _below_home(self, env: Env, folder: str) -> Path:
-        return _home(env) / (env.get("PI_CONFIG_DIR") or self.folder) / folder
+    def _home_folder(self, env: Env) -> Path:
+        return _user_home(env) / (env.get("PI_CONFIG_DIR") or self.folder)
 
 
 def default_locations(env: Env) -> list[Path]:
     """Return the places of all programs, for `Format.default_locations`."""
-    descendants = (program.places(env) for program in (OH_MY_PI, XCSH))
-    return [*_PLACES(env), *chain.from_iterable(descendants)]
+    return [*_PI_LOCATIONS(env), *OH_MY_PI.places(env), *XCSH.places(env)]
 
 
-def _home(env: Env) -> Path:
+def _user_home(env: Env) -> Path:
     return Path(env.get("HOME") or "~").expanduser()
 
 
@@ -130,7 +135,7 @@ def _dashed(path: str) -> str:
     return _SEPARATOR.sub("-", path)
 
 
-PI = Program("pi", "pi", ".pi", "--session", is_titled=False)
-OH_MY_PI = Descendant("oh-my-pi", "omp", ".omp", "--resume")
-XCSH = Descendant("xcsh", "xcsh", ".xcsh", "--resume")
-_PLACES = locations((_HOME, _ONE_FOLDER), (f"{PI.folder}/agent",))
+PI = PiProgram("pi", "pi", ".pi", "--session", is_titled=False)
+OH_MY_PI = PiDescendant("oh-my-pi", "omp", ".omp", "--resume")
+XCSH = PiDescendant("xcsh", "xcsh", ".xcsh", "--resume")
+_PI_LOCATIONS = locations((_HOME, _ONE_FOLDER), (f"{PI.folder}/agent",))

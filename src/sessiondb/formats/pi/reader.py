@@ -6,7 +6,7 @@ later lines, so that `complete` reads all of them once, and the messages once mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -41,7 +41,7 @@ from sessiondb.formats.pi.drafts import message_draft, settings
 from sessiondb.formats.pi.files import with_files
 from sessiondb.formats.pi.history import history_in
 from sessiondb.formats.pi.logs import PiLog, log_above, logs_of, look_at
-from sessiondb.formats.pi.tree import Tree, is_upgraded
+from sessiondb.formats.pi.tree import PiTree, is_upgraded
 from sessiondb.model import Problem, SourceItem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
@@ -75,7 +75,7 @@ def _session(log: PiLog, uses: Uses) -> SourceSession | Problem:
 def beginning(log: PiLog) -> SourceSession:
     """Return the session as the head of its log states it."""
     header = dict(log.header)
-    known = take(header, fields.HEADER)
+    columns = take(header, fields.HEADER)
     return SourceSession(
         log.source,
         log.session,
@@ -85,98 +85,84 @@ def beginning(log: PiLog) -> SourceSession:
         relation=log.relation if log.parent else None,
         time_created=time_of_text(header.get("timestamp")),
         terminals=log.uses,
-        may_move="directory" in known,
+        may_move="directory" in columns,
         alias=log.alias,
         complete=partial(complete, log),
-        **known,
+        **columns,
     )
 
 
 def complete(log: PiLog) -> SourceSession:
     """Return a session with all that its log states of it."""
     session = beginning(log)
-    found = _Found(session.title)
+    properties = LoggedProperties(session.title)
     with opened(log.path) as lines:
         for _, _, record in _records(lines):
-            found.add(record)
+            properties.add(record)
 
     call_id = None
     if log.relation == "subagent":
         # Its log has the name of its task, not of its session.
-        found.data["log"] = task = unpacked_name(log.path).stem
-        call_id = next(_calls_of(task, log_above(log.path)), None)
+        task = unpacked_name(log.path).stem
+        properties.data["log"] = task
+        call_id = _call_of_task(task, log_above(log.path))
     return replace(
         session,
         call_id=call_id,
-        title=found.title,
-        title_source="agent" if found.title else "derived",
-        time_updated=found.last,
-        data=found.data,
-        messages=Messages(log, found.labels),
+        title=properties.title,
+        title_source="agent" if properties.title else "derived",
+        time_updated=properties.time_updated,
+        data=properties.data,
+        messages=PiMessages(log, properties.labels),
     )
 
 
-def _calls_of(task: str, log: Path) -> Iterator[str]:
-    """Yield the calls in a *log* that started a subagent, by what they returned."""
+def _call_of_task(task: str, log: Path) -> str | None:
+    """Return the call in a *log* that started a subagent, by its result."""
     for record in records_naming(log, task):
-        said = as_object(record.get("message"))
-        details = as_object(said.get("details"))
-        started = as_list(details.get("progress")) + as_list(details.get("results"))
-        if any(within(agent, "id") == task for agent in started):
-            yield from filter(clean_name, [said.get("toolCallId")])
+        message = as_object(record.get("message"))
+        details = as_object(message.get("details"))
+        agents = as_list(details.get("progress")) + as_list(details.get("results"))
+        call_id = message.get("toolCallId")
+        if clean_name(call_id) and any(within(agent, "id") == task for agent in agents):
+            return call_id
+    return None
 
 
 @dataclass(slots=True)
-class _Found:
+class LoggedProperties:
     """The properties of a session in the records of its log; later ones win."""
 
     title: str = ""
     labels: Labels = field(default_factory=dict)
-    last: int | None = None
+    #: The time of the last prompt or answer.
+    time_updated: int | None = None
     data: Record = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
         """Take the properties that a record states; most state none."""
-        take_it = _TAKEN.get(as_string(record.get("type")))
-        if take_it is not None:
-            take_it(self, record)
-
-    def named(self, record: Record) -> None:
-        """Take a name; an empty one clears it (``getSessionName``, since pi 0.87)."""
-        name = record.get("name", record.get("title"))
-        self.title = as_string(name).strip()
-
-    def head(self, record: Record) -> None:
-        """Take the header, or the title before it; the first ones count."""
-        if record.get("type") == "title":
-            self.title = fitting(record.get("title"), text, self.title)
-            self.data.setdefault("title_record", record)
-        elif "header" not in self.data:
-            self.data["header"] = record
-
-    def label(self, record: Record) -> None:
-        """Take a label, or clear it."""
-        target, name = as_string(record.get("targetId")), record.get("label")
-        given = self.labels.setdefault(target, [])
-        given.append(fitting(name, usable_id))
-
-    def said(self, record: Record) -> None:
-        """Take the time of a prompt or an answer."""
-        said = within(record, "message", "role")
-        when = time_of_text(record.get("timestamp"))
-        if said in ("user", "assistant") and when is not None:
-            self.last = max(self.last or 0, when)
+        match record.get("type"):
+            # The first header and the first title before it count.
+            case "title":
+                self.title = fitting(record.get("title"), text, self.title)
+                self.data.setdefault("title_record", record)
+            case "session":
+                self.data.setdefault("header", record)
+            case "session_info" | "title_change":
+                # An empty name clears it (``getSessionName``, since pi 0.87).
+                name = record.get("name", record.get("title"))
+                self.title = as_string(name).strip()
+            case "label":
+                labels = self.labels.setdefault(as_string(record.get("targetId")), [])
+                labels.append(fitting(record.get("label"), usable_id))
+            case "message":
+                role = within(record, "message", "role")
+                written = time_of_text(record.get("timestamp"))
+                if role in ("user", "assistant") and written is not None:
+                    self.time_updated = max(self.time_updated or 0, written)
 
 
-_TAKEN: Mapping[str, Callable[[_Found, Record], None]] = {
-    **dict.fromkeys(("session", "title"), _Found.head),
-    **dict.fromkeys(("session_info", "title_change"), _Found.named),
-    "label": _Found.label,
-    "message": _Found.said,
-}
-
-
-class Messages:
+class PiMessages:
     """The messages of a log and their problems; read again each time."""
 
     def __init__(self, log: PiLog, labels: Labels) -> None:
@@ -187,12 +173,13 @@ class Messages:
         """Read the log; memory holds one record, and the ids of all."""
         log = self._log
         is_first = bool(log.header) and "version" not in log.header
-        tree = Tree(
+        tree = PiTree(
             is_fork=log.parent is not None,
             is_first_version=is_first,
             was_first_version=is_upgraded(log.header),
         )
-        yield from map(SourceMessage, settings(log.header))
+        for setting in settings(log.header):
+            yield SourceMessage(setting)
 
         heads: set[str | None] = {"session", "title"}
         with opened(log.path) as lines:
@@ -204,29 +191,33 @@ class Messages:
                     # A second header in the middle of a log is a record like others.
                     heads.discard(kind)
                     continue
-                yield self._message(tree, lines, line, record)
+                yield self._read_message(tree, lines, line, record)
             yield from lines.problems
 
-    def _message(
-        self, tree: Tree, lines: Lines, line: Line, record: Record
+    def _read_message(
+        self, tree: PiTree, lines: Lines, line: Line, record: Record
     ) -> SourceMessage | Problem:
         name = tree.name(record)
         parent = tree.parent(record, name)
-        tree.kept(record, name)
+        tree.add_first_kept(record, name)
         try:
             draft = message_draft(record, name, self._log.source)
         except OddRecordError as error:
             return lines.problem(f"record {abridged(name)} {error}", line)
 
         draft = with_files(draft, self._log.path)
-        own = as_string(draft.data.get("id"))
-        given = self._labels.get(name) or self._labels.get(own) or [None]
-        last, before = given[-1], dict.fromkeys(given)
+        record_id = as_string(draft.data.get("id"))
+        labels = self._labels.get(name) or self._labels.get(record_id) or [None]
+        label = labels[-1]
         return SourceMessage(
             draft,
             parent=parent,
-            labels=tuple(filter(None, [last])),
-            unlabelled=tuple(name for name in before if name and name != last),
+            labels=(label,) if label else (),
+            unlabelled=tuple(
+                earlier
+                for earlier in dict.fromkeys(labels)
+                if earlier and earlier != label
+            ),
             alias=message_of(name),
         )
 

@@ -11,7 +11,7 @@ continues the record before.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any
 
 from sessiondb.formats.kit.fields import (
@@ -25,7 +25,7 @@ from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.links import MADE, Links
 from sessiondb.formats.pi.fields import is_replaced_remotely
 
-__all__ = ["MADE", "Tree", "is_upgraded"]
+__all__ = ["MADE", "PiTree", "is_upgraded"]
 
 #: Keys that a record has in one version alone.
 _LINKS = ("id", "parentId", "firstKeptEntryId", "firstKeptEntryIndex")
@@ -37,14 +37,7 @@ def is_upgraded(header: dict[str, Any]) -> bool:
     return keys == ["timestamp", "version"]
 
 
-def _has_late_links(record: dict[str, Any]) -> bool:
-    """Return whether a record was given its id later: new ones begin with theirs."""
-    keys = list(record)
-    links = [key for key in keys if key in _LINKS]
-    return "id" in links and keys[-len(links) :] == links
-
-
-class Tree(Links):
+class PiTree(Links):
     """The links of one log, record by record in the order of its lines.
 
     A log that is or *was_first_version*, and a fork of one, may have records whose ids
@@ -58,65 +51,73 @@ class Tree(Links):
         self._is_first = is_first_version
         self._may_be_late = was_first_version or is_fork
         #: The parent of each record, in the order of the file; `...` is the one before.
-        self._above: dict[str, Any] = {}
+        self._parents: dict[str, Any] = {}
 
     def name(self, record: dict[str, Any]) -> str:
         """Return the id of a record here; take its own out of one that is linked."""
-        own = fitting(record.get("id"), usable_id)
-        if self._is_first or own is None:
+        record_id = fitting(record.get("id"), usable_id)
+        if self._is_first or record_id is None:
             name = self.made(record)
-        elif own in self.ids or own.startswith(MADE) or self._is_late(record):
+        elif (
+            record_id in self.ids or record_id.startswith(MADE) or self._is_late(record)
+        ):
             # The last one of a name is the one that the program finds.
-            name = self.ids[own] = self.made(record)
+            name = self.ids[record_id] = self.made(record)
         else:
-            name = self.ids[own] = own
+            name = self.ids[record_id] = record_id
             if "parentId" in record:
                 del record["id"]
 
-        self._above[name] = ...
+        self._parents[name] = ...
         return name
 
     def _is_late(self, record: dict[str, Any]) -> bool:
-        return self._may_be_late and _has_late_links(record)
+        """Return whether a record was given its id later: new ones begin with it."""
+        if not self._may_be_late:
+            return False
+        keys = list(record)
+        links = [key for key in keys if key in _LINKS]
+        return "id" in links and keys[-len(links) :] == links
 
     def made(self, record: dict[str, Any]) -> str:
-        """Return an id made of what a record has in every version."""
+        """Return an id made of the values that a record has in every version."""
         content = without(_LINKS, record)
-        said = as_object(content.get("message"))
-        if said.get("role") == "hookMessage":
-            content["message"] = {**said, "role": "custom"}
+        message = as_object(content.get("message"))
+        if message.get("role") == "hookMessage":
+            content["message"] = {**message, "role": "custom"}
         return super().made(content)
 
     def parent(self, record: dict[str, Any], name: str | None = None) -> Any:
         """Return the parent of a record for `SourceMessage`; take a known one out."""
         # Never linked in the first version: a record continues the one before. The
         # first one of an upgraded log continues the settings of its header.
-        if self._is_first or (len(self._above) == 1 and self._is_late(record)):
+        if self._is_first or (len(self._parents) == 1 and self._is_late(record)):
             return ...
-        moved = self._moved(record, name) if record.get("type") == "leaf" else ...
-        if moved is not ...:
-            self._above[str(name)] = moved
-            return moved
+        if record.get("type") == "leaf":
+            target = self._target_of_leaf(record, name)
+            if target is not ...:
+                self._parents[str(name)] = target
+                return target
 
-        known = super().parent(dict(record), name)
-        self._above[str(name)] = known
+        parent = super().parent(dict(record), name)
+        self._parents[str(name)] = parent
         # A record is written with its links again only if it has an id of its own.
-        if not str(name).startswith(MADE) and known == record.get("parentId"):
+        if not str(name).startswith(MADE) and parent == record.get("parentId"):
             record.pop("parentId", None)
-        return known
+        return parent
 
-    def _moved(self, record: dict[str, Any], name: str | None) -> Any:
-        """Return what a ``leaf`` continues, whatever it was appended to.
+    def _target_of_leaf(self, record: dict[str, Any], name: str | None) -> Any:
+        """Return the record that a ``leaf`` continues, whatever it was appended to.
 
-        None is before the first record; ``...`` is a target that is not there.
+        None is before the first record; ``...`` is a target that is missing.
         """
         target = record.get("targetId", ...)
         if target is None:
             return None
-        known = self.ids.get(as_string(target), name)
-        return ... if known == name else known
+        target_id = self.ids.get(as_string(target), name)
+        return ... if target_id == name else target_id
 
-    def kept(self, record: dict[str, Any], name: str) -> None:
+    def add_first_kept(self, record: dict[str, Any], name: str) -> None:
         """Add the id of the first record that a compaction keeps, if it keeps any.
 
         One at a provider names the last record that it replaces instead.
@@ -124,37 +125,42 @@ class Tree(Links):
         if record.get("type") != "compaction":
             return
 
-        own = as_string(record.get("firstKeptEntryId"))
         if is_replaced_remotely(record):
-            through = as_string(record.get("providerReplayThroughEntryId"))
-            kept = self._after(self.ids.get(through), name)
+            last_replaced = as_string(record.get("providerReplayThroughEntryId"))
+            first_kept = self._next_on_path(self.ids.get(last_replaced), name)
         else:
-            kept = self._at(record.get("firstKeptEntryIndex")) or self.ids.get(own, own)
-        if kept:
-            record["first_kept_id"] = kept
+            entry_id = as_string(record.get("firstKeptEntryId"))
+            by_place = self._record_at(record.get("firstKeptEntryIndex"))
+            first_kept = by_place or self.ids.get(entry_id, entry_id)
+        if first_kept:
+            record["first_kept_id"] = first_kept
 
-    def _at(self, place: Any) -> str | None:
+    def _record_at(self, place: Any) -> str | None:
         """Return the record that a compaction of version 1 names by its place.
 
         The header, at place 0, has no id.
         """
         number = fitting(place, integer, 0)
-        return next(islice(self._above, number - 1, None), None) if number > 0 else None
+        names = list(self._parents)
+        return names[number - 1] if 0 < number <= len(names) else None
 
-    def _after(self, through: str | None, name: str) -> str | None:
-        """Return the record after *through* on the path to *name*, or None."""
-        if through is None:
-            return None
+    def _next_on_path(self, record_id: str | None, leaf: str) -> str | None:
+        """Return the record after *record_id* on the path to *leaf*.
 
-        path = pairwise(self._path(name))
-        first = next((below for below, at in path if at == through), name)
-        return None if first == name else first
+        None if that is the leaf itself, or if the record is not on the path.
+        """
+        child = leaf
+        for name in self._path(leaf):
+            if name == record_id:
+                return None if child == leaf else child
+            child = name
+        return None
 
-    def _path(self, name: str) -> Iterator[str]:
+    def _path(self, leaf: str) -> Iterator[str]:
         """Yield a record, and those that it continues; each is an earlier one."""
-        before = {later: of for of, later in pairwise(self._above)}
-        at: str | None = name
-        while at is not None:
-            yield at
-            above = self._above[at]
-            at = before.get(at) if above is ... else above
+        previous = {later: earlier for earlier, later in pairwise(self._parents)}
+        name: str | None = leaf
+        while name is not None:
+            yield name
+            parent = self._parents[name]
+            name = previous.get(name) if parent is ... else parent
