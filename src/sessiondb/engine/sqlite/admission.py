@@ -1,4 +1,4 @@
-"""What every use of a file asks first: whether its schema is ours, and which one.
+"""The first check of every use of a file: whether its schema is ours, and which one.
 
 `schema_of` recognises a file, `admit` refuses one that this release cannot read as it
 is. Nothing is made or written, so an older schema is refused as well: the error names

@@ -62,7 +62,7 @@ def check_schema(connection: sqlite3.Connection, path: Path, version: int) -> No
 
     _check_triggers(connection, path, derived)
     _check_functions(connection, path)
-    # Before the views: where tables differ, views do too, and nobody planted them.
+    # Before the views: where tables differ, views do too, without being planted.
     _check_columns(connection, path, version)
     check_derived(connection, path, derived)
 

@@ -25,7 +25,7 @@ from sessiondb.errors import BusyError
 
 def _words_of_json(column: str) -> str:
     # JSON writes a line break as \n, so the next word would be indexed as "nword". A
-    # backslash is written twice, and is no such escape: C:\\new has the word "new".
+    # backslash is written twice, and not such an escape: C:\\new has the word "new".
     text = f"replace({column}, '\\\\', '\\ ')"
     for escape in ("n", "t", "r", "b", "f"):
         text = f"replace({text}, '\\{escape}', ' ')"

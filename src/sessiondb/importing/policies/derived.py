@@ -208,7 +208,7 @@ class Derived:
             entry = with_blobs_of(to.tx, here, entry)
             row = row._replace(data_blob=entry.row.data_blob)
             # A reader of a copy without its original does not know what it is. What is
-            # of another kind by now, as a usage that got its answer, is no copy.
+            # of another kind by now, as a usage that got its answer, is not a copy.
             same = (here.columns["role"], here.columns["kind"]) == (row.role, row.kind)
             if inherited and same and entry.usage_id == row.id:
                 key = here.columns["usage_key"]
