@@ -184,7 +184,7 @@ def test_a_family_goes_to_opencode_and_comes_back(
         s for s in sessiondb("list", "-a", "--json").json["sessions"] if s["parent_id"] is None
         and s["title"].startswith("Countdown")
     )  # fmt: skip
-    for form in ("opencode", "opencode2", "opencode-tree"):
+    for form in ("opencode", "opencode2"):
         out = tmp_path / form
         ran = sessiondb(
             "export", root["id"], "--to", form, "--with-children", "-o", f"{out}/"

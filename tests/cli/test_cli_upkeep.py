@@ -320,7 +320,7 @@ def test_after_a_delete_in_a_shell_every_command_works_for_the_rest(
         ["tree", story.fork], ["tree", story.other], ["diff", story.fork, story.other],
         ["list", "-a", "--sort", "size"], ["doctor"], ["label", story.other, "1", "start"],
         *(["export", "-a", "--subagents", "--to", form, "-o", f"{tmp_path}/{form}/"]
-          for form in ("jsonl", "markdown", "html", "opencode", "opencode2", "opencode-tree")),
+          for form in ("jsonl", "markdown", "html", "opencode", "opencode2")),
     ):  # fmt: skip
         ran = sessiondb(*command)
         # A session without its messages is left out of an export, and named.

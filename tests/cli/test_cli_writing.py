@@ -202,10 +202,10 @@ def test_a_tree_is_never_written_through_a_link_inside_of_the_folder(
     out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
     out.mkdir()
     elsewhere.mkdir()
-    (out / "storage").symlink_to(elsewhere)
-    ran = sessiondb("export", "-a", "--to", "opencode-tree", "-o", str(out), "--force")
+    (out / "sessions").symlink_to(elsewhere)
+    ran = sessiondb("export", "-a", "--to", "codex", "-o", str(out), "--force")
     assert ran.code == 2
-    assert (os.listdir(elsewhere), os.listdir(out)) == ([], ["storage"])
+    assert (os.listdir(elsewhere), os.listdir(out)) == ([], ["sessions"])
 
 
 def test_a_file_in_the_way_of_a_folder_of_the_tree_stays(
@@ -214,14 +214,10 @@ def test_a_file_in_the_way_of_a_folder_of_the_tree_stays(
     sessiondb("import", str(SAMPLE))
     out = tmp_path / "out"
     out.mkdir()
-    (out / "storage").write_text("mine")
-    assert (
-        sessiondb(
-            "export", "-a", "--to", "opencode-tree", "-o", str(out), "--force"
-        ).code
-        == 2
-    )
-    assert (out / "storage").read_text() == "mine"
+    (out / "sessions").write_text("mine")
+    ran = sessiondb("export", "-a", "--to", "codex", "-o", str(out), "--force")
+    assert ran.code == 2
+    assert (out / "sessions").read_text() == "mine"
 
 
 def test_a_new_folder_is_removed_if_the_export_fails(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from sessiondb.formats import find
 from sessiondb.model import MessageDraft, Problem, SourceMessage, SourceSession
@@ -34,3 +35,26 @@ def one(path: Path) -> SourceSession:
     assert not problems
     (source,) = sessions.values()
     return source
+
+
+def session_diff(source: SourceSession) -> list[Any]:
+    """Return the list of ``session_diff`` that the diffs of a session were read from."""
+    assert source.diffs is not None
+    diffs = {diff.path: diff for diff in source.diffs}
+    items = []
+    for rest in source.data.get("session_diff", []):
+        if isinstance(rest, list):
+            items += rest
+            continue
+        diff = diffs.pop(rest["file"])
+        item = dict(rest)
+        for name in ("patch", "additions", "deletions"):
+            if getattr(diff, name) is not None:
+                item[name] = getattr(diff, name)
+        for name in ("before", "after"):
+            if getattr(diff, name) is not None:
+                item[name] = getattr(diff, name).decode("utf-8", "surrogatepass")
+        items.append(item)
+
+    assert not diffs
+    return items

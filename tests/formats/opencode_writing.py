@@ -33,19 +33,13 @@ def import_store(store: Store, path: Path) -> dict[str, str]:
     }
 
 
-def into_folder(
-    folder: Path, *exports: Export, form: str = "opencode-tree"
-) -> list[Loss]:
-    """Write files of a format, by default the tree of 1.x; return what it lost."""
-    losses = []
+def into_folder(folder: Path, *exports: Export, form: str) -> None:
+    """Write the files of a format."""
     for item in exporter(form).write(exports, detail="full"):
-        if isinstance(item, Loss):
-            losses.append(item)
-            continue
-        path = folder / item.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"".join(item.encoded()))
-    return losses
+        if isinstance(item, Document):
+            path = folder / item.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"".join(item.encoded()))
 
 
 def talk(store: Store) -> sdb.SessionHandle:

@@ -19,7 +19,7 @@ from sessiondb.formats.registry import family, writable
 #: The formats that are written and read, by their names.
 FORMS = [form for form in writable() if form not in ("markdown", "html")]
 #: Formats whose records are those of another one.
-_FAMILIES = {"opencode2": "opencode", "opencode-tree": "opencode"}
+_FAMILIES = {"opencode2": "opencode"}
 
 
 def is_own(form: str, name: str) -> bool:

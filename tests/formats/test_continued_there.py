@@ -384,9 +384,7 @@ def test_the_content_of_sources_is_written_where_a_context_has_no_other_text(
     assert "Rule b" in path.read_text()
 
 
-@pytest.mark.parametrize(
-    "form", ["opencode", "opencode2", "opencode-tree", "event-log"]
-)
+@pytest.mark.parametrize("form", ["opencode", "opencode2", "event-log"])
 def test_branches_that_are_not_written_are_reported(form: str, store: Store) -> None:
     session = store.create_session(title="Tea").id
     asked = store.append(session, user("How long?"))

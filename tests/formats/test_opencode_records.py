@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from odd_json import changed_anywhere, same
-from opencode_reading import drafts, one, problems_in
+from opencode_reading import drafts, one, problems_in, session_diff
 from opencode_store import (
     T0,
     assistant,
@@ -24,7 +24,7 @@ from opencode_store import (
     user,
 )
 
-from sessiondb.formats.opencode import export_json, session_diff
+from sessiondb.formats.opencode import export_json
 from sessiondb.formats.opencode.v1.drafts import (
     message_draft,
     part_draft,
@@ -195,7 +195,7 @@ def test_a_session_has_its_own_fields_and_what_lies_beside_it(tmp_path: Path) ->
     assert "s3cret" not in json.dumps(export_json(source, []))
 
 
-def test_diffs_of_a_session_are_found_and_written_again(tmp_path: Path) -> None:
+def test_diffs_of_a_session_are_read_completely(tmp_path: Path) -> None:
     item = session(1, user(0, "Do it"))
     diff = [
         {"file": "b", "before": "", "after": "x\ud800", "additions": 1, "status": "added"},
@@ -213,7 +213,7 @@ def test_diffs_of_a_session_are_found_and_written_again(tmp_path: Path) -> None:
         ("b", 0, None, b"x\xed\xa0\x80"),
         ("a", 0, "@@", None),
     ]
-    assert session_diff(source.diffs, source.data) == diff
+    assert session_diff(source) == diff
 
 
 def test_values_of_another_type_are_kept_and_written_again(tmp_path: Path) -> None:

@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opencode_writing import import_store, into_folder
+from opencode_writing import import_store
 
 from sessiondb import ALL, Session, Store
 from sessiondb.formats import exporter, find
-from sessiondb.formats.kit.carrying import Losses
-from sessiondb.formats.opencode.v1.writer import WriterV1
 from sessiondb.model import Document, Imported, Problem
 
 RealStore = Callable[[str], Path]
@@ -174,16 +172,3 @@ def test_an_export_that_comes_back_changes_nothing(real: Real, tmp_path: Path) -
     assert {item.source_id for item in done} == real.written.keys()
     assert facts() == before
     assert documents(real.store) == real.written
-
-
-@pytest.mark.slow
-def test_a_store_written_as_a_tree_is_read_as_the_same_sessions(
-    real: Real, tmp_path: Path
-) -> None:
-    names = [session.id for session in sessions_of(real.store)]
-    into_folder(tmp_path / "tree", *(real.store.export(name) for name in names))
-    first = (real.store.export(name) for name in names)
-    made = (WriterV1(item, list(item.messages), Losses()).json() for item in first)
-    with Store.open(tmp_path / "fresh.db", durability="normal") as fresh:
-        import_store(fresh, tmp_path / "tree")
-        assert documents(fresh) == {item["info"]["id"]: item for item in made}

@@ -22,7 +22,7 @@ from sessiondb.model import MessageDraft
 
 
 def test_every_writer_of_opencode_is_known_by_its_name() -> None:
-    assert {"opencode", "opencode2", "opencode-tree"} <= set(writable())
+    assert {"opencode", "opencode2"} <= set(writable())
     with pytest.raises(InvalidInputError):
         exporter("opencode3")
 
@@ -312,7 +312,7 @@ def test_ends_of_turns_and_changes_of_model_are_kept_if_the_format_has_a_place_f
     assert lost == {"1 event of kind rules"}
 
 
-@pytest.mark.parametrize("form", ["opencode", "opencode2", "opencode-tree"])
+@pytest.mark.parametrize("form", ["opencode", "opencode2"])
 def test_odd_details_of_a_part_do_not_stop_the_export(form: str, store: Store) -> None:
     handle = store.create_session(title="Odd")
     store.append(handle, sdb.user("Go"))
@@ -334,7 +334,7 @@ def test_odd_details_of_a_part_do_not_stop_the_export(form: str, store: Store) -
     assert "ls" in json.dumps(documents)
 
 
-@pytest.mark.parametrize("form", ["opencode", "opencode2", "opencode-tree"])
+@pytest.mark.parametrize("form", ["opencode", "opencode2"])
 @pytest.mark.parametrize("odd", [["stop"], {"a": 1}, 7])
 def test_odd_fields_of_an_answer_or_event_do_not_stop_the_export(
     form: str, odd: Any, store: Store, tmp_path: Path
@@ -357,13 +357,14 @@ def test_no_name_of_a_session_leads_out_of_the_folder_it_is_written_to(
         tmp_path / "opencode.db", session(1, user(0, "Hi"), id="..", projectID=".")
     )
     ids = import_store(store, path)
-    for form in ("opencode", "opencode-tree"):
-        for document in exporter(form).write([store.export(ids[".."])], detail="full"):
-            steps = getattr(document, "name", "").split("/")
-            assert not {".", ".."} & set(steps)
+    for document in exporter("opencode").write(
+        [store.export(ids[".."])], detail="full"
+    ):
+        steps = getattr(document, "name", "").split("/")
+        assert not {".", ".."} & set(steps)
 
 
-@pytest.mark.parametrize("form", ["opencode", "opencode2", "opencode-tree"])
+@pytest.mark.parametrize("form", ["opencode", "opencode2"])
 def test_our_session_that_comes_back_is_extended_and_never_doubled(
     form: str, store: Store, tmp_path: Path
 ) -> None:

@@ -52,7 +52,6 @@ REGISTRY: dict[str, Entry] = {
         resume="opencode --session {}",
     ),
     "opencode2": Entry("OpenCode 2", writes=f"{_HERE}.opencode.v2.exporter"),
-    "opencode-tree": Entry("OpenCode 1.0", writes=f"{_HERE}.opencode.v1.tree_exporter"),
     # A room above: it reads through the same reads as every database.
     "sessiondb": Entry("sessiondb", reads="sessiondb.importing.databases"),
     "jsonl": Entry("sessiondb's log", reads=f"{_HERE}.jsonl", writes=f"{_HERE}.jsonl"),

@@ -6,10 +6,10 @@
 and `forks`; `stores` finds the stores and `reader` reads them.
 
 The `writer` of a generation makes its records of any session, with the ids of `ids`;
-`exporter`, `v2.exporter` and `v1.tree_exporter` are the formats.
+`exporter` and `v2.exporter` are the formats.
 """
 
 from sessiondb.formats.opencode.stores import FORMAT
-from sessiondb.formats.opencode.v1.records import export_json, session_diff
+from sessiondb.formats.opencode.v1.records import export_json
 
-__all__ = ["FORMAT", "export_json", "session_diff"]
+__all__ = ["FORMAT", "export_json"]

@@ -1,8 +1,7 @@
 """OpenCode's record of a project, whichever way a store writes it.
 
 A project here belongs to every agent that works in it, so OpenCode's own record
-stays beside the columns, under the name of the source: written again it is the
-record that was read.
+stays beside the columns, under the name of the source.
 """
 
 from __future__ import annotations
@@ -18,16 +17,14 @@ from sessiondb.formats.kit.fields import (
     as_object,
     clean_name,
     clean_text,
-    filled,
     fitting,
     nested,
     structure,
     take,
     without,
-    without_none,
 )
 from sessiondb.formats.kit.json import OddRecordError, load
-from sessiondb.model import Project, SourceProject, bounds
+from sessiondb.model import SourceProject, bounds
 
 #: Fields that the row of a project, or its place, already has.
 _PLACE = frozenset({"id", "worktree", "vcs"})
@@ -110,17 +107,3 @@ def record_of(row: Mapping[str, Any]) -> dict[str, Any]:
             record[name] = load(text.encode("utf-8", "surrogateescape"))
 
     return record
-
-
-def project_record(project: Project, source: str, name: str) -> dict[str, Any]:
-    """Return a project as the file ``project/<name>.json`` of OpenCode 1.x."""
-    place = filled({"id": name, "worktree": project.worktree, "vcs": project.vcs})
-    own = project.metadata.get(source)
-    if isinstance(own, Mapping):
-        return {**place, **without(_PLACE, own)}
-
-    times = {
-        "created": project.time_created,
-        "initialized": project.time_initialized,
-    }
-    return {**place, "time": without_none(times)}

@@ -15,7 +15,7 @@ from sessiondb.formats.kit.fields import (
     within,
     without_none,
 )
-from sessiondb.formats.opencode.answers import counts_of, outcome
+from sessiondb.formats.opencode.answers import outcome
 from sessiondb.formats.opencode.generation import details_of
 from sessiondb.formats.opencode.v2.records import part_json
 from sessiondb.formats.opencode.writing import Maker, OpenCodeWriter, Record
@@ -32,10 +32,7 @@ _SAME: Mapping[str, tuple[str, ...]] = {
 
 def parts_of(to: OpenCodeWriter, message: Message) -> list[Record]:
     """Return the parts of a message; what 1.x has no part for is lost."""
-    parts = to.pieces(message, message.parts, _MAKERS)
-    # An answer of 2 keeps the snapshots around it beside its content.
-    snapshot = message.data.get("snapshot")
-    return _stepped(message, parts, snapshot) if isinstance(snapshot, dict) else parts
+    return to.pieces(message, message.parts, _MAKERS)
 
 
 # -- parts by their type ------------------------------------------------------------
@@ -131,29 +128,6 @@ def _attachments(part: Part) -> list[Record]:
 def _attachment(item: Record) -> Record:
     file = {"type": "file", "mime": item.get("mime"), "url": item.get("uri")}
     return {**file, **without_none({"filename": as_text(item.get("name"))})}
-
-
-def _stepped(message: Message, parts: list[Record], snapshot: Record) -> list[Record]:
-    """Put an answer between the snapshots that 2 keeps beside it."""
-    start, end = as_text(snapshot.get("start")), as_text(snapshot.get("end"))
-    first = without_none({"type": "step-start", "snapshot": start})
-
-    last: list[Record] = []
-
-    if end is not None and message.tokens is not None:
-        step: Record = {
-            "type": "step-finish",
-            "reason": message.finish or "unknown",
-            "snapshot": end,
-            "cost": message.cost or 0,
-            "tokens": counts_of(message.tokens),
-        }
-        last.append(step)
-
-    files = snapshot.get("files")
-    if files and start is not None:
-        last.append({"type": "patch", "hash": start, "files": files})
-    return [first, *parts, *last]
 
 
 _MAKERS: Mapping[str, Maker] = {

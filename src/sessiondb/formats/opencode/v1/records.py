@@ -6,13 +6,12 @@ fields alike. Values that came from OpenCode are written as they were.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import filterfalse
 from typing import Any
 
 from sessiondb.formats.kit.fields import (
-    as_list,
     overlay,
     put,
     within,
@@ -28,9 +27,7 @@ from sessiondb.formats.opencode.keys import (
     TODO_REST,
 )
 from sessiondb.formats.opencode.v1 import fields
-from sessiondb.formats.opencode.v1.fields import SIDES
 from sessiondb.model import (
-    FileDiff,
     Message,
     MessageDraft,
     Part,
@@ -167,30 +164,6 @@ def _state(part: Part | PartDraft) -> dict[str, Any]:
     result = fields.RESULT.get(part.status, "output")
     state = {"status": part.status, result: part.text, "input": input_of(part)}
     return without_none(state)
-
-
-def session_diff(diffs: Iterable[FileDiff], data: Mapping[str, Any]) -> list[Any]:
-    """Return the list of ``session_diff``, from a session's *diffs* and *data*."""
-    known = {diff.path: diff for diff in diffs if diff.seq == 0}
-    items = []
-
-    # The diffs of the database win over the list that was read: since then a file may
-    # be gone, and another one new.
-    for item in as_list(data.get(DIFF_REST)):
-        if not isinstance(item, dict):
-            items.append(item[0])
-        elif item["file"] in known:
-            items.append(_diff(known.pop(item["file"]), item))
-
-    return items + [_diff(diff, {"file": path}) for path, diff in known.items()]
-
-
-def _diff(diff: FileDiff, rest: dict[str, Any]) -> dict[str, Any]:
-    item: dict[str, Any] = {}
-    put(item, fields.DIFF, diff)
-    for side in SIDES & item.keys():
-        item[side] = item[side].decode("utf-8", "surrogatepass")
-    return overlay(item, rest)
 
 
 def as_recorded(session: Session | SourceSession) -> Session | SourceSession:
