@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, TypeAlias
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import Conversion, is_from
 from sessiondb.formats.kit.fields import (
-    as_list,
     as_object,
     filled,
     text,
+    within,
     without,
     without_none,
 )
@@ -24,18 +24,14 @@ from sessiondb.model import Export, Message, Part
 #: The agent of a message without one: OpenCode's default.
 AGENT = "build"
 #: The loss of a call whose output was cut and lies in a file.
-COMPLETE_OUTPUT = "the file with the complete output of a call"
-#: The error of an answer that has none of its own, by its finish.
-_ERRORS: Mapping[str | None, Any] = {
-    "cancelled": {"type": "aborted", "message": "Aborted"}
-}
+_COMPLETE_OUTPUT = "the file with the complete output of a call"
+#: The error of an answer that was cut off and has none of its own.
+_ABORTED = {"type": "aborted", "message": "Aborted"}
 #: A permission rule of 1.x, and its fields in the same order in 2.
 RULE_V1 = ("permission", "pattern", "action")
 RULE_V2 = ("action", "resource", "effect")
 
 Record = dict[str, Any]
-#: Returns the fields of a part besides its type; None is a loss.
-Maker: TypeAlias = "Callable[[OpenCodeWriter, Message, Part], Record | None]"
 
 
 class OpenCodeWriter(Conversion):
@@ -63,38 +59,19 @@ class OpenCodeWriter(Conversion):
         """
         model = self.model_of(index)
         self.lose_bare_provider(self.messages[index])
-        named = {"providerID": model.provider, "modelID": model.id}
-        return self.agent_of(index) or AGENT, named
-
-    def pieces(
-        self, message: Message, parts: Iterable[Part], makers: Mapping[str, Maker]
-    ) -> list[Record]:
-        """Return *parts* of a message as *makers* make them, by type.
-
-        A part that none makes is lost.
-        """
-        pieces = []
-        for part in parts:
-            make = makers.get(part.type, _no_piece)
-            record = make(self, message, part)
-            if record is None:
-                self.lose_part(part, message)
-            else:
-                pieces.append({"type": part.type, **record})
-
-        return pieces
+        record = {"providerID": model.provider, "modelID": model.id}
+        return self.agent_of(index) or AGENT, record
 
     def error_of(self, message: Message, provider: str) -> Record | None:
         """Return the error of an answer; None for an answer without one."""
-        error = message.error
-        if error is None:
-            error = _ERRORS.get(message.finish)
-        if error is None:
-            return None
-        record = self.new_error(error, provider)
-        if message.error is not None and record != message.error:
-            self.lose("how its error is worded", message, field="error")
-        return record
+        if message.error is not None:
+            record = self.new_error(message.error, provider)
+            if record != message.error:
+                self.lose("how its error is worded", message, field="error")
+            return record
+        if message.finish == "cancelled":
+            return self.new_error(_ABORTED, provider)
+        return None
 
     def new_error(self, error: Any, provider: str) -> Record:
         """Return any error of an answer by *provider* as this generation has it."""
@@ -103,21 +80,21 @@ class OpenCodeWriter(Conversion):
     def lose_output(self, message: Message) -> None:
         """Note that the file of a cut output is not written."""
         if any(OUTPUT_FILE in part.data for part in message.parts):
-            self.lose(COMPLETE_OUTPUT, message, field="data")
+            self.lose(_COMPLETE_OUTPUT, message, field="data")
 
     def note_call(self, message: Message, part: Part) -> None:
         """Note what is written of a call, and what of it is lost in any generation."""
         self.called(part.call_id, part.text)
         if OUTPUT_FILE in part.data:
-            self.lose(COMPLETE_OUTPUT, message, part=part, field="data")
+            self.lose(_COMPLETE_OUTPUT, message, part=part, field="data")
 
     # -- the session ----------------------------------------------------------
 
     def info(self, messages: list[Record]) -> Record:
         """Return the session's own record: as it was, or made of these *messages*."""
         if self.session.relation and self.export.parent is None:
-            why = "its relation to another session, which is not here"
-            self.lose(why, field="relation")
+            reason = "its relation to another session, which is not here"
+            self.lose(reason, field="relation")
         is_own = self.is_exact and is_from(self.session, SOURCE)
         info = self.exact_info() if is_own else self.new_info(messages)
         self.lose_rest(is_own=is_own)
@@ -134,10 +111,10 @@ class OpenCodeWriter(Conversion):
 
     def project_id(self) -> str:
         """Return the id of the project: OpenCode's own, else the first commit's."""
-        known = [self.session.data.get("projectID")]
-        if self.export.project is not None:
-            known.append(self.export.project.root_commit)
-        return next(filter(None, known), "global")
+        name: str | None = self.session.data.get("projectID")
+        if not name and self.export.project is not None:
+            name = self.export.project.root_commit
+        return name or "global"
 
     def times(self) -> Record:
         """Return the times of the session."""
@@ -177,7 +154,7 @@ class OpenCodeWriter(Conversion):
         None if there are none, or if they are not OpenCode's: that is a loss.
         """
         permission = self.session.permission
-        rules = translated(permission, fields)
+        rules = _translated_rules(permission, fields)
         if rules is None and permission:
             self.lose("its permissions", field="permission")
 
@@ -186,33 +163,33 @@ class OpenCodeWriter(Conversion):
     def revert(self) -> Record | None:
         """Return the revert of the session; None without a message."""
         revert = as_object(self.session.revert)
-        known = {key: revert[key] for key in self.REVERT if text(revert.get(key))}
-        if revert and "messageID" not in known:
+        record = {key: revert[key] for key in self.REVERT if text(revert.get(key))}
+        if revert and "messageID" not in record:
             self.lose("its revert, which names no message", field="revert")
             return None
-        return known or None
+        return record or None
 
 
-def _no_piece(_: OpenCodeWriter, __: Message, ___: Part) -> None:
-    """A part of a type that the generation does not have."""
-
-
-def translated(permission: Any, fields: Sequence[str]) -> list[Record] | None:
+def _translated_rules(permission: Any, fields: Sequence[str]) -> list[Record] | None:
     """Return rules of either generation with these *fields*.
 
     None if they are not rules.
     """
-    rules = list(map(_rule_values, as_list(permission)))
-    if [] in rules or not isinstance(permission, list):
+    if not isinstance(permission, list):
         return None
+    rules = []
+    for rule in permission:
+        values = _values_of_rule(rule)
+        if values is None:
+            return None
+        rules.append(dict(zip(fields, values, strict=True)))
+    return rules
 
-    return [dict(zip(fields, rule, strict=True)) for rule in rules]
 
-
-def _rule_values(rule: Any) -> list[Any]:
-    """Return the values of a rule of either generation; [] for anything else."""
+def _values_of_rule(rule: Any) -> list[str] | None:
+    """Return the values of a rule of either generation; None for anything else."""
     for fields in (RULE_V1, RULE_V2):
-        values = list(map(as_object(rule).get, fields))
-        if all(map(text, values)):
+        values = [within(rule, field) for field in fields]
+        if all(text(value) for value in values):
             return values
-    return []
+    return None

@@ -7,9 +7,7 @@ these are made such that the order of the messages is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain
-from typing import Any, ClassVar
+from typing import Any
 
 from sessiondb.formats.content import error_text
 from sessiondb.formats.kit.carrying import Losses
@@ -56,49 +54,46 @@ class WriterV1(OpenCodeWriter):
 
     def json(self) -> dict[str, Any]:
         """Return the session as ``opencode export`` prints it."""
-        made = map(self._entries, range(len(self.messages)))
-        entries = list(chain.from_iterable(made))
+        entries: list[Entry] = []
+        for index, message in enumerate(self.messages):
+            entries += self._entries_of(message, index)
         info = self.info([entry["info"] for entry in entries])
         if self._has_unknown_costs:
-            why = "that costs or counts are unknown: they are written as 0"
-            self.lose(why, field="usage")
+            reason = "that costs or counts are unknown: they are written as 0"
+            self.lose(reason, field="usage")
         if self.session.relation == "fork":
             self.lose("that it is a fork, and of what", field="relation")
         return {"info": info, "messages": entries}
 
     # -- messages ------------------------------------------------------------
 
-    def _entries(self, index: int) -> Iterable[Entry]:
-        message = self.messages[index]
-        entry = self._exact(message) if self.is_exact else None
+    def _entries_of(self, message: Message, index: int) -> list[Entry]:
+        """Return the entries of a message: none, one, or a request and its summary."""
+        entry = self._exact_entry(message) if self.is_exact else None
         if entry is not None:
             return [entry]
+
         self.convert(message)
         if message.kind == "compaction" and message.role != "assistant":
-            return self._compaction(message, index)
-        return self._BY_ROLE[message.role](self, message, index)
+            return self._summary_entries(message, index)
+        match message.role:
+            case "user":
+                parts = parts_of(self, message)
+                return [self._prompt_entry(message, index, parts)]
+            case "assistant":
+                return [self._answer_entry(message, index)]
+            case "system":
+                return [self._note_entry(message, index)]
+            case "tool":
+                self.lose_results(message)
+                return []
 
-    def _user(self, message: Message, index: int) -> list[Entry]:
-        return [self._prompt(message, index, parts_of(self, message))]
-
-    def _assistant(self, message: Message, index: int) -> list[Entry]:
-        return [self._answer(message, index)]
-
-    def _system(self, message: Message, index: int) -> list[Entry]:
-        said = {"type": "text", "text": self.shown(message), "synthetic": True}
-        return [self._prompt(message, index, [said])]
-
-    def _tool(self, message: Message, _: int) -> list[Entry]:
-        self.lose_results(message)
-        return []
-
-    def _event(self, message: Message, index: int) -> list[Entry]:
         if message.kind in SAID_FOR_USER and shown_text(message):
-            return self._system(message, index)
+            return [self._note_entry(message, index)]
         self.lose_message(message)
         return []
 
-    def _exact(self, message: Message) -> Entry | None:
+    def _exact_entry(self, message: Message) -> Entry | None:
         """Return a message as 1.x wrote it; None for one that 1.x does not take."""
         info = exact.message_info(message, self.names.session)
         if info is None or is_native(message.id) or _is_older(message, info):
@@ -110,11 +105,14 @@ class WriterV1(OpenCodeWriter):
 
         if name != message.id:
             info["id"] = name
-            for place, part in enumerate(parts):
-                part["id"] = _part_id(name, place)
+            for index, part in enumerate(parts):
+                part["id"] = _part_id(name, index)
 
+        # The messages that a record names may be written under other ids.
         for record in (info, *parts):
-            self._follow(record)
+            for key in _REFERENCES:
+                if key in record:
+                    record[key] = self.names.of(record[key])
 
         self.lose_output(message)
         self._last = (message.time_created, name)
@@ -122,38 +120,40 @@ class WriterV1(OpenCodeWriter):
             self._open_turn(message, name)
         return {"info": info, "parts": parts}
 
-    def _follow(self, record: Record) -> None:
-        """Replace the names of messages that are written under other ones."""
-        for key in _REFERENCES:
-            if key in record:
-                record[key] = self.names.of(record[key])
-
     def _open_turn(self, message: Message, name: str) -> None:
         self._turns[message.id] = self._turns[None] = name
 
-    def _prompt(self, message: Message, index: int, parts: list[Record]) -> Entry:
+    def _note_entry(self, message: Message, index: int) -> Entry:
+        """Return a text that is shown to a model as a prompt of a program."""
+        part = {"type": "text", "text": self.shown(message), "synthetic": True}
+        return self._prompt_entry(message, index, [part])
+
+    def _prompt_entry(self, message: Message, index: int, parts: list[Record]) -> Entry:
         agent, model = self.answerer(index)
-        info = self._head(message, "user")
+        info = self._new_info(message, "user")
         info.update(agent=agent, model=model)
         self._open_turn(message, info["id"])
-        return _entry(info, parts)
+        return _numbered_entry(info, parts)
 
-    def _answer(self, message: Message, index: int, suffix: str = "") -> Entry:
+    def _answer_entry(self, message: Message, index: int, suffix: str = "") -> Entry:
         agent, model = self.answerer(index)
-        info = self._head(message, "assistant", suffix)
+        info = self._new_info(message, "assistant", suffix)
+        # The prompt that it answers, else the last one before it.
+        prompt = self._turns.get(message.turn_id, self._turns.get(None))
         info.update(
-            parentID=self._turn_of(message) or info["id"],
+            parentID=prompt or info["id"],
             mode=agent,
             agent=agent,
             **model,
-            path=self._path(),
+            path=self._answer_path(),
             cost=message.cost or 0,
             tokens=counts_of(message.tokens),
         )
-        if None in (message.cost, message.tokens):
+        if message.cost is None or message.tokens is None:
             self._has_unknown_costs = True
 
-        info["time"].update(without_none({"completed": message.time_completed}))
+        if message.time_completed is not None:
+            info["time"]["completed"] = message.time_completed
         if message.kind == "compaction":
             info["summary"] = True
         error = self.error_of(message, info["providerID"])
@@ -161,13 +161,13 @@ class WriterV1(OpenCodeWriter):
         if message.finish == "cancelled" and not is_cut:
             self.lose(message=message, field="finish")
         end = {"finish": finish_of(message.finish), "error": error}
-        return _entry({**info, **without_none(end)}, parts_of(self, message))
+        return _numbered_entry({**info, **without_none(end)}, parts_of(self, message))
 
     def new_error(self, error: Any, provider: str) -> Record:
         """Return any error of an answer by *provider* as 1.x has it."""
         if isinstance(within(error, "data"), dict) and "name" in error:
-            known: Record = error
-            return known
+            record: Record = error
+            return record
 
         kind = str(within(error, "type"))
         name = _ERRORS.get(kind, "UnknownError")
@@ -184,33 +184,31 @@ class WriterV1(OpenCodeWriter):
 
         return {"name": name, "data": data}
 
-    def _path(self) -> Record:
+    def _answer_path(self) -> Record:
         """Return where an answer was given, and the root of its project."""
         directory, project = self.session.directory, self.export.project
         root = project.worktree if project else directory
         return {"cwd": directory, "root": root}
 
-    def _turn_of(self, message: Message) -> str | None:
-        """Return the prompt that a message answers, else the last one before it."""
-        return self._turns.get(message.turn_id, self._turns.get(None))
-
-    def _compaction(self, message: Message, index: int) -> list[Entry]:
-        """A summary is an answer to a prompt that requests it."""
-        auto = message.data.get("reason") != "manual"
-        prompt = self._prompt(message, index, [{"type": "compaction", "auto": auto}])
-        answer = self._answer(message, index, SUMMARY)
+    def _summary_entries(self, message: Message, index: int) -> list[Entry]:
+        """Return a summary as an answer to a prompt that requests it."""
+        is_auto = message.data.get("reason") != "manual"
+        request = {"type": "compaction", "auto": is_auto}
+        prompt = self._prompt_entry(message, index, [request])
+        answer = self._answer_entry(message, index, SUMMARY)
         answer["info"]["parentID"] = prompt["info"]["id"]
         answer["info"].setdefault("finish", "stop")
         return [prompt, answer]
 
-    def _head(self, message: Message, role: str, suffix: str = "") -> Record:
+    def _new_info(self, message: Message, role: str, suffix: str = "") -> Record:
+        """Return the first fields of a message that 1.x did not write."""
         name = self.names.message(message) + suffix
         time = max(message.time_created, self._last[0])
         if (time, name) <= self._last:
             time += 1
         if time != message.time_created:
-            why = "its time, moved so that the order stays"
-            self.lose(why, message, field="time_created")
+            reason = "its time, moved so that the order stays"
+            self.lose(reason, message, field="time_created")
         self._last = (time, name)
         return {
             "id": name,
@@ -218,14 +216,6 @@ class WriterV1(OpenCodeWriter):
             "role": role,
             "time": {"created": time},
         }
-
-    _BY_ROLE: ClassVar = {
-        "user": _user,
-        "assistant": _assistant,
-        "system": _system,
-        "tool": _tool,
-        "event": _event,
-    }
 
     # -- the session ---------------------------------------------------------
 
@@ -271,7 +261,7 @@ def _is_older(message: Message, info: Record) -> bool:
     return message.role == "assistant" and _OLD in info
 
 
-def _entry(info: Record, parts: list[Record]) -> Entry:
+def _numbered_entry(info: Record, parts: list[Record]) -> Entry:
     """Return a message with ids for its *parts*, and for the files in their results."""
     ids = {"messageID": info["id"], "sessionID": info["sessionID"]}
     numbered = []

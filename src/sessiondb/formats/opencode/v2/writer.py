@@ -6,18 +6,12 @@ of them, everything else is made of what all sessions have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any
 
 from sessiondb.formats.content import File, error_text, file_of
 from sessiondb.formats.kit.carrying import Losses
-from sessiondb.formats.kit.conversion import (
-    SAID_FOR_USER,
-    is_native,
-    shown_text,
-    text_of,
-)
+from sessiondb.formats.kit.conversion import SAID_FOR_USER, is_native, text_of
 from sessiondb.formats.kit.fields import (
     as_object,
     as_text,
@@ -34,13 +28,10 @@ from sessiondb.formats.opencode.v2.carried import CARRIES
 from sessiondb.formats.opencode.v2.fields import ENDS
 from sessiondb.formats.opencode.v2.parts import content_of, snapshot_of
 from sessiondb.formats.opencode.writing import RULE_V2, OpenCodeWriter, Record
-from sessiondb.model import Export, Message, Part
+from sessiondb.model import Export, Message
 
-#: The finish of an answer in 2 by that of the message; any other is "unknown".
-_FINISHES: Mapping[str | None, str | None] = {None: None} | {
-    finish: finish
-    for finish in ("stop", "length", "tool-calls", "content-filter", "error")
-}
+#: The reasons of 2 why an answer ended; any other is "unknown".
+_FINISHES = frozenset({"stop", "length", "tool-calls", "content-filter", "error"})
 #: The type of an error in 2 by its name in 1.x.
 _ERRORS = {
     "ProviderAuthError": "provider.auth",
@@ -51,10 +42,10 @@ _ERRORS = {
     "MessageAbortedError": "aborted",
     "APIError": "provider.error",
 }
+#: The outcome of an ``idle`` record by the kind of the event.
 _OUTCOMES: Mapping[str | None, str] = {kind: outcome for outcome, kind in ENDS.items()}
 #: The parts of a prompt that 2 has, too.
 _OF_PROMPTS = frozenset({"text", "file", "agent"})
-_NOTHING_SAID = {"kind": "synthetic", "text": ""}
 #: How the parts that a summary keeps are introduced in its text.
 _INTRODUCED = {"text": "[Assistant]", "reasoning": "[Assistant reasoning]"}
 
@@ -68,47 +59,66 @@ class WriterV2(OpenCodeWriter):
 
     def __init__(self, export: Export, messages: list[Message], losses: Losses) -> None:
         super().__init__(export, messages, losses)
-        #: Prompts of 1.x that requested a summary, until it comes.
-        self._asked: dict[str | None, Record] = {}
+        #: The summaries that prompts of 1.x request, by prompt, until they come.
+        self._requested: dict[str | None, Record] = {}
 
     def json(self) -> dict[str, Any]:
         """Return the session as ``opencode session export`` prints it."""
-        made = chain.from_iterable(map(self._records, range(len(self.messages))))
-        records = [record for record in made if self._is_settled(record)]
+        records = []
+        for index, message in enumerate(self.messages):
+            for record in self._records_of(message, index):
+                if exact.settled(record):
+                    records.append(record)
+                else:
+                    self._lose_unsettled(record)
+
         info = self.info(records)
         if self.session.relation == "fork":
             self.lose("that it is a fork: an import forgets it", field="relation")
             if any(message.inherited for message in self.messages):
-                why = "which answers are copies: without their originals they count"
-                self.losses.add(self.session.id, "assistant", "usage", why=why)
+                reason = "which answers are copies: without their originals they count"
+                self.losses.add(self.session.id, "assistant", "usage", why=reason)
         if self.session.share_url:
             self.lose("its share", field="share_url")
         return {"info": info, "messages": records}
 
-    def _is_settled(self, record: Record) -> bool:
-        if exact.settled(record):
-            return True
-        why = "a message that never ended"
-        name = record["id"]
-        self.losses.add(self.session.id, "assistant", "", why=why, message_id=name)
-        return False
+    def _lose_unsettled(self, record: Record) -> None:
+        self.losses.add(
+            self.session.id,
+            "assistant",
+            "",
+            why="a message that never ended",
+            message_id=record["id"],
+        )
 
     # -- messages ------------------------------------------------------------
 
-    def _records(self, index: int) -> Iterable[Record]:
-        message = self.messages[index]
+    def _records_of(self, message: Message, index: int) -> list[Record]:
+        """Return the records of a message: none, one, or a prompt and its note."""
         if self.is_exact and not is_native(message.id):
-            return self._exact(message)
+            return self._exact_records(message)
+
         self.convert(message)
         if message.kind == "compaction":
-            return self._compaction(message, index)
-        return self._BY_ROLE[message.role](self, message, index)
+            return self._summary_records(message, index)
+        match message.role:
+            case "user":
+                return self._prompt_records(message)
+            case "assistant":
+                return [self._answer_record(message, index)]
+            case "tool":
+                self.lose_results(message)
+                return []
+            case _:
+                return self._event_records(message)
 
-    def _exact(self, message: Message) -> list[Record]:
+    def _exact_records(self, message: Message) -> list[Record]:
+        """Return the record of a message that 2 wrote, as it was."""
         record = exact.message_json(message)
         if record is None:
             self.convert(message)
-            return self._event(message)
+            return self._event_records(message)
+
         record["id"] = self.names.message(message)
         self.lose_output(message)
         for part in message.parts:
@@ -117,91 +127,106 @@ class WriterV2(OpenCodeWriter):
                 self.lose(message=message, part=part)
         return [record]
 
-    def _head(self, message: Message, kind: str, **fields: Any) -> Record:
+    def _new_record(self, message: Message, kind: str, **fields: Any) -> Record:
         name = self.names.message(message)
         time = {"created": message.time_created}
         return {"id": name, "type": kind, "time": time, **fields}
 
-    def _tool(self, message: Message, _: int = 0) -> list[Record]:
-        self.lose_results(message)
-        return []
-
-    def _event(self, message: Message, _: int = 0) -> list[Record]:
+    def _event_records(self, message: Message) -> list[Record]:
+        """Return the record of an event, or of a system message, if 2 has one."""
         if is_moved(message):
             return []
-        fields = _event_fields(message)
-        if fields is None:
-            self.lose_message(message)
-            return []
+        kind = message.kind
+        if message.role == "system" or kind == "context":
+            return [self._new_record(message, "system", text=self.shown(message))]
+        if kind in SAID_FOR_USER:
+            shown = self.shown(message)
+            if shown:
+                return [self._new_record(message, "synthetic", text=shown)]
+        elif kind in _OUTCOMES:
+            return [self._new_record(message, "idle", outcome=_OUTCOMES[kind])]
+        elif kind == "model_change" and message.model_id and message.provider_id:
+            model = {"id": message.model_id, "providerID": message.provider_id}
+            return [self._new_record(message, "model-switched", model=model)]
+        elif kind == "mode_change" and message.agent:
+            return [self._new_record(message, "agent-switched", agent=message.agent)]
 
-        if "text" in fields:
-            self.shown(message)
-        if fields == _NOTHING_SAID:
-            self.lose_message(message)
-            return []
-        return [self._head(message, **fields)]
+        self.lose_message(message)
+        return []
 
     # -- prompts and answers ---------------------------------------------------
 
-    def _prompt(self, message: Message, _: int) -> Iterator[Record]:
-        kinds = _by_type(message)
-        if "compaction" in kinds:
-            self._ask_for_summary(message, kinds["compaction"][0].data)
-            return
+    def _prompt_records(self, message: Message) -> list[Record]:
+        for part in message.parts:
+            if part.type == "compaction":
+                self._keep_request(message, part.data)
+                return []
 
         self.lose_parts(message, but=_OF_PROMPTS)
+        texts = [text_of(message)]
+        files, agents = [], []
+        absent_part = None
+        for part in message.parts:
+            if part.type == "agent" and text(part.data.get("name")):
+                agents.append({"name": part.data["name"]})
+            if part.type != "file":
+                continue
+            file = file_of(part)
+            if file.data is not None:
+                files.append(_attached_file(file))
+            else:
+                # A file without its content can only be named.
+                texts.append(_absent_file(file))
+                absent_part = part
 
-        # A file without its content can only be named.
-        files = list(map(file_of, kinds.get("file", [])))
-        absent = [_absent(file) for file in files if file.data is None]
-        if absent:
-            why = "files that are not in the session"
-            self.lose(why, message, part=kinds["file"][0])
-        names = [part.data.get("name") for part in kinds.get("agent", [])]
-        lists = {
-            "files": [_attached(file) for file in files if file.data is not None],
-            "agents": [{"name": name} for name in filter(text, names)],
-        }
-        said = "\n".join(filter(None, (text_of(message), *absent)))
-        yield from self._said(message, said, filled(lists))
+        if absent_part is not None:
+            reason = "files that are not in the session"
+            self.lose(reason, message, part=absent_part)
+        prompt_text = "\n".join(line for line in texts if line)
+        lists = filled({"files": files, "agents": agents})
+        return self._prompt_and_note(message, prompt_text, lists)
 
-    def _said(self, message: Message, said: str, lists: Record) -> Iterator[Record]:
-        """Yield the records of a prompt: text that a program added gets its own.
+    def _prompt_and_note(
+        self, message: Message, prompt_text: str, lists: Record
+    ) -> list[Record]:
+        """Return a prompt, and a record of its own for text that a program added.
 
         The text of the user may be empty.
         """
-        put_in = text_of(message, synthetic=True)
-        synthetic = self._head(message, "synthetic", text=put_in)
+        prompt = self._new_record(message, "user", text=prompt_text, **lists)
+        note_text = text_of(message, synthetic=True)
+        if not note_text:
+            return [prompt]
 
-        if not put_in:
-            yield self._head(message, "user", text=said, **lists)
-        elif not said and not lists:
-            why = "prompts of a program alone: they are its notes"
-            self.lose(why, message, field="role")
-            yield synthetic
-        else:
-            added_text = next(p for p in message.parts if p.data.get("synthetic"))
-            why = "texts that a program added to prompts: they are notes after them"
-            self.lose(why, message, part=added_text)
-            prompt = self._head(message, "user", text=said, **lists)
-            yield prompt
-            yield {**synthetic, "id": added(message, prompt["id"])}
+        note = self._new_record(message, "synthetic", text=note_text)
+        if not prompt_text and not lists:
+            reason = "prompts of a program alone: they are its notes"
+            self.lose(reason, message, field="role")
+            return [note]
 
-    def _answer(self, message: Message, index: int) -> list[Record]:
+        reason = "texts that a program added to prompts: they are notes after them"
+        for part in message.parts:
+            if part.data.get("synthetic"):
+                self.lose(reason, message, part=part)
+                break
+        return [prompt, {**note, "id": added(message, prompt["id"])}]
+
+    def _answer_record(self, message: Message, index: int) -> Record:
         agent, _ = self.answerer(index)
-        model = self._model(index, message.data.get("variant"))
-        record = self._head(message, "assistant", agent=agent, model=model)
-        record["time"].update(without_none({"completed": message.time_completed}))
+        model = self._model_at(index, message.data.get("variant"))
+        record = self._new_record(message, "assistant", agent=agent, model=model)
+        if message.time_completed is not None:
+            record["time"]["completed"] = message.time_completed
         record["content"] = content_of(self, message)
+
         error = self.error_of(message, model["providerID"])
         finish = _finish_of(message)
         is_cut = within(error, "type") == "aborted"
-        if message.finish and (
-            finish == "unknown" or is_cut != (message.finish == "cancelled")
-        ):
+        was_cut = message.finish == "cancelled"
+        if message.finish and (finish == "unknown" or is_cut != was_cut):
             self.lose(message=message, field="finish")
         end = {"snapshot": snapshot_of(message), "finish": finish, "error": error}
-        return [{**record, **filled(end), **_usage(message)}]
+        return {**record, **filled(end), **_usage_of(message)}
 
     def new_error(self, error: Any, provider: str) -> Record:  # noqa: ARG002
         """Return any error of an answer as 2 has it."""
@@ -211,64 +236,72 @@ class WriterV2(OpenCodeWriter):
             kind = _ERRORS.get(str(record.get("name")), "unknown")
             return {"type": kind, "message": message}
 
-        known = ("type", "message", "status")
-        facts = {key: record[key] for key in known if key in record}
-        return {"message": message, **facts}
+        keys = ("type", "message", "status")
+        fields = {key: record[key] for key in keys if key in record}
+        return {"message": message, **fields}
 
-    def _model(self, index: int, variant: Any = None) -> Record:
+    def _model_at(self, index: int, variant: Any = None) -> Record:
         model = self.model_of(index)
-        named = {"id": model.id, "providerID": model.provider}
-        return {**named, "variant": _variant(variant)}
-
-    _BY_ROLE: ClassVar = {
-        "user": _prompt,
-        "assistant": _answer,
-        "system": _event,
-        "tool": _tool,
-        "event": _event,
-    }
+        return {
+            "id": model.id,
+            "providerID": model.provider,
+            "variant": _variant_or_default(variant),
+        }
 
     # -- summaries -------------------------------------------------------------
 
-    def _ask_for_summary(self, message: Message, asked: Mapping[str, Any]) -> None:
+    def _keep_request(self, message: Message, request: Mapping[str, Any]) -> None:
         """Keep a prompt of 1.x that requests a summary: 2 has one record for both."""
-        is_manual = not asked.get("auto")
-        kept = asked.get("tail_start_id")
-        self._asked[message.id] = self._new_summary(message, is_manual, kept)
+        is_manual = not request.get("auto")
+        first_kept = request.get("tail_start_id")
+        self._requested[message.id] = self._new_summary(message, is_manual, first_kept)
 
-    def _new_summary(self, message: Message, is_manual: bool, kept: Any) -> Record:
-        return self._head(
+    def _new_summary(
+        self, message: Message, is_manual: bool, first_kept: Any
+    ) -> Record:
+        return self._new_record(
             message,
             "compaction",
             status="completed",
             reason="manual" if is_manual else "auto",
-            recent=self._recent(kept, message),
+            recent=self._recent_text(first_kept, message),
         )
 
-    def _compaction(self, message: Message, index: int) -> list[Record]:
-        asked = self._asked.pop(message.turn_id, None)
-        if message.role == "assistant" and _is_unfinished(message):
+    def _summary_records(self, message: Message, index: int) -> list[Record]:
+        """Return the record of a summary, with what its request states of it."""
+        summary = self._requested.pop(message.turn_id, None)
+        is_unfinished = bool(message.error) or message.time_completed is None
+        if message.role == "assistant" and is_unfinished:
             self.lose_message(message)
             return []
 
         data = message.data
-        if asked is None:
+        if summary is None:
             is_manual = data.get("reason") == "manual"
-            kept = data.get("first_kept_id") or data.get("tail_start_id")
-            asked = self._new_summary(message, is_manual, kept)
-        elif asked["time"]["created"] != message.time_created:
+            first_kept = data.get("first_kept_id") or data.get("tail_start_id")
+            summary = self._new_summary(message, is_manual, first_kept)
+        elif summary["time"]["created"] != message.time_created:
             self.lose(message=message, field="time_created")
-        summary = text_of(message) or data.get("summary") or ""
-        model = self._model(index)
-        return [{**asked, "model": model, "summary": str(summary), **_usage(message)}]
 
-    def _recent(self, first: Any, end: Message) -> str:
-        """Return what a summary leaves as it is, from message *first* on, as text."""
-        ids = [message.id for message in self.messages]
-        if first not in ids:
-            return ""
-        kept = self.messages[ids.index(first) : ids.index(end.id)]
-        return "\n".join(chain.from_iterable(map(_lines_of, kept)))
+        summary["model"] = self._model_at(index)
+        summary["summary"] = str(text_of(message) or data.get("summary") or "")
+        return [{**summary, **_usage_of(message)}]
+
+    def _recent_text(self, first_kept: Any, end: Message) -> str:
+        """Return the text of the messages that a summary leaves as they are.
+
+        They begin with the message *first_kept*, and are before *end*.
+        """
+        lines = []
+        is_kept = False
+        for message in self.messages:
+            if message.id == end.id:
+                break
+            if message.id == first_kept:
+                is_kept = True
+            if is_kept:
+                lines += _recent_lines(message)
+        return "\n".join(lines)
 
     # -- the session ---------------------------------------------------------
 
@@ -292,71 +325,16 @@ class WriterV2(OpenCodeWriter):
     def model(self) -> Record | None:
         """Return the model of the session with its variant."""
         model = super().model()
+        if model is None:
+            return None
         variant = within(self.session.data.get("model"), "variant")
-        return model and {**model, "variant": _variant(variant)}
+        return {**model, "variant": _variant_or_default(variant)}
 
 
-def _by_type(message: Message) -> dict[str, list[Part]]:
-    found: dict[str, list[Part]] = {}
-    for part in message.parts:
-        found.setdefault(part.type, []).append(part)
-    return found
+# -- fields of records -------------------------------------------------------------
 
 
-def _is_unfinished(message: Message) -> bool:
-    return bool(message.error) or message.time_completed is None
-
-
-# -- events -----------------------------------------------------------------
-#
-# Each function returns type and fields of the record of an event, None for a loss.
-
-
-def _system(message: Message) -> Record:
-    return {"kind": "system", "text": shown_text(message)}
-
-
-def _synthetic(message: Message) -> Record:
-    return {"kind": "synthetic", "text": shown_text(message)}
-
-
-def _model_switched(message: Message) -> Record | None:
-    model = {"id": message.model_id, "providerID": message.provider_id}
-    return {"kind": "model-switched", "model": model} if all(model.values()) else None
-
-
-def _agent_switched(message: Message) -> Record | None:
-    fields = {"kind": "agent-switched", "agent": message.agent}
-    return fields if message.agent else None
-
-
-def _no_event(_: Message) -> None:
-    """An event of a kind that 2 does not have."""
-
-
-def _ended(message: Message) -> Record:
-    return {"kind": "idle", "outcome": _OUTCOMES[message.kind]}
-
-
-_EVENTS: Mapping[str | None, Callable[[Message], Record | None]] = {
-    "context": _system,
-    "model_change": _model_switched,
-    "mode_change": _agent_switched,
-    **dict.fromkeys(SAID_FOR_USER, _synthetic),
-    **dict.fromkeys(_OUTCOMES, _ended),
-}
-
-
-def _event_fields(message: Message) -> Record | None:
-    """Return type and fields of the record of an event; None if 2 has none for it."""
-    kind = "context" if message.role == "system" else message.kind
-    return _EVENTS.get(kind, _no_event)(message)
-
-
-# -- content ----------------------------------------------------------------
-
-
-def _lines_of(message: Message) -> list[str]:
+def _recent_lines(message: Message) -> list[str]:
     """Return what a summary keeps of a message as it is."""
     if message.role == "user":
         return [f"[User]: {text_of(message)}"]
@@ -369,11 +347,11 @@ def _lines_of(message: Message) -> list[str]:
     ]
 
 
-def _variant(value: Any) -> str:
+def _variant_or_default(value: Any) -> str:
     return as_text(value) or "default"
 
 
-def _usage(message: Message) -> Record:
+def _usage_of(message: Message) -> Record:
     tokens = None if message.tokens is None else counts_of(message.tokens)
     return without_none({"cost": message.cost, "tokens": tokens})
 
@@ -384,10 +362,12 @@ def _finish_of(message: Message) -> str | None:
         return "error"
     # The provider's own word, if there is one.
     finish = as_text(message.data.get("finish", message.finish))
-    return _FINISHES.get(finish, "unknown")
+    if finish is None or finish in _FINISHES:
+        return finish
+    return "unknown"
 
 
-def _attached(file: File) -> Record:
+def _attached_file(file: File) -> Record:
     source: Record = {"type": "inline"}
     if file.url is not None and not file.url.startswith("data:"):
         source = {"type": "uri", "uri": file.url}
@@ -395,5 +375,5 @@ def _attached(file: File) -> Record:
     return without_none(record)
 
 
-def _absent(file: File) -> str:
+def _absent_file(file: File) -> str:
     return f"[Attachment not in the session: {file.name or file.url} ({file.mime})]"
