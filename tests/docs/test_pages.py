@@ -16,8 +16,11 @@ from sessiondb.codec import BLOB_BYTES, MAX_DEPTH
 from sessiondb.database.core import Core
 from sessiondb.effects.delete import REAP_ROWS
 from sessiondb.effects.session import MAX_CHAIN
+from sessiondb.formats.jsonl.records import END_FIELDS, MESSAGE_FIELDS
+from sessiondb.formats.registry import REGISTRY
 from sessiondb.ids import MAX_ID_BYTES
 from sessiondb.importing.units import MAX_RECORDS
+from sessiondb.model.draft import MessageFields
 from sessiondb.repository.search import WINDOW
 from sessiondb.streaming.stream import FLUSH_SECONDS
 
@@ -89,6 +92,27 @@ def test_the_library_page_has_the_arguments_that_the_code_has() -> None:
         arguments = {part.strip(" *").partition("=")[0] for part in given.split(",")}
         arguments = {part for part in arguments if part.isidentifier()}
         assert arguments <= known, name
+
+
+def test_the_library_page_has_the_fields_that_an_append_takes() -> None:
+    (named,) = re.findall(r"fields: `([\w ]+)`", page("docs/LIBRARY.md"))
+    assert sorted(named.split()) == sorted(MessageFields.__annotations__)
+
+
+def test_the_page_about_jsonl_has_the_fields_of_a_message() -> None:
+    (cell,) = re.findall(r"(?m)^\| `user`, `system`.* \| (.*) \|$", page("docs/JSONL.md"))
+    missing = {*MESSAGE_FIELDS, *END_FIELDS} - set(re.findall(r"`(\w+)`", cell))
+    assert missing == set()
+
+
+def test_every_format_is_in_the_table_and_has_its_section() -> None:
+    text = page("docs/FORMATS.md")
+    table = text.partition("|---")[2].partition("\n\n")[0]
+    rows = re.findall(r"(?m)^\| ([^|`]+) \| (`.*)$", table)
+    titles = re.findall(r"(?m)^## (.*)$", text)
+    assert [agent for agent, _ in rows if agent not in titles] == []
+    named = {name for _, names in rows for name in re.findall(r"`([\w-]+)`", names)}
+    assert named == {name for name, entry in REGISTRY.items() if not entry.is_planned}
 
 
 def test_both_facades_take_the_same_arguments() -> None:

@@ -47,7 +47,18 @@ def test_a_golden_file_says_through_the_api_what_it_said_when_it_was_made(
     migrations.upgrade(copy)
     with Store.open(copy) as store:
         written = json.loads(copy.with_suffix(".json").read_text())
-        assert golden["sessions"](store) == written["sessions"]
+        shown = golden["sessions"](store)
+    assert known_of(shown, written["sessions"]) == written["sessions"]
+
+
+def known_of(shown: Any, written: Any) -> Any:
+    """Return *shown* without the keys of objects that a later release added."""
+    if isinstance(shown, list) and isinstance(written, list):
+        extra = shown[len(written) :]
+        return [*map(known_of, shown, written), *extra]
+    if isinstance(shown, dict) and isinstance(written, dict):
+        return {key: known_of(shown[key], written[key]) for key in shown if key in written}
+    return shown
 
 
 def test_a_golden_file_is_searched_forked_and_written(copy: Path) -> None:
