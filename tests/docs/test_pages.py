@@ -100,7 +100,9 @@ def test_the_library_page_has_the_fields_that_an_append_takes() -> None:
 
 
 def test_the_page_about_jsonl_has_the_fields_of_a_message() -> None:
-    (cell,) = re.findall(r"(?m)^\| `user`, `system`.* \| (.*) \|$", page("docs/JSONL.md"))
+    (cell,) = re.findall(
+        r"(?m)^\| `user`, `system`.* \| (.*) \|$", page("docs/JSONL.md")
+    )
     missing = {*MESSAGE_FIELDS, *END_FIELDS} - set(re.findall(r"`(\w+)`", cell))
     assert missing == set()
 

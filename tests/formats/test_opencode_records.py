@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -158,11 +159,10 @@ def test_records_read_back_from_the_database_are_exported_alike(tmp_path: Path) 
 
 def _stored(draft: MessageDraft, seq: int) -> Message:
     parts = tuple(_stored_part(part, idx) for idx, part in enumerate(draft.parts))
-    known = {"role", "id", "kind", "turn_id", "agent", "provider_id", "model_id", "response_id",
-             "cost", "finish", "error", "time_created", "time_completed", "data"}  # fmt: skip
+    columns = {field.name for field in fields(draft)} - {"parts", "tokens"}
     tokens = draft.tokens or Tokens()
     return Message(
-        **{name: getattr(draft, name) for name in known},
+        **{name: getattr(draft, name) for name in columns},
         **{f"tokens_{name}": getattr(tokens, name) for name in Tokens.__slots__},
         session_id="ses_x", seq=seq, parent_seq=seq - 1, usage_key=None, inherited=False,
         parts=parts,

@@ -57,7 +57,9 @@ def known_of(shown: Any, written: Any) -> Any:
         extra = shown[len(written) :]
         return [*map(known_of, shown, written), *extra]
     if isinstance(shown, dict) and isinstance(written, dict):
-        return {key: known_of(shown[key], written[key]) for key in shown if key in written}
+        return {
+            key: known_of(shown[key], written[key]) for key in shown if key in written
+        }
     return shown
 
 

@@ -2,64 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from contributing import SCHEMA, Project
 from later_releases import NEXT
 
 from sessiondb.schema.version import VERSION
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("src", "migrations", "scripts", "tests", "alembic.ini", "pyproject.toml")
-
-
-class Project:
-    """A copy of the repository, in which a contributor works."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        for part in PARTS:
-            copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
-            copy(ROOT / part, folder / part)
-
-    def edit(self, file: str, pattern: str, replacement: str) -> None:
-        path = self.folder / "src" / "sessiondb" / "schema" / file
-        text, count = re.subn(
-            pattern, replacement, path.read_text(), count=1, flags=re.MULTILINE
-        )
-        assert count, f"{pattern} is not in {file}"
-        path.write_text(text)
-
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        code = f"import sys; sys.path.insert(0, {str(self.folder / 'src')!r}); "
-        code += "import runpy; sys.argv = sys.argv[1:]; "
-        if command[0] == "alembic":
-            code += "from alembic.config import main; main()"
-        else:
-            code += "runpy.run_path(sys.argv[0], run_name='__main__')"
-        return subprocess.run(
-            [sys.executable, "-W", "error", "-c", code, *command],
-            cwd=self.folder, check=False, capture_output=True, text=True,
-        )  # fmt: skip
-
-    def add_a_column(self) -> None:
-        with (self.folder / "src/sessiondb/schema/tables.py").open("a") as tables:
-            # After the columns that earlier releases have added.
-            tables.write('session.append_column(_int("priority"))\n')
-            tables.write('Index("ix_session_priority", session.c.priority)\n')
-
-    def show_it_in_a_view(self) -> None:
-        self.edit("views.py", "s.time_created, s.time_updated", r"s.priority, \g<0>")
-
-    def migrations(self) -> list[Path]:
-        return sorted((self.folder / "migrations" / "versions").glob("*.py"))
 
 
 @pytest.fixture
@@ -78,7 +29,7 @@ def test_a_change_without_a_migration_fails_the_check(project: Project) -> None:
     project.add_a_column()
     project.run("alembic", "revision", "--autogenerate", "-m", "a view only")
     (project.migrations()[-1]).unlink()
-    project.edit("views.py", "s.priority, ", "")
+    project.edit(f"{SCHEMA}/views.py", "s.priority, ", "")
     assert (
         "ALTER TABLE session ADD COLUMN priority"
         in project.run("alembic", "check").stdout
@@ -100,7 +51,9 @@ def test_a_revision_is_numbered_after_its_schema_and_waits_for_its_version(
 def test_a_change_that_sqlite_cannot_make_is_refused_in_one_line(
     project: Project,
 ) -> None:
-    project.edit("tables.py", r'_text\("title", required=True', r'_text("title"')
+    project.edit(
+        f"{SCHEMA}/tables.py", r'_text\("title", required=True', r'_text("title"'
+    )
     result = project.run("alembic", "revision", "--autogenerate", "-m", "no titles")
     assert result.returncode != 0
     assert "cannot alter" in result.stdout
@@ -118,17 +71,13 @@ def test_a_second_migration_needs_no_change_of_another_test(project: Project) ->
     assert result.returncode == 0, result.stdout + result.stderr
     assert "ADDITIVE = True" in project.migrations()[-1].read_text()
 
-    project.edit("version.py", "^VERSION = .*", f"VERSION = {VERSION + 1}")
-    project.edit("version.py", "^HEAD = .*", f'HEAD = "{NEXT}"')
+    project.edit(f"{SCHEMA}/version.py", "^VERSION = .*", f"VERSION = {VERSION + 1}")
+    project.edit(f"{SCHEMA}/version.py", "^HEAD = .*", f'HEAD = "{NEXT}"')
     result = project.run("scripts/golden.py")
     assert f"schema-{VERSION + 1}.db" in result.stdout, result.stderr
 
     own = [f"tests/migrations/test_{name}.py" for name in ("golden", "schema")]
-    tested = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n0", "-k", "not later_release", *own],
-        cwd=project.folder, check=False, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": str(project.folder / "src")},
-    )  # fmt: skip
+    tested = project.test("-k", "not later_release", *own)
     assert tested.returncode == 0, tested.stdout[-3000:]
 
 

@@ -354,9 +354,8 @@ class Unit(Queue):
 
         *open* leaves it unfinished, so that parts can be added. *expect_leaf*
         (a seq, or None for an empty session) and *expect_revision* refuse to
-        write onto something else than was read: `ConflictError`. *fields* are those of
-        `MessageDraft`: ``turn_id agent provider model cost tokens finish error time
-        response_id``.
+        write onto something else than was read: `ConflictError`. *fields* are the
+        columns of the message, as `MessageFields` names them.
         """
         blobs: list[Blob] = []
         draft = with_fields(message, fields)
