@@ -5,14 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from measuring.caps import Offence, offences, violations
+from measuring.caps import offences, warnings
 from measuring.circles import circles
 from measuring.main import row
+from measuring.rooms import Room, fallen_behind, rooms, to_be_mended
 from measuring.source import Source
-
-
-def names(*sources: Source) -> list[str]:
-    return [offence.name for offence in offences(sources, "package")]
 
 
 def function(body: str, name: str = "f") -> str:
@@ -53,28 +50,45 @@ def test_a_function_is_named_with_its_class() -> None:
     assert [each.name for each in source.functions] == ["A.f", "A.f.g"]
 
 
-def test_code_above_a_cap_is_named() -> None:
-    at = [
-        function("x = 1\n" + "    x = 2\n" * 79),
-        function("x = 1\n" + "    if a: pass\n" * 20),
-        "\n" * 500,
-        "#" * 88,
-    ]
-    assert names(*(Source("a.py", text) for text in at)) == []
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("return next(a, None)", 1),
+        ("return list(map(a, filter(b, c)))", 2),
+        ("return any((a, b))", 1),
+        ("return any(a for a in b)", 0),
+        ("return {1: a}.get(b)(c)", 1),
+        ("a |= b > c", 1),
+        ("a += 1", 0),
+        ("return filter(a.__contains__, b)", 2),
+        ("return a.get(b)", 0),
+    ],
+)
+def test_a_hidden_branch_is_a_decision_in_other_clothes(body: str, count: int) -> None:
+    first, *_ = Source("a.py", function(body)).functions
+    assert first.hidden == count
 
-    above = [
-        function("x = 1\n" + "    x = 2\n" * 80),
-        function("x = 1\n" + "    if a: pass\n" * 21),
-        "\n" * 501,
-        "#" * 89,
+
+def test_a_file_above_a_cap_is_an_offence() -> None:
+    within = [Source("a.py", "\n" * 500), Source("b.py", "#" * 88)]
+    assert list(offences(within, "package")) == []
+    above = [Source("in/a.py", "\n" * 501), Source("in/b.py", "#" * 89)]
+    assert list(offences(above, "package")) == [
+        "in/a.py: 501 lines; at most 500",
+        "in/b.py: 1 lines over 88 columns",
     ]
-    sources = [Source(f"in/{n}.py", text) for n, text in enumerate(above)]
-    assert names(*sources) == [
-        "long in/0.py:f",
-        "heavy in/1.py:f",
-        "file in/2.py",
-        "wide in",
+
+
+def test_a_function_above_a_cap_is_a_warning() -> None:
+    within = function("x = 1\n" + "    x = 2\n" * 79)
+    long = function("x = 1\n" + "    x = 2\n" * 80)
+    heavy = function("x = 1\n" + "    if a: pass\n" * 21)
+    sources = [Source(f"{n}.py", text) for n, text in enumerate((within, long, heavy))]
+    assert list(warnings(sources)) == [
+        "1.py:1 f has 81 lines",
+        "2.py:1 f has 21 branches",
     ]
+    assert list(offences(sources, "package")) == []
 
 
 @pytest.mark.parametrize(
@@ -108,22 +122,46 @@ def test_a_package_that_imports_its_own_modules_is_not_a_circle() -> None:
     assert circles([package, module, Source("c/e.py", "")], "package") == []
 
 
-def test_a_new_offence_fails_and_so_does_an_entry_that_is_none() -> None:
-    found = [Offence("heavy a.py:f", "12 branches"), Offence("wide b", "1 line")]
-    assert violations(found, ["heavy a.py:f", "wide b"]) == []
-    assert violations(found, ["wide b", "file c.py"]) == [
-        "heavy a.py:f: 12 branches",
-        "file c.py: no longer an offence; remove it from the list",
+PLAIN = "def read_line(line):\n    if line:\n        return line\n"
+ODD = "def _at(where):\n    return next(where)\ndef read(line):\n    return _at(line)\n"
+
+
+def plainness(text: str) -> dict[str, float]:
+    (room,) = rooms([Source("a/b.py", text)])
+    return room.plainness(Source("a/b.py", text).uses)
+
+
+def test_the_figures_of_a_room_are_shares() -> None:
+    assert plainness(PLAIN) == {"hidden": 0, "vague": 0, "words": 2, "once": 0}
+    assert plainness(ODD) == {"hidden": 100, "vague": 250, "words": 1, "once": 50}
+
+
+def test_a_room_may_not_become_worse_than_it_was_written_down() -> None:
+    before = {"a": plainness(ODD)}
+    table = to_be_mended(before)
+    assert list(fallen_behind(before, table)) == []
+    worse = {"a": {**plainness(ODD), "vague": 300.0, "words": 0.9}}
+    assert list(fallen_behind(worse, table)) == [
+        "a: vague 300.0; it was 250.0",
+        "a: words 0.9; it was 1.0",
+    ]
+
+
+def test_a_room_that_has_reached_the_goals_may_move_within_them() -> None:
+    assert to_be_mended({"a": plainness(PLAIN)}) == {}
+    within = {"hidden": 2.9, "vague": 3.0, "words": 1.7, "once": 2.5}
+    assert list(fallen_behind({"a": within}, {})) == []
+    assert list(fallen_behind({"a": {**within, "words": 1.5}}, {})) == [
+        "a: words 1.5; it was 1.7"
     ]
 
 
 def test_the_table_counts_per_line_of_the_bodies(tmp_path: Path) -> None:
     file = tmp_path / "a" / "b.py"
     file.parent.mkdir()
-    file.write_text(
-        "# Why\n" + function("if a:  # noqa\n        pass\n\n    return") + "#" * 89
-    )
+    file.write_text("# Why\n" + function("if a:  # noqa\n        pass\n\n    return"))
     source = Source.read(file, tmp_path)
     assert source.folder == "a"
-    cells = row("a", [source]).split()
-    assert cells == ["a", "7", "4", "0.25", "0", "25.0", "50.0", "1"]
+    room = Room("a", [source])
+    cells = row(room, room.plainness(source.uses)).split()
+    assert cells == ["a", "6", "4", "0.25", "0.0", "0.0", "1.00", "0.0", "25.0", "25.0"]

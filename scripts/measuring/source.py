@@ -2,7 +2,10 @@
 
 A branch is a place where the reader keeps two cases in mind: an ``if``, a loop, an
 ``except``, a ``case``, a conditional expression, a comprehension, and each further
-operand of ``and`` and ``or``. A docstring counts as neither length nor branch.
+operand of ``and`` and ``or``. A hidden one is written as something else, and is harder
+to read than the branch that it replaces: a ``filter``, a ``next``, a dictionary that is
+called, ``any`` of a tuple, ``|=`` of a condition. A docstring counts as neither length
+nor branch.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import ast
 import io
 import re
 import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +32,20 @@ DECISIONS = (
     ast.comprehension,
     ast.match_case,
 )
+#: Functions whose call decides or repeats without an ``if`` or a loop.
+HIDING = frozenset(
+    "map filter starmap filterfalse takewhile dropwhile reduce compress groupby product "
+    "zip_longest chain from_iterable accumulate partial attrgetter itemgetter "
+    "methodcaller next".split()
+)
+#: Operators of a container or a number, used as a function.
+OPERATOR = re.compile(r"__(contains|getitem|gt|lt|ge|le|eq|ne)__")
+#: Names that say nothing of the value that they are given to.
+VAGUE = frozenset(
+    "found known given said made own ours theirs stated named kept held told here there "
+    "them rest what where how why of at by to into above below beside before "
+    "after".split()
+)
 #: Functions that import the module named by their argument.
 IMPORTERS = ("import_module", "__import__")
 #: Comments for tools, which say nothing to a reader.
@@ -44,6 +62,12 @@ class Function:
     lines: int
     blank: int
     branches: int
+    hidden: int
+
+    @property
+    def words(self) -> int:
+        """Count the words of its name."""
+        return len(self.name.rpartition(".")[2].strip("_").split("_"))
 
 
 @dataclass(frozen=True)
@@ -83,6 +107,29 @@ class Source:
         """Count the lines of more than 88 columns."""
         return sum(len(line) > WIDTH for line in self.lines)
 
+    @cached_property
+    def vague(self) -> int:
+        """Count the assigned names and parameters that say nothing."""
+        return sum(
+            (isinstance(node, ast.arg) and node.arg in VAGUE)
+            or (
+                isinstance(node, ast.Name)
+                and isinstance(node.ctx, ast.Store)
+                and node.id in VAGUE
+            )
+            for node in ast.walk(self.tree)
+        )
+
+    @cached_property
+    def uses(self) -> Counter[str]:
+        """Count how often each name is read."""
+        return Counter(
+            node.attr if isinstance(node, ast.Attribute) else node.id
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Attribute)
+            or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+        )
+
     @property
     def comments(self) -> int:
         """Count the lines with a comment for a reader."""
@@ -101,6 +148,7 @@ class Source:
             lines=len(body),
             blank=sum(not line.strip() for line in body),
             branches=branches(node),
+            hidden=sum(is_hidden(each) for each in ast.walk(node)),
         )
 
 
@@ -123,6 +171,25 @@ def branches(node: ast.AST) -> int:
         if isinstance(each, ast.BoolOp):
             count += len(each.values) - 1
     return count
+
+
+def is_hidden(node: ast.AST) -> bool:
+    """Return whether *node* is a decision that is not spelled as one."""
+    if isinstance(node, ast.Attribute):
+        return OPERATOR.fullmatch(node.attr) is not None
+    if isinstance(node, ast.AugAssign):
+        adds_to_a_flag = isinstance(node.op, ast.BitOr | ast.BitAnd | ast.Sub | ast.Add)
+        return adds_to_a_flag and isinstance(node.value, ast.Compare | ast.BoolOp)
+    if not isinstance(node, ast.Call):
+        return False
+
+    called = _called(node)
+    if called in ("any", "all"):
+        return bool(node.args) and isinstance(
+            node.args[0], ast.Tuple | ast.List | ast.Name
+        )
+    is_table = isinstance(node.func, ast.Call) and _called(node.func) == "get"
+    return is_table or called in HIDING
 
 
 def imports(node: ast.AST) -> Iterator[tuple[int, str]]:
