@@ -49,10 +49,10 @@ class PastDamage:
         """Return whether the copy answers a statement that ended with *error*."""
         return self._active and is_corrupt(error)
 
-    def leaves_out(self, session_id: str, what: str, why: str) -> bool:
+    def leaves_out(self, session_id: str, missing: str, reason: str) -> bool:
         """Return whether a read continues without what is missing; report it once."""
         self._incomplete.add(session_id)
-        line = f"{what}: {why}"
+        line = f"{missing}: {reason}"
         if self._active and line not in self._reported:
             self._reported.add(line)
             self._report(line)

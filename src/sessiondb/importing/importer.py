@@ -22,7 +22,7 @@ from sessiondb.errors import InvalidInputError, SourceError, abridged
 from sessiondb.importing.beside.history import Histories
 from sessiondb.importing.beside.terminals import Uses
 from sessiondb.importing.gate import checks
-from sessiondb.importing.lookup import Known, is_copy, look_up, namespace_here
+from sessiondb.importing.lookup import LookupResult, is_copy, look_up, namespace_here
 from sessiondb.importing.policies.derived import Derived
 from sessiondb.importing.policies.recorded import LoggedPrompt, Recorded
 from sessiondb.importing.policies.returned import CloseReturned, take_back
@@ -70,17 +70,17 @@ class Importer:
         self._units = Units(self.core)
         self._uses = Uses(self.core, self._locate)
 
-    def run(self, found: Iterable[SourceItem]) -> Results:
+    def run(self, items: Iterable[SourceItem]) -> Results:
         """Import everything; yield problems at once, results after their commit."""
-        for done in self._items(found):
+        for done in self._items(items):
             if isinstance(done, Imported):
                 self._uses.imported(done)
             yield done
         if not self.dry_run:
             self._uses.commit()
 
-    def _items(self, found: Iterable[SourceItem]) -> Results:
-        for item in found:
+    def _items(self, items: Iterable[SourceItem]) -> Results:
+        for item in items:
             if isinstance(item, Problem):
                 yield item
             elif isinstance(item, SourceSession):
@@ -98,11 +98,11 @@ class Importer:
         yield from self._units.commit()
 
         early, self._early = self._early or (), None
-        for of in early:
-            if isinstance(of, SourceHistory):
-                yield from self._history(of)
+        for waiting in early:
+            if isinstance(waiting, SourceHistory):
+                yield from self._history(waiting)
             else:
-                yield from self._session(of)
+                yield from self._session(waiting)
         yield from self._units.commit()
 
     def _item(self, item: SourceSession) -> Results:
@@ -135,8 +135,8 @@ class Importer:
 
         # Outside of a repository each directory is a project; a log names the one it
         # was part of.
-        below = root.rstrip(os.sep) + os.sep
-        return item.stored is not None and place.directory.startswith(below)
+        prefix = root.rstrip(os.sep) + os.sep
+        return item.stored is not None and place.directory.startswith(prefix)
 
     def _session(self, checked: CheckedSession) -> Results:
         item = checked.item
@@ -145,27 +145,32 @@ class Importer:
             item = replace(item, namespace=self.core.read(read))
             checked = replace(checked, item=item)
 
-        known = self.core.read(look_up(item, checked.ledger))
-        outcome = self._outcome(known)
-        sid = known.session_id or _id_of(item)
-        done = Imported(outcome, sid, item.source, item.source_id, known.messages)
+        lookup = self.core.read(look_up(item, checked.ledger))
+        outcome = self._outcome(lookup)
+        sid = lookup.session_id or _id_of(item)
+        done = Imported(outcome, sid, item.source, item.source_id, lookup.messages)
         if outcome not in _WRITTEN:
             yield done
             return
 
-        if self._early is not None and not known.session_id and is_copy(item):
+        if self._early is not None and not lookup.session_id and is_copy(item):
             self._early.append(checked)
         elif item.complete is not None:
             yield from self._completed(item)
-        elif known.returned:
-            how = {"is_empty": not known.messages, "dry_run": self.dry_run}
-            yield from take_back(self._units, checked, sid, **how)
-        elif known.overtaken:
+        elif lookup.returned:
+            yield from take_back(
+                self._units,
+                checked,
+                sid,
+                is_empty=not lookup.messages,
+                dry_run=self.dry_run,
+            )
+        elif lookup.overtaken:
             yield from self._passed_over(checked, replace(done, outcome="unchanged"))
         elif self.dry_run:
-            yield from _counted(checked, known, done)
+            yield from _counted(checked, lookup, done)
         else:
-            yield from self._write(checked, known, done)
+            yield from self._write(checked, lookup, done)
 
     def _passed_over(self, checked: CheckedSession, done: Imported) -> Results:
         """Record that a state was read, and leave the session as it is."""
@@ -191,19 +196,21 @@ class Importer:
         else:
             yield from self._item(replace(complete, complete=None))
 
-    def _outcome(self, known: Known) -> str:
+    def _outcome(self, lookup: LookupResult) -> str:
         """Return what becomes of a session: the first rule that applies."""
-        if known.deleted and not self.undelete:
+        if lookup.deleted and not self.undelete:
             return "deleted"
-        if known.new:
+        if lookup.new:
             return "imported"
-        if known.unchanged:
+        if lookup.unchanged:
             return "unchanged"
-        if known.detached and not self.as_fork:
+        if lookup.detached and not self.as_fork:
             return "diverged"
         return "updated"
 
-    def _write(self, checked: CheckedSession, known: Known, done: Imported) -> Results:
+    def _write(
+        self, checked: CheckedSession, lookup: LookupResult, done: Imported
+    ) -> Results:
         # Only a session that is written is looked up among the projects.
         try:
             place = self._place(checked.item)
@@ -211,14 +218,14 @@ class Importer:
             yield checks.refused_session(checked.item, error)
             return
 
-        if known.leaving:
+        if lookup.leaving:
             # Its rows must be gone first; what was gathered may refer to them.
             yield from self._units.commit()
             self._reap()
 
         problems = Problems(checked.problems)
         entries = checks.entries(checked.item, problems)
-        if _needs_a_message(checked.item, known):
+        if _needs_a_message(checked.item, lookup):
             head = _up_to_conversation(entries)
             if head is None:
                 yield from problems
@@ -227,7 +234,7 @@ class Importer:
             checked = _dated(checked, head)
             done = replace(done, id=_id_of(checked.item))
 
-        run = self._run(checked, known, done)
+        run = self._run(checked, lookup, done)
         self._units.open(run, place)
         yield from self._units.write(run, entries, WriteBatch)
         yield from problems
@@ -236,25 +243,33 @@ class Importer:
         closing = CloseImport(run, done.problems)
         yield from self._units.close(run, closing, done)
 
-    def _run(self, checked: CheckedSession, known: Known, done: Imported) -> Run:
+    def _run(
+        self, checked: CheckedSession, lookup: LookupResult, done: Imported
+    ) -> Run:
         item = checked.item
         if item.stored is not None:
-            prompts = tuple(self._prompt(item, of) for of in checked.prompts)
+            prompts = tuple(self._prompt(item, prompt) for prompt in checked.prompts)
             policy: Policy = Recorded(item.stored, prompts)
             return Run(done.id, checked, policy)
 
         # A session continued on both sides: the source's state takes over the name.
-        if self.as_fork and known.is_continued:
-            return Run(ids.new_session_id(), checked, Derived(known.session_id))
+        if self.as_fork and lookup.is_continued:
+            return Run(ids.new_session_id(), checked, Derived(lookup.session_id))
         return Run(done.id, checked, Derived())
 
-    def _prompt(self, item: SourceSession, of: Prompt) -> LoggedPrompt:
+    def _prompt(self, item: SourceSession, prompt: Prompt) -> LoggedPrompt:
         """Return a prompt with its project, which is another one if typed elsewhere."""
         place = None
-        if of.directory and of.directory != item.directory:
-            place = self._locate(of.directory)
-        directory, made = of.directory, of.time_created
-        return LoggedPrompt(of.id, of.text, directory, place, of.source, made)
+        if prompt.directory and prompt.directory != item.directory:
+            place = self._locate(prompt.directory)
+        return LoggedPrompt(
+            prompt.id,
+            prompt.text,
+            prompt.directory,
+            place,
+            prompt.source,
+            prompt.time_created,
+        )
 
     def _reap(self) -> None:
         """Finish the removal of what was deleted, so that its ids are free."""
@@ -283,8 +298,8 @@ class Importer:
     def _locate(self, directory: str) -> Place:
         if os.path.isdir(directory):
             return self.core.locate(directory)
-        found = location.project_at(directory)
-        return Place(found.root, found.directory, found.root, here=False)
+        project = location.project_at(directory)
+        return Place(project.root, project.directory, project.root, here=False)
 
 
 def new_importer(
@@ -297,12 +312,12 @@ def new_importer(
 
 
 def _counted(
-    checked: CheckedSession, known: Known, done: Imported
+    checked: CheckedSession, lookup: LookupResult, done: Imported
 ) -> Iterator[Imported | Problem]:
     problems = Problems(checked.problems)
     entries = checks.entries(checked.item, problems)
     head: list[Entry] | None = []
-    if _needs_a_message(checked.item, known):
+    if _needs_a_message(checked.item, lookup):
         head = _up_to_conversation(entries)
     count = len(head or ()) + sum(1 for _ in entries)
     yield from problems
@@ -310,13 +325,13 @@ def _counted(
         yield replace(done, messages=count, problems=tuple(problems))
 
 
-def _needs_a_message(item: SourceSession, known: Known) -> bool:
+def _needs_a_message(item: SourceSession, lookup: LookupResult) -> bool:
     """Return whether a session is imported only when something was said in it.
 
     The id of a new one is made of the time and the namespace in which it began. A log
     that was begun a moment ago may state neither, and its first message does.
     """
-    is_new = known.session_id is None and item.stored is None
+    is_new = lookup.session_id is None and item.stored is None
     return is_new and (item.time_created is None or item.namespace == str(Namespace()))
 
 
@@ -348,5 +363,5 @@ def _id_of(item: SourceSession) -> str:
     """Return the id that a new session gets."""
     if item.stored is not None:
         return item.stored.id
-    made = item.time_created or 0
-    return ids.imported_session_id(item.source, item.source_id, made, item.namespace)
+    time = item.time_created or 0
+    return ids.imported_session_id(item.source, item.source_id, time, item.namespace)

@@ -82,7 +82,7 @@ def _namespaces() -> Any:
     entry = select(import_ledger.c.namespace, literal_column("1")).where(
         import_ledger.c.source == p("source"), import_ledger.c.path == p("path")
     )
-    named = (
+    by_name = (
         select(table.c.namespace, literal_column("0")).where(
             table.c.source == p("source"),
             table.c.source_id == p("source_id"),
@@ -90,14 +90,14 @@ def _namespaces() -> Any:
         )
         for table in (session, tombstone)
     )
-    return union_all(entry, *named)
+    return union_all(entry, *by_name)
 
 
 _NAMESPACES = Statement(_namespaces)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class LookupResult:
     """The state of a session in this database, and what it means for an import."""
 
     #: None for a session that does not exist.
@@ -126,7 +126,7 @@ class Known:
 
 class _Row(NamedTuple):
     id: str
-    named: bool
+    has_name: bool
     time_detached: int | None
     time_imported: int | None
     time_deleted: int | None
@@ -168,15 +168,15 @@ def namespace_here(item: SourceSession, ledger: str) -> Read[str]:
     Its own one if it is not known yet. Both sessions and deletions are compared, and
     the entry *ledger* of the session that was read from its path before.
     """
-    own = Namespace.of(item.namespace)
+    namespace_of_item = Namespace.of(item.namespace)
     names = {"source": item.source, "source_id": item.source_id, "path": ledger}
-    nearest, found = Kinship.UNLIKE, item.namespace
+    nearest, nearest_namespace = Kinship.UNLIKE, item.namespace
     for namespace, in_place in (yield _NAMESPACES, names):
-        known = Namespace.of(namespace)
-        kinship = own.kinship(known, in_place=bool(in_place))
+        stored = Namespace.of(namespace)
+        kinship = namespace_of_item.kinship(stored, in_place=bool(in_place))
         if kinship > nearest:
-            nearest, found = kinship, namespace
-    return found
+            nearest, nearest_namespace = kinship, namespace
+    return nearest_namespace
 
 
 def is_copy(item: SourceSession) -> bool:
@@ -191,19 +191,24 @@ def is_copy(item: SourceSession) -> bool:
     return session_id_at(time + _NEAR) < name < session_id_at(max(time - _NEAR, 0))
 
 
-def look_up(item: SourceSession, ledger: str) -> Read[Known]:
+def look_up(item: SourceSession, ledger: str) -> Read[LookupResult]:
     """Return what is known of *item*, whose entry in the ledger is *ledger*."""
-    of, name = item.stored, item.source_id
+    logged, name = item.stored, item.source_id
     names: dict[str, str | None]
-    if of is not None:
-        buried_as, buried_in = of.buried_as(name, item.namespace)
-        names = {"sid": of.id, "buried_as": buried_as, "buried_in": buried_in}
+    if logged is not None:
+        buried_as, buried_in = logged.buried_as(name, item.namespace)
+        names = {"sid": logged.id, "buried_as": buried_as, "buried_in": buried_in}
         rows, noted = yield from _facts(item, ledger, names)
-        return _own(rows, noted, item.digest, of)
+        return _own(rows, noted, item.digest, logged)
 
     # Another program names a session that it got from here by its id, or keeps that.
-    own = item.alias or original(SESSION, name)
-    names = {"sid": own, "buried_as": name, "buried_in": item.namespace, "own": own}
+    exported_id = item.alias or original(SESSION, name)
+    names = {
+        "sid": exported_id,
+        "buried_as": name,
+        "buried_in": item.namespace,
+        "own": exported_id,
+    }
     rows, noted = yield from _facts(item, ledger, names)
     return _foreign(rows, noted, item)
 
@@ -212,26 +217,28 @@ def _facts(
     item: SourceSession, ledger: str, names: Mapping[str, str | None]
 ) -> Read[tuple[list[_Row], _Noted]]:
     """Return the rows that a session may be, its own id first, and what was noted."""
-    where = {"source": item.source, "path": ledger, **names}
+    keys = {"source": item.source, "path": ledger, **names}
     name = {"source_id": item.source_id, "namespace": item.namespace}
-    found = yield _HERE, {**where, **name}
-    own = None if found else names.get("own")
-    (entry,) = yield _NOTED, {**where, "own": own}
-    return [_Row(*row) for row in found], _Noted(*entry)
+    rows = yield _HERE, {**keys, **name}
+    exported_id = None if rows else names.get("own")
+    (entry,) = yield _NOTED, {**keys, "own": exported_id}
+    return [_Row(*row) for row in rows], _Noted(*entry)
 
 
-def _foreign(rows: Sequence[_Row], noted: _Noted, item: SourceSession) -> Known:
+def _foreign(rows: Sequence[_Row], noted: _Noted, item: SourceSession) -> LookupResult:
     """Return what is known of another program's session: by source and source id."""
     for row in rows:
-        if not row.named:
+        if not row.has_name:
             continue
         new = row.leaving or row.time_importing is not None
         if item.alias == row.id and not (new or noted.buried):
             # It was written from the session of its own name: what both have is here
             # in the form of the program, of which the file may have only a part.
             same = noted.is_same(item.digest)
-            return Known(row.id, row.messages, new=False, unchanged=same, returned=True)
-        return Known(
+            return LookupResult(
+                row.id, row.messages, new=False, unchanged=same, returned=True
+            )
+        return LookupResult(
             row.id,
             row.messages,
             deleted=noted.buried or row.leaving,
@@ -244,12 +251,12 @@ def _foreign(rows: Sequence[_Row], noted: _Noted, item: SourceSession) -> Known:
 
     # An export names a session by its id here, also after that was removed.
     if not rows:
-        return Known(deleted=noted.buried or noted.was_here)
+        return LookupResult(deleted=noted.buried or noted.was_here)
     row = rows[0]
     if row.leaving:
-        return Known(deleted=True)
+        return LookupResult(deleted=True)
     same = noted.is_same(item.digest)
-    return Known(row.id, row.messages, new=False, unchanged=same, returned=True)
+    return LookupResult(row.id, row.messages, new=False, unchanged=same, returned=True)
 
 
 def _is_overtaken(item: SourceSession, row: _Row, noted: _Noted) -> bool:
@@ -267,16 +274,18 @@ def _is_overtaken(item: SourceSession, row: _Row, noted: _Noted) -> bool:
     return count < row.messages and not was_cut
 
 
-def _own(rows: Sequence[_Row], noted: _Noted, digest: str, of: StoredSession) -> Known:
+def _own(
+    rows: Sequence[_Row], noted: _Noted, digest: str, logged: StoredSession
+) -> LookupResult:
     """Return what is known of a session of a log: by its id, then by its source."""
     row = rows[0] if rows else None
     # A new session may have the name that a removed one had.
-    if row is None or (noted.buried and row.id != of.id):
-        return Known(deleted=noted.buried or of.is_deleted)
+    if row is None or (noted.buried and row.id != logged.id):
+        return LookupResult(deleted=noted.buried or logged.is_deleted)
     if row.leaving:
-        return Known(deleted=True, leaving=True)
+        return LookupResult(deleted=True, leaving=True)
 
-    return Known(
+    return LookupResult(
         row.id,
         row.messages,
         new=row.time_importing is not None,

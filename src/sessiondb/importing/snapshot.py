@@ -82,14 +82,14 @@ def _copy(path: Path, copy: Path) -> None:
 
 def _unusable(path: Path, copy: Path, error: SessionDBError) -> SourceError:
     """Return the error of a database that cannot be read, with its hint in one line."""
-    said = str(error).replace(str(copy), str(path))
+    message_text = str(error).replace(str(copy), str(path))
 
     hint = error.hint
     # Its own hint is about the database that is imported into.
     if hint is None or isinstance(error, CorruptionError):
         hint = f"{command('--db', str(path), 'check')} verifies it"
-    named = "" if str(path) in said else f"cannot read {path}: "
-    return SourceError(f"{named}{said}; {hint}", hint=hint)
+    prefix = "" if str(path) in message_text else f"cannot read {path}: "
+    return SourceError(f"{prefix}{message_text}; {hint}", hint=hint)
 
 
 class Snapshot:
@@ -171,10 +171,12 @@ class Snapshot:
             except UNREADABLE as error:
                 yield self._problem(message_name(name, seq), error)
 
-    def _problem(self, what: str, error: Exception) -> Problem:
-        """Return an error as a problem, which names *what* unless the error does."""
-        why = str(error)
-        return Problem(str(self._path), why if what in why else f"{what}: {why}")
+    def _problem(self, name: str, error: Exception) -> Problem:
+        """Return an error as a problem, which names *name* unless the error does."""
+        reason = str(error)
+        return Problem(
+            str(self._path), reason if name in reason else f"{name}: {reason}"
+        )
 
 
 class _Missing:
@@ -191,10 +193,10 @@ class _Missing:
         """Never called: nothing helps."""
         raise AssertionError
 
-    def leaves_out(self, session_id: str, what: str, why: str) -> bool:
+    def leaves_out(self, session_id: str, missing: str, reason: str) -> bool:
         """Record what is missing; the read continues without it."""
-        named = "" if session_id in what else f"{session_name(session_id)}: "
-        self.lines.append(f"{named}{what}: {why}")
+        prefix = "" if session_id in missing else f"{session_name(session_id)}: "
+        self.lines.append(f"{prefix}{missing}: {reason}")
         return True
 
 
@@ -208,11 +210,11 @@ def _ids_of(name: str) -> Read[list[tuple[int, str]]]:
 
 def _export_of(base: str | None, name: str) -> Read[Export]:
     """Return a session with all that belongs to it but messages, diffs and parent."""
-    found = yield from session_by_id(base, name)
+    stored = yield from session_by_id(base, name)
     projects = yield from lists.projects(base)
     return Export(
-        session=found,
-        project=next((x for x in projects if x.id == found.project_id), None),
+        session=stored,
+        project=next((x for x in projects if x.id == stored.project_id), None),
         messages=(),
         todos=tuple((yield from lists.todos(name))),
         labels=tuple((yield from family.labels(name))),

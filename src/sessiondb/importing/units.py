@@ -54,22 +54,22 @@ class Units:
         self._next.effects.append(OpenImport(run, place))
         self._next.places.append(place)
         self._next.opened.append(run)
-        self._next.size += sum(blob.size for blob in run.given.blobs)
+        self._next.size += sum(blob.size for blob in run.checked.blobs)
 
-    def write(self, run: Run, entries: Iterable[Entry], by: Write) -> Results:
-        """Write the messages of a session; *by* makes the effect that does it."""
+    def write(self, run: Run, entries: Iterable[Entry], effect_of: Write) -> Results:
+        """Write the messages of a session; *effect_of* makes the effects."""
         batch: list[Entry] = []
         for entry in entries:
             # A record larger than a transaction has one to itself.
             if self._next.records and not self._fits(entry):
-                self._add(run, batch, by)
+                self._add(run, batch, effect_of)
                 batch = []
                 yield from self.commit()
 
             batch.append(entry)
             self._next.records += entry.records
             self._next.size += entry.size
-        self._add(run, batch, by)
+        self._add(run, batch, effect_of)
 
     def close(self, run: Run, effect: Effect, done: Imported) -> Results:
         """End a session with *effect*; *done* is its expected result."""
@@ -77,7 +77,7 @@ class Units:
         self._next.closed.append(run)
         self._next.results.append(done)
         self._next.records += 1
-        self._next.size += sum(blob.size for blob in run.given.diff_blobs)
+        self._next.size += sum(blob.size for blob in run.checked.diff_blobs)
 
         if self._next.records >= MAX_RECORDS or self._next.size >= MAX_BYTES:
             yield from self.commit()
@@ -104,10 +104,10 @@ class Units:
         records = self._next.records + entry.records
         return records <= MAX_RECORDS and self._next.size + entry.size <= MAX_BYTES
 
-    def _add(self, run: Run, batch: list[Entry], by: Write) -> None:
+    def _add(self, run: Run, batch: list[Entry], effect_of: Write) -> None:
         if not batch:
             return
-        effect = by(run, tuple(batch))
+        effect = effect_of(run, tuple(batch))
         self._next.effects.append(effect)
         self._next.batches.append(effect)
 

@@ -86,7 +86,7 @@ class HistoryLine(NamedTuple):
     text: str
     time: int
     session: str | None
-    own: str | None
+    exported_id: str | None
     directory: str | None
     place: Place | None
 
@@ -114,7 +114,7 @@ class AddHistory:
     def apply(self, tx: Transaction) -> None:
         """Write those that are new, and the sessions of those that had none."""
         names = as_list(line.id for line in self.lines)
-        known = dict(tx.run(_KNOWN, names=names).fetchall())
+        sessions_by_prompt = dict(tx.run(_KNOWN, names=names).fetchall())
         homes = _Homes(tx, self.source, self.lines)
         typed = _Typed(tx, self.source)
 
@@ -122,7 +122,9 @@ class AddHistory:
         for line in self.lines:
             home = homes.of(line)
             # A line is written again when its session, unknown before, was imported.
-            is_known = line.id in known and (known[line.id] or home.id is None)
+            is_known = line.id in sessions_by_prompt and (
+                sessions_by_prompt[line.id] or home.id is None
+            )
             if is_known or home.is_gone or self._is_elsewhere(line, home):
                 continue
             if typed.has(line, home):
@@ -168,7 +170,7 @@ class _Homes:
         facts = {
             "source": source,
             "names": as_list({line.session for line in lines if line.session}),
-            "own": as_list({line.own for line in lines if line.own}),
+            "own": as_list({line.exported_id for line in lines if line.exported_id}),
         }
         self._by_name: dict[str, _Home] = {}
         self._by_id: dict[str | None, _Home] = {}
@@ -183,9 +185,9 @@ class _Homes:
         """Return the session that a line names: by the source's id, else by ours."""
         if line.session is None:
             return _Home()
-        home = self._by_name.get(line.session) or self._by_id.get(line.own)
+        home = self._by_name.get(line.session) or self._by_id.get(line.exported_id)
         return home or _Home(
-            is_gone=not self._buried.isdisjoint({line.session, line.own})
+            is_gone=not self._buried.isdisjoint({line.session, line.exported_id})
         )
 
 
@@ -206,9 +208,9 @@ class _Typed:
 
         Of a line that names no session, by those about its time.
         """
-        said = plain(line.text)
+        text = plain(line.text)
         if home.id is not None:
-            return said in self._of_session(home.id, line.session)
+            return text in self._of_session(home.id, line.session)
         if line.session is not None:
             return False
 
@@ -216,7 +218,7 @@ class _Typed:
         return any(
             abs(time - line.time) <= _NEAR
             for near in (minute - 1, minute, minute + 1)
-            for time in self._of_minute(near).get(said, ())
+            for time in self._of_minute(near).get(text, ())
         )
 
     def _of_session(self, session_id: str, name: str | None) -> _Times:
@@ -229,17 +231,17 @@ class _Typed:
     def _of_minute(self, minute: int) -> _Times:
         if minute not in self._in_minutes:
             since = minute * _NEAR
-            where = {"since": since, "until": since + _NEAR - 1, "source": self.source}
-            rows = self.tx.run(_AT_TIME, **where)
+            until = since + _NEAR - 1
+            rows = self.tx.run(_AT_TIME, since=since, until=until, source=self.source)
             self._in_minutes[minute] = self._messages(rows, None)
         return self._in_minutes[minute]
 
     def _messages(self, rows: Iterable[Any], session: str | None) -> _Times:
-        found: _Times = defaultdict(list)
+        times_by_text: _Times = defaultdict(list)
         for name, text, time in rows:
             if name != ids.history_prompt_id(self.source, session, text, time):
-                found[plain(text)].append(time)
-        return found
+                times_by_text[plain(text)].append(time)
+        return times_by_text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -327,8 +329,8 @@ class Histories:
 
         problems = Problems()
         count = 0
-        found = self._lines(item, problems)
-        while lines := tuple(islice(found, MAX_LINES)):
+        read_lines = self._lines(item, problems)
+        while lines := tuple(islice(read_lines, MAX_LINES)):
             self._commit(AddHistory(item.source, lines, self.root is not None))
             count += len(lines)
 
@@ -345,13 +347,13 @@ class Histories:
     ) -> Iterator[HistoryLine]:
         """Yield the lines that are prompts, without those typed twice in a row."""
         last = None
-        rest = "its other prompts"
-        for found in checks.read_on(item.prompts, item.path, rest):
-            if isinstance(found, Problem):
-                problems.append(found)
+        remainder = "its other prompts"
+        for source_prompt in checks.read_on(item.prompts, item.path, remainder):
+            if isinstance(source_prompt, Problem):
+                problems.append(source_prompt)
                 continue
             try:
-                line = self._line(item.source, found)
+                line = self._line(item.source, source_prompt)
             except InvalidInputError as error:
                 problems.append(Problem(item.path, f"a prompt: {error}"))
                 continue
@@ -362,18 +364,18 @@ class Histories:
                 yield line
             last = line.session, line.text
 
-    def _line(self, source: str, found: Any) -> HistoryLine | None:
+    def _line(self, source: str, source_prompt: Any) -> HistoryLine | None:
         """Return a line as it is stored; raises `InvalidInputError`."""
-        values.instance(found, SourcePrompt, "a prompt")
-        row = check_fields(found, _LINE)
-        said = as_prompt(row["text"])
-        if said is None:
+        values.instance(source_prompt, SourcePrompt, "a prompt")
+        row = check_fields(source_prompt, _LINE)
+        text = as_prompt(row["text"])
+        if text is None:
             return None
 
         session, time = row["session"], row["time_created"]
         return HistoryLine(
-            ids.history_prompt_id(source, session, said, time),
-            said,
+            ids.history_prompt_id(source, session, text, time),
+            text,
             time,
             session,
             # A program names a session that it got from here by its id.
@@ -395,5 +397,7 @@ class Histories:
 
 def _is_known(facts: Mapping[str, Any]) -> Read[bool]:
     """Return whether all of a history was read, after the sessions that it may name."""
-    found = yield _NOTED, {name: facts[name] for name in ("source", "path")}
-    return any(digest == facts["digest"] and known for digest, known in found)
+    rows = yield _NOTED, {name: facts[name] for name in ("source", "path")}
+    return any(
+        digest == facts["digest"] and is_complete for digest, is_complete in rows
+    )

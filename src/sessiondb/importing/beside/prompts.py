@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy import delete, select, text
@@ -67,14 +66,14 @@ class Typed:
 
     def add(self, entry: Entry, seq: int, time: int) -> None:
         """Add the prompt of a message, if it is one."""
-        said = entry.prompt
-        if said is None:
+        prompt_text = entry.prompt
+        if prompt_text is None:
             return
-        if said != self.run.typed:
+        if prompt_text != self.run.typed:
             name = self._name(entry, entry.usage_id, time)
-            self.prompts.append(TypedPrompt(name, seq, said, time))
-        self.run.typed = said
-        self.run.first_typed = self.run.first_typed or said
+            self.prompts.append(TypedPrompt(name, seq, prompt_text, time))
+        self.run.typed = prompt_text
+        self.run.first_typed = self.run.first_typed or prompt_text
 
     def rename(self, entry: Entry, time: int) -> None:
         """Remove the prompt that a message was until its source knew its copies."""
@@ -82,9 +81,8 @@ class Typed:
             self.former.append(self._name(entry, entry.row.id, time))
 
     def _name(self, entry: Entry, usage_id: str, time: int) -> str:
-        source = self.run.given.item.source
-        stated = 0 if entry.timeless else time
-        return ids.imported_prompt_id(source, usage_id, stated)
+        source = self.run.checked.item.source
+        return ids.imported_prompt_id(source, usage_id, 0 if entry.timeless else time)
 
 
 class MessageBatch(Effect, Protocol):
@@ -106,7 +104,7 @@ class FeedPrompts:
         """Write those that are new, or that are another session's or text now."""
         self._write(tx)
         for run in self.closed:
-            if run.policy.states_prompts and not run.made and not run.gone:
+            if run.policy.states_prompts and not run.created and not run.gone:
                 _remove_former(tx, run)
 
     def _write(self, tx: Transaction) -> None:
@@ -115,18 +113,22 @@ class FeedPrompts:
                 sid = typed.run.session_id
                 tx.run(_REMOVE, sid=sid, names=as_list(typed.former))
 
-        written = (_rows(tx, batch.typed) for batch in self.batches)
-        found = {row[0]: row for row in chain.from_iterable(written)}
-        if not found:
+        rows_by_id = {}
+        for batch in self.batches:
+            for row in _rows(tx, batch.typed):
+                rows_by_id[row[0]] = row
+        if not rows_by_id:
             return
 
-        for known in tx.run(_KNOWN, names=as_list(found)).fetchall():
-            name, *facts = known
+        for stored in tx.run(_KNOWN, names=as_list(rows_by_id)).fetchall():
+            name, *facts = stored
             # A session that was removed left its prompts in the history.
-            row = dict(zip(PROMPT, found[name], strict=True))
-            if [row["text"], row["session_id"]] == facts:
-                del found[name]
-        tx.connection.executemany(upsert_text(prompt, PROMPT), list(found.values()))
+            columns = dict(zip(PROMPT, rows_by_id[name], strict=True))
+            if [columns["text"], columns["session_id"]] == facts:
+                del rows_by_id[name]
+        tx.connection.executemany(
+            upsert_text(prompt, PROMPT), list(rows_by_id.values())
+        )
 
 
 def _rows(tx: Transaction, typed: Typed) -> Iterator[tuple[Any, ...]]:
@@ -136,19 +138,19 @@ def _rows(tx: Transaction, typed: Typed) -> Iterator[tuple[Any, ...]]:
         return
 
     state = tx.peek(run.session_id)
-    copies = _copies(tx, run.session_id, (of.seq for of in typed.prompts))
-    for of in typed.prompts:
-        if of.seq in copies:
+    copies = _copies(tx, run.session_id, (item.seq for item in typed.prompts))
+    for item in typed.prompts:
+        if item.seq in copies:
             continue
-        run.prompts[of.id] = of.text
+        run.prompts[item.id] = item.text
         yield prompt_row(
-            id=of.id,
-            text=of.text,
+            id=item.id,
+            text=item.text,
             directory=state.directory,
             project_id=state.project_id,
             session_id=state.id,
-            source=run.given.item.source,
-            time_created=of.time,
+            source=run.checked.item.source,
+            time_created=item.time,
         )
 
 
@@ -159,7 +161,7 @@ def _remove_former(tx: Transaction, run: Run) -> None:
     copy; a line of the history may have come before its message. Other lines of the
     history, and prompts of other sources, are not of any message.
     """
-    item = run.given.item
+    item = run.checked.item
     typed = {plain(text_) for text_ in run.prompts.values()}
     former = []
     rows = tx.run(_OF_SESSION, sid=run.session_id, source=item.source).fetchall()
@@ -184,8 +186,8 @@ def prompt_row(**columns: Any) -> tuple[Any, ...]:
 
 def _copies(tx: Transaction, session_id: str, places: Iterable[int]) -> set[int]:
     """Return which messages of a session are copies of another session's."""
-    found = tx.run(_COPIES, sid=session_id, places=as_list(places))
-    return {seq for (seq,) in found.fetchall()}
+    rows = tx.run(_COPIES, sid=session_id, places=as_list(places))
+    return {seq for (seq,) in rows.fetchall()}
 
 
 #: Characters of a prompt; a longer one is a file that was pasted, and typed by no one.
@@ -204,10 +206,10 @@ def typed_in(draft: MessageDraft) -> str | None:
     return as_prompt("\n".join(typed))
 
 
-def as_prompt(said: str) -> str | None:
+def as_prompt(typed: str) -> str | None:
     """Return a text as the history has it; None for an empty or a longer one."""
-    is_prompt = len(said) <= LONGEST and said.strip()
-    return codec.readable(said)[0] if is_prompt else None
+    is_prompt = len(typed) <= LONGEST and typed.strip()
+    return codec.readable(typed)[0] if is_prompt else None
 
 
 def _is_typed(part: PartDraft) -> bool:

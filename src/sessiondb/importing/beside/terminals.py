@@ -57,4 +57,4 @@ class Uses:
 def _is_newer(row: tuple[Any, ...]) -> Read[bool]:
     name, directory, _, time = row
     rows = yield LAST_USE, {"name": name, "directory": directory}
-    return all(known < time for (known,) in rows)
+    return all(last_use < time for (last_use,) in rows)

@@ -115,7 +115,7 @@ _STORED: Mapping[str, Check] = {
     "deleted": values.optional(values.version),
 }
 _STORED_MESSAGE: Mapping[str, Check] = {
-    "seq": lambda value, what: values.counter(value, what, least=1),
+    "seq": lambda value, field: values.counter(value, field, least=1),
     "inherited": values.flag,
     "usage_key": values.optional_id,
 }
@@ -189,10 +189,10 @@ def check_session(item: SourceSession) -> CheckedSession:
     )
 
 
-def refused_session(item: SourceSession, why: Exception | str) -> Problem:
+def refused_session(item: SourceSession, cause: Exception | str) -> Problem:
     """Return the problem of a session that is refused."""
     path = item.path if isinstance(item.path, str) else abridged(item.path)
-    return Problem(path, f"session {values.shown(item.source_id)}: {why}")
+    return Problem(path, f"session {values.shown(item.source_id)}: {cause}")
 
 
 def _check_messages(messages: Any) -> None:
@@ -211,37 +211,39 @@ def _columns(item: SourceSession) -> dict[str, Any]:
         row["time_updated"] = row["time_created"]
 
     derived = "derived" if item.model_id is None else "source"
-    stated = item.stored.model_source if item.stored else None
-    return row | {"model_source": stated or derived}
+    model_source = item.stored.model_source if item.stored else None
+    return row | {"model_source": model_source or derived}
 
 
-def _todo_rows(given: Any, what: str) -> tuple[tuple[Any, ...], ...]:
+def _todo_rows(todos: Any, field: str) -> tuple[tuple[Any, ...], ...]:
     rows = []
-    for index, todo in enumerate(values.items(given, what)):
-        where = f"{what}[{index}]"
-        values.instance(todo, Todo, where)
+    for index, todo in enumerate(values.items(todos, field)):
+        place = f"{field}[{index}]"
+        values.instance(todo, Todo, place)
         try:
             rows.append(tuple(check_fields(todo, _TODO).values()))
         except InvalidInputError as error:
-            raise InvalidInputError(f"{where}.{error}") from None
+            raise InvalidInputError(f"{place}.{error}") from None
     return tuple(rows)
 
 
 _todos = values.optional(_todo_rows)
 
 
-def _diff_rows(blobs: list[Blob], given: Any, what: str) -> tuple[tuple[Any, ...], ...]:
+def _diff_rows(
+    blobs: list[Blob], diffs: Any, field: str
+) -> tuple[tuple[Any, ...], ...]:
     rows = []
     places = set()
-    for index, diff in enumerate(values.items(given, what)):
-        row = values.named(f"{what}[{index}]", diff_row, diff, blobs)
+    for index, diff in enumerate(values.items(diffs, field)):
+        row = values.named(f"{field}[{index}]", diff_row, diff, blobs)
         rows.append(row)
         seq, path, *_ = row
-        places.add((values.counter(seq, f"{what}: seq"), path))
+        places.add((values.counter(seq, f"{field}: seq"), path))
 
     # The table has one diff for each path of a message.
     if len(places) != len(rows):
-        raise InvalidInputError(f"{what}: two of one message name the same path")
+        raise InvalidInputError(f"{field}: two of one message name the same path")
     return tuple(rows)
 
 
@@ -260,26 +262,25 @@ def _prompts(item: SourceSession, problems: list[Problem]) -> tuple[Prompt, ...]
 def _unless_refused(
     item: SourceSession,
     problems: list[Problem],
-    what: str,
+    noun: str,
     check: Callable[[Any], T],
-    given: Any,
+    value: Any,
 ) -> T | None:
     """Return what *check* makes of a value; None, and a problem, if it refuses it."""
     try:
-        return check(given)
+        return check(value)
     except InvalidInputError as error:
-        why = f"{what} of {item.source_id}: {error}"
-        problems.append(Problem(item.path, why))
+        problems.append(Problem(item.path, f"{noun} of {item.source_id}: {error}"))
         return None
 
 
-def check_prompt(of: Any) -> Prompt:
+def check_prompt(prompt: Any) -> Prompt:
     """Return a prompt as it is stored; raises `InvalidInputError`."""
-    values.instance(of, Prompt, "a prompt")
-    text = check_fields(of, _PROMPT)["text"]
+    values.instance(prompt, Prompt, "a prompt")
+    text = check_fields(prompt, _PROMPT)["text"]
     if not text:
         raise InvalidInputError("text is missing")
-    return replace(of, text=text)  # type: ignore[no-any-return]
+    return replace(prompt, text=text)  # type: ignore[no-any-return]
 
 
 def _project(item: SourceSession, problems: list[Problem]) -> ProjectFacts | None:
@@ -287,20 +288,24 @@ def _project(item: SourceSession, problems: list[Problem]) -> ProjectFacts | Non
     # A log of sessiondb's has no projects: the row of its session names the directory.
     if item.project is None or item.stored is not None:
         return None
-    given = item.project
-    return _unless_refused(item, problems, "the project", check_project, given)
+    project = item.project
+    return _unless_refused(item, problems, "the project", check_project, project)
 
 
-def check_project(of: Any) -> ProjectFacts:
+def check_project(project: Any) -> ProjectFacts:
     """Return a project as it is stored; raises `InvalidInputError`."""
-    values.instance(of, SourceProject, "project")
-    if not isinstance(of.record, Mapping):
-        raise InvalidInputError(f"record must be a mapping, not {abridged(of.record)}")
-    record = values.json(dict(of.record), "record")
+    values.instance(project, SourceProject, "project")
+    if not isinstance(project.record, Mapping):
+        raise InvalidInputError(
+            f"record must be a mapping, not {abridged(project.record)}"
+        )
+    record = values.json(dict(project.record), "record")
 
-    found = check_fields(of, _PROJECT)
-    found["sandboxes"] = tuple(filter(os.path.isabs, found["sandboxes"]))
-    return ProjectFacts(**found, record=record if of.record else None)
+    facts = check_fields(project, _PROJECT)
+    facts["sandboxes"] = tuple(
+        path for path in facts["sandboxes"] if os.path.isabs(path)
+    )
+    return ProjectFacts(**facts, record=record if project.record else None)
 
 
 # -- messages ----------------------------------------------------------------
@@ -309,31 +314,31 @@ def check_project(of: Any) -> ProjectFacts:
 def entries(item: SourceSession, problems: list[Problem]) -> Iterator[Entry]:
     """Yield the messages that pass the gate; add the others to *problems*."""
     seen: set[str] = set()
-    rest = f"session {item.source_id}: its other messages"
-    for found in read_on(item.messages, item.path, rest):
-        if isinstance(found, Problem):
-            problems.append(found)
+    remainder = f"session {item.source_id}: its other messages"
+    for message in read_on(item.messages, item.path, remainder):
+        if isinstance(message, Problem):
+            problems.append(message)
             continue
         try:
-            entry = _accepted(item, found, seen, problems)
+            entry = _accepted(item, message, seen, problems)
         except InvalidInputError as error:
-            problems.append(_refused_message(item, found, error))
+            problems.append(_refused_message(item, message, error))
             continue
 
         # A large message must not be held by this frame while it is written.
-        del found
+        del message
         yield entry
 
 
-def read_on(found: Iterable[Any], path: str, rest: str) -> Iterator[Any]:
-    """Yield what a reader finds at *path*; *rest* names what follows.
+def read_on(items: Iterable[Any], path: str, remainder: str) -> Iterator[Any]:
+    """Yield what a reader finds at *path*; *remainder* names what follows.
 
     If the reader fails, that is the last problem: what came before is imported.
     """
     try:
-        yield from found
+        yield from items
     except Exception as error:
-        yield Problem(path, f"{rest} cannot be read: {reason(error)}")
+        yield Problem(path, f"{remainder} cannot be read: {reason(error)}")
 
 
 def reason(error: Exception) -> str:
@@ -343,45 +348,47 @@ def reason(error: Exception) -> str:
     return text if len(text) <= MAX_REASON else f"{text[:MAX_REASON]}…"
 
 
-def _refused_message(item: SourceSession, found: Any, why: Exception | str) -> Problem:
-    name = values.shown(getattr(getattr(found, "draft", None), "id", None))
-    return Problem(item.path, f"message {name} of {item.source_id}: {why}")
+def _refused_message(
+    item: SourceSession, message: Any, cause: Exception | str
+) -> Problem:
+    name = values.shown(getattr(getattr(message, "draft", None), "id", None))
+    return Problem(item.path, f"message {name} of {item.source_id}: {cause}")
 
 
 def _accepted(
-    item: SourceSession, found: Any, seen: set[str], problems: list[Problem]
+    item: SourceSession, message: Any, seen: set[str], problems: list[Problem]
 ) -> Entry:
     """Return a message as rows, without the numbers that no column takes.
 
     Those are in its ``data`` then, and named in *problems*. Raises `InvalidInputError`
     for a message that cannot be imported.
     """
-    stored = None if item.stored is None else _stored_message(found)
+    stored = None if item.stored is None else _stored_message(message)
     try:
-        entry = check_message(found, seen, stored)
+        entry = check_message(message, seen, stored)
     except InvalidInputError as error:
-        bounded, names = keep_in_data(found)
+        bounded, names = keep_in_data(message)
         if not names:
             raise
         entry = check_message(bounded, seen, stored)
-        why = f"{error}; imported without {', '.join(names)}"
-        problems.append(_refused_message(item, found, why))
+        cause = f"{error}; imported without {', '.join(names)}"
+        problems.append(_refused_message(item, message, cause))
 
     # In a store whose ids are its own, a message with the id of another is not a copy.
-    if item.namespace and entry.usage_id == entry.row.id and found.usage_id is None:
+    if item.namespace and entry.usage_id == entry.row.id and message.usage_id is None:
         entry = entry._replace(usage_id=f"{item.namespace} {entry.usage_id}")
     return entry
 
 
 def check_message(
-    found: Any, seen: set[str], stored: StoredMessage | None = None
+    message: Any, seen: set[str], stored: StoredMessage | None = None
 ) -> Entry:
     """Return a message as rows; its id is added to those *seen* before.
 
     Raises `InvalidInputError`, which names the field.
     """
-    values.instance(found, SourceMessage, "a message")
-    draft = found.draft
+    values.instance(message, SourceMessage, "a message")
+    draft = message.draft
     values.instance(draft, MessageDraft, "draft")
     if draft.id is None:
         raise InvalidInputError("id is missing: the message could not be found again")
@@ -394,7 +401,7 @@ def check_message(
         )
     # An id depends on the place, so that a part without one is found again.
     parts = _parts(row, draft, blobs)
-    _check_place(found)
+    _check_place(message)
 
     seen.add(row.id)
     size = _PART_BYTES * len(parts) + sum(blob.size for blob in blobs)
@@ -404,27 +411,27 @@ def check_message(
         row,
         parts,
         tuple(blobs),
-        found.parent,
-        found.usage_id or row.response_id or row.id,
-        tuple(found.labels),
-        tuple(found.unlabelled),
-        found.alias,
-        found.open,
+        message.parent,
+        message.usage_id or row.response_id or row.id,
+        tuple(message.labels),
+        tuple(message.unlabelled),
+        message.alias,
+        message.open,
         stored,
         size,
         None if stored else typed_in(draft),
-        found.timeless,
+        message.timeless,
     )
 
 
-def _stored_message(found: Any) -> StoredMessage:
+def _stored_message(message: Any) -> StoredMessage:
     """Check what a message of a log was in its database; raises `InvalidInputError`."""
-    of = getattr(found, "stored", None)
-    if not isinstance(of, StoredMessage):
+    stored = getattr(message, "stored", None)
+    if not isinstance(stored, StoredMessage):
         raise InvalidInputError("seq is missing: a message of a log has one")
-    check_fields(of, _STORED_MESSAGE)
-    values.optional_id(found.parent, "parent_id")
-    return of
+    check_fields(stored, _STORED_MESSAGE)
+    values.optional_id(message.parent, "parent_id")
+    return stored
 
 
 def _parts(
@@ -432,23 +439,23 @@ def _parts(
 ) -> tuple[PartRow, ...]:
     """Return the parts; one without an id gets the same id in every import."""
     parts = []
-    for idx, given in enumerate(values.items(draft.parts, "parts")):
-        part = given
+    for idx, item in enumerate(values.items(draft.parts, "parts")):
+        part = item
         if isinstance(part, PartDraft) and part.id is None:
-            made = row.time_created or 0
-            part = replace(part, id=ids.imported_part_id(row.id, idx, made))
-        where = f"parts[{idx}]"
-        parts.append(_encoded(encode.encode_part, part, _SOUND_PART, blobs, where))
+            time = row.time_created or 0
+            part = replace(part, id=ids.imported_part_id(row.id, idx, time))
+        place = f"parts[{idx}]"
+        parts.append(_encoded(encode.encode_part, part, _SOUND_PART, blobs, place))
 
     if len({part.id for part in parts}) != len(parts):
         raise InvalidInputError("parts: two of them have the same id")
     return tuple(parts)
 
 
-def _check_place(found: SourceMessage) -> None:
-    if found.parent is not ...:
-        values.optional_id(found.parent, "parent")
-    check_fields(found, _PLACE)
+def _check_place(message: SourceMessage) -> None:
+    if message.parent is not ...:
+        values.optional_id(message.parent, "parent")
+    check_fields(message, _PLACE)
 
 
 def _encoded(
@@ -456,7 +463,7 @@ def _encoded(
     draft: Any,
     sound: Any,
     blobs: list[Blob],
-    *where: str,
+    *path: str,
 ) -> Any:
     """Encode a message or part; an error names the field that is to blame.
 
@@ -466,7 +473,7 @@ def _encoded(
     try:
         return encode_one(draft, blobs, values.time)
     except InvalidInputError as error:
-        names = ".".join([*where, *_blamed(encode_one, draft, sound)[:1]])
+        names = ".".join([*path, *_blamed(encode_one, draft, sound)[:1]])
         raise type(error)(f"{names}: {error}" if names else str(error)) from None
 
 
@@ -475,9 +482,9 @@ def _blamed(encode_one: Callable[..., Any], draft: Any, sound: Any) -> list[str]
     if not isinstance(draft, type(sound)):
         return []
 
-    found = []
+    names = []
     for field in fields(sound):
         mended = replace(draft, **{field.name: getattr(sound, field.name)})
         if values.accepts(encode_one, mended, [], values.time):
-            found.append(field.name)
-    return found
+            names.append(field.name)
+    return names

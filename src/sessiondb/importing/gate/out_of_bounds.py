@@ -27,14 +27,14 @@ _MESSAGE: _TESTS = {
 _TOKENS: _TESTS = dict.fromkeys(Tokens.__slots__, bounds.tokens)
 
 
-def keep_in_data(found: Any) -> tuple[Any, list[str]]:
+def keep_in_data(message: Any) -> tuple[Any, list[str]]:
     """Return a `SourceMessage` without numbers out of bounds, and their names.
 
     Anything without them, or that is not a message, is returned unchanged.
     """
-    draft = getattr(found, "draft", None)
+    draft = getattr(message, "draft", None)
     if not isinstance(draft, MessageDraft) or not isinstance(draft.parts, tuple | list):
-        return found, []
+        return message, []
 
     names: list[str] = []
     parts = []
@@ -46,32 +46,32 @@ def keep_in_data(found: Any) -> tuple[Any, list[str]]:
     # The counts are one value of the draft, and each is a column by itself.
     moved = _refused(draft, MessageDraft, _MESSAGE)
     counts = _refused(draft.tokens, Tokens, _TOKENS)
-    kept = moved | _prefixed("tokens.", counts)
+    all_moved = moved | _prefixed("tokens.", counts)
 
-    draft = _moved(replace(draft, parts=tuple(parts)), moved, kept)
+    draft = _moved(replace(draft, parts=tuple(parts)), moved, all_moved)
     if counts:
         draft = replace(draft, tokens=replace(draft.tokens, **dict.fromkeys(counts)))
-    return replace(found, draft=draft), [*kept, *names]
+    return replace(message, draft=draft), [*all_moved, *names]
 
 
-def _prefixed(prefix: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"{prefix}{name}": value for name, value in found.items()}
+def _prefixed(prefix: str, numbers: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{prefix}{name}": value for name, value in numbers.items()}
 
 
-def _refused(of: Any, kind: type, tests: _TESTS) -> dict[str, Any]:
+def _refused(record: Any, kind: type, tests: _TESTS) -> dict[str, Any]:
     """Return the numbers that columns refuse, by field, as ``data`` keeps them.
 
     A value that is not of this *kind* has none.
     """
-    found: dict[str, Any] = {}
-    if not isinstance(of, kind):
-        return found
+    refused: dict[str, Any] = {}
+    if not isinstance(record, kind):
+        return refused
 
     for name, test in tests.items():
-        value = getattr(of, name)
+        value = getattr(record, name)
         if type(value) in (int, float) and not accepts(test, value, name):
-            found[name] = _as_kept(value)
-    return found
+            refused[name] = _as_kept(value)
+    return refused
 
 
 def _as_kept(value: float) -> str | float:
@@ -81,15 +81,15 @@ def _as_kept(value: float) -> str | float:
     return value
 
 
-def _moved(draft: Any, fields: Mapping[str, Any], kept: Mapping[str, Any]) -> Any:
-    """Return a draft without *fields*, and with *kept* added to its ``data``."""
-    if not kept or not isinstance(draft.data, Mapping):
+def _moved(draft: Any, fields: Mapping[str, Any], added: Mapping[str, Any]) -> Any:
+    """Return a draft without *fields*, and with *added* added to its ``data``."""
+    if not added or not isinstance(draft.data, Mapping):
         return draft
 
-    values = dict(kept)
-    before = draft.data.get("out_of_bounds")
-    if isinstance(before, Mapping):
-        values = {**before, **kept}
+    values = dict(added)
+    earlier = draft.data.get("out_of_bounds")
+    if isinstance(earlier, Mapping):
+        values = {**earlier, **added}
 
     return replace(
         draft,

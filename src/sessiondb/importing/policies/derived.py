@@ -24,7 +24,7 @@ from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.importing.rows import lists
 from sessiondb.importing.rows.family import find_cut, move_cuts
 from sessiondb.importing.rows.messages import is_bare, seq_by_id
-from sessiondb.importing.rows.run import Entry, Here, Placed, Run, Writing
+from sessiondb.importing.rows.run import CurrentMessage, Entry, Placed, Run, Writing
 from sessiondb.importing.rows.same_store import namespace_beside
 from sessiondb.importing.rows.session import (
     BY_SOURCE,
@@ -132,35 +132,35 @@ class Derived:
             # It was continued here; the source's state became a fork that was removed.
             session_id = ids.new_session_id()
 
-        above = self.supersedes
+        parent = self.supersedes
         relation: str | None = "fork"
-        if above is None:
-            above, relation = self.find_parent(tx, run), run.given.item.relation
-        parent_id, root_id = place_below(tx, run, above, session_id)
+        if parent is None:
+            parent, relation = self.find_parent(tx, run), run.checked.item.relation
+        parent_id, root_id = place_below(tx, run, parent, session_id)
         return {
             "id": session_id,
             "parent_id": parent_id,
             "relation": relation,
             "root_id": root_id,
             "slug": free_slug(tx, project_id, session_id),
-            "source_id": run.given.item.source_id,
+            "source_id": run.checked.item.source_id,
             "time_imported": tx.now,
         }
 
     def update_row(self, tx: Transaction, run: Run) -> None:
         """Take over the columns of the source; what the user set here stays."""
         old = dict(zip(_MERGED, tx.one(_STORED, sid=run.session_id), strict=True))
-        new = {name: run.given.columns[name] for name in _MERGED}
+        new = {name: run.checked.columns[name] for name in _MERGED}
         new["metadata"] = _metadata(old["metadata"], new["metadata"])
 
         stays: tuple[str, ...] = ()
-        if _title_stays(old, new, run.given.item.title_source):
+        if _title_stays(old, new, run.checked.item.title_source):
             stays += ("title", "title_source")
         if (old["model_source"], new["model_source"]) in _MODEL_STAYS:
             stays += MODEL
         if not _is_archived_since(tx, run, old, new):
             stays += ("time_archived",)
-        if run.given.item.time_created is None and old["time_created"]:
+        if run.checked.item.time_created is None and old["time_created"]:
             stays += ("time_created",)
 
         new.update((name, old[name]) for name in stays)
@@ -170,14 +170,16 @@ class Derived:
 
     def find_parent(self, tx: Transaction, run: Run) -> str | None:
         """Return the parent that the source names; None also before it is imported."""
-        named = run.given.item.parent_source_id
-        if named is None or self.supersedes is not None:
+        parent_name = run.checked.item.parent_source_id
+        if parent_name is None or self.supersedes is not None:
             return None
 
-        namespace = namespace_beside(tx, run, named)
+        namespace = namespace_beside(tx, run, parent_name)
         if namespace is None:
             return None
-        return _id_of(tx, **run.name | {"source_id": named, "namespace": namespace})
+        return _id_of(
+            tx, **run.name | {"source_id": parent_name, "namespace": namespace}
+        )
 
     # -- messages ------------------------------------------------------------
 
@@ -189,60 +191,73 @@ class Derived:
         """Return whether it is a fork: copies may differ from the original in usage."""
         return state.relation == "fork"
 
-    def place(self, to: Writing, entry: Entry, here: Here | None) -> Placed:
+    def place(
+        self, writing: Writing, entry: Entry, current: CurrentMessage | None
+    ) -> Placed:
         """Compute the place of a message from the records before it."""
-        run, row = to.run, entry.row
+        run, row = writing.run, entry.row
         # The record before, unless it names a parent that came before, too.
         parent, turn = run.places.get(entry.parent, run.last)
 
         # A prompt opens a turn, unless the source has turns of its own.
         turn = row.turn_id or (row.id if row.role == "user" else turn)
         if row.time_created is None:
-            row = row._replace(time_created=to.state.time_created)
+            row = row._replace(time_created=writing.state.time_created)
         if row.time_completed is None and not entry.open:
             row = row._replace(time_completed=row.time_created)
 
-        seq, inherited, key = to.state.last_seq + 1, 0, None
-        if here is not None:
-            seq, inherited = here.columns["seq"], here.columns["inherited"]
-            entry = with_blobs_of(to.tx, here, entry)
+        seq, inherited, key = writing.state.last_seq + 1, 0, None
+        if current is not None:
+            seq, inherited = current.columns["seq"], current.columns["inherited"]
+            entry = with_blobs_of(writing.tx, current, entry)
             row = row._replace(data_blob=entry.row.data_blob)
             # A reader of a copy without its original does not know what it is. What is
             # of another kind by now, as a usage that got its answer, is not a copy.
-            same = (here.columns["role"], here.columns["kind"]) == (row.role, row.kind)
+            same = (current.columns["role"], current.columns["kind"]) == (
+                row.role,
+                row.kind,
+            )
             if inherited and same and entry.usage_id == row.id:
-                key = here.columns["usage_key"]
+                key = current.columns["usage_key"]
 
         # Without usage, too: or a prompt would be a copy in one order of imports alone.
         key = key or codec.usage_key(
-            run.given.item.source,
+            run.checked.item.source,
             entry.usage_id,
             row.model_id,
             None if entry.timeless else row.time_created,
             row.tokens,
         )
-        if here is not None and row.kind == "usage" and has_answer(to, row, seq):
+        if (
+            current is not None
+            and row.kind == "usage"
+            and has_answer(writing, row, seq)
+        ):
             row = row._replace(cost=None, tokens=UNKNOWN_TOKENS)
         return Placed(row, entry.parts, seq, parent, turn, key, inherited, True)
 
-    def revise(self, to: Writing, placed: Placed, here: Here) -> Placed | None:
+    def revise(
+        self, writing: Writing, placed: Placed, current: CurrentMessage
+    ) -> Placed | None:
         """Return the message of the source if it differs from the stored one."""
-        tx, run, _ = to
-        stored = here.columns
+        tx, run, _ = writing
+        stored = current.columns
         # Of another type, or of another call, it is not the same part.
-        known = {part_identity(row): row for row in here.parts}
+        stored_parts = {part_identity(row): row for row in current.parts}
         parts = tuple(
-            as_stored(to, known.get(part_identity(item)), dated_part(item, placed))
+            as_stored(
+                writing, stored_parts.get(part_identity(item)), dated_part(item, placed)
+            )
             for item in placed.parts
         )
-        parts += tuple(files_gone(tx, here.parts, parts))
+        parts += tuple(files_gone(tx, current.parts, parts))
         row = placed.row
         if is_same_data(stored["data"], row.data):
             row = row._replace(data=stored["data"])
         placed = placed._replace(row=row, parts=parts)
 
-        before = tuple(stored.values()), here.parts
-        if (placed.values(run.session_id), parts) == before:
+        current_values = tuple(stored.values()), current.parts
+        if (placed.values(run.session_id), parts) == current_values:
             return None
 
         if stored["usage_key"] not in (None, placed.usage_key):
@@ -256,19 +271,29 @@ class Derived:
         return placed
 
     def result(
-        self, to: Writing, placed: Placed, item: PartRow, here: Here | None
+        self,
+        writing: Writing,
+        placed: Placed,
+        item: PartRow,
+        current: CurrentMessage | None,
     ) -> PartRow:
         """End the call of a result with its text, if it is the first on the path."""
         # A result without a text never had any to give.
-        again = here is not None and not is_bare(item) and gave_text(here, item.call_id)
+        again = (
+            current is not None
+            and not is_bare(item)
+            and gave_text(current, item.call_id)
+        )
         dated = dated_part(item, placed)
-        return fill_call(to.tx, to.state, placed.parent_seq, dated, again=again)
+        return fill_call(
+            writing.tx, writing.state, placed.parent_seq, dated, again=again
+        )
 
     # -- the end -------------------------------------------------------------
 
     def close(self, tx: Transaction, run: Run) -> None:
         """Take over leaf, time and lists of the source; its place in the parent."""
-        item, state = run.given.item, tx.peek(run.session_id)
+        item, state = run.checked.item, tx.peek(run.session_id)
         run.changed |= lists.replace_changed(tx, run)
 
         leaf = seq_by_id(tx, state.id, item.leaf)
@@ -277,17 +302,17 @@ class Derived:
             leaf = run.last[0]
 
         parent_id, *old = tx.one(_FACTS, sid=state.id)
-        before = dict(zip(_CLOSED, old, strict=True))
-        call_id = run.given.columns["call_id"] or before["call_id"]
+        current = dict(zip(_CLOSED, old, strict=True))
+        call_id = run.checked.columns["call_id"] or current["call_id"]
         new = {
             "leaf_seq": leaf,
-            "time_updated": _last_use(tx, run, before["time_updated"]),
+            "time_updated": _last_use(tx, run, current["time_updated"]),
             "time_importing": None,
-            "parent_seq": _cut(tx, run, parent_id, call_id, before["parent_seq"]),
+            "parent_seq": _cut(tx, run, parent_id, call_id, current["parent_seq"]),
             "call_id": call_id,
         }
 
-        if new != before:
+        if new != current:
             run.changed = True
             tx.run(_CLOSE, sid=state.id, **new)
         self._name(tx, run)
@@ -302,7 +327,7 @@ class Derived:
         """Name a session that its source does not name by its first prompt."""
         state = tx.peek(run.session_id)
         title = shortened(run.first_typed or "")
-        is_named = run.given.item.title or state.title_source != "derived"
+        is_named = run.checked.item.title or state.title_source != "derived"
         if title and title != state.title and not is_named:
             run.changed = True
             state.title = title
@@ -314,32 +339,32 @@ def _cut(
     run: Run,
     parent_id: str | None,
     call_id: str | None,
-    known: int | None,
+    stored_seq: int | None,
 ) -> int | None:
     """Return the parent's message that a session begins after, or None."""
     if parent_id is None:
-        return known
+        return stored_seq
 
-    stated = seq_by_id(tx, parent_id, run.given.item.parent_message)
-    if stated is not None:
-        return stated
+    stated_seq = seq_by_id(tx, parent_id, run.checked.item.parent_message)
+    if stated_seq is not None:
+        return stated_seq
     # Found again each time: an earlier import may have had only a part of it.
     cut = find_cut(tx, parent_id, run.session_id, call_id)
-    return known if cut is None else cut
+    return stored_seq if cut is None else cut
 
 
 def _id_of(tx: Transaction, **name: str) -> str | None:
     """Return the id of the session that has a name at its source, or None."""
-    found: str | None = tx.value(BY_SOURCE, **name)
-    return found
+    session_id: str | None = tx.value(BY_SOURCE, **name)
+    return session_id
 
 
-def _last_use(tx: Transaction, run: Run, before: int) -> int:
+def _last_use(tx: Transaction, run: Run, stored_time: int) -> int:
     """Return when a session was used last: as stated, else its last message."""
-    if run.given.item.time_updated is not None:
-        return run.given.item.time_updated
+    if run.checked.item.time_updated is not None:
+        return run.checked.item.time_updated
     last: int | None = tx.value(_LAST_TIME, sid=run.session_id)
-    return before if last is None else last
+    return stored_time if last is None else last
 
 
 def _title_stays(old: Mapping[str, Any], new: Mapping[str, Any], source: str) -> bool:
@@ -360,26 +385,26 @@ def _is_archived_since(
 
     What it archived before, the user may have shown again here.
     """
-    stated = new["time_archived"]
-    if stated is None or old["time_archived"] is not None:
+    archived = new["time_archived"]
+    if archived is None or old["time_archived"] is not None:
         return False
 
-    item = run.given.item
-    last: int | None = tx.value(_IMPORTED, source=item.source, path=run.given.ledger)
-    return last is None or stated > last
+    item = run.checked.item
+    last: int | None = tx.value(_IMPORTED, source=item.source, path=run.checked.ledger)
+    return last is None or archived > last
 
 
-def _metadata(here: str, given: str) -> str:
+def _metadata(stored: str, incoming: str) -> str:
     """Return the metadata that a session has from now on: see `Derived`.
 
     That of the source, unless the user added keys here; its share in any case.
     """
-    kept, theirs = json.loads(here), json.loads(given)
-    if kept.keys() - {SHARE} <= theirs.keys():
-        return here if kept == theirs else given
-    if kept.get(SHARE) == theirs.get(SHARE):
-        return here
+    merged, source_keys = json.loads(stored), json.loads(incoming)
+    if merged.keys() - {SHARE} <= source_keys.keys():
+        return stored if merged == source_keys else incoming
+    if merged.get(SHARE) == source_keys.get(SHARE):
+        return stored
 
-    kept.pop(SHARE, None)
-    shared = {SHARE: theirs[SHARE]} if SHARE in theirs else {}
-    return codec.json_text(kept | shared, "metadata")
+    merged.pop(SHARE, None)
+    shared = {SHARE: source_keys[SHARE]} if SHARE in source_keys else {}
+    return codec.json_text(merged | shared, "metadata")

@@ -65,75 +65,83 @@ class Fields:
 
     *new*: an import made this session, so the log wins every field. *complete*: the log
     has every message of the session in this database. ``revision`` is the local
-    one before the run. ``kept``: a field here is newer than, or missing from, the log.
+    one before the run. ``has_more``: a field here is newer than, or missing from, the
+    log.
     """
 
     tx: Transaction
     run: Run
     state: SessionState
-    of: StoredSession
+    logged: StoredSession
     revision: int
-    new: bool
+    is_new: bool
     complete: bool
-    kept: bool = False
+    has_more: bool = False
     values: dict[str, Any] = field(init=False)
     versions: dict[str, Version] = field(init=False)
 
     def __post_init__(self) -> None:
         self.values = self._values()
-        own = Version(self.of.revision, self.run.given.columns["time_updated"])
-        named = {**dict.fromkeys(self.values, own), **self.of.versions}
+        of_session = Version(
+            self.logged.revision, self.run.checked.columns["time_updated"]
+        )
+        all_versions = {
+            **dict.fromkeys(self.values, of_session),
+            **self.logged.versions,
+        }
         self.versions = {
             name: version._replace(digest=digest(self.values.get(name)))
-            for name, version in named.items()
+            for name, version in all_versions.items()
         }
 
     def _values(self) -> dict[str, Any]:
         """Return the fields that have a value in the log."""
-        given, of = self.run.given, self.of
+        checked, logged = self.run.checked, self.logged
 
         diffs = []
         for message_id, row in self._diffs():
-            _, path, before, after, patch, *counts = row
-            diffs.append((message_id, path, patch, before, after, *counts))
+            _, path, before_blob, after_blob, patch, *counts = row
+            diffs.append((message_id, path, patch, before_blob, after_blob, *counts))
 
         todos = []
         for todo_id, content, status, priority, *times in self._todos():
             todos.append((content, status, priority, todo_id, *times))
 
         return values_of_row(
-            {**given.columns, "data": given.data},
-            labels={name: message_id for message_id, name in of.labels},
+            {**checked.columns, "data": checked.data},
+            labels={name: message_id for message_id, name in logged.labels},
             todos=todos,
             diffs=diffs,
-            leaf=of.leaf,
+            leaf=logged.leaf,
         )
 
     def _todos(self) -> Sequence[tuple[Any, ...]]:
-        return self.run.given.todos or ()
+        return self.run.checked.todos or ()
 
     def _diffs(self) -> Iterator[tuple[str | None, tuple[Any, ...]]]:
         """Yield each diff of the log with the id of its message, or None."""
-        diffs = self.run.given.diffs or ()
-        names = chain(self.of.diff_messages, repeat(None))
+        diffs = self.run.checked.diffs or ()
+        names = chain(self.logged.diff_messages, repeat(None))
         yield from zip(names, diffs, strict=False)
 
     def merge(self) -> None:
         """Write every field that is newer in the log, and the new merge base."""
         tx, sid = self.tx, self.state.id
-        here = values_in(tx, sid)
-        known = {} if self.new else versions_in(tx, sid, here)
+        stored = values_in(tx, sid)
+        stored_versions = {} if self.is_new else versions_in(tx, sid, stored)
 
-        taken = self._newer(here, known)
-        if not self.run.made:
+        taken = self._newer(stored, stored_versions)
+        if not self.run.created:
             self._set_columns(taken)
         self._set_labels(taken)
         self._set_lists(taken)
 
-        self.run.changed |= any(here.get(n) != self.values.get(n) for n in taken)
+        for name in taken:
+            if stored.get(name) != self.values.get(name):
+                self.run.changed = True
 
-        agreed = {**known, **{name: self.versions[name] for name in taken}}
-        leaf = self._merge_leaf(known.get(versions.LEAF))
+        agreed = {**stored_versions, **{name: self.versions[name] for name in taken}}
+        leaf = self._merge_leaf(stored_versions.get(versions.LEAF))
         if leaf is not None:
             agreed[versions.LEAF] = leaf
         self._agree(agreed)
@@ -141,37 +149,42 @@ class Fields:
     def _agree(self, agreed: Mapping[str, Version]) -> None:
         """Make the versions of the fields that hold now the merge base."""
         tx, sid = self.tx, self.state.id
-        after = values_in(tx, sid)
+        values = values_in(tx, sid)
         base = {
             name: version
             for name, version in agreed.items()
-            if version.digest == digest(after.get(name))
+            if version.digest == digest(values.get(name))
         }
-        base[versions.SETTLED] = Version(0, 0, digest(after.get(versions.LEAF)))
+        base[versions.SETTLED] = Version(0, 0, digest(values.get(versions.LEAF)))
         if base != base_of(tx, sid):
             agree(tx, sid, base)
 
     def _newer(
-        self, here: Mapping[str, Any], known: Mapping[str, Version]
+        self, stored: Mapping[str, Any], stored_versions: Mapping[str, Version]
     ) -> list[str]:
         """Return the fields that are newer in the log; the leaf is decided apart."""
         taken = []
-        for name in sorted((known.keys() | self.versions.keys()) - {versions.LEAF}):
-            mine = _order(name, here, known)
-            theirs = _order(name, self.values, self.versions)
-            self.kept |= mine > theirs
-            if theirs > mine:
+        for name in sorted(
+            (stored_versions.keys() | self.versions.keys()) - {versions.LEAF}
+        ):
+            stored_order = _order(name, stored, stored_versions)
+            logged_order = _order(name, self.values, self.versions)
+            if stored_order > logged_order:
+                self.has_more = True
+            elif logged_order > stored_order:
                 taken.append(name)
         return taken
 
     # -- columns and lists ---------------------------------------------------
 
     def _set_columns(self, taken: Iterable[str]) -> None:
-        columns = self.run.given.columns
+        columns = self.run.checked.columns
         old = dict(zip(_MERGED, self.tx.one(_STORED, sid=self.state.id), strict=True))
 
-        replaced = chain.from_iterable(_COLUMNS.get(name, ()) for name in taken)
-        new = old | {column: columns[column] for column in replaced}
+        new = dict(old)
+        for name in taken:
+            for column in _COLUMNS.get(name, ()):
+                new[column] = columns[column]
         self._set_metadata(old, new, taken)
         self._set_data(old, new, versions.DATA in taken)
 
@@ -184,7 +197,7 @@ class Fields:
         self, old: dict[str, Any], new: dict[str, Any], taken: Iterable[str]
     ) -> None:
         metadata = json.loads(old["metadata"])
-        before = dict(metadata)
+        stored = dict(metadata)
 
         for name, key in _named(taken, versions.METADATA):
             # A key without a value was taken away on the other side.
@@ -192,23 +205,23 @@ class Fields:
             if name in self.values:
                 (metadata[key],) = self.values[name]
 
-        if metadata != before:
+        if metadata != stored:
             new["metadata"] = json.dumps(metadata)
 
     def _set_data(self, old: dict[str, Any], new: dict[str, Any], taken: bool) -> None:
         """Merge what has no column; the unknown records of both sides are kept."""
-        mine = data_of(self.tx, old["data"], old["data_blob"])
-        theirs = codec.unpack(self.run.given.data)
-        records = list(mine.get(versions.UNKNOWN, ()))
-        for item in theirs.get(versions.UNKNOWN, ()):
+        stored = data_of(self.tx, old["data"], old["data_blob"])
+        logged = codec.unpack(self.run.checked.data)
+        records = list(stored.get(versions.UNKNOWN, ()))
+        for item in logged.get(versions.UNKNOWN, ()):
             if item not in records:
                 records.append(item)
 
-        data = dict(theirs if taken else mine)
+        data = dict(logged if taken else stored)
         if records:
             data[versions.UNKNOWN] = records
         # Digests, because equal values of MessagePack may be of different types.
-        if digest(data) == digest(mine):
+        if digest(data) == digest(stored):
             return
 
         blobs: list[Blob] = []
@@ -240,51 +253,53 @@ class Fields:
 
     # -- the leaf ------------------------------------------------------------
 
-    def _merge_leaf(self, mine: Version | None) -> Version | None:
+    def _merge_leaf(self, stored: Version | None) -> Version | None:
         """Move the leaf if the log's holds; return its version, or None."""
-        state, theirs = self.state, self.versions.get(versions.LEAF)
-        wanted = seq_by_id(self.tx, state.id, self.of.leaf)
+        state, logged = self.state, self.versions.get(versions.LEAF)
+        wanted = seq_by_id(self.tx, state.id, self.logged.leaf)
 
         # A damaged log may name a message that it does not have.
-        lost = self.of.leaf is not None and wanted is None
-        if self.new:
+        lost = self.logged.leaf is not None and wanted is None
+        if self.is_new:
             state.leaf_seq = self.run.last[0] if lost else wanted
-            return None if wanted is None else theirs
-        if theirs is None or lost:
-            self.kept |= mine is not None
-            return mine
+            return None if wanted is None else logged
+        if logged is None or lost:
+            if stored is not None:
+                self.has_more = True
+            return stored
 
-        new = theirs if mine is None else self._better(wanted, mine, theirs)
-        if new.digest == theirs.digest and wanted != state.leaf_seq:
+        new = logged if stored is None else self._better(wanted, stored, logged)
+        if new.digest == logged.digest and wanted != state.leaf_seq:
             state.leaf_seq = wanted
             self.run.changed = True
 
-        self.kept |= new > theirs
+        if new > logged:
+            self.has_more = True
         return new
 
-    def _better(self, wanted: int | None, mine: Version, theirs: Version) -> Version:
+    def _better(self, wanted: int | None, stored: Version, logged: Version) -> Version:
         """Return the version of the leaf that holds, the local one or that of the log.
 
         A user who works on a branch here is not moved to another one by a merge: such a
         leaf gets a revision above both, once. Only one that did not move since
         the last merge, or that the other side has seen, follows the order alone.
         """
-        newest, here = max(mine, theirs), self.state.leaf_seq
+        newest, leaf = max(stored, logged), self.state.leaf_seq
         base = base_of(self.tx, self.state.id)
         # Without a merge before, the leaf counts as moved.
-        moved = base.get(versions.SETTLED, _UNSETTLED).digest != mine.digest
-        if not moved or here is None or wanted in (None, here):
+        moved = base.get(versions.SETTLED, _UNSETTLED).digest != stored.digest
+        if not moved or leaf is None or wanted in (None, leaf):
             return newest
 
-        again = max(self.revision, self.of.revision) + 1
-        if nearest(self.tx, self.state.id, wanted, {here}) is not None:
+        again = max(self.revision, self.logged.revision) + 1
+        if nearest(self.tx, self.state.id, wanted, {leaf}) is not None:
             # Theirs continues the branch that the user is on.
-            return theirs if theirs > mine else theirs._replace(revision=again)
-        seen = self.of.revision > self.revision and self.complete
-        if newest is mine or seen:
+            return logged if logged > stored else logged._replace(revision=again)
+        seen = self.logged.revision > self.revision and self.complete
+        if newest is stored or seen:
             return newest
         self.run.changed = True
-        return mine._replace(revision=again)
+        return stored._replace(revision=again)
 
 
 def _named(fields: Iterable[str], kind: str) -> Iterator[tuple[str, str]]:
@@ -295,8 +310,8 @@ def _named(fields: Iterable[str], kind: str) -> Iterator[tuple[str, str]]:
 
 
 def _order(
-    name: str, values: Mapping[str, Any], known: Mapping[str, Version]
+    name: str, values: Mapping[str, Any], known_versions: Mapping[str, Version]
 ) -> tuple[Any, ...]:
-    if name not in known:
+    if name not in known_versions:
         return _NONE
-    return order(name, values.get(name), known[name])
+    return order(name, values.get(name), known_versions[name])

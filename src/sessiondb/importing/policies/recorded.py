@@ -27,7 +27,7 @@ from sessiondb.importing.beside.prompts import prompt_row
 from sessiondb.importing.policies.fields import Fields
 from sessiondb.importing.rows.family import match_cut
 from sessiondb.importing.rows.messages import seq_by_id
-from sessiondb.importing.rows.run import Entry, Here, Placed, Run, Writing
+from sessiondb.importing.rows.run import CurrentMessage, Entry, Placed, Run, Writing
 from sessiondb.importing.rows.session import BY_SOURCE, UNBURY, place_below
 from sessiondb.model import StoredSession
 from sessiondb.places import stored
@@ -89,8 +89,8 @@ class Recorded:
     """The rules of a log: a record says its own place.
 
     ``unfinished``: an earlier import of the session ended in the middle. ``revision``
-    is the local one before this run; ``kept``: something here is missing from the file.
-    ``pending`` are (id, id of the parent) of messages whose parent comes later,
+    is the local one before this run; ``has_more``: something here is missing from the
+    file. ``pending`` are (id, id of the parent) of messages whose parent comes later,
     ``exact`` says of blobs of the message at hand whether they hold an exact text.
     """
 
@@ -98,7 +98,7 @@ class Recorded:
     prompts: tuple[LoggedPrompt, ...] = ()
     unfinished: bool = False
     revision: int = 0
-    kept: bool = False
+    has_more: bool = False
     pending: dict[str, str | None] = field(default_factory=dict)
     exact: dict[str, bool] = field(default_factory=dict)
     children_know_id: bool = True
@@ -110,42 +110,44 @@ class Recorded:
 
     def find(self, tx: Transaction, run: Run) -> str | None:
         """Return the session by its id, else by the name that it has at its source."""
-        item, of = run.given.item, self.stored
-        name, namespace = of.buried_as(item.source_id, item.namespace)
+        item, logged = run.checked.item, self.stored
+        name, namespace = logged.buried_as(item.source_id, item.namespace)
         lifted = tx.run(UNBURY, source=item.source, source_id=name, namespace=namespace)
         buried = lifted.rowcount > 0
 
-        found: str | None = tx.value(_IS_HERE, sid=of.id)
+        session_id: str | None = tx.value(_IS_HERE, sid=logged.id)
         # One that was removed here is restored, also if a new one has its name.
-        if not any((found, of.native, buried)):
-            found = tx.value(BY_SOURCE, **run.name)
-        if found is None:
+        if not (session_id or logged.native or buried):
+            session_id = tx.value(BY_SOURCE, **run.name)
+        if session_id is None:
             return None
 
-        self.revision, importing = tx.one(_BEFORE, sid=found)
+        self.revision, importing = tx.one(_BEFORE, sid=session_id)
         self.unfinished = importing is not None
-        return found
+        return session_id
 
     def new_row(self, tx: Transaction, run: Run, project_id: str) -> dict[str, Any]:
         """Return the columns that the log states, as far as they are free here."""
-        item, of = run.given.item, self.stored
-        named, known = item.parent_source_id, self.find_parent(tx, run)
-        parent_id, root_id = place_below(tx, run, known, of.root_id or of.id)
+        item, logged = run.checked.item, self.stored
+        parent_name, known_parent = item.parent_source_id, self.find_parent(tx, run)
+        parent_id, root_id = place_below(
+            tx, run, known_parent, logged.root_id or logged.id
+        )
         if parent_id is None:
             # Until it comes: see `LinkFamilies`.
-            named = named or of.parent_id
+            parent_name = parent_name or logged.parent_id
 
         # Of two sessions that one source knows by one name the first keeps it.
-        has_name = not of.native and tx.value(BY_SOURCE, **run.name) is None
+        has_name = not logged.native and tx.value(BY_SOURCE, **run.name) is None
         return {
-            "id": of.id,
+            "id": logged.id,
             "parent_id": parent_id,
-            "parent_seq": of.parent_seq,
-            "parent_source_id": named,
+            "parent_seq": logged.parent_seq,
+            "parent_source_id": parent_name,
             "root_id": root_id,
             "slug": self._slug(tx, project_id),
             "source_id": item.source_id if has_name else None,
-            "time_imported": of.time_imported,
+            "time_imported": logged.time_imported,
         }
 
     def _slug(self, tx: Transaction, project_id: str) -> str:
@@ -159,11 +161,11 @@ class Recorded:
 
     def find_parent(self, tx: Transaction, run: Run) -> str | None:  # noqa: ARG002
         """Return the parent by its id; None also before it is imported."""
-        of = self.stored
-        if of.parent_id in (None, of.id):
+        logged = self.stored
+        if logged.parent_id in (None, logged.id):
             return None
-        found: str | None = tx.value(_IS_HERE, sid=of.parent_id)
-        return found
+        parent_id: str | None = tx.value(_IS_HERE, sid=logged.parent_id)
+        return parent_id
 
     # -- messages ------------------------------------------------------------
 
@@ -171,10 +173,12 @@ class Recorded:
         """Return whether the family has a fork, whose copies may be counted by now."""
         return tx.value(_FORKED, root=state.root_id) is not None
 
-    def place(self, to: Writing, entry: Entry, here: Here | None) -> Placed:
+    def place(
+        self, writing: Writing, entry: Entry, current: CurrentMessage | None
+    ) -> Placed:
         """Return the place that a message had, with another seq if that is taken."""
-        row, kept = entry.row, entry.stored
-        assert kept is not None, "a message of a log has a place"
+        row, logged = entry.row, entry.stored
+        assert logged is not None, "a message of a log has a place"
         # They are stored only if the message is written, which depends on them.
         self.exact = {
             blob.hash: _has_exact(blob.data)
@@ -182,14 +186,17 @@ class Recorded:
             if blob.encoding == codec.MSGPACK
         }
 
-        if here is None:
-            seq, inherited = max(kept.seq, to.state.last_seq + 1), int(kept.inherited)
-            parent = self._parent(to, row.id, entry.parent)
+        if current is None:
+            seq, inherited = (
+                max(logged.seq, writing.state.last_seq + 1),
+                int(logged.inherited),
+            )
+            parent = self._parent(writing, row.id, entry.parent)
         else:
-            seq, inherited = here.columns["seq"], here.columns["inherited"]
-            parent = here.columns["parent_seq"]
+            seq, inherited = current.columns["seq"], current.columns["inherited"]
+            parent = current.columns["parent_seq"]
 
-        row, parts = _dated(row, entry.parts, to.state.time_created)
+        row, parts = _dated(row, entry.parts, writing.state.time_created)
         # Of an open message, search indexes only the settled parts.
         complete = row.time_completed is not None
         return Placed(
@@ -198,48 +205,55 @@ class Recorded:
             seq,
             parent,
             row.turn_id,
-            kept.usage_key,
+            logged.usage_key,
             inherited,
             complete,
         )
 
-    def _parent(self, to: Writing, child: str, name: str | None) -> int | None:
-        tx, run, _ = to
+    def _parent(self, writing: Writing, child: str, name: str | None) -> int | None:
+        tx, run, _ = writing
         if name in run.places:
             return run.places[name][0]
-        found = None if run.fresh else seq_by_id(tx, run.session_id, name)
-        if found is None:
+        seq = None if run.fresh else seq_by_id(tx, run.session_id, name)
+        if seq is None:
             # It comes later, or never: until the end it is the message before.
             # By id: in an attempt that is repeated its seq may be another one.
             self.pending[child] = name
-            found = run.last[0]
-        return found
+            seq = run.last[0]
+        return seq
 
-    def revise(self, to: Writing, placed: Placed, here: Here) -> Placed | None:
+    def revise(
+        self, writing: Writing, placed: Placed, current: CurrentMessage
+    ) -> Placed | None:
         """Return the message of the log if it is more finished than the stored one."""
-        mine = here.columns
-        theirs = dict(zip(mine, placed.values(to.state.id), strict=True))
+        stored = current.columns
+        logged = dict(zip(stored, placed.values(writing.state.id), strict=True))
 
-        new, old = self._shown(to.tx, placed.parts), self._shown(to.tx, here.parts)
-        if (theirs, new) == (mine, old):
+        new, old = (
+            self._shown(writing.tx, placed.parts),
+            self._shown(writing.tx, current.parts),
+        )
+        if (logged, new) == (stored, old):
             return None
-        if _weight(theirs, new) < _weight(mine, old):
-            self.kept = True
+        if _weight(logged, new) < _weight(stored, old):
+            self.has_more = True
             return None
         return placed
 
     def result(
         self,
-        to: Writing,
+        writing: Writing,
         placed: Placed,  # noqa: ARG002
         item: PartRow,
-        here: Here | None,  # noqa: ARG002
+        current: CurrentMessage | None,  # noqa: ARG002
     ) -> PartRow:
         """Return a result without a text that SQLite cannot show, if its call has it.
 
         Such a text is recognised by its exact form, also if it is stored with the call.
         """
-        if self._is_exact(to.tx, item) and filled_call(to.tx, to.state.id, item):
+        if self._is_exact(writing.tx, item) and filled_call(
+            writing.tx, writing.state.id, item
+        ):
             return item._replace(text=None, text_blob=None)
         return item
 
@@ -275,19 +289,20 @@ class Recorded:
 
         # Nothing is removed because it is missing from a file, but the file is behind.
         complete = tx.value(_COUNT, sid=state.id) == run.messages
-        if run.made:
+        if run.created:
             match_cut(tx, state.id)
 
-        new, of = self._is_new(run), self.stored
-        fields = Fields(tx, run, state, of, self.revision, new, complete)
+        new, logged = self._is_new(run), self.stored
+        fields = Fields(tx, run, state, logged, self.revision, new, complete)
         fields.merge()
 
-        self.kept |= fields.kept or not complete
+        self.has_more |= fields.has_more or not complete
         self._add_prompts(tx, run, state)
         tx.run(_LIST, sid=state.id, time_importing=None)
         state.time_importing = None
 
-        run.changed |= self._is_newer(run, state)
+        if self._is_newer(run, state):
+            run.changed = True
         if run.changed:
             self._count(tx, run, state)
 
@@ -301,44 +316,42 @@ class Recorded:
             return
 
         links: dict[int, int | None] = dict(tx.run(_LINKS, sid=state.id).fetchall())
-        before, found = {}, {}
+        former, wanted = {}, {}
         for child, name in self.pending.items():
             seq: Any = run.places[child][0]
             # A message of an earlier transaction may have been removed since.
             if seq in links:
-                before[seq] = links.pop(seq)
-                found[seq] = seq_by_id(tx, state.id, name)
+                former[seq] = links.pop(seq)
+                wanted[seq] = seq_by_id(tx, state.id, name)
 
         # Links that the log states come first: a substitute must not be in their way.
-        for seq in sorted(found, key=lambda seq: found[seq] is None):
-            parent_seq = before[seq] if found[seq] is None else found[seq]
+        for seq in sorted(wanted, key=lambda seq: wanted[seq] is None):
+            parent_seq = former[seq] if wanted[seq] is None else wanted[seq]
             if _leads_to(links, parent_seq, seq):
                 parent_seq = None
             links[seq] = parent_seq
-            if parent_seq != before[seq]:
+            if parent_seq != former[seq]:
                 tx.run(_RELINK, sid=state.id, at=seq, parent_seq=parent_seq)
 
     def _is_newer(self, run: Run, state: SessionState) -> bool:
         """Return whether the file has a later use, or a higher revision of the same."""
-        of = self.stored
-        return any(
-            (
-                run.given.columns["time_updated"] > state.time_updated,
-                of.last_seq > state.last_seq,
-                _or_never(of.time_detached) < _or_never(state.time_detached),
-                of.revision > self.revision and not self.kept,
-            )
+        logged = self.stored
+        return bool(
+            run.checked.columns["time_updated"] > state.time_updated
+            or logged.last_seq > state.last_seq
+            or _or_never(logged.time_detached) < _or_never(state.time_detached)
+            or (logged.revision > self.revision and not self.has_more)
         )
 
     def _count(self, tx: Transaction, run: Run, state: SessionState) -> None:
         """Make the counters of a session those of both sides."""
-        of, used = self.stored, run.given.columns["time_updated"]
+        logged, used = self.stored, run.checked.columns["time_updated"]
         tx.session(state.id)
-        state.last_seq = max(state.last_seq, of.last_seq)
+        state.last_seq = max(state.last_seq, logged.last_seq)
 
-        detached = min(_or_never(of.time_detached), _or_never(state.time_detached))
+        detached = min(_or_never(logged.time_detached), _or_never(state.time_detached))
         state.time_detached = None if detached == _NEVER else detached
-        state.time_updated = used if run.made else max(used, state.time_updated)
+        state.time_updated = used if run.created else max(used, state.time_updated)
 
         # The write itself adds one.
         state.revision = self._revision(run) - 1
@@ -346,45 +359,45 @@ class Recorded:
 
     def _revision(self, run: Run) -> int:
         """Return the revision of what both sides agree on."""
-        of = self.stored
+        logged = self.stored
         if self._is_new(run):
             # Newer than its deletion.
-            return max(of.revision, (of.deleted or of).revision)
+            return max(logged.revision, (logged.deleted or logged).revision)
 
         # A value that only one side had makes a state that neither has seen.
-        return max(of.revision + self.kept, self.revision + 1)
+        return max(logged.revision + self.has_more, self.revision + 1)
 
     def _is_new(self, run: Run) -> bool:
         """Return whether this import made the session, or one that it completes."""
-        return run.made or self.unfinished
+        return run.created or self.unfinished
 
     def _add_prompts(self, tx: Transaction, run: Run, state: SessionState) -> None:
-        for given in self.prompts:
+        for line in self.prompts:
             # The session that a prompt was typed in may come later than the prompt.
-            row = tx.one(_PROMPT_OF, pid=given.id)
+            row = tx.one(_PROMPT_OF, pid=line.id)
             if row is None:
-                self._insert_prompt(tx, state, given)
+                self._insert_prompt(tx, state, line)
             elif row[0] is None:
-                tx.run(_OWN_PROMPT, pid=given.id, session_id=state.id)
+                tx.run(_OWN_PROMPT, pid=line.id, session_id=state.id)
             else:
                 continue
             run.changed = True
 
     def _insert_prompt(
-        self, tx: Transaction, state: SessionState, given: LoggedPrompt
+        self, tx: Transaction, state: SessionState, line: LoggedPrompt
     ) -> None:
         project_id = state.project_id
-        if given.place is not None:
-            project_id = project_of(tx, given.place)
+        if line.place is not None:
+            project_id = project_of(tx, line.place)
 
         row = prompt_row(
-            id=given.id,
-            text=given.text,
-            directory=given.directory and stored(given.directory, tx.root),
+            id=line.id,
+            text=line.text,
+            directory=line.directory and stored(line.directory, tx.root),
             project_id=project_id,
             session_id=state.id,
-            source=given.source,
-            time_created=given.time,
+            source=line.source,
+            time_created=line.time,
         )
         tx.insert(prompt, PROMPT, row)
 
@@ -448,7 +461,7 @@ def _weight(
     grown = 0 if finished else len(parts)
     running = sum(row.status in ("pending", "running") for row in parts)
     times = (completed, *(row.time_updated for row in parts))
-    last = max(filter(None, times), default=0)
+    last = max((time for time in times if time), default=0)
     compared = sorted(item for item in columns.items() if item[0] not in _PLACE)
     content = repr((compared, parts))
     raw = content.encode("utf-8", "surrogatepass")

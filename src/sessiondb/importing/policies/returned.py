@@ -114,9 +114,14 @@ _KNOWN = Statement(
 
 
 def take_back(
-    units: Units, checked: CheckedSession, own: str, *, is_empty: bool, dry_run: bool
+    units: Units,
+    checked: CheckedSession,
+    session_id: str,
+    *,
+    is_empty: bool,
+    dry_run: bool,
 ) -> Results:
-    """Append the new messages to session *own*; diverged if the two share none.
+    """Append the new messages to session *session_id*; diverged if the two share none.
 
     A session that *is_empty* shares all that it has.
 
@@ -130,10 +135,10 @@ def take_back(
     with translated(_TEMPORARY), SpooledTemporaryFile(max_size=MAX_BYTES) as file:
         news, sums = _News(file), list[Entry]()
         entries = checks.entries(item, problems)
-        for entry, is_known in _compared(units.core, own, item.source, entries):
+        for entry, is_known in _compared(units.core, session_id, item.source, entries):
             if not _is_sum(entry):
                 news.add(entry, is_known)
-            elif entry.alias != own:
+            elif entry.alias != session_id:
                 # Those that the session had when it was written are counted here.
                 sums.append(entry)
 
@@ -142,13 +147,13 @@ def take_back(
         if news and not (news.shared or is_empty):
             outcome = "diverged"
 
-        names = (own, item.source, item.source_id)
+        names = (session_id, item.source, item.source_id)
         done = Imported(outcome, *names, news.count + len(sums), tuple(problems))
         if dry_run or outcome == "diverged":
             yield done
             return
 
-        run = Run(own, checked, Derived(), fresh=False, messages=news.count)
+        run = Run(session_id, checked, Derived(), fresh=False, messages=news.count)
         yield from units.write(run, news, AppendReturned)
         # They grow with each continuation there, so that they are written again.
         yield from units.write(run, sums, WriteBatch)
@@ -195,23 +200,23 @@ def _is_sum(entry: Entry) -> bool:
 
 
 def _compared(
-    core: Core, own: str, source: str, entries: Iterable[Entry]
+    core: Core, session_id: str, source: str, entries: Iterable[Entry]
 ) -> Iterator[tuple[Entry, bool]]:
-    """Yield each message, and whether session *own* has it under one of its names.
+    """Yield each message, and whether the session has it under one of its names.
 
     These are its ids here, and those that it was written with for *source*.
     """
     written: set[str] | None = None
     for batch in _batches(entries):
         names = {name for entry in batch for name in _names(entry)}
-        known = core.read(_known(own, names))
-        if written is None and names - known:
-            written = core.read(_written(core.base, own, source))
-        known |= names & (written or set())
+        known_ids = core.read(_known(session_id, names))
+        if written is None and names - known_ids:
+            written = core.read(_written(core.base, session_id, source))
+        known_ids |= names & (written or set())
         # A record of the session itself, such as its title, is named after it.
-        known.add(own)
+        known_ids.add(session_id)
         for entry in batch:
-            yield entry, not known.isdisjoint(_names(entry))
+            yield entry, not known_ids.isdisjoint(_names(entry))
 
 
 def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
@@ -231,26 +236,28 @@ def _names(entry: Entry) -> set[str]:
     return {entry.row.id} if entry.alias is None else {entry.row.id, entry.alias}
 
 
-def _known(own: str, names: Iterable[str]) -> Read[set[str]]:
-    rows = yield _KNOWN, {"sid": own, "names": as_list(names)}
+def _known(session_id: str, names: Iterable[str]) -> Read[set[str]]:
+    rows = yield _KNOWN, {"sid": session_id, "names": as_list(names)}
     return {name for (name,) in rows}
 
 
-def _written(base: str | None, own: str, source: str) -> Read[set[str]]:
-    """Return the ids that the messages of session *own* have in program *source*."""
+def _written(base: str | None, session_id: str, source: str) -> Read[set[str]]:
+    """Return the ids that the messages of a session have in program *source*."""
     names_of = registry.names_of(source)
     if names_of is own_name:
         return set()
 
     try:
-        session = yield from session_by_id(base, own)
+        session = yield from session_by_id(base, session_id)
     except NotFoundError:
         # It was deleted since it was looked up.
         return set()
 
-    rows = yield _OUTLINES, {"sid": own}
+    rows = yield _OUTLINES, {"sid": session_id}
     return {
         name
-        for of, seq, time, inherited, parts in rows
-        for name in names_of(session, Outline(of, seq, time, bool(inherited), parts))
+        for message_id, seq, time, inherited, parts in rows
+        for name in names_of(
+            session, Outline(message_id, seq, time, bool(inherited), parts)
+        )
     }

@@ -35,10 +35,10 @@ class CloseImport:
 
 def note(tx: Transaction, run: Run, problems: tuple[Problem, ...]) -> None:
     """Record in the ledger what was read of a session."""
-    item = run.given.item
+    item = run.checked.item
     facts = {
         "source": item.source,
-        "path": run.given.ledger,
+        "path": run.checked.ledger,
         "size": item.size,
         "mtime_ns": item.mtime_ns,
         "offset": run.messages,
@@ -56,11 +56,11 @@ def write_entry(
     An entry with problems is read again in any case: the source may have been repaired
     without a trace in size and time.
     """
-    kept = Problems()
-    kept.extend(problems)
+    limited = Problems()
+    limited.extend(problems)
     noted = [
         {"source": problem.source, "line": problem.line, "why": problem.why}
-        for problem in kept
+        for problem in limited
     ]
 
     values = {

@@ -106,12 +106,14 @@ _LEAVE = update_of(
 
 
 def _branched() -> Any:
-    mine, theirs = message.alias("mine"), message.alias("theirs")
+    of_fork, of_parent = message.alias("mine"), message.alias("theirs")
     same = (
-        select(theirs.c.seq)
-        .join_from(mine, theirs, theirs.c.id == mine.c.id)
-        .where(mine.c.session_id == session.c.id, mine.c.seq == session.c.parent_seq)
-        .where(theirs.c.session_id == session.c.parent_id)
+        select(of_parent.c.seq)
+        .join_from(of_fork, of_parent, of_parent.c.id == of_fork.c.id)
+        .where(
+            of_fork.c.session_id == session.c.id, of_fork.c.seq == session.c.parent_seq
+        )
+        .where(of_parent.c.session_id == session.c.parent_id)
     )
     return (
         session.update()
@@ -219,7 +221,7 @@ class Waiting(NamedTuple):
 
     child: str
     parent: str
-    named: str | None
+    parent_name: str | None
     relation: str | None
     source: str
     source_id: str | None
@@ -229,12 +231,12 @@ class Waiting(NamedTuple):
 
 def above(tx: Transaction, session_id: str) -> list[str]:
     """Return the ancestors of a session, nearest first."""
-    found: list[str] = []
+    ancestors: list[str] = []
     parent = tx.value(_FAMILY, sid=session_id)
-    while parent and parent not in found:
-        found.append(parent)
+    while parent and parent not in ancestors:
+        ancestors.append(parent)
         parent = tx.value(_FAMILY, sid=parent)
-    return found
+    return ancestors
 
 
 def below(tx: Transaction, session_id: str) -> list[list[str]]:
@@ -242,12 +244,12 @@ def below(tx: Transaction, session_id: str) -> list[list[str]]:
     levels, seen = [[session_id]], {session_id}
     # Seen ones are left out: a damaged file may have a cycle.
     while levels[-1]:
-        found: list[str] = []
+        children: list[str] = []
         for sid in levels[-1]:
-            found += tx.column(_CHILDREN, sid=sid)
+            children += tx.column(_CHILDREN, sid=sid)
 
-        levels.append([sid for sid in found if sid not in seen])
-        seen.update(found)
+        levels.append([sid for sid in children if sid not in seen])
+        seen.update(children)
     return levels[:-1]
 
 
@@ -314,28 +316,28 @@ class LinkFamilies:
 
         moved: set[str] = set()
         for run in opened.values():
-            if run.policy.states_family and not run.made:
+            if run.policy.states_family and not run.created:
                 moved |= _leave_parent(tx, run, opened)
 
         # One parent for each child, the first that is found.
-        found: dict[str, Waiting] = {}
+        first_parents: dict[str, Waiting] = {}
         for waiting in self._waiting(tx, opened):
-            found.setdefault(waiting.child, waiting)
+            first_parents.setdefault(waiting.child, waiting)
 
         followed: list[tuple[str, str]] = []
-        for waiting in found.values():
+        for waiting in first_parents.values():
             about = opened.get(waiting.child) or opened[waiting.parent]
             child, parent = waiting.child, waiting.parent
             ancestors = above(tx, parent)
             if child in (parent, *ancestors):
                 # To read it again would not help: both sessions say the same again.
-                why = f"session {child} is above its parent {parent}: not linked"
-                about.problems.append(why)
+                reason = f"session {child} is above its parent {parent}: not linked"
+                about.problems.append(reason)
                 continue
             if len(ancestors) + len(below(tx, child)) >= MAX_CHAIN:
-                why = f"session {child} would be part of a chain of more than"
-                about.problems.append(f"{why} {MAX_CHAIN} parents: not linked")
-                _mark(tx, about.given.item.source, [about.given.ledger])
+                reason = f"session {child} would be part of a chain of more than"
+                about.problems.append(f"{reason} {MAX_CHAIN} parents: not linked")
+                _mark(tx, about.checked.item.source, [about.checked.ledger])
                 continue
             moved |= _link(tx, waiting, about)
             if waiting.follows and not about.policy.states_cuts:
@@ -346,7 +348,7 @@ class LinkFamilies:
 
     def _waiting(self, tx: Transaction, opened: dict[str, Run]) -> Iterator[Waiting]:
         for sid, run in opened.items():
-            if run.unlinked or not run.made:
+            if run.unlinked or not run.created:
                 yield from self._orphan(tx, run)
             for row in tx.run(_BY_SOURCE, sid=sid).fetchall():
                 child = Waiting(*row)
@@ -364,7 +366,7 @@ class LinkFamilies:
         if parent is None:
             return
         # The source may name a parent and relation that it did not know before.
-        relation = run.given.item.relation
+        relation = run.checked.item.relation
         for row in tx.run(_ORPHAN, sid=run.session_id, parent=parent).fetchall():
             yield Waiting(*row)._replace(relation=relation)
 
@@ -373,8 +375,8 @@ def _link(tx: Transaction, waiting: Waiting, about: Run) -> set[str]:
     """Put a child below its parent; return the sessions that have another root now."""
     child, parent = waiting.child, waiting.parent
     # The name of a source stays; an id here was only kept until the parent comes.
-    kept = None if waiting.named == parent else waiting.named
-    names = {"relation": waiting.relation, "parent_source_id": kept}
+    parent_name = None if waiting.parent_name == parent else waiting.parent_name
+    names = {"relation": waiting.relation, "parent_source_id": parent_name}
     tx.run(_LINK, sid=child, parent_id=parent, **names)
     about.changed = True
 
@@ -401,42 +403,44 @@ def _leave_parent(tx: Transaction, run: Run, opened: Mapping[str, Run]) -> set[s
     in this transaction: that is a circle. Returns the sessions that have another root
     now.
     """
-    item = run.given.item
+    item = run.checked.item
     if item.parent_source_id is None:
         return set()
     row = tx.one(_FAMILY_FACTS, sid=run.session_id)
-    parent_id, relation, named, is_of_source = row
+    parent_id, relation, parent_name, is_of_source = row
     if parent_id is not None and not is_of_source:
         return set()
-    if named != item.parent_source_id:
+    if parent_name != item.parent_source_id:
         tx.run(_NAME_PARENT, sid=run.session_id, parent_source_id=item.parent_source_id)
         run.changed = True
 
-    stated = run.policy.find_parent(tx, run)
-    if stated is None:
+    named_parent = run.policy.find_parent(tx, run)
+    if named_parent is None:
         return set()
     moved: set[str] = set()
-    other = opened.get(stated)
+    other = opened.get(named_parent)
     names_each_other = (
-        other is not None and other.given.item.parent_source_id == item.source_id
+        other is not None and other.checked.item.parent_source_id == item.source_id
     )
-    is_child = tx.one(_FAMILY, sid=stated)[0] == run.session_id
+    is_child = tx.one(_FAMILY, sid=named_parent)[0] == run.session_id
     if is_child and not names_each_other:
-        moved |= _make_root(tx, stated, None, None)
-    if parent_id is not None and (stated != parent_id or relation != item.relation):
+        moved |= _make_root(tx, named_parent, None, None)
+    if parent_id is not None and (
+        named_parent != parent_id or relation != item.relation
+    ):
         moved |= _make_root(tx, run.session_id, item.relation, item.parent_source_id)
     run.changed = run.changed or bool(moved)
     return moved
 
 
 def _make_root(
-    tx: Transaction, session_id: str, relation: str | None, named: str | None
+    tx: Transaction, session_id: str, relation: str | None, parent_name: str | None
 ) -> set[str]:
     """Take a session from its parent; return those that have another root now.
 
-    *named* is the parent that it waits for from now on, by its name at the source.
+    *parent_name* is the parent that it waits for from now on, as its source names it.
     """
-    columns = {"relation": relation, "parent_source_id": named}
+    columns = {"relation": relation, "parent_source_id": parent_name}
     tx.run(_LEAVE, sid=session_id, parent_id=None, parent_seq=None, **columns)
     return _set_root(tx, session_id, session_id)
 
@@ -486,7 +490,7 @@ def _ends_with(path: str, names: set[str]) -> bool:
     """Return whether an entry of the ledger is of a session with one of *names*."""
     # Both the path and the name may have a "#".
     _, *tails = path.split("#")
-    return any("#".join(tails[at:]) in names for at in range(len(tails)))
+    return any("#".join(tails[place:]) in names for place in range(len(tails)))
 
 
 def _mark(tx: Transaction, source: str, paths: Iterable[str]) -> None:

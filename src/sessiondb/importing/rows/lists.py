@@ -40,20 +40,20 @@ _CLEAR_DIFFS = Statement(
 
 def replace_changed(tx: Transaction, run: Run) -> bool:
     """Replace the lists of the source that differ; return whether one did."""
-    given, session_id = run.given, run.session_id
+    checked, session_id = run.checked, run.session_id
     changed = False
 
-    if given.todos is not None:
+    if checked.todos is not None:
         todos = [tuple(row) for row in tx.run(_TODOS, sid=session_id)]
         # Without their times: a source that states none would change them each time.
-        if todos != [row[:4] for row in given.todos]:
-            write_todos(tx, session_id, given.todos)
+        if todos != [row[:4] for row in checked.todos]:
+            write_todos(tx, session_id, checked.todos)
             changed = True
 
-    if given.diffs is not None:
+    if checked.diffs is not None:
         diffs = tuple(tuple(row) for row in tx.run(_DIFFS, sid=session_id))
-        if diffs != given.diffs:
-            write_diffs(tx, run, given.diffs)
+        if diffs != checked.diffs:
+            write_diffs(tx, run, checked.diffs)
             changed = True
     return changed
 
@@ -64,16 +64,16 @@ def write_todos(
     """Replace the todos of a session by *rows*, which begin with ``id``."""
     tx.run(_CLEAR_TODOS, sid=session_id)
     for position, (*columns, created, updated) in enumerate(rows):
-        made = created or tx.now
+        time_created = created or tx.now
         place = (session_id, position)
-        tx.insert(todo, TODO, (*place, *columns, made, updated or made))
+        tx.insert(todo, TODO, (*place, *columns, time_created, updated or time_created))
 
 
 def write_diffs(tx: Transaction, run: Run, rows: Iterable[Sequence[Any]]) -> None:
     """Replace the diffs of a session by *rows*, which begin with ``seq``."""
-    before = tx.run(_DIFF_BLOBS, sid=run.session_id).fetchall()
-    tx.loose.update(name for row in before for name in row if name)
-    tx.insert_blobs(run.given.diff_blobs)
+    old_blobs = tx.run(_DIFF_BLOBS, sid=run.session_id).fetchall()
+    tx.loose.update(name for row in old_blobs for name in row if name)
+    tx.insert_blobs(run.checked.diff_blobs)
     tx.run(_CLEAR_DIFFS, sid=run.session_id)
 
     # Of two diffs that a damaged log has at one place the last one stays.

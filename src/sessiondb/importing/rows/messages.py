@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import starmap
 
 from sqlalchemy import delete, func, select, text
 
@@ -21,8 +20,8 @@ from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, as_list, p, texts, update_of
 from sessiondb.importing.beside.prompts import Typed
 from sessiondb.importing.rows.run import (
+    CurrentMessage,
     Entry,
-    Here,
     Placed,
     Position,
     Run,
@@ -139,9 +138,9 @@ class WriteBatch:
         run.fresh = run.fresh and run.tail == state.last_seq
         self._forked = run.policy.may_hold_copies(tx, state)
 
-        to = Writing(tx, run, state)
+        writing = Writing(tx, run, state)
         for entry in self.entries:
-            self._write(to, entry)
+            self._write(writing, entry)
         run.tail = state.last_seq
 
     def _begin(self) -> None:
@@ -157,16 +156,16 @@ class WriteBatch:
         for entry in self.entries:
             run.places.pop(entry.row.id, None)
 
-    def _write(self, to: Writing, entry: Entry) -> None:
-        tx, run, state = to
+    def _write(self, writing: Writing, entry: Entry) -> None:
+        tx, run, state = writing
         # Most imports are of new sessions: nothing is looked up for them.
-        here = None if run.fresh else _stored(tx, state.id, entry.row.id)
-        placed = run.policy.place(to, entry, here)
-        if here is None:
-            self._insert(to, entry, placed)
+        current = None if run.fresh else _stored(tx, state.id, entry.row.id)
+        placed = run.policy.place(writing, entry, current)
+        if current is None:
+            self._insert(writing, entry, placed)
         else:
-            self._update(to, entry, placed, here)
-            self._unlabel(to, placed.seq, entry.unlabelled)
+            self._update(writing, entry, placed, current)
+            self._unlabel(writing, placed.seq, entry.unlabelled)
 
         for name in entry.labels:
             self._label(tx, state.id, placed.seq, name)
@@ -174,8 +173,8 @@ class WriteBatch:
         run.messages += 1
         self.typed.add(entry, placed.seq, placed.row.time_created or 0)
 
-    def _insert(self, to: Writing, entry: Entry, placed: Placed) -> None:
-        tx, _, state = to
+    def _insert(self, writing: Writing, entry: Entry, placed: Placed) -> None:
+        tx, _, state = writing
         tx.insert_blobs(entry.blobs)
         insert_message(
             tx,
@@ -188,26 +187,28 @@ class WriteBatch:
             inherited=placed.inherited,
         )
         state.last_seq = placed.seq
-        self._changed(to, placed.seq)
-        self._insert_parts(to, placed, None)
+        self._changed(writing, placed.seq)
+        self._insert_parts(writing, placed, None)
         self._count(state, placed, placed.row.time_created, placed.usage_key)
 
-    def _update(self, to: Writing, entry: Entry, placed: Placed, here: Here) -> None:
-        tx, run, state = to
-        revised = run.policy.revise(to, placed, here)
+    def _update(
+        self, writing: Writing, entry: Entry, placed: Placed, current: CurrentMessage
+    ) -> None:
+        tx, run, state = writing
+        revised = run.policy.revise(writing, placed, current)
         if revised is None:
             return
 
         run.changed = True
-        old = here.columns
+        old = current.columns
         new = dict(zip(MESSAGE, revised.values(state.id), strict=True))
         place = {"parent_seq": revised.parent_seq, "turn_id": revised.turn_id}
         # Only its place: its parts and their entries in search stay as they are.
-        if revised.parts == here.parts and new == {**old, **place}:
+        if revised.parts == current.parts and new == {**old, **place}:
             tx.run(_RELINK, sid=state.id, at=revised.seq, **place)
             return
 
-        tx.loose.update(_blobs_of(here))
+        tx.loose.update(_blobs_of(current))
         tx.insert_blobs(entry.blobs)
         # One that equals what is stored is not referred to.
         tx.loose.update(blob.hash for blob in entry.blobs)
@@ -216,27 +217,29 @@ class WriteBatch:
         tx.run(_DROP_PARTS, sid=state.id, at=revised.seq)
         tx.forget_rids()
 
-        self._changed(to, revised.seq)
-        self._insert_parts(to, revised, here)
+        self._changed(writing, revised.seq)
+        self._insert_parts(writing, revised, current)
         if old["usage_key"] != revised.usage_key:
             self.typed.rename(entry, revised.row.time_created or 0)
         # Those that were copies of it may need another owner now.
-        before = (old["time_created"], old["usage_key"])
-        self._count(state, revised, *before)
+        old_place = (old["time_created"], old["usage_key"])
+        self._count(state, revised, *old_place)
         self._count(state, revised, revised.row.time_created, revised.usage_key)
 
-    def _changed(self, to: Writing, seq: int) -> None:
-        tx, run, state = to
+    def _changed(self, writing: Writing, seq: int) -> None:
+        tx, run, state = writing
         tx.session(state.id)
         state.first_new_seq = min(state.first_new_seq or seq, seq)
         run.changed = True
 
-    def _insert_parts(self, to: Writing, placed: Placed, here: Here | None) -> None:
-        tx, run, state = to
-        for idx, given in enumerate(placed.parts):
-            item = given
+    def _insert_parts(
+        self, writing: Writing, placed: Placed, current: CurrentMessage | None
+    ) -> None:
+        tx, run, state = writing
+        for idx, placed_part in enumerate(placed.parts):
+            item = placed_part
             if item.type == "tool-result":
-                item = run.policy.result(to, placed, item, here)
+                item = run.policy.result(writing, placed, item, current)
             insert_part(
                 tx,
                 state.id,
@@ -254,24 +257,25 @@ class WriteBatch:
             put_label(tx, session_id, seq, name)
             self.run.changed = True
 
-    def _unlabel(self, to: Writing, seq: int, names: Iterable[str]) -> None:
+    def _unlabel(self, writing: Writing, seq: int, names: Iterable[str]) -> None:
         """Remove labels that the source took back."""
         for name in names:
-            done = to.tx.run(_UNLABEL, sid=to.state.id, name=name, at=seq)
-            self.run.changed |= done.rowcount > 0
+            done = writing.tx.run(_UNLABEL, sid=writing.state.id, name=name, at=seq)
+            if done.rowcount > 0:
+                self.run.changed = True
 
     def _count(
         self, state: SessionState, placed: Placed, time: int | None, key: str | None
     ) -> None:
         """Remember a message whose copies, if there are any, must be settled."""
         place = (state.root_id, placed.seq, placed.row.id, time or 0)
-        found = UsageClass(*place, key)
+        usage = UsageClass(*place, key)
         suspect = placed.inherited or self._forked
         # Without a key only a fork's message can be a copy.
         if suspect or (key and not self.run.fresh):
-            self.copies.add(found)
+            self.copies.add(usage)
         elif key:
-            self.new[key] = found
+            self.new[key] = usage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -296,20 +300,20 @@ class CountOnce:
 
         if new:
             # Nearly all messages have no copy: one statement finds those that do.
-            found = tx.run(_SHARED_KEYS, keys=as_list(new)).fetchall()
-            copies.update(new[key] for (key,) in found)
+            shared = tx.run(_SHARED_KEYS, keys=as_list(new)).fetchall()
+            copies.update(new[key] for (key,) in shared)
 
         closed = {run.session_id for run in self.closed if _is_counted(run)}
         # Where a fork begins is known when it is closed. What it had before is a copy,
         # also if the original has another usage, and so another key, by now.
         if closed:
             rows = tx.run(_BEGINNINGS, names=as_list(closed)).fetchall()
-            copies.update(starmap(UsageClass, rows))
+            copies.update(UsageClass(*row) for row in rows)
 
         touched = ownership.assign_owner(tx, copies)
         for run in self.closed:
             if _is_counted(run):
-                source_id = run.given.item.source_id
+                source_id = run.checked.item.source_id
                 touched |= complete_sums(tx, run.session_id, source_id)
         touched |= closed | set(self._visible(tx))
         ownership.recount(tx, touched)
@@ -326,17 +330,17 @@ def _is_counted(run: Run) -> bool:
     return run.changed and not run.gone
 
 
-def _stored(tx: Transaction, session_id: str, message_id: str) -> Here | None:
+def _stored(tx: Transaction, session_id: str, message_id: str) -> CurrentMessage | None:
     row = tx.one(_MATCH, sid=session_id, mid=message_id)
     if row is None:
         return None
     columns = dict(zip(MESSAGE, row, strict=True))
-    found = tx.run(_PARTS, sid=session_id, at=columns["seq"]).fetchall()
-    return Here(columns, tuple(map(PartRow.of, found)))
+    parts = tx.run(_PARTS, sid=session_id, at=columns["seq"]).fetchall()
+    return CurrentMessage(columns, tuple(PartRow.of(row) for row in parts))
 
 
-def _blobs_of(here: Here) -> list[str]:
-    hashes = [here.columns["data_blob"]]
-    for row in here.parts:
+def _blobs_of(current: CurrentMessage) -> list[str]:
+    hashes = [current.columns["data_blob"]]
+    for row in current.parts:
         hashes += (row.text_blob, row.input_blob, row.data_blob)
     return [name for name in hashes if name]

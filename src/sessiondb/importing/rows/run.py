@@ -114,7 +114,7 @@ class Placed(NamedTuple):
         )
 
 
-class Here(NamedTuple):
+class CurrentMessage(NamedTuple):
     """A message as it is stored: its columns by name, and its parts."""
 
     columns: dict[str, Any]
@@ -155,14 +155,22 @@ class Policy(Protocol):
     def may_hold_copies(self, tx: Transaction, state: SessionState) -> bool:
         """Return whether messages without a usage key may be copies of others."""
 
-    def place(self, to: Writing, entry: Entry, here: Here | None) -> Placed:
-        """Return a message with its place; *here* is its stored state."""
+    def place(
+        self, writing: Writing, entry: Entry, current: CurrentMessage | None
+    ) -> Placed:
+        """Return a message with its place; *current* is its stored state."""
 
-    def revise(self, to: Writing, placed: Placed, here: Here) -> Placed | None:
+    def revise(
+        self, writing: Writing, placed: Placed, current: CurrentMessage
+    ) -> Placed | None:
         """Return what replaces a stored message; None leaves it as it is."""
 
     def result(
-        self, to: Writing, placed: Placed, item: PartRow, here: Here | None
+        self,
+        writing: Writing,
+        placed: Placed,
+        item: PartRow,
+        current: CurrentMessage | None,
     ) -> PartRow:
         """Return a result as it is stored: without a text that its call has."""
 
@@ -175,10 +183,10 @@ class Run:
     """The import of one session, over as many transactions as it takes."""
 
     session_id: str
-    given: CheckedSession
+    checked: CheckedSession
     policy: Policy
     #: Whether this run made the row of the session.
-    made: bool = True
+    created: bool = True
     #: Whether it is without the parent that it could have.
     unlinked: bool = False
     #: Whether no record of it needs to be looked up.
@@ -207,14 +215,14 @@ class Run:
     @property
     def name(self) -> dict[str, str]:
         """The name of the session at its source, as parameters of a statement."""
-        item = self.given.item
+        item = self.checked.item
         names = ("source", "source_id", "namespace")
         return {name: getattr(item, name) for name in names}
 
     @property
     def left_out(self) -> tuple[Problem, ...]:
         """The links of its family that were left out, as problems of its source."""
-        return tuple(Problem(self.given.ledger, why) for why in self.problems)
+        return tuple(Problem(self.checked.ledger, problem) for problem in self.problems)
 
     def is_gone(self, tx: Transaction) -> bool:
         """Return whether the session was deleted while it was imported."""

@@ -43,17 +43,17 @@ def namespace_beside(tx: Transaction, run: Run, name: str) -> str | None:
     If ids are not unique everywhere, it was read from the same file, or else from
     one in the same folder: some programs have a file for each session.
     """
-    item = run.given.item
+    item = run.checked.item
     if not item.namespace:
         return ""
 
-    path = f"{run.given.ledger.removesuffix(item.source_id)}{name}"
+    path = f"{run.checked.ledger.removesuffix(item.source_id)}{name}"
     in_file: str | None = tx.value(_ENTRY, source=item.source, path=path)
     if in_file:
         return in_file
 
-    known = tx.column(_NAMESPACES, source=item.source, name=name)
-    for namespace in known:
+    namespaces = tx.column(_NAMESPACES, source=item.source, name=name)
+    for namespace in namespaces:
         if _is_in_folder(tx, run, name, namespace):
             return str(namespace)
     return None
@@ -65,8 +65,8 @@ def _is_in_folder(tx: Transaction, run: Run, name: str, namespace: str) -> bool:
     The entries of one namespace are few. All those of a source would be read once for
     each child: half a minute for a folder of 5,000 exports.
     """
-    item = run.given.item
-    folder = PurePath(run.given.ledger.removesuffix(item.source_id)).parent
+    item = run.checked.item
+    folder = PurePath(run.checked.ledger.removesuffix(item.source_id)).parent
     return any(
         path.endswith(f"#{name}") and PurePath(path.removesuffix(name)).parent == folder
         for path in tx.column(_PATHS, source=item.source, namespace=namespace)
@@ -75,7 +75,7 @@ def _is_in_folder(tx: Transaction, run: Run, name: str, namespace: str) -> bool:
 
 def is_beside(tx: Transaction, run: Run, name: str, namespace: str) -> bool:
     """Return whether the session *name* in a *namespace* is of the store of a run."""
-    own = run.given.item.namespace
-    if not own or not namespace:
-        return own == namespace
+    own_namespace = run.checked.item.namespace
+    if not own_namespace or not namespace:
+        return own_namespace == namespace
     return _is_in_folder(tx, run, name, namespace)

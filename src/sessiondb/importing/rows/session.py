@@ -76,10 +76,12 @@ _FORMER = Statement(
 )
 
 
-def _is_at_or_below(above: ColumnElement[Any]) -> ColumnElement[bool]:
+def _is_at_or_below(folder: ColumnElement[Any]) -> ColumnElement[bool]:
     # Not LIKE, which takes /A for /a.
-    below = above + os.sep
-    return or_(p("at") == above, func.substr(p("at"), 1, func.length(below)) == below)
+    prefix = folder + os.sep
+    return or_(
+        p("at") == folder, func.substr(p("at"), 1, func.length(prefix)) == prefix
+    )
 
 
 #: The session that a source names, among those that are not deleted.
@@ -112,26 +114,26 @@ class OpenImport:
     def apply(self, tx: Transaction) -> None:
         """Write it; the session is invisible from its making until it is closed."""
         run = self.run
-        tx.insert_blobs(run.given.blobs)
+        tx.insert_blobs(run.checked.blobs)
 
-        found = run.policy.find(tx, run)
+        session_id = run.policy.find(tx, run)
         # Again in a transaction that is tried again.
-        run.made = run.fresh = found is None
-        if found is None:
+        run.created = run.fresh = session_id is None
+        if session_id is None:
             self._make(tx)
         else:
-            run.session_id = found
+            run.session_id = session_id
             run.policy.update_row(tx, run)
             self._follow(tx)
             RefreshProject(self.place).apply(tx)
-        if run.given.project is not None:
-            self._describe(tx, run.given.project)
+        if run.checked.project is not None:
+            self._describe(tx, run.checked.project)
 
     def _make(self, tx: Transaction) -> None:
-        run, item = self.run, self.run.given.item
+        run, item = self.run, self.run.checked.item
         project_id = project_of(tx, self.place)
         row = {
-            **run.given.columns,
+            **run.checked.columns,
             "project_id": project_id,
             "relation": item.relation,
             "parent_seq": None,
@@ -154,27 +156,27 @@ class OpenImport:
         The program may have moved it, unless the directory is that of another machine.
         One that `relink` moved elsewhere is not followed.
         """
-        item = self.run.given.item
+        item = self.run.checked.item
         if not (item.directory or item.worktree):
             return
-        sid, there = self.run.session_id, stored(self.place.directory, tx.root)
-        before, former = tx.one(_PLACE, sid=sid)
-        is_first = before == stored(UNKNOWN, tx.root)
+        sid, directory = self.run.session_id, stored(self.place.directory, tx.root)
+        stored_directory, former = tx.one(_PLACE, sid=sid)
+        is_first = stored_directory == stored(UNKNOWN, tx.root)
         if not is_first and not (self.place.here and item.may_move):
             return
-        if before == there or tx.value(_FORMER, at=there):
+        if stored_directory == directory or tx.value(_FORMER, at=directory):
             return
 
         project_id = project_of(tx, self.place)
         slug = free_slug(tx, project_id, sid)
-        tx.run(MOVE, sid=sid, directory=there, project_id=project_id, slug=slug)
+        tx.run(MOVE, sid=sid, directory=directory, project_id=project_id, slug=slug)
         if is_first:
-            tx.run(_MOVE_PROMPTS, sid=sid, directory=there, project_id=project_id)
+            tx.run(_MOVE_PROMPTS, sid=sid, directory=directory, project_id=project_id)
             tx.run(_REMOVE_UNUSED, pid=former)
         self.run.changed = True
         state = tx.states.get(sid)
         if state is not None:
-            state.directory, state.project_id = there, project_id
+            state.directory, state.project_id = directory, project_id
 
     def _describe(self, tx: Transaction, facts: ProjectFacts) -> None:
         """Merge what a source says of a project into its row.
@@ -184,7 +186,7 @@ class OpenImport:
         source's own record stays under the name of the source in ``metadata``.
         """
         project_id, *old = tx.one(_PROJECT, sid=self.run.session_id)
-        source = self.run.given.item.source
+        source = self.run.checked.item.source
         new = _merged(dict(zip(_FACTS, old, strict=True)), facts, source)
         if list(new.values()) != old:
             tx.run(_SET_PROJECT, pid=project_id, time_updated=tx.now, **new)
@@ -198,9 +200,9 @@ class OpenImport:
 def _merged(old: dict[str, Any], facts: ProjectFacts, source: str) -> dict[str, Any]:
     metadata = old["metadata"]
     if facts.record is not None:
-        kept, record = json.loads(metadata), json.loads(facts.record)
-        if kept.get(source) != record:
-            metadata = json.dumps({**kept, source: record})
+        records, record = json.loads(metadata), json.loads(facts.record)
+        if records.get(source) != record:
+            metadata = json.dumps({**records, source: record})
     return {
         "name": facts.name or old["name"],
         "permission": facts.permission or old["permission"],

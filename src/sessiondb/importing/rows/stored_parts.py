@@ -19,7 +19,7 @@ from sessiondb.effects.calls import add_data, data_of, filled_call
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p
 from sessiondb.importing.rows.messages import is_bare
-from sessiondb.importing.rows.run import Entry, Here, Placed, Writing
+from sessiondb.importing.rows.run import CurrentMessage, Entry, Placed, Writing
 from sessiondb.schema import message
 from sessiondb.schema.rows import MessageRow, PartRow
 
@@ -41,10 +41,12 @@ _ANSWER = Statement(
 part_identity = attrgetter("id", "type", "call_id")
 
 
-def gave_text(here: Here, call_id: str | None) -> bool:
+def gave_text(current: CurrentMessage, call_id: str | None) -> bool:
     """Return whether a result gave its text to its call before: then it does again."""
     result = ("tool-result", call_id)
-    return any(is_bare(row) for row in here.parts if (row.type, row.call_id) == result)
+    return any(
+        is_bare(row) for row in current.parts if (row.type, row.call_id) == result
+    )
 
 
 def dated_part(item: PartRow, placed: Placed) -> PartRow:
@@ -64,23 +66,28 @@ def is_same_data(a: bytes | None, b: bytes | None) -> bool:
     return _in_order(codec.unpack(a)) == _in_order(codec.unpack(b))
 
 
-def with_blobs_of(tx: Transaction, here: Here, entry: Entry) -> Entry:
+def with_blobs_of(tx: Transaction, current: CurrentMessage, entry: Entry) -> Entry:
     """Return a message that names the large data that is stored, if that is equal."""
-    given = {blob.hash: blob.data for blob in entry.blobs}
+    data_by_hash = {blob.hash: blob.data for blob in entry.blobs}
 
     def same(stored: str | None, name: str | None) -> str | None:
         if stored is None or name is None or stored == name:
             return name
-        old, new = data_of(tx, None, stored), codec.unpack_part(None, given[name])
+        old, new = (
+            data_of(tx, None, stored),
+            codec.unpack_part(None, data_by_hash[name]),
+        )
         return stored if _in_order(old) == _in_order(new) else name
 
-    known = {part_identity(item): item.data_blob for item in here.parts}
+    blobs_by_part = {part_identity(item): item.data_blob for item in current.parts}
     parts = tuple(
-        item._replace(data_blob=same(known.get(part_identity(item)), item.data_blob))
+        item._replace(
+            data_blob=same(blobs_by_part.get(part_identity(item)), item.data_blob)
+        )
         for item in entry.parts
     )
     row = entry.row
-    row = row._replace(data_blob=same(here.columns["data_blob"], row.data_blob))
+    row = row._replace(data_blob=same(current.columns["data_blob"], row.data_blob))
     return entry._replace(row=row, parts=parts)
 
 
@@ -98,7 +105,7 @@ def _in_order(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=repr)
 
 
-def as_stored(to: Writing, old: PartRow | None, item: PartRow) -> PartRow:
+def as_stored(writing: Writing, old: PartRow | None, item: PartRow) -> PartRow:
     """Return a part as it is stored if it did not change."""
     if old is None:
         return item
@@ -109,14 +116,14 @@ def as_stored(to: Writing, old: PartRow | None, item: PartRow) -> PartRow:
         item = item._replace(input=old.input)
     # The source has the result of this call in a record of its own: the call keeps it.
     if item.type == "tool" and old.settled and not item.settled:
-        return _with_result(to.tx, old, item)
+        return _with_result(writing.tx, old, item)
     if item.type == "tool-result" and is_bare(old):
-        shared = filled_call(to.tx, to.state.id, item)
+        shared = filled_call(writing.tx, writing.state.id, item)
         return item._replace(text=None, text_blob=None) if shared else item
     return item
 
 
-def has_answer(to: Writing, event: MessageRow, seq: int) -> bool:
+def has_answer(writing: Writing, event: MessageRow, seq: int) -> bool:
     """Return whether the session has the answer whose usage an *event* states.
 
     A program may write the usage of an answer before the answer. If its log was cut
@@ -125,7 +132,9 @@ def has_answer(to: Writing, event: MessageRow, seq: int) -> bool:
     if event.response_id is None:
         return False
     near = {"first": seq - _NEAR, "last": seq + _NEAR}
-    answer = to.tx.one(_ANSWER, sid=to.state.id, response=event.response_id, **near)
+    answer = writing.tx.one(
+        _ANSWER, sid=writing.state.id, response=event.response_id, **near
+    )
     return answer is not None
 
 
@@ -148,11 +157,11 @@ def files_gone(
 def _with_result(tx: Transaction, old: PartRow, item: PartRow) -> PartRow:
     """Return a call with the result that another record of the source gave it."""
     names = "status outcome text text_blob time_updated time_ended".split()
-    kept = {name: getattr(old, name) for name in names}
+    result = {name: getattr(old, name) for name in names}
 
     exact = data_of(tx, old.data, old.data_blob).get(codec.EXACT)
     if exact is not None and item.data_blob is None:
         exact_text = {codec.EXACT: exact}
         columns = add_data(tx, item.data, None, exact_text)
-        kept["data"], kept["data_blob"] = columns
-    return item._replace(**kept)
+        result["data"], result["data_blob"] = columns
+    return item._replace(**result)

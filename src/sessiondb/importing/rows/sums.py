@@ -120,8 +120,8 @@ def _complete_sum(tx: Transaction, session_id: str, source_id: str) -> None:
         explained += _beside_the_original(tx, session_id)
 
     left = []
-    for name, *known in zip(_COLUMNS, *explained, strict=True):
-        more = (total.get(name) or 0) - sum(amount or 0 for amount in known)
+    for name, *amounts in zip(_COLUMNS, *explained, strict=True):
+        more = (total.get(name) or 0) - sum(amount or 0 for amount in amounts)
         more = round(more, _DIGITS) if name == "cost" else int(more)
         left.append(more if more > 0 else None)
     if left != stored:
