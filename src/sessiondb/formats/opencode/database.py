@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import Shape, fitting, integer
+from sessiondb.formats.kit.fields import Shape, integer
 from sessiondb.formats.kit.json import OddRecordError, load, usable_id
 from sessiondb.formats.kit.sqlite import Cursor, Error, ForeignDatabase, columns
 from sessiondb.formats.opencode.projects import facts_of, record_of
@@ -37,7 +37,7 @@ TOKENS: Shape = {
 }
 
 
-class Database:
+class OpenCodeDatabase:
     """One database file; *file* lets two readers look at the same snapshot."""
 
     #: The table of sessions, and those whose rows count as their changes.
@@ -57,8 +57,7 @@ class Database:
 
     def is_present(self) -> bool:
         """Return whether the file has this generation; only while it is read."""
-        required = self.REQUIRED.items()
-        return all(self.has(table, *needed) for table, needed in required)
+        return all(self.has(table, *needed) for table, needed in self.REQUIRED.items())
 
     def where(self, *_: str) -> Path:
         """Everything is in one file."""
@@ -93,6 +92,17 @@ class Database:
         names = [column[0] for column in cursor.description]
         return (dict(zip(names, row, strict=True)) for row in cursor)
 
+    def first_record(self, statement: str, *values: Any) -> dict[str, Any] | None:
+        """Run a statement and return its first row by column; None without a row."""
+        for record in self.records(statement, *values):
+            return record
+        return None
+
+    def first_value(self, statement: str, *values: Any) -> Any:
+        """Run a statement and return the only value of its first row; None without."""
+        row = self.rows(statement, *values).fetchone()
+        return None if row is None else row[0]
+
     def columns(self, table: str) -> frozenset[str]:
         """Return the columns of a table; empty if there is none."""
         if table not in self._tables:
@@ -110,52 +120,54 @@ class Database:
 
         Anything odd stays as it is.
         """
-        given = [name for name in names if row.get(name) is not None]
-        for name in given:
+        for name in names:
+            if row.get(name) is None:
+                continue
             try:
                 row[name] = load(_encoded(str(row[name])))
             except OddRecordError as error:
-                why = f"session {row['id']}: {name} {error}"
-                problems.append(Problem(str(self.path), why))
+                reason = f"session {row['id']}: {name} {error}"
+                problems.append(Problem(str(self.path), reason))
 
     # -- sessions -------------------------------------------------------------
 
     def heads(self) -> Iterator[Head | Problem]:
         """All sessions; a scan of the table has them in the order they were stored."""
-        for name, *facts in self._each("id", "parent_id", "time_created", "title"):
+        rows = self._session_columns("id", "parent_id", "time_created", "title")
+        for name, parent, time_created, title in rows:
             if usable_id(name):
-                yield Head.of(name, *facts)
+                yield Head.of(name, parent, time_created, title)
             else:
-                why = f"session {abridged(name)} has no usable id"
-                yield Problem(str(self.path), why)
+                reason = f"session {abridged(name)} has no usable id"
+                yield Problem(str(self.path), reason)
 
     def last_used(self) -> dict[str, int]:
         """When each session was last used, 0 if that is unknown."""
-        rows = self._each("id", "time_updated")
         return {
-            name: fitting(used, integer, 0) for name, used in rows if usable_id(name)
+            name: time if integer(time) else 0
+            for name, time in self._session_columns("id", "time_updated")
+            if usable_id(name)
         }
 
-    def _each(self, *wanted: str) -> Cursor:
-        """Select the *wanted* columns of all sessions; NULL for one that is missing."""
-        have = self.columns(self.SESSIONS)
-        chosen = (name if name in have else "NULL" for name in wanted)
-        return self.rows(f"SELECT {', '.join(chosen)} FROM {self.SESSIONS}")
+    def _session_columns(self, *names: str) -> Cursor:
+        """Select columns of all sessions; NULL for one that is missing."""
+        columns = [name if self.has(self.SESSIONS, name) else "NULL" for name in names]
+        return self.rows(f"SELECT {', '.join(columns)} FROM {self.SESSIONS}")
 
     def row(self, session: str) -> dict[str, Any]:
         """Return the row of a session; raises `OddRecordError` if it is gone."""
-        found = self.records(f"SELECT * FROM {self.SESSIONS} WHERE id = ?", session)
-        row = next(found, None)
+        statement = f"SELECT * FROM {self.SESSIONS} WHERE id = ?"
+        row = self.first_record(statement, session)
         if row is None:
             raise OddRecordError("is gone")
         return row
 
-    def record(self, row: dict[str, Any], *beside: Any) -> SessionRecord:
+    def record(self, row: dict[str, Any], *stamps: Any) -> SessionRecord:
         """Return the record of a session's *row*, still without its ``info``.
 
-        Stamps of files *beside* the database count as facts of the session.
+        The *stamps* of files beside the database count as facts of the session.
         """
-        facts = [dict(row), self._changes_of(row["id"]), *beside]
+        facts = [dict(row), self._changes_of(row["id"]), *stamps]
         record = SessionRecord({}, facts, self.path, *self._stamp)
         self._put_project(record, row)
         return record
@@ -186,13 +198,14 @@ class Database:
 
     def message(self, session: str, message: str) -> bytes | None:
         """Read one message as stored."""
-        rows = self.rows(
+        raw = self.first_value(
             f"SELECT {self.raw('data')} FROM {self.MESSAGES}"
             " WHERE id = ? AND session_id = ?",
             message,
             session,
         )
-        return next((self.stored(raw) for (raw,) in rows), None)
+        stored: bytes | None = self.stored(raw)
+        return stored
 
     # -- projects -------------------------------------------------------------
 
@@ -205,10 +218,11 @@ class Database:
         return {row["id"]: record_of(row) for row in rows}
 
     def _put_project(self, record: SessionRecord, row: Mapping[str, Any]) -> None:
-        """Add what is known of the project that the session of *row* belongs to."""
+        """Add the facts of the project that the session of *row* belongs to."""
         project = self._projects.get(str(row.get("project_id")), {})
         record.project = project
-        record.worktree, record.vcs = project.get("worktree"), project.get("vcs")
+        record.worktree = project.get("worktree")
+        record.vcs = project.get("vcs")
         record.root_commit = project.get("id")
         record.approved = self._approved.get(row.get("project_id"))
         record.facts.append([facts_of(project), record.approved])
@@ -224,31 +238,31 @@ class Database:
 
     def _approved_documents(self) -> dict[Any, Any]:
         """Version 1.x: the rules of a project are one document."""
-        found: dict[Any, Any] = {}
+        approved: dict[Any, Any] = {}
         for name, data in self.rows("SELECT project_id, data FROM permission"):
             with contextlib.suppress(OddRecordError):
-                found[name] = load(_encoded(str(data)))
-        return found
+                approved[name] = load(_encoded(str(data)))
+        return approved
 
     def _approved_rows(self) -> dict[Any, Any]:
         """Version 2: a row for each approval that was given for always."""
-        found: dict[Any, Any] = {}
+        approved: dict[Any, Any] = {}
         statement = (
             "SELECT project_id, action, resource FROM permission"
             " ORDER BY project_id, action, resource"
         )
         for name, action, resource in self.rows(statement):
             rule = {"action": action, "resource": resource, "effect": "allow"}
-            found.setdefault(name, []).append(rule)
+            approved.setdefault(name, []).append(rule)
 
-        return found
+        return approved
 
     # -- changes and damage ---------------------------------------------------
 
     @cached_property
     def _changes(self) -> dict[str, list[Any]]:
         """Stamps that change when a session does: three numbers of each table."""
-        found: dict[str, list[Any]] = {}
+        changes: dict[str, list[Any]] = {}
         for table in self.COUNTED:
             if not self.has(table, "time_updated"):
                 continue
@@ -259,15 +273,12 @@ class Database:
                 f" FROM {table} GROUP BY +session_id"
             )
             for name, *numbers in rows:
-                found.setdefault(name, []).append([table, *numbers])
+                changes.setdefault(name, []).append([table, *numbers])
 
-        return found
+        return changes
 
     def _changes_of(self, session: str) -> Any:
-        """Return what changes when *session* does.
-
-        In a damaged table, something new.
-        """
+        """Return the stamps of a session; in a damaged table, something new."""
         try:
             return self._changes.get(session)
         except Error:

@@ -47,7 +47,7 @@ from sessiondb.formats.opencode.raw import (
     SessionRecord,
     stamp_of,
 )
-from sessiondb.formats.opencode.v2.sqlite import SPENT_COLUMNS, Row, Unexplained
+from sessiondb.formats.opencode.v2.sqlite import SPENT_COLUMNS, MessageRow, Unexplained
 from sessiondb.model import Problem, Tokens
 
 #: How much of a file says whether it is an export, in bytes.
@@ -275,7 +275,7 @@ class ExportFileV1:
 class ExportFileV2(ExportFileV1):
     """A file of generation 2."""
 
-    def each(self, session: str) -> Iterator[Row]:  # noqa: ARG002 - there is only one
+    def message_rows(self, session: str) -> Iterator[MessageRow]:  # noqa: ARG002
         """Read the messages in order."""
         for name, found in self.document.messages.items():
             time = known_time(found.time)
@@ -283,12 +283,12 @@ class ExportFileV2(ExportFileV1):
             try:
                 element = load_object(raw)
             except OddRecordError:  # reported when the row is read
-                yield Row(name, "unknown", time, raw)
+                yield MessageRow(name, "unknown", time, raw)
                 continue
 
             element.pop("id", None)
             kind = str(element.pop("type", "unknown"))
-            yield Row(name, kind, time, element)
+            yield MessageRow(name, kind, time, element)
 
     def epoch(self, session: str) -> None:
         """Return None: an export has no instructions."""
@@ -313,7 +313,7 @@ class ExportFileV2(ExportFileV1):
             next(reversed(copies), None),
         )
 
-    def marks(self) -> Iterator[tuple[str, str, Any]]:
+    def fork_marks(self) -> Iterator[tuple[str, str, Any]]:
         """Session, original and boundary, if it is a fork."""
         info = self.document.info
         fork = as_object(info.get("fork"))
@@ -324,7 +324,7 @@ class ExportFileV2(ExportFileV1):
         """The original is in another file, so the copied messages are unknown."""
         return []
 
-    def project(self, session: str) -> str:  # noqa: ARG002 - there is only one
+    def project_of(self, session: str) -> str:  # noqa: ARG002 - there is only one
         """Return the id of the project."""
         return str(self.document.info.get("projectID"))
 

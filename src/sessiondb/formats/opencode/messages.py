@@ -13,7 +13,7 @@ from sessiondb.formats.opencode.forks import Fork
 from sessiondb.model import Problem, SourceMessage
 
 
-class Readable(Protocol):
+class ReadableStore(Protocol):
     """A store of either generation, as far as both are alike."""
 
     def where(self, session: str) -> Path:
@@ -23,10 +23,10 @@ class Readable(Protocol):
         """Keep the store open, and its content as it is if that is possible."""
 
 
-_Records = TypeVar("_Records", bound=Readable)
+_Records = TypeVar("_Records", bound=ReadableStore)
 
 
-class Messages(Generic[_Records]):
+class OpenCodeMessages(Generic[_Records]):
     """An iterable over one session's messages and their problems; read again each time.
 
     *fork* says where the session was forked from, None for any other session.
@@ -41,15 +41,15 @@ class Messages(Generic[_Records]):
         """Read the session; memory holds one message."""
         with self._records.reading():
             try:
-                yield from self._read()
+                yield from self._read_messages()
             except (Error, OddRecordError) as error:
-                why = f"its other messages cannot be read: {error}"
-                where = self._records.where(self._session)
-                yield self._problem(where, why)
+                path = self._records.where(self._session)
+                reason = f"its other messages cannot be read: {error}"
+                yield self._problem(path, reason)
 
-    def _read(self) -> Iterator[SourceMessage | Problem]:
+    def _read_messages(self) -> Iterator[SourceMessage | Problem]:
         """Yield the messages in order; raises `OddRecordError` and errors of SQLite."""
         raise NotImplementedError
 
-    def _problem(self, where: Path, why: str) -> Problem:
-        return Problem(str(where), f"session {self._session}: {why}")
+    def _problem(self, path: Path, reason: str) -> Problem:
+        return Problem(str(path), f"session {self._session}: {reason}")

@@ -58,8 +58,8 @@ class Generation:
     forks: Callable[[Any, Collection[Head]], dict[str, Fork]]
 
 
-V1 = Generation(v1_drafts.session_fields, MessagesV1, v1_forks.forks)
-V2 = Generation(v2_drafts.session_fields, MessagesV2, v2_forks.forks)
+V1 = Generation(v1_drafts.session_fields, MessagesV1, v1_forks.forks_in)
+V2 = Generation(v2_drafts.session_fields, MessagesV2, v2_forks.forks_in)
 
 
 def read(

@@ -15,7 +15,7 @@ from typing import Any
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.sqlite import Error, ForeignDatabase
-from sessiondb.formats.opencode.database import Database
+from sessiondb.formats.opencode.database import OpenCodeDatabase
 from sessiondb.formats.opencode.export_file import ExportFileV1, ExportFileV2, is_export
 from sessiondb.formats.opencode.ids import SOURCE
 from sessiondb.formats.opencode.reader import V1, V2, Generation, read
@@ -136,7 +136,7 @@ def _read_tree(path: Path) -> Iterator[SourceSession | Problem]:
 # -- the same sessions in several stores ---------------------------------------
 
 
-def _ids(records: Database | Tree) -> set[str]:
+def _ids(records: OpenCodeDatabase | Tree) -> set[str]:
     with records.reading():
         return {head.id for head in records.heads() if not isinstance(head, Problem)}
 

@@ -8,7 +8,7 @@ call): these are never written back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sessiondb.formats.kit.fields import (
@@ -19,7 +19,6 @@ from sessiondb.formats.kit.fields import (
     clean_text,
     take,
     within,
-    without_none,
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.opencode.answers import NAMELESS, outcome, take_finish
@@ -34,10 +33,10 @@ _TODO = ("content", "status", "priority", "id")
 def session_fields(info: dict[str, Any], session_id: str) -> dict[str, Any]:
     """Return the fields of a `SourceSession` in its record *info*, with ``data``."""
     drop_id(info, "id", session_id)
-    found = take(info, fields.SESSION)
-    if "parent_source_id" in found:
-        found["relation"] = "subagent"
-    return {**found, "data": info}
+    columns = take(info, fields.SESSION)
+    if "parent_source_id" in columns:
+        columns["relation"] = "subagent"
+    return {**columns, "data": info}
 
 
 def message_draft(
@@ -58,47 +57,46 @@ def message_draft(
     if type(role) is not str:
         raise OddRecordError("has no role")
 
-    found = take(info, fields.MESSAGE.get(role, fields.EVENT))
-    found.setdefault("time_created", time_created)
+    columns = take(info, fields.MESSAGE.get(role, fields.EVENT))
+    columns.setdefault("time_created", time_created)
 
     if role == "user":
-        found["turn_id"] = message_id
+        columns["turn_id"] = message_id
     elif role == "assistant":
-        _take_answer(info, found)
+        _take_answer(info, columns)
 
     if role in fields.MESSAGE:
-        found["role"] = info.pop("role")
+        columns["role"] = info.pop("role")
     else:
-        found.update(role="event", kind="custom")
+        columns.update(role="event", kind="custom")
 
     check_storable(info)
-    return MessageDraft(**found, id=message_id, parts=tuple(parts), data=info)
+    return MessageDraft(**columns, id=message_id, parts=tuple(parts), data=info)
 
 
-def _take_answer(info: dict[str, Any], found: dict[str, Any]) -> None:
+def _take_answer(info: dict[str, Any], columns: dict[str, Any]) -> None:
     """Take the fields that only answers have and that no table names."""
-    take_tokens(info, found)
+    take_tokens(info, columns)
     if info.get("summary") is True:
         del info["summary"]
-        found["kind"] = "compaction"
+        columns["kind"] = "compaction"
 
     mode = info.get("mode")
-    if "agent" not in found and clean_text(mode):
-        found["agent"] = mode
+    if "agent" not in columns and clean_text(mode):
+        columns["agent"] = mode
 
-    was_aborted = within(found.get("error"), "name") == "MessageAbortedError"
-
+    was_aborted = within(columns.get("error"), "name") == "MessageAbortedError"
     if was_aborted and info.get("finish") is None:
-        found["finish"] = "cancelled"
+        columns["finish"] = "cancelled"
     else:
-        found["finish"] = take_finish(info)
+        columns["finish"] = take_finish(info)
 
 
-def take_tokens(record: dict[str, Any], found: dict[str, Any]) -> None:
+def take_tokens(record: dict[str, Any], columns: dict[str, Any]) -> None:
     """Move the counts of a message out of its record, if it has any."""
     counts = take(record, fields.TOKENS)
     if counts:
-        found["tokens"] = Tokens(**counts)
+        columns["tokens"] = Tokens(**counts)
 
 
 def part_draft(
@@ -121,15 +119,15 @@ def part_draft(
     if not usable_id(kind):
         raise OddRecordError("has no type")
 
-    found = take(record, fields.PART.get(kind, {}))
+    columns = take(record, fields.PART.get(kind, {}))
     if kind == "tool":
-        found.setdefault("tool", NAMELESS)
-        _take_state(record, found)
+        columns.setdefault("tool", NAMELESS)
+        _take_state(record, columns)
 
     check_storable(record)
     return PartDraft(
         kind,
-        **found,
+        **columns,
         id=part_id,
         time_created=time_created,
         time_updated=time_updated,
@@ -137,34 +135,38 @@ def part_draft(
     )
 
 
-def _take_state(record: dict[str, Any], found: dict[str, Any]) -> None:
+def _take_state(record: dict[str, Any], columns: dict[str, Any]) -> None:
     """Take the call and its result out of the state of a tool part."""
     state = as_object(record.get("state"))
     if not state:
         return
 
     if state.get("input") is not None:
-        found["input"] = state.pop("input")
+        columns["input"] = state.pop("input")
     if state.get("status") in STATUSES:
-        status = found["status"] = state.pop("status")
+        status = columns["status"] = state.pop("status")
         result = fields.RESULT.get(status, "")
         if type(state.get(result)) is str:
-            found["text"] = state.pop(result)
+            columns["text"] = state.pop(result)
         if status == "error":
-            found["outcome"] = outcome(found.get("text", ""), state.get("metadata"))
+            error = columns.get("text", "")
+            columns["outcome"] = outcome(error, state.get("metadata"))
 
     if not state:
         del record["state"]
 
 
-def loaded(part: PartDraft) -> Iterator[PartDraft]:
-    """Yield the files with instructions that the result of a call added, as sources.
+def instruction_sources(part: PartDraft) -> list[PartDraft]:
+    """Return the files with instructions that the result of a call added, as sources.
 
     Their texts are in the result (``tool/read.ts``).
     """
-    names = as_list(within(part.data, "state", "metadata", "loaded"))
-    for name in filter(clean_name, names):
-        yield PartDraft("source", title=name, input={"kind": "loaded", "path": name})
+    paths = as_list(within(part.data, "state", "metadata", "loaded"))
+    return [
+        PartDraft("source", title=path, input={"kind": "loaded", "path": path})
+        for path in paths
+        if clean_name(path)
+    ]
 
 
 def file_diffs(items: list[Any]) -> tuple[tuple[FileDiff, ...], list[Any]]:
@@ -182,33 +184,31 @@ def file_diffs(items: list[Any]) -> tuple[tuple[FileDiff, ...], list[Any]]:
             rest.append([item])
             continue
 
-        found = take(item, fields.DIFF)
-        for side in fields.SIDES & found.keys():
-            found[side] = found[side].encode("utf-8", "surrogatepass")
-        diffs[path] = FileDiff(path, **found)
+        columns = take(item, fields.DIFF)
+        for side in fields.SIDES & columns.keys():
+            columns[side] = columns[side].encode("utf-8", "surrogatepass")
+        diffs[path] = FileDiff(path, **columns)
         rest.append(item)
 
     return tuple(diffs.values()), rest
 
 
 def todos(items: list[Any]) -> tuple[tuple[Todo, ...], list[Any] | None]:
-    """Return the lines of a todo list, and the list if they do not say all of it."""
-    records = map(_todo_fields, map(as_object, items))
-    lines = tuple(Todo(**known) for known in records if "content" in known)
-    is_complete = list(map(todo_record, lines)) == items
-    return lines, None if is_complete else items
+    """Return the lines of a todo list, and the list if they do not hold all of it."""
+    lines = []
+    is_complete = True
+    for item in items:
+        record = as_object(item)
+        columns = {key: record[key] for key in _TODO if clean_text(record.get(key))}
+        if "content" in columns:
+            lines.append(Todo(**columns))
+        # A line without a status is pending here.
+        if columns != item or "content" not in columns or "status" not in columns:
+            is_complete = False
+    return tuple(lines), None if is_complete else items
 
 
-def _todo_fields(item: dict[str, Any]) -> dict[str, Any]:
-    return {key: item[key] for key in _TODO if clean_text(item.get(key))}
-
-
-def todo_record(todo: Todo) -> dict[str, Any]:
-    """Return a line of a todo list as OpenCode writes it."""
-    return without_none({key: getattr(todo, key) for key in _TODO})
-
-
-def drop_id(record: dict[str, Any], key: str, known: str) -> None:
-    """Remove an id from a *record* that says only what is *known*."""
-    if record.get(key) == known:
+def drop_id(record: dict[str, Any], key: str, value: str) -> None:
+    """Remove an id from a *record* if it is the *value* that its place states."""
+    if record.get(key) == value:
         del record[key]

@@ -16,23 +16,23 @@ _POINTERS = ("id", "messageID", "sessionID", "tail_start_id")
 _COPIED = ("role", "time", "cost", "tokens")
 
 
-def forks(records: Records, heads: Collection[Head]) -> dict[str, Fork]:
+def forks_in(records: Records, heads: Collection[Head]) -> dict[str, Fork]:
     """Return the forks among *heads* by session id, with their originals."""
-    return recognise(records, heads, {}, _shared)
+    return recognise(records, heads, {}, _common_content)
 
 
-def _shared(records: Records, session: str, message: str) -> list[Any]:
+def _common_content(records: Records, session: str, message: str) -> list[Any]:
     """Return what a copy of a message has in common with it.
 
     Raises `OddRecordError`.
     """
     info = load_object(records.message(session, message))
     parts = records.parts(session, message)
-    contents = [_content(load_object(part.raw)) for part in parts]
+    contents = [_comparable_part(load_object(part.raw)) for part in parts]
     return [*(info.get(key) for key in _COPIED), contents]
 
 
-def _content(part: dict[str, Any]) -> dict[str, Any]:
+def _comparable_part(part: dict[str, Any]) -> dict[str, Any]:
     """Return a part without what differs in a copy."""
     for key in _POINTERS:
         part.pop(key, None)

@@ -19,7 +19,7 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import known_time
-from sessiondb.formats.opencode.database import TOKENS, Database
+from sessiondb.formats.opencode.database import TOKENS, OpenCodeDatabase
 from sessiondb.formats.opencode.ids import unwrapped
 from sessiondb.formats.opencode.keys import ROW_REST
 from sessiondb.formats.opencode.raw import Head, RawPart, SessionRecord
@@ -56,6 +56,7 @@ _SUMMARY = {
     "deletions": "summary_deletions",
     "files": "summary_files",
 }
+#: Columns with JSON.
 _JSON = ("model", "metadata", "revert", "permission", "summary_diffs")
 _KNOWN = frozenset(
     [
@@ -67,7 +68,7 @@ _KNOWN = frozenset(
 )
 
 
-class SQLiteV1(Database):
+class SQLiteV1(OpenCodeDatabase):
     """One database, read once; see `raw.Records`."""
 
     SESSIONS = "session"
@@ -84,10 +85,11 @@ class SQLiteV1(Database):
         """Read one session; raises `OddRecordError`."""
         row = self.row(head.id)
         # The name alone: an id in a hostile database may be a path to somewhere else.
+        file_name = Path(f"{head.id}.json").name
         storage = self.home / "storage"
-        diff = storage / "session_diff" / Path(f"{head.id}.json").name
-        shares = [storage / folder / diff.name for folder in SHARES]
-        record = self.record(row, *map(stamp, (diff, *shares)))
+        diff = storage / "session_diff" / file_name
+        files = [diff, *(storage / folder / file_name for folder in SHARES)]
+        record = self.record(row, *[stamp(file) for file in files])
 
         self.decode(row, _JSON, record.problems)
         record.info = _info_of(row)
@@ -119,10 +121,9 @@ class SQLiteV1(Database):
     def _share(self, session: str) -> dict[str, Any] | None:
         if not self.has("session_share", "session_id", "id", "secret", "url"):
             return None
-        rows = self.records(
+        return self.first_record(
             "SELECT id, secret, url FROM session_share WHERE session_id = ?", session
         )
-        return next(rows, None)
 
     def parts(self, session: str, message: str) -> Iterator[RawPart]:  # noqa: ARG002
         """Read the parts of a message as stored, by id."""
@@ -131,12 +132,14 @@ class SQLiteV1(Database):
             " WHERE message_id = ? ORDER BY id",
             message,
         )
-        found = {
-            str(name): RawPart(str(name), self.stored(raw), *map(known_time, times))
-            for name, raw, *times in rows
+        parts = {
+            str(name): RawPart(
+                str(name), self.stored(raw), known_time(created), known_time(updated)
+            )
+            for name, raw, created, updated in rows
         }
-        for name in unwrapped(list(found)):
-            yield found.pop(name)
+        for name in unwrapped(list(parts)):
+            yield parts.pop(name)
 
     def calls(self, session: str) -> Iterator[tuple[Any, ...]]:
         """Message id and stored form of the parts that may name a child session."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Callable
 from typing import Any
 
 from sessiondb.formats.kit.fields import (
@@ -19,7 +18,6 @@ from sessiondb.formats.kit.fields import (
     check_storable,
     clean_name,
     clean_text,
-    fitting,
     is_object,
     take,
     text,
@@ -36,21 +34,23 @@ from sessiondb.model import MessageDraft, PartDraft
 #: An id has at most 256 bytes here; this leaves room for the rest of a part's id.
 _LONGEST_NAME = 240
 
-Found = dict[str, Any]
+Record = dict[str, Any]
+#: Values by the columns of a session, a message or a part.
+Columns = dict[str, Any]
 
 
-def session_fields(info: dict[str, Any], session_id: str) -> Found:
+def session_fields(info: Record, session_id: str) -> Columns:
     """Return the fields of a `SourceSession` in its record *info*, with ``data``."""
     drop_id(info, "id", session_id)
-    found = take(info, fields.SESSION)
-    if "parent_source_id" in found:
-        found["relation"] = "subagent"
-    return {**found, "data": {**info, GENERATION: 2}}
+    columns = take(info, fields.SESSION)
+    if "parent_source_id" in columns:
+        columns["relation"] = "subagent"
+    return {**columns, "data": {**info, GENERATION: 2}}
 
 
 def message_draft(
     kind: str,
-    record: dict[str, Any],
+    record: Record,
     message_id: str,
     *,
     time_created: int | None = None,
@@ -59,25 +59,24 @@ def message_draft(
 
     Raises `OddRecordError` for a record that cannot be stored.
     """
-    found: Found = {"id": message_id, "role": kind}
+    columns: Columns = {"id": message_id, "role": kind}
     if kind not in fields.SPEECH:
-        found.update(role="event", kind=fields.KIND.get(kind, kind))
+        columns.update(role="event", kind=fields.KIND.get(kind, kind))
         record["type"] = kind
 
-    found.update(take(record, fields.MESSAGE.get(kind, fields.OTHER)))
-    found.setdefault("time_created", time_created)
-    parts = _MAKERS.get(kind, _nothing)(record, found)
+    columns.update(take(record, fields.MESSAGE.get(kind, fields.OTHER)))
+    columns.setdefault("time_created", time_created)
+    parts = _take_parts(kind, record, columns)
     # Only answers, and what still runs, end later than they begin.
     if kind != "assistant" and record.get("status") != "running":
-        found.setdefault("time_completed", found["time_created"])
+        columns.setdefault("time_completed", columns["time_created"])
 
     check_storable(record)
+    drafts = []
     for index, part in enumerate(parts):
         check_storable(part["data"])
-        part["id"] = part_id(message_id, index)
-
-    drafts = tuple(PartDraft(**part) for part in parts)
-    return MessageDraft(**found, parts=drafts, data=record)
+        drafts.append(PartDraft(id=part_id(message_id, index), **part))
+    return MessageDraft(**columns, parts=tuple(drafts), data=record)
 
 
 def part_id(message_id: str, index: int) -> str:
@@ -89,27 +88,52 @@ def part_id(message_id: str, index: int) -> str:
 
 
 # -- messages by the type of their record ----------------------------------------
-#
-# Each function adds columns to *found* and returns the fields of the parts.
 
 
-def _user(record: dict[str, Any], found: Found) -> list[Found]:
-    found["turn_id"] = found["id"]
-    parts = _said(record, found)
+def _take_parts(kind: str, record: Record, columns: Columns) -> list[Columns]:
+    """Take the parts out of a record, and add the *columns* that no table names."""
+    match kind:
+        case "user":
+            columns["turn_id"] = columns["id"]
+            return _take_text(record, "text") + _take_lists(record)
+        case "assistant":
+            return _take_answer(record, columns)
+        case "system" | "synthetic":
+            return _take_text(record, "text")
+        case "skill":
+            return [*_take_text(record, "text"), _skill_source(record)]
+        case "shell":
+            return [_take_command(record, columns)]
+        case "compaction":
+            return _take_summary(record, columns)
+        case "idle":
+            columns["kind"] = fields.ENDS.get(str(record.get("outcome")), "idle")
+            return []
+        case _:
+            return []
 
+
+def _take_text(record: Record, key: str, **data: Any) -> list[Columns]:
+    if not text(record.get(key)):
+        return []
+    return [{"type": "text", "text": record.pop(key), "data": data}]
+
+
+def _take_lists(record: Record) -> list[Columns]:
+    """Take the files and agents of a prompt."""
+    parts = []
     for kind, key in fields.LISTS.items():
         items = as_list(record.get(key))
         # A list with anything odd in it stays in the record, complete.
-        if items and all(map(is_object, items)):
+        if items and all(is_object(item) for item in items):
             del record[key]
-            parts += [{"type": kind, "data": _attached(item)} for item in items]
-
+            parts += [{"type": kind, "data": _with_bytes(item)} for item in items]
     return parts
 
 
-def _attached(item: dict[str, Any]) -> dict[str, Any]:
+def _with_bytes(item: Record) -> Record:
     """Name the content of a file as parts of all sources do, in bytes."""
-    content = _decoded(item.get("data"))
+    content = _decode_base64(item.get("data"))
     if content is None or "content" in item:
         return item
 
@@ -120,7 +144,7 @@ def _attached(item: dict[str, Any]) -> dict[str, Any]:
     return item
 
 
-def _decoded(encoded: Any) -> bytes | None:
+def _decode_base64(encoded: Any) -> bytes | None:
     """Decode base64; None if encoding it again would give something else."""
     try:
         content = base64.b64decode(encoded, validate=True)
@@ -129,117 +153,16 @@ def _decoded(encoded: Any) -> bytes | None:
     return content if base64.b64encode(content).decode() == encoded else None
 
 
-def _said(record: dict[str, Any], found: Found) -> list[Found]:  # noqa: ARG001
-    return _text(record, "text")
+def _skill_source(record: Record) -> Columns:
+    """Return the skill whose text a message has."""
+    names = [record.get("name"), record.get("skill")]
+    titles = [name for name in names if clean_name(name)]
+    title = titles[0] if titles else None
+    return {"type": "source", "title": title, "input": {"kind": "skill"}, "data": {}}
 
 
-def _skill(record: dict[str, Any], found: Found) -> list[Found]:
-    """Return the text of a skill as it is sent, and the skill as its source."""
-    name = next(filter(clean_name, (record.get("name"), record.get("skill"))), None)
-    source = {"type": "source", "title": name, "input": {"kind": "skill"}, "data": {}}
-    return [*_said(record, found), source]
-
-
-def _nothing(record: dict[str, Any], found: Found) -> list[Found]:  # noqa: ARG001
-    return []
-
-
-def _text(record: dict[str, Any], key: str, **data: Any) -> list[Found]:
-    if not text(record.get(key)):
-        return []
-    return [{"type": "text", "text": record.pop(key), "data": data}]
-
-
-def _assistant(record: dict[str, Any], found: Found) -> list[Found]:
-    take_tokens(record, found)
-    if within(found.get("error"), "type") == "aborted":
-        found["finish"] = "cancelled"
-    else:
-        found["finish"] = take_finish(record)
-
-    # A list with anything odd in it stays in the record, complete.
-    content = record.get("content")
-    if type(content) is not list or not all(map(_is_piece, content)):
-        return []
-    return list(map(_piece, record.pop("content")))
-
-
-def _is_piece(item: Any) -> bool:
-    return type(item) is dict and usable_id(item.get("type"))
-
-
-def _piece(item: dict[str, Any]) -> Found:
-    """Return a piece of the content of an answer as a part."""
-    kind = item.pop("type")
-    found = take(item, fields.PART.get(kind, {}))
-
-    if kind == "tool":
-        found.setdefault("tool", NAMELESS)
-        _take_start(item, found)
-        _take_state(item, found)
-
-    return {**found, "type": kind, "data": item}
-
-
-def _take_start(item: dict[str, Any], found: Found) -> None:
-    """Let a call that ended and has no time of its start have run at once."""
-    if "time_started" not in found and {"time_created", "time_ended"} <= found.keys():
-        found["time_started"] = found["time_created"]
-        item[NO_RAN] = True
-
-
-def _take_state(item: dict[str, Any], found: Found) -> None:
-    """Take the call and its result out of the state of a tool part."""
-    state = as_object(item.get("state"))
-    if not state:
-        return
-
-    if state.get("input") is not None:
-        found["input"] = state.pop("input")
-    status = fitting(state.get("status"), text)
-    if status in fields.STATUS:
-        found["status"] = fields.STATUS[state.pop("status")]
-    if status in _TAKE_END:
-        _TAKE_END[status](state, found)
-
-    if not state:
-        del item["state"]
-
-
-def _take_error(state: dict[str, Any], found: Found) -> None:
-    error = as_object(state.get("error"))
-    if text(error.get("message")):
-        found["text"] = error.pop("message")
-    known = fields.OUTCOME.get(str(error.get("type")))
-    said = found.get("text", "")
-    found["outcome"] = known or outcome(said, state.get("metadata"))
-
-
-def _take_result(state: dict[str, Any], found: Found) -> None:
-    """Join the texts of a result; if there are other pieces, their order is kept."""
-    content = as_list(state.get("content"))
-    texts = [item["text"] for item in filter(_is_text, content)]
-    if not texts:
-        return
-
-    found["text"] = "\n".join(texts)
-    pieces = [len(item["text"]) if _is_text(item) else item for item in content]
-    del state["content"]
-    # One text is all of its result; only of several the lengths are needed.
-    if len(pieces) > 1:
-        state[PIECES] = pieces
-
-
-_TAKE_END = {"completed": _take_result, "error": _take_error}
-
-
-def _is_text(item: Any) -> bool:
-    said = within(item, "text")
-    return text(said) and item == {"type": "text", "text": said}
-
-
-def _shell(record: dict[str, Any], found: Found) -> list[Found]:
-    """A command of the user is a call that no model made."""
+def _take_command(record: Record, columns: Columns) -> Columns:
+    """Take a command of the user: a call that no model made."""
     part = take(record, fields.SHELL)
     part.update(type="tool", tool="shell", data={})
     if text(record.get("command")):
@@ -247,39 +170,110 @@ def _shell(record: dict[str, Any], found: Found) -> list[Found]:
 
     end = fields.SHELL_ENDS.get(str(record.get("status")), {"status": "completed"})
     part.update(end)
-    part["time_started"] = found["time_created"]
+    part["time_started"] = columns["time_created"]
     ended = within(record, "time", "completed")
     if time(ended):
-        found["time_completed"] = part["time_ended"] = ended
-    return [part]
+        columns["time_completed"] = part["time_ended"] = ended
+    return part
 
 
-def _compaction(record: dict[str, Any], found: Found) -> list[Found]:
-    take_tokens(record, found)
+def _take_summary(record: Record, columns: Columns) -> list[Columns]:
+    take_tokens(record, columns)
     status = record.get("status")
     if status != "completed":
-        found["kind"] = fields.NO_SUMMARY.get(str(status), "custom")
+        columns["kind"] = fields.NO_SUMMARY.get(str(status), "custom")
         return []
 
-    summary = _text(record, "summary")
-    if not record.get("recent"):
-        return summary
-    return summary + _text(record, "recent", **{RECENT: True})
+    parts = _take_text(record, "summary")
+    if record.get("recent"):
+        parts += _take_text(record, "recent", **{RECENT: True})
+    return parts
 
 
-def _idle(record: dict[str, Any], found: Found) -> list[Found]:
-    found["kind"] = fields.ENDS.get(str(record.get("outcome")), "idle")
-    return []
+# -- answers and their calls ---------------------------------------------------------
 
 
-Maker = Callable[[dict[str, Any], Found], list[Found]]
-_MAKERS: dict[str, Maker] = {
-    "user": _user,
-    "assistant": _assistant,
-    "system": _said,
-    "synthetic": _said,
-    "skill": _skill,
-    "shell": _shell,
-    "compaction": _compaction,
-    "idle": _idle,
-}
+def _take_answer(record: Record, columns: Columns) -> list[Columns]:
+    take_tokens(record, columns)
+    if within(columns.get("error"), "type") == "aborted":
+        columns["finish"] = "cancelled"
+    else:
+        columns["finish"] = take_finish(record)
+
+    # A list with anything odd in it stays in the record, complete.
+    content = record.get("content")
+    if type(content) is not list:
+        return []
+    if not all(usable_id(within(item, "type")) for item in content):
+        return []
+    del record["content"]
+    return [_piece_columns(item) for item in content]
+
+
+def _piece_columns(item: Record) -> Columns:
+    """Return a piece of the content of an answer as a part."""
+    kind = item.pop("type")
+    columns = take(item, fields.PART.get(kind, {}))
+    if kind == "tool":
+        columns.setdefault("tool", NAMELESS)
+        has_start = "time_started" in columns
+        if not has_start and "time_created" in columns and "time_ended" in columns:
+            # A call that ended and has no time of its start ran at once.
+            columns["time_started"] = columns["time_created"]
+            item[NO_RAN] = True
+        _take_state(item, columns)
+
+    return {**columns, "type": kind, "data": item}
+
+
+def _take_state(item: Record, columns: Columns) -> None:
+    """Take the call and its result out of the state of a tool part."""
+    state = as_object(item.get("state"))
+    if not state:
+        return
+
+    if state.get("input") is not None:
+        columns["input"] = state.pop("input")
+    status = state.get("status")
+    if text(status) and status in fields.STATUS:
+        del state["status"]
+        columns["status"] = fields.STATUS[status]
+    if status == "completed":
+        _take_result(state, columns)
+    elif status == "error":
+        _take_error(state, columns)
+
+    if not state:
+        del item["state"]
+
+
+def _take_error(state: Record, columns: Columns) -> None:
+    error = as_object(state.get("error"))
+    message = error.get("message")
+    if text(message):
+        columns["text"] = error.pop("message")
+    ending = fields.OUTCOME.get(str(error.get("type")))
+    columns["outcome"] = ending or outcome(
+        columns.get("text", ""), state.get("metadata")
+    )
+
+
+def _take_result(state: Record, columns: Columns) -> None:
+    """Join the texts of a result; if there are other pieces, their order is kept."""
+    texts: list[str] = []
+    pieces: list[Any] = []
+    for item in as_list(state.get("content")):
+        piece_text = within(item, "text")
+        if text(piece_text) and item == {"type": "text", "text": piece_text}:
+            texts.append(piece_text)
+            pieces.append(len(piece_text))
+        else:
+            pieces.append(item)
+    if not texts:
+        return
+
+    columns["text"] = "\n".join(texts)
+    del state["content"]
+    # One text is all of its result; only of several the lengths are needed.
+    if len(pieces) > 1:
+        state[PIECES] = pieces

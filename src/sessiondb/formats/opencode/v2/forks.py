@@ -16,21 +16,22 @@ from sessiondb.formats.opencode.v2.sqlite import SQLiteV2
 _DEPTH = 500
 
 
-def forks(records: SQLiteV2, heads: Collection[Head]) -> dict[str, Fork]:
+def forks_in(records: SQLiteV2, heads: Collection[Head]) -> dict[str, Fork]:
     """Return the forks among *heads* by session id, with their originals."""
     marked = {}
-    for name, original, boundary in records.marks():
+    for name, original, boundary in records.fork_marks():
         copies = dict(records.copies(name, original, boundary))
-        cut = next(reversed(copies.values()), None) or _through(boundary)
+        cut = list(copies.values())[-1] if copies else _boundary_message(boundary)
         marked[name] = Fork(original, cut, copies, {})
 
-    found = recognise(records, heads, marked, _shared)
+    forks = recognise(records, heads, marked, _common_content)
     return {
-        name: replace(fork, roots=_roots(name, found)) for name, fork in found.items()
+        name: replace(fork, roots=_first_ids(name, forks))
+        for name, fork in forks.items()
     }
 
 
-def _through(boundary: Any) -> str | None:
+def _boundary_message(boundary: Any) -> str | None:
     """Return the last message that a fork copied, as its *boundary* says."""
     limit = as_object(boundary)
     if limit.get("type") == "before":
@@ -39,7 +40,7 @@ def _through(boundary: Any) -> str | None:
     return cut
 
 
-def _shared(records: Records, session: str, message: str) -> list[Any]:
+def _common_content(records: Records, session: str, message: str) -> list[Any]:
     """Return what a copy of a message has in common with it.
 
     Raises `OddRecordError`.
@@ -50,7 +51,7 @@ def _shared(records: Records, session: str, message: str) -> list[Any]:
     return [record]
 
 
-def _roots(session: str, forks: dict[str, Fork]) -> dict[str, str]:
+def _first_ids(session: str, forks: dict[str, Fork]) -> dict[str, str]:
     """Return the first id of each copied message, followed from fork to fork."""
     roots = {}
     for copy in forks[session].copies:

@@ -7,8 +7,6 @@ messages after ``epoch_start``; a later change is a message of type ``system``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
 from typing import Any, NamedTuple
 
 from sessiondb.formats.kit.fields import (
@@ -23,45 +21,51 @@ from sessiondb.model import PartDraft
 
 
 class Instruction(NamedTuple):
-    """An instruction: a text, the list of its files, or any JSON.
-
-    ``error`` says why the value cannot be read, None if it can.
-    """
+    """An instruction of a session."""
 
     key: str
     hash: str
+    #: A text, the list of its files, or any JSON.
     value: Any
+    #: Why the value cannot be read; None if it can.
     error: str | None
 
 
 class Epoch(NamedTuple):
-    """The instructions of an epoch, which follow *before* messages of the session."""
+    """The instructions of an epoch."""
 
-    start: int
-    before: int
+    #: The number of messages of the session before it.
+    message_count: int
     instructions: list[Instruction]
 
 
-def sources_of(epoch: Epoch) -> Iterator[PartDraft]:
+def sources_of(epoch: Epoch) -> list[PartDraft]:
     """Return the instructions of an epoch as parts of its first prompt."""
-    return chain.from_iterable(map(_sources, epoch.instructions))
+    sources: list[PartDraft] = []
+    for instruction in epoch.instructions:
+        sources += _sources_of_instruction(instruction)
+    return sources
 
 
-def _sources(given: Instruction) -> Iterator[PartDraft]:
-    known = without_none({"kind": given.key, "hash": given.hash, "error": given.error})
-    files = as_list(given.value)
+def _sources_of_instruction(instruction: Instruction) -> list[PartDraft]:
+    key, digest, value, error = instruction
+    facts = without_none({"kind": key, "hash": digest, "error": error})
+    files = as_list(value)
     # The list of the files, of which OpenCode renders each with its path.
-    if files and all(map(_is_file, files)):
-        for file in files:
-            name, content = file["path"], file["content"]
-            at = {**known, "path": name}
-            yield PartDraft("source", content, title=name, input=at)
-        return
+    if files and all(_is_instruction_file(file) for file in files):
+        return [
+            PartDraft(
+                "source",
+                file["content"],
+                title=file["path"],
+                input={**facts, "path": file["path"]},
+            )
+            for file in files
+        ]
 
-    value = given.value
-    said = value if text(value) or value is None else compact(value)
-    yield PartDraft("source", said, title=given.key, input=known)
+    content = value if text(value) or value is None else compact(value)
+    return [PartDraft("source", content, title=key, input=facts)]
 
 
-def _is_file(item: Any) -> bool:
+def _is_instruction_file(item: Any) -> bool:
     return clean_name(within(item, "path")) and text(within(item, "content"))

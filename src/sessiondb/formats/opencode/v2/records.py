@@ -49,19 +49,22 @@ from sessiondb.model import (
 
 _NOT_OF_SESSION = frozenset({GENERATION, ROW_REST, INBOX, PENDING, INSTRUCTIONS})
 _NOT_OF_PART = frozenset({NO_RAN, OUTPUT_FILE})
+#: The status of a call in 2 by the one it has here.
 _STATUS: Mapping[str | None, str] = {
-    ours: theirs for theirs, ours in fields.STATUS.items()
+    status: status_of_2 for status_of_2, status in fields.STATUS.items()
 }
-#: The key of a text by the type of its record, if it is not "text".
-_TEXTS = {"compaction": "summary"}
 
 
 def export_json(
     session: Session | SourceSession, messages: Iterable[Message | MessageDraft]
 ) -> dict[str, Any]:
     """Return the JSON that ``opencode session export`` prints for a session of 2."""
-    records = filter(settled, filter(None, map(message_json, messages)))
-    return {"info": session_info(session), "messages": list(records)}
+    records = []
+    for message in messages:
+        record = message_json(message)
+        if record is not None and settled(record):
+            records.append(record)
+    return {"info": session_info(session), "messages": records}
 
 
 def session_info(session: Session | SourceSession) -> dict[str, Any]:
@@ -82,48 +85,43 @@ def settled(record: dict[str, Any]) -> bool:
 
 def message_json(message: Message | MessageDraft) -> dict[str, Any] | None:
     """Return a message's record; None for what OpenCode did not write."""
-    rest = message.data
-    kind = rest.get("type") if message.role == "event" else message.role
+    kind = message.data.get("type") if message.role == "event" else message.role
     if type(kind) is not str:
         return None
 
     record: dict[str, Any] = {"id": message.id, "type": kind}
     put(record, fields.MESSAGE.get(kind, fields.OTHER), message)
     put_tokens(record, message)
-    put_parts = _PUT_PARTS.get(kind, _put_texts_and_lists)
-    put_parts(record, message)
-    return overlay(record, rest)
-
-
-def _put_answer(record: dict[str, Any], message: Message | MessageDraft) -> None:
-    record.update(without_none({"finish": finish_of(message.finish)}))
-    if "content" not in message.data:
-        record["content"] = list(map(part_json, message.parts))
-
-
-def _put_shell(record: dict[str, Any], message: Message | MessageDraft) -> None:
-    for part in message.parts:
-        put(record, fields.SHELL, part)
-        record.update(input_of(part) or {})
-
-
-_PUT_PARTS = {"assistant": _put_answer, "shell": _put_shell}
+    if kind == "assistant":
+        finish = finish_of(message.finish)
+        if finish is not None:
+            record["finish"] = finish
+        if "content" not in message.data:
+            record["content"] = [part_json(part) for part in message.parts]
+    elif kind == "shell":
+        for part in message.parts:
+            put(record, fields.SHELL, part)
+            record.update(input_of(part) or {})
+    else:
+        _put_texts_and_lists(record, message)
+    return overlay(record, message.data)
 
 
 def _put_texts_and_lists(
     record: dict[str, Any], message: Message | MessageDraft
 ) -> None:
-    said = _TEXTS.get(record["type"], "text")
+    text_key = "summary" if record["type"] == "compaction" else "text"
     for part in message.parts:
         if part.type in fields.LISTS:
-            record.setdefault(fields.LISTS[part.type], []).append(_attached(part.data))
+            items = record.setdefault(fields.LISTS[part.type], [])
+            items.append(_with_base64(part.data))
         elif part.data.get(RECENT):
             record["recent"] = part.text
         elif part.type == "text":
-            record[said] = part.text
+            record[text_key] = part.text
 
 
-def _attached(data: Mapping[str, Any]) -> dict[str, Any]:
+def _with_base64(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return a file or agent as a prompt has it, its content in base64."""
     item = dict(data)
     if isinstance(item.get("content"), bytes):
@@ -144,8 +142,7 @@ def part_json(part: Part | PartDraft) -> dict[str, Any]:
     if NO_RAN in part.data:
         del record["time"]["ran"]
     status = _STATUS.get(part.status, part.status)
-    known = {"status": status, "input": input_of(part)}
-    state = without_none(known)
+    state = without_none({"status": status, "input": input_of(part)})
     if part.text is not None and status == "error":
         state["error"] = {"message": part.text}
     record.update(filled({"state": state}))
@@ -154,11 +151,11 @@ def part_json(part: Part | PartDraft) -> dict[str, Any]:
     # The rest has the lengths of the texts in the place of the content.
     if part.text is not None and status != "error":
         state = as_object(record.setdefault("state", {}))
-        state["content"] = _pieces(part.text, as_list(state.get(PIECES)))
+        state["content"] = _cut_result(part.text, as_list(state.get(PIECES)))
     return record
 
 
-def _pieces(text: str, pieces: list[Any]) -> list[Any]:
+def _cut_result(text: str, pieces: list[Any]) -> list[Any]:
     """Cut a result into the texts that it was joined of.
 
     Uncut if the lengths do not fit.

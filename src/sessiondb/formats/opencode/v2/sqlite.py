@@ -13,7 +13,6 @@ from sessiondb.formats.kit.fields import (
     Fits,
     Shape,
     amount,
-    as_list,
     as_object,
     clean_name,
     clean_text,
@@ -22,6 +21,7 @@ from sessiondb.formats.kit.fields import (
     integer,
     is_object,
     nested,
+    objects_in,
     structure,
     time,
     without,
@@ -35,7 +35,7 @@ from sessiondb.formats.kit.json import (
     load_object,
     usable_id,
 )
-from sessiondb.formats.opencode.database import TOKENS, Database
+from sessiondb.formats.opencode.database import TOKENS, OpenCodeDatabase
 from sessiondb.formats.opencode.forks import Fork
 from sessiondb.formats.opencode.keys import INBOX, INSTRUCTIONS, PENDING, ROW_REST
 from sessiondb.formats.opencode.raw import Head, RawPart, SessionRecord
@@ -64,6 +64,7 @@ _TIMES: Shape = {
     "viewed": "time_viewed",
     "archived": "time_archived",
 }
+#: Columns with JSON.
 _JSON = ("model", "metadata", "revert", "permission", "summary_diffs", "fork_boundary")
 #: Columns that the record does not have, but a session here.
 _BESIDE: Mapping[str, Fits] = {
@@ -107,28 +108,28 @@ _LONG = 1024
 
 
 class Unexplained(NamedTuple):
-    """What a session cost besides its messages, in USD and tokens.
+    """The cost of a session besides its messages."""
 
-    ``total`` is what it cost with them, by column, and ``after`` the last message that
-    it copied, if their cost is not in it.
-    """
-
+    #: In USD.
     cost: float
     tokens: Tokens
+    #: The cost of the session with its messages, by column.
     total: dict[str, Any]
+    #: The last message that it copied, if the total leaves out the copies.
     after: str | None
 
 
-class Row(NamedTuple):
+class MessageRow(NamedTuple):
     """A message as stored."""
 
     id: str
     type: str
+    #: In Unix ms; None is unknown.
     time_created: int | None
     raw: Raw
 
 
-class SQLiteV2(Database):
+class SQLiteV2(OpenCodeDatabase):
     """The sessions of generation 2 in a database, read once; see `raw.Records`."""
 
     SESSIONS = "session_v2"
@@ -152,78 +153,94 @@ class SQLiteV2(Database):
         record.columns = {
             name: row[name] for name, fits in _BESIDE.items() if fits(row.get(name))
         }
-        known = _KNOWN | record.columns.keys()
-        rest = without_none(without(known, row))
-
-        waiting: dict[str, Any] = {
-            key: self._owned(head.id, *place) for key, place in _WAITING.items()
+        beside: dict[str, Any] = {
+            key: self._rows_in(table, head.id, order=order)
+            for key, (table, order) in _WAITING.items()
         }
-        waiting[INSTRUCTIONS] = self._instructions(head.id)
-        record.facts.append([found or None for found in waiting.values()])
+        beside[INSTRUCTIONS] = self._instructions(head.id)
+        record.facts.append([value or None for value in beside.values()])
 
-        record.info.update(filled({**waiting, ROW_REST: rest}))
+        beside[ROW_REST] = without_none(without(_KNOWN | record.columns.keys(), row))
+        record.info.update(filled(beside))
         return record
 
-    def _owned(self, session: str, table: str, *order: str) -> list[dict[str, Any]]:
+    def _rows_in(
+        self, table: str, session: str, *, order: str = ""
+    ) -> list[dict[str, Any]]:
         """Return the rows of a session in *table*; none if there is no such table."""
-        if not self.has(table, "session_id", *order):
+        if not self.has(table, "session_id"):
             return []
         statement = f"SELECT * FROM {table} WHERE session_id = ?"
-        return list(self.records(" ORDER BY ".join([statement, *order]), session))
+        if order:
+            if not self.has(table, order):
+                return []
+            statement += f" ORDER BY {order}"
+        return list(self.records(statement, session))
 
     def _instructions(self, session: str) -> dict[str, Any]:
         """The instructions of a session: hashes, short values and its own entries."""
         tables = ("instruction_state", "instruction_entry")
-        found: dict[str, Any] = filled(
-            {table: self._owned(session, table) for table in tables}
+        instructions: dict[str, Any] = filled(
+            {table: self._rows_in(table, session) for table in tables}
         )
-        if found and self.has("instruction_blob", "hash", "value"):
-            hashes = str(found.get("instruction_state"))
+        if instructions and self.has("instruction_blob", "hash", "value"):
+            hashes = str(instructions.get("instruction_state"))
             values = self.rows(
                 "SELECT hash, value FROM instruction_blob"
                 " WHERE instr(?, hash) AND length(value) < ? ORDER BY hash",
                 hashes.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
                 _LONG,
             )
-            found["instruction_blob"] = dict(values)
+            instructions["instruction_blob"] = dict(values)
 
-        return found
+        return instructions
 
     def epoch(self, session: str) -> Epoch | None:
         """Return the instructions that the last epoch of a session begins with."""
-        state = next(iter(self._owned(session, "instruction_state")), {})
-        start = state.get("epoch_start")
+        states = self._rows_in("instruction_state", session)
+        if not states:
+            return None
+        start = states[0].get("epoch_start")
         try:
-            hashes = load_object(self.stored(state.get("initial_values")))
+            hashes = load_object(self.stored(states[0].get("initial_values")))
         except OddRecordError:
             return None  # kept with the session
         if not integer(start):
             return None
 
-        rows = "SELECT count(*) FROM session_message WHERE session_id = ? AND seq <= ?"
-        ((before,),) = self.rows(rows, session, start)
-        known = ((key, of) for key, of in hashes.items() if clean_name(key))
-        found = [self._instruction(key, of) for key, of in known if clean_name(of)]
-        return Epoch(start, before, found)
+        count = self.first_value(
+            "SELECT count(*) FROM session_message WHERE session_id = ? AND seq <= ?",
+            session,
+            start,
+        )
+        instructions = [
+            self._instruction(key, digest)
+            for key, digest in hashes.items()
+            if clean_name(key) and clean_name(digest)
+        ]
+        return Epoch(count, instructions)
 
-    def _instruction(self, key: str, hash_: str) -> Instruction:
-        statement = f"SELECT {self.raw('value')} FROM instruction_blob WHERE hash = ?"
+    def _instruction(self, key: str, digest: str) -> Instruction:
+        raw = None
+        if self.has("instruction_blob", "hash", "value"):
+            raw = self.first_value(
+                f"SELECT {self.raw('value')} FROM instruction_blob WHERE hash = ?",
+                digest,
+            )
         try:
-            has_blobs = self.has("instruction_blob", "hash", "value")
-            rows = self.rows(statement, hash_) if has_blobs else []
-            value = load(self.stored(next((raw for (raw,) in rows), None)))
+            return Instruction(key, digest, load(self.stored(raw)), None)
         except OddRecordError as error:
-            return Instruction(key, hash_, None, f"it {error}")
-        return Instruction(key, hash_, value, None)
+            return Instruction(key, digest, None, f"it {error}")
 
-    def project(self, session: str) -> str:
+    def project_of(self, session: str) -> str:
         """Return the id of a session's project."""
-        rows = self.rows("SELECT project_id FROM session_v2 WHERE id = ?", session)
-        return next((str(name) for (name,) in rows), "")
+        statement = "SELECT project_id FROM session_v2 WHERE id = ?"
+        name = self.first_value(statement, session)
+        return "" if name is None else str(name)
 
     # -- messages -------------------------------------------------------------
 
-    def each(self, session: str) -> Iterator[Row]:
+    def message_rows(self, session: str) -> Iterator[MessageRow]:
         """Read the messages of a session in order."""
         rows = self.rows(
             f"SELECT id, type, time_created, {self.raw('data')} FROM session_message"
@@ -231,7 +248,9 @@ class SQLiteV2(Database):
             session,
         )
         for name, kind, created, raw in rows:
-            yield Row(str(name), str(kind), known_time(created), self.stored(raw))
+            yield MessageRow(
+                str(name), str(kind), known_time(created), self.stored(raw)
+            )
 
     def parts(self, session: str, message: str) -> list[RawPart]:  # noqa: ARG002
         """A message has no parts of its own: they are in its record."""
@@ -246,31 +265,37 @@ class SQLiteV2(Database):
             session,
         )
         for name, raw in rows:
-            for call in calls_in(self.stored(raw)):
+            for call in _calls_in(self.stored(raw)):
                 yield str(name), call
 
     def unexplained(self, session: str, fork: Fork | None) -> Unexplained:
-        """Return what a session cost besides its messages: the title, lost summaries.
+        """Return the cost of a session besides its messages: titles, lost summaries.
 
         The total of a fork that is marked leaves out its copies. That of any other copy
         has them: of a fork of 1.x, and of an export imported under new ids.
         """
-        row = next(self.records("SELECT * FROM session_v2 WHERE id = ?", session), {})
-        is_marked = bool(row.get("fork_session_id"))
-        last_copy = next(reversed(fork.copies), None) if fork and is_marked else None
-        spent = self._spent(session, last_copy)
+        statement = "SELECT * FROM session_v2 WHERE id = ?"
+        row = self.first_record(statement, session) or {}
+        last_copy = None
+        if fork is not None and fork.copies and row.get("fork_session_id"):
+            last_copy = list(fork.copies)[-1]
 
-        stated = [row.get(column) for column in SPENT_COLUMNS]
-        beyond = list(map(_difference, stated, spent))
-        total = [more + old for more, old in zip(beyond, spent, strict=True)]
-        return Unexplained(
-            beyond[0],
-            Tokens(*map(int, beyond[1:])),
-            dict(zip(SPENT_COLUMNS, total, strict=True)),
-            last_copy,
-        )
+        total = {}
+        differences = []
+        sums = self._sums_of_messages(session, last_copy)
+        for column, messages in zip(SPENT_COLUMNS, sums, strict=True):
+            session_sum = row.get(column)
+            difference: Any = 0
+            if amount(session_sum) and amount(messages):
+                difference = session_sum - messages
+            differences.append(difference)
+            total[column] = difference + messages
 
-    def _spent(self, session: str, after: str | None) -> list[float]:
+        cost, *counts = differences
+        tokens = Tokens(*[int(count) for count in counts])
+        return Unexplained(cost, tokens, total, last_copy)
+
+    def _sums_of_messages(self, session: str, after: str | None) -> list[float]:
         """Return the sums of the messages of a session, as far as they state them.
 
         Only of those after its message *after*, if that is one of its messages.
@@ -287,7 +312,7 @@ class SQLiteV2(Database):
 
     # -- forks ----------------------------------------------------------------
 
-    def marks(self) -> Iterator[tuple[str, str, Any]]:
+    def fork_marks(self) -> Iterator[tuple[str, str, Any]]:
         """Session, original and boundary of each fork that is marked."""
         if not self.has("session_v2", "fork_session_id", "fork_boundary"):
             return
@@ -296,8 +321,13 @@ class SQLiteV2(Database):
             " WHERE fork_session_id IS NOT NULL AND fork_session_id IS NOT id"
         )
         for name, original, raw in rows:
-            if usable_id(name) and usable_id(original):
-                yield name, original, _boundary(self.stored(raw))
+            if not usable_id(name) or not usable_id(original):
+                continue
+            try:
+                boundary = load(self.stored(raw))
+            except OddRecordError:
+                boundary = None
+            yield name, original, boundary
 
     def copies(
         self, session: str, original: str, boundary: Any
@@ -331,28 +361,31 @@ class SQLiteV2(Database):
             original,
             name,
         )
-        found = (seq for (seq,) in rows if type(seq) is int)
-        seq = next(found, None)
-        return None if seq is None else seq - (limit.get("type") == "before")
+        for (seq,) in rows:
+            if type(seq) is int:
+                return seq - 1 if limit.get("type") == "before" else seq
+        return None
 
     def orphans(self) -> Iterator[Problem]:
         """Messages without their session."""
         yield from self.lost("session_message", "session_id", "session_v2")
 
 
-def calls_in(raw: Raw) -> Iterator[dict[str, Any]]:
-    """Yield the calls in the record of an answer, named as in 1.x.
+def _calls_in(raw: Raw) -> list[dict[str, Any]]:
+    """Return the calls in the record of an answer, named as in 1.x.
 
-    Nothing for an odd one.
+    None in an odd one.
     """
     try:
-        content = as_list(load_object(raw).get("content"))
+        content = load_object(raw).get("content")
     except OddRecordError:
-        return  # reported when its message is read
+        return []  # reported when its message is read
 
-    calls = (item for item in map(as_object, content) if item.get("type") == "tool")
-    for item in calls:
-        yield {"callID": item.get("id"), "state": item.get("state")}
+    return [
+        {"callID": item.get("id"), "state": item.get("state")}
+        for item in objects_in(content)
+        if item.get("type") == "tool"
+    ]
 
 
 def _info_of(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -373,15 +406,3 @@ def _info_of(row: Mapping[str, Any]) -> dict[str, Any]:
     if not row.get("time_archived"):
         info["time"].pop("archived", None)
     return info
-
-
-def _difference(stated: Any, found: Any) -> Any:
-    """Return what a sum states beyond the messages *found*; 0 if that is unknown."""
-    return stated - found if amount(stated) and amount(found) else 0
-
-
-def _boundary(raw: Raw) -> Any:
-    try:
-        return load(raw)
-    except OddRecordError:
-        return None
