@@ -21,25 +21,21 @@ from sessiondb.formats.protocol import ForeignStore, Format
 __all__ = ["FORMAT"]
 
 
-def _at(path: Path) -> ForeignStore | None:
+def _store_at(path: Path) -> ForeignStore | None:
     # A folder inside a home is read with the files beside it.
     if is_folder(path) and is_home(home_at(path)):
         return ForeignStore("codex", path, read_home)
-    if is_file(path) and _is_readable(path):
+    if is_file(path) and _has_name_of_log(path) and is_readable(look_at, path):
         return ForeignStore("codex", path, read_rollout)
     return None
 
 
-def _is_readable(path: Path) -> bool:
+def _has_name_of_log(path: Path) -> bool:
     plain = unpacked_name(path)
-    is_named = plain.suffix == ".jsonl" if plain == path else _is_alone(plain)
-    return is_named and is_readable(look_at, path)
-
-
-def _is_alone(plain: Path) -> bool:
-    """Return whether a packed log is to be read, by its unpacked name."""
+    if plain == path:
+        return path.suffix == ".jsonl"
     # Packed logs of other programs have no name to know them by, so that of a rollout
-    # is required; one that is there unpacked, too, is read under that name.
+    # is required; one that also exists unpacked is read under that name.
     return is_rollout(plain) and not is_file(plain)
 
 
@@ -54,7 +50,7 @@ def _default_locations(env: Mapping[str, str]) -> list[Path]:
 
 FORMAT = Format(
     frozenset({".jsonl", ".zst"}),
-    _at,
+    _store_at,
     _default_locations,
     # The package that unpacks it may be missing.
     names=frozenset({"rollout-*.jsonl.zst"}),

@@ -11,12 +11,10 @@ import re
 from collections import Counter, defaultdict
 from contextlib import suppress
 from hashlib import blake2b
-from itertools import repeat
-from operator import add
 from typing import Any
 
 from sessiondb.formats.codex.fields import COUNTS, INJECTED
-from sessiondb.formats.codex.given import Given
+from sessiondb.formats.codex.sources import StatedSources
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
@@ -28,7 +26,6 @@ from sessiondb.formats.kit.fields import (
     is_object,
     text,
     within,
-    without_none,
 )
 from sessiondb.formats.kit.json import known_time, load_object, load_text, usable_id
 from sessiondb.formats.kit.naming import MARK
@@ -72,10 +69,10 @@ class Course:
         #: The prompts that events of the rollout name, if any does.
         self.prompts: set[int] = set()
         self.usage = Usage()
-        self.given = Given()
+        self.sources = StatedSources()
         #: The last message, and the one that the next continues; ``...`` is the last.
         self.last: str | None = None
-        self.above: Any = ...
+        self.next_parent: Any = ...
         #: The message before each turn, for a rollback, and before a task.
         self._turns: list[str | None] = []
         self._task: str | None = None
@@ -100,18 +97,18 @@ class Course:
         self._number = 1
         self.prompts = prompts
 
-    def name_of(self, own: Any, when: int | None) -> str:
-        """Return the id of a record: its *own*, else that of its place.
+    def name_record(self, record_id: Any, time: int | None) -> str:
+        """Return the id of a message: that of its record, else that of its place.
 
         Its place is its time, which stays the same when Codex numbers the records of an
         older rollout and leaves out those that were rolled back. A record without a
         time has its number among the messages of its rollout.
         """
-        if usable_id(own) and own not in self._ids:
-            return str(own)
+        if usable_id(record_id) and record_id not in self._ids:
+            return str(record_id)
 
-        at = f"-{self._number}" if when is None else f".{when}"
-        place = name = f"{self._rollout[:200]}{at}"
+        suffix = f"-{self._number}" if time is None else f".{time}"
+        place = name = f"{self._rollout[:200]}{suffix}"
         # A time may be repeated, and a record have any id of its own.
         while name in self._ids:
             self._repeated[place] += 1
@@ -121,30 +118,33 @@ class Course:
 
     def follow(self, name: str, place: int) -> Any:
         """Record the next message and its ordinal; return what it continues."""
-        above, self.above = self.above, ...
+        parent, self.next_parent = self.next_parent, ...
         self.last = name
         self._ids.add(name)
         self._number += 1
         if self._is_reverted:
             self._placed[self._rollout].append((place, name))
+        return parent
 
-        return above
-
-    def last_of(self, rollout: str, cut: int) -> str | None:
+    def last_below(self, rollout: str, cut: int) -> str | None:
         """Return the last message of a rollout below an ordinal; None if none is."""
-        placed = reversed(self._placed[rollout])
-        return next((name for place, name in placed if place < cut), None)
+        for place, name in reversed(self._placed[rollout]):
+            if place < cut:
+                return name
+        return None
 
     # -- copies --------------------------------------------------------------------
 
-    def copied(self, record: Record, item: Record | None, own: Any) -> str | None:
+    def shared_id(
+        self, record: Record, item: Record | None, item_id: Any
+    ) -> str | None:
         """Return an id that stays the same when a record is copied into a fork.
 
         Forks that are copies have an item in a new envelope, with a new time. None for
-        a numbered item with an id of its *own*, which forks refer to, and for events.
+        a numbered item with an id of its own, which forks refer to, and for events.
         """
         is_item = item is not None or record.get("type") == "compacted"
-        if not is_item or ("ordinal" in record and usable_id(own)):
+        if not is_item or ("ordinal" in record and usable_id(item_id)):
             return None
 
         content = as_object(record.get("payload", record))
@@ -169,15 +169,15 @@ class Course:
 
     def apply_settings(self, event: Record) -> None:
         """Record the provider of the following turns."""
-        named = within(event, "thread_settings", "model_provider_id")
-        self.provider = fitting(named, clean_name, self.provider)
+        provider = within(event, "thread_settings", "model_provider_id")
+        self.provider = fitting(provider, clean_name, self.provider)
 
-    def begin_task(self, _: Record) -> None:
+    def begin_task(self) -> None:
         """Record the beginning of a task: it is a turn once it has a prompt."""
         self._task = self.last
         self._is_open = self._has_tasks = True
 
-    def prompted(self) -> None:
+    def begin_prompt(self) -> None:
         """Record a prompt, each of which is a turn in a rollout without tasks."""
         if self._is_open or not self._has_tasks:
             self._turns.append(self._task if self._is_open else self.last)
@@ -188,7 +188,7 @@ class Course:
         number = event.get("num_turns")
         taken = self._turns[-number:] if count(number) and number else []
         if taken:
-            self.above = taken[0]
+            self.next_parent = taken[0]
             del self._turns[-len(taken) :]
 
     def end_call(self, event: Record) -> None:
@@ -198,19 +198,18 @@ class Course:
         # Items without a status are messages, whose ids are not those of calls.
         if text(call) and (not item or text(item.get("status"))):
             times = {name: known_time(event.get(key)) for name, key in _TIMES.items()}
-            self._endings[call] = ended_with(_outcome(item or event)) | times
+            self._endings[call] = ended_with(_outcome_of_event(item or event)) | times
 
-    def ending(self, call: str | None, said: str) -> Columns:
+    def take_ending(self, call: str | None, output: str) -> Columns:
         """Return how a call ended: by an event, else by the text of its result."""
-        known = self._endings.pop(call, None)
-        return known or ended_with(outcome_of(said))
+        ending = self._endings.pop(call, None)
+        return ending or ended_with(outcome_of_output(output))
 
-    def is_typed(self, said: str) -> bool:
+    def is_typed(self, content: str) -> bool:
         """Return whether the user typed a text whose record does not say so."""
         if self.prompts:
-            return hash(said) in self.prompts
-
-        return not said.lstrip().startswith(INJECTED)
+            return hash(content) in self.prompts
+        return not content.lstrip().startswith(INJECTED)
 
 
 class Usage:
@@ -232,12 +231,16 @@ class Usage:
         if usage is None:
             return None
 
-        # Without a total there is nothing that could be a repetition.
-        added = tuple(map(add, self.total or repeat(0), usage))
-        total = _counts_of(payload.get("thread_token_usage")) or added
-        is_new = total != self.total or total is added
+        total = _counts_of(payload.get("thread_token_usage"))
+        if total is None:
+            # Without a total there is nothing that could be a repetition.
+            before = self.total or (0,) * len(usage)
+            total = tuple([a + b for a, b in zip(before, usage, strict=True)])
+        elif total == self.total:
+            return None
+
         self.total = total
-        return _tokens_of(usage) if is_new else None
+        return _tokens_of(usage)
 
     def of_total(self, payload: Record) -> Tokens | None:
         """Return the counts of the last response; None if it was counted before."""
@@ -256,9 +259,11 @@ def _counts_of(value: Any) -> Counts | None:
     if not is_object(value):
         return None
 
-    stated = dict.fromkeys(COUNTS, 0) | without_none(value)
-    found = tuple(map(stated.__getitem__, COUNTS))
-    return found if all(map(count, found)) else None
+    counts = []
+    for key in COUNTS:
+        number = value.get(key)
+        counts.append(0 if number is None else number)
+    return tuple(counts) if all(count(number) for number in counts) else None
 
 
 def _tokens_of(counts: Counts) -> Tokens | None:
@@ -274,28 +279,32 @@ def ended_with(outcome: str | None) -> Columns:
     return {"outcome": outcome, "status": "error" if outcome else None}
 
 
-def _outcome(said: Record) -> str | None:
+def _outcome_of_event(event: Record) -> str | None:
     """Return the outcome of a call by its item, or by an event of its own."""
-    status = as_string(said.get("status")).lower()
-    result = as_object(said.get("result"))
+    status = as_string(event.get("status")).lower()
+    if status in _FAILURES:
+        return _FAILURES[status]
+
+    result = as_object(event.get("result"))
     answer = as_object(result.get("Ok"))
-    failed = (
-        said.get("success") is False,
-        "Err" in result,
-        True in (answer.get("isError"), answer.get("is_error")),
-    )
-    known = "failed" if any(failed) else _failed(said.get("exit_code"))
-    return _FAILURES.get(status, known)
+    if (
+        event.get("success") is False
+        or "Err" in result
+        or answer.get("isError") is True
+        or answer.get("is_error") is True
+    ):
+        return "failed"
+    return _outcome_of_code(event.get("exit_code"))
 
 
-def _failed(code: Any) -> str | None:
+def _outcome_of_code(code: Any) -> str | None:
     """Return the outcome of a command with that exit code."""
     return "failed" if type(code) is int and code != 0 else None
 
 
-def outcome_of(said: str) -> str | None:
+def outcome_of_output(output: str) -> str | None:
     """Return the outcome that the text of a result names; None for success."""
-    start = said[:_BEGINNING]
+    start = output[:_BEGINNING]
     if _ABORTED.match(start):
         return "interrupted"
     if "rejected by user" in start:
@@ -303,11 +312,11 @@ def outcome_of(said: str) -> str | None:
 
     if start.startswith('{"output"'):
         with suppress(ValueError):
-            found = load_object(said.encode("utf-8", "surrogatepass"))
-            return _failed(within(found, "metadata", "exit_code"))
+            record = load_object(output.encode("utf-8", "surrogatepass"))
+            return _outcome_of_code(within(record, "metadata", "exit_code"))
 
-    codes = map(int, _EXIT.findall(start.partition("\nOutput:\n")[0]))
-    return _failed(next(codes, None))
+    exit_line = _EXIT.search(start.partition("\nOutput:\n")[0])
+    return None if exit_line is None else _outcome_of_code(int(exit_line[1]))
 
 
 # -- what calls start --------------------------------------------------------------
@@ -321,8 +330,8 @@ def started_by(payload: Record, thread: str) -> str | None:
     if item.get("tool") in _STARTS and thread in agents:
         return as_text(item.get("id"))
 
-    named = [payload.get("new_thread_id")]
+    started = [payload.get("new_thread_id")]
     with suppress(ValueError):
-        named.append(within(load_text(as_string(payload.get("output"))), "agent_id"))
-
-    return as_text(payload.get("call_id")) if thread in named else None
+        output = load_text(as_string(payload.get("output")))
+        started.append(within(output, "agent_id"))
+    return as_text(payload.get("call_id")) if thread in started else None

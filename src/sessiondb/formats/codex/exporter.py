@@ -16,9 +16,9 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
-from sessiondb.formats.codex.logs import FOLDERS, ids_in, rollouts_of
+from sessiondb.formats.codex.logs import FOLDERS, ids_in_name, rollouts_of
 from sessiondb.formats.codex.records import record_of
-from sessiondb.formats.codex.writer import Writer, title_of
+from sessiondb.formats.codex.writer import CodexWriter, title_record
 from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import Names, continued, is_from, is_native
 from sessiondb.formats.kit.fields import (
@@ -55,41 +55,44 @@ def write(
 ) -> Iterator[Document | Loss]:
     """Yield the rollouts of each session, and what they do not hold."""
     del together  # a session is a file
-    given = map(_unarchived, sessions) if detail == COMPLETE else sessions
-    for export in given:
+    for export in sessions:
         losses = Losses()
+        if detail == COMPLETE:
+            # Codex continues no session that is archived.
+            session = replace(export.session, time_archived=None)
+            export = replace(export, session=session)  # noqa: PLW2901
         if not is_from(export.session, "codex"):
-            make = _ours
+            yield from _write_as_new(export, losses)
         elif detail == COMPLETE:
-            make = _complete
+            yield from _write_alone(export, losses)
         else:
-            make = _theirs
-        yield from make(export, losses)
+            yield from _write_back(export, losses)
         yield from losses
 
 
-# -- their own -------------------------------------------------------------------
+# -- sessions of Codex -----------------------------------------------------------
 
 
-def _theirs(export: Export, losses: Losses) -> Iterator[Document]:
+def _write_back(export: Export, losses: Losses) -> Iterator[Document]:
     """Yield the rollouts of a session that Codex wrote, one more for each revert."""
     session = export.session
     if _is_named(session):
-        why = "its name: Codex keeps it beside the rollout"
-        losses.add(session.id, "session", "title", why=why)
+        loss = "its name: Codex keeps it beside the rollout"
+        losses.add(session.id, "session", "title", why=loss)
 
-    records = _numbered(export, losses)
-    for file, found in groupby(records, lambda record: record[0]):
-        yield Document(_place(session, file), (_text(record) for _, record in found))
+    records = _numbered_records(export, losses)
+    for file, records_of_file in groupby(records, lambda record: record[0]):
+        lines = (_line_of(record) for _, record in records_of_file)
+        yield Document(_path_in_home(session, file), lines)
 
 
-def _numbered(export: Export, losses: Losses) -> Iterator[tuple[str, Record]]:
+def _numbered_records(export: Export, losses: Losses) -> Iterator[tuple[str, Record]]:
     """Yield the records of a session that Codex wrote, each with its rollout.
 
     Those of messages that were added here have ordinals if those before them do.
     """
     last: int | None = None
-    for file, is_ours, records in _batches(export, losses):
+    for file, is_ours, records in _records_by_message(export, losses):
         for record in records:
             if is_ours and last is not None:
                 record["ordinal"] = last + 1
@@ -97,93 +100,92 @@ def _numbered(export: Export, losses: Losses) -> Iterator[tuple[str, Record]]:
             yield file, record
 
 
-def _batches(
+def _records_by_message(
     export: Export, losses: Losses
 ) -> Iterator[tuple[str, bool, Iterable[Record]]]:
     """Yield the records of each message: their rollout, and whether they are ours."""
     session = export.session
-    ours = Writer(export, [], losses, Names(session.source_id or session.id))
-    file = _file_of(session)
+    names = Names(session.source_id or session.id)
+    writer = CodexWriter(export, [], losses, names)
+    file = _first_file_of(session)
     header = as_object(session.data.get("header"))
     if header:
         yield file, False, [dict(header)]
 
-    for message in filter(_is_own, export.messages):
+    for message in export.messages:
+        if "copied_from" in message.data:
+            # Its record is in a rollout of another session.
+            continue
         file = fitting(message.data.get("segment"), text, file)
-        is_ours = is_native(message.id)
-        yield file, is_ours, ours.add(message) if is_ours else [record_of(message)]
+        if is_native(message.id):
+            yield file, True, writer.add(message)
+        else:
+            yield file, False, [record_of(message)]
 
-    yield file, True, ours.end()
-    ours.lose_rest(is_own=True)
-
-
-def _is_own(message: Message) -> bool:
-    """Return whether a record is in a rollout of its session, and not copied."""
-    return "copied_from" not in message.data
+    yield file, True, writer.end()
+    writer.lose_rest(is_own=True)
 
 
 # -- rollouts that need no other one -----------------------------------------------
 
 
-def _complete(export: Export, losses: Losses) -> Iterator[Document]:
+def _write_alone(export: Export, losses: Losses) -> Iterator[Document]:
     """Yield a session as one rollout that continues no other."""
-    held = replace(export, messages=list(export.messages))
-    if _is_part(held):
-        session = held.session
-        thread = session.source_id or session.id
-        header = _header_of(held) or _header(session, thread)
-        facts = without(_REFERRING, as_object(header.get("payload")))
-        # Its records have no ordinals, so an import must know what it is a copy of.
-        head = without(_NUMBERED, header) | {"payload": facts, MARK: session.id}
-        records = _flat(held, losses, Names(thread))
-        file = _place(session, _file_of(session))
-        yield Document(file, map(_text, chain([head], records)))
-    else:
-        yield from _theirs(held, losses)
+    # The messages are read more than once.
+    export = replace(export, messages=list(export.messages))
+    header = _stored_header(export)
+    if header and not _has_other_rollouts(export, header):
+        yield from _write_back(export, losses)
+        return
+
+    session = export.session
+    thread = session.source_id or session.id
+    header = header or _new_header(session, thread)
+    facts = without(_REFERRING, as_object(header.get("payload")))
+    # Its records have no ordinals, so an import must know what it is a copy of.
+    head = without(_NUMBERED, header) | {"payload": facts, MARK: session.id}
+    records = _records_of_path(export, losses, Names(thread))
+    file = _path_in_home(session, _first_file_of(session))
+    yield Document(file, (_line_of(record) for record in chain([head], records)))
 
 
-def _unarchived(export: Export) -> Export:
-    # Codex continues no session that is archived.
-    return replace(export, session=replace(export.session, time_archived=None))
+def _has_other_rollouts(export: Export, header: Record) -> bool:
+    """Return whether a rollout is one of several: Codex needs all of them."""
+    if within(header, "payload", "history_base"):
+        return True
+    return any(message.data.get("segment") for message in export.messages)
 
 
-def _is_part(export: Export) -> bool:
-    """Return whether a rollout has no header, or is one of several: Codex needs all."""
-    header = _header_of(export)
-    base = within(header, "payload", "history_base")
-    segments = (of.data.get("segment") for of in export.messages)
-    return not header or any((base, *segments))
-
-
-def _header_of(export: Export) -> Record:
+def _stored_header(export: Export) -> Record:
     """Return the header of the first rollout; empty if it is lost."""
-    kept = as_object(export.session.data.get("header"))
+    header = as_object(export.session.data.get("header"))
+    if header:
+        return header
     # One with the context of a model is a message.
-    headers = filter(_is_header, export.messages)
-    return kept or next(map(record_of, headers), {})
+    for message in export.messages:
+        is_of_other = "copied_from" in message.data or "segment" in message.data
+        if message.kind == "session_meta" and not is_of_other:
+            return record_of(message)
+    return {}
 
 
-def _is_header(message: Message) -> bool:
-    of_others = ("copied_from", "segment")
-    return message.kind == "session_meta" and message.data.keys().isdisjoint(of_others)
-
-
-def _flat(export: Export, losses: Losses, names: Names) -> Iterator[Record]:
+def _records_of_path(export: Export, losses: Losses, names: Names) -> Iterator[Record]:
     """Yield the records of the live path, after the header of a rollout."""
     path = continued(export, export.messages, losses)
-    writer = Writer(export, path, losses, names)
-    is_theirs = is_from(export.session, "codex")
+    writer = CodexWriter(export, path, losses, names)
+    is_of_codex = is_from(export.session, "codex")
 
     for index, message in enumerate(path):
-        if is_native(message.id) or not (is_theirs or _is_record(message)):
-            yield from writer.of(message, index)
+        has_record = is_of_codex or _is_record(message)
+        if is_native(message.id) or not has_record:
+            yield from writer.write_message(message, index)
         # The headers of other rollouts name what this one does not continue.
         elif message.kind != "session_meta":
             # Its place was its id, so an import needs another one to find it again.
             yield without(_NUMBERED, record_of(message)) | {MARK: message.id}
 
     yield from writer.end()
-    writer.lose_rest(is_own=is_theirs)
+    writer.lose_rest(is_own=is_of_codex)
 
 
 def _is_record(message: Message) -> bool:
@@ -195,22 +197,22 @@ def _is_record(message: Message) -> bool:
 # -- of other programs -------------------------------------------------------------
 
 
-def _ours(export: Export, losses: Losses) -> Iterator[Document]:
+def _write_as_new(export: Export, losses: Losses) -> Iterator[Document]:
     session = export.session
     # Codex finds a session by a UUID alone, and an import finds ours by it again.
     thread = uuid_of(session.id)
-    head = [_header(session, thread)]
+    head = [_new_header(session, thread)]
     # Codex derives a title itself, which changes with the first prompt.
     if _is_named(session):
-        title = title_of(thread, session.time_created, session.title)
+        title = title_record(thread, session.time_created, session.title)
         head.append({**title, MARK: session.id})
 
-    records = _flat(export, losses, Names(thread))
-    file = _place(session, _name(session, thread))
-    yield Document(file, map(_text, chain(head, records)))
+    records = _records_of_path(export, losses, Names(thread))
+    file = _path_in_home(session, _new_file_name(session, thread))
+    yield Document(file, (_line_of(record) for record in chain(head, records)))
 
 
-def _header(session: Session, thread: str) -> Record:
+def _new_header(session: Session, thread: str) -> Record:
     began = text_of_time(session.time_created)
     facts = {
         "id": thread,
@@ -231,30 +233,32 @@ def _is_named(session: Session) -> bool:
 # -- files -----------------------------------------------------------------------
 
 
-def _name(session: Session, thread: str | None) -> str:
+def _new_file_name(session: Session, thread: str | None) -> str:
     began = text_of_time(session.time_created)[:19].replace(":", "-")
     return f"rollout-{began}-{thread or session.id}.jsonl"
 
 
-def _file_of(session: Session) -> str:
+def _first_file_of(session: Session) -> str:
     """Return the name of the first rollout of a session that Codex wrote."""
-    return as_text(session.data.get("rollout")) or _name(session, session.source_id)
+    name = as_text(session.data.get("rollout"))
+    return name or _new_file_name(session, session.source_id)
 
 
-def _place(session: Session, name: str) -> str:
+def _path_in_home(session: Session, name: str) -> str:
     """Return where a home has a rollout; Codex dates the folders by its name."""
     safe = file_name(name)
     if session.time_archived is not None:
         return f"{FOLDERS[1]}/{safe}"
 
-    dated = _DATED.match(name)
-    date = (
-        dated.groups() if dated else text_of_time(session.time_created)[:10].split("-")
-    )
-    return "/".join([FOLDERS[0], *date, safe])
+    match = _DATED.match(name)
+    if match is not None:
+        date = "/".join(match.groups())
+    else:
+        date = text_of_time(session.time_created)[:10].replace("-", "/")
+    return f"{FOLDERS[0]}/{date}/{safe}"
 
 
-def _text(record: Record) -> str:
+def _line_of(record: Record) -> str:
     return f"{json_line(record)}\n"
 
 
@@ -267,8 +271,10 @@ def take_in(written: Written, env: Mapping[str, str]) -> Handover:
 
 def holds(thread: str, env: Mapping[str, str]) -> bool:
     """Return whether the home of Codex has a rollout of a session."""
-    found = (item for item in rollouts_of(_home(env)) if isinstance(item, Path))
-    return any(thread in ids for ids in filter(None, map(ids_in, found)))
+    for log in rollouts_of(_home(env)):
+        if isinstance(log, Path) and thread in (ids_in_name(log) or ()):
+            return True
+    return False
 
 
 def _home(env: Mapping[str, str]) -> Path:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain, filterfalse
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.codex.fields import ITEMS
-from sessiondb.formats.codex.given import CONTEXT, of_settings
+from sessiondb.formats.codex.sources import CONTEXT_KEYS, sources_of_settings
 from sessiondb.formats.kit.fields import (
     as_object,
     as_string,
@@ -39,32 +38,30 @@ HEAD_LINES = 4
 FOLDERS = ("sessions", "archived_sessions")
 _NAME = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-([^_]+)(?:_(.+))?\.jsonl")
 
-#: The session and the rollout of a file whose name says neither.
-_UNNAMED = ("", "")
-
 Record = dict[str, Any]
 
 
-class Log(NamedTuple):
-    """A rollout: its session (``thread``), and its own id among those of that session.
-
-    ``base`` is the id of the rollout that holds what comes before ``cut``, an ordinal.
-    ``facts`` are the content of its header without the context that a model was given.
-    ``header`` is the first record, if that is a header without context; any other is a
-    message. ``written`` is when the rollout was begun. ``alias`` is the id of the
-    session here that a rollout was written from, None for one by Codex alone.
-    """
+class CodexLog(NamedTuple):
+    """A rollout."""
 
     path: Path
+    #: The id of its session.
     thread: str
+    #: Its own id among the rollouts of that session.
     rollout: str
+    #: The id of the rollout that holds the records before the ordinal ``cut``.
     base: str | None
     cut: int | None
+    #: The session that it was forked from, or that started it as a subagent.
     parent: str | None
     relation: str | None
+    #: The content of its header, without the context that a model was given.
     facts: Record
+    #: Its first record if that is a header without context; any other is a message.
     header: Record
+    #: When it was begun, as the header states it.
     written: str
+    #: The id of the session here that it was written from; None for one by Codex alone.
     alias: str | None = None
 
     @property
@@ -90,19 +87,26 @@ def is_rollout(path: Path) -> bool:
 
 def is_home(folder: Path) -> bool:
     """Return whether a folder is a home of Codex: rollouts are in one of `FOLDERS`."""
-    return any(map(_has_rollouts, filter(is_folder, map(folder.joinpath, FOLDERS))))
-
-
-def _has_rollouts(folder: Path) -> bool:
     # Names alone: a search for stores looks at many folders, and opens none of them.
-    found = logs_below(folder, lambda path: _NAME.fullmatch(path.name) is not None)
-    return any(isinstance(item, Path) for item in found)
+    for name in FOLDERS:
+        if is_folder(folder / name):
+            for log in logs_below(folder / name, has_name_of_rollout):
+                if isinstance(log, Path):
+                    return True
+    return False
+
+
+def has_name_of_rollout(path: Path) -> bool:
+    """Return whether a file has the complete name of a rollout."""
+    return _NAME.fullmatch(path.name) is not None
 
 
 def home_of(path: Path) -> Path | None:
     """Return the home that a rollout lies in; None for one that lies elsewhere."""
-    above = path.absolute().parents
-    return next((folder.parent for folder in above if folder.name in FOLDERS), None)
+    for folder in path.absolute().parents:
+        if folder.name in FOLDERS:
+            return folder.parent
+    return None
 
 
 def home_at(folder: Path) -> Path:
@@ -115,53 +119,62 @@ def rollouts_of(home: Path) -> Iterator[Path | Problem]:
 
     An empty file is passed over: a rollout is created before its first record.
     """
-    found = chain.from_iterable(logs_below(home / of, is_rollout) for of in FOLDERS)
-    return filterfalse(_is_empty, found)
+    for name in FOLDERS:
+        for log in logs_below(home / name, is_rollout):
+            if isinstance(log, Problem) or not is_empty_file(log):
+                yield log
 
 
-def _is_empty(item: Path | Problem) -> bool:
-    size, _ = (stamp(item) if isinstance(item, Path) else None) or (1, 0)
-    return size == 0
+def is_empty_file(path: Path) -> bool:
+    """Return whether a file can be looked at, and has no bytes."""
+    size_and_time = stamp(path)
+    return size_and_time is not None and size_and_time[0] == 0
 
 
-def ids_in(path: Path) -> tuple[str, str] | None:
+def ids_in_name(path: Path) -> tuple[str, str] | None:
     """Return the session and the rollout that the name of a file says, if it does."""
-    named = _NAME.fullmatch(unpacked_name(path).name)
-    if named is None or not all(map(usable_id, named.groups(default=named[1]))):
+    match = _NAME.fullmatch(unpacked_name(path).name)
+    if match is None:
         return None
 
-    return named[1], named[2] or named[1]
+    thread, rollout = match[1], match[2] or match[1]
+    return (thread, rollout) if usable_id(thread) and usable_id(rollout) else None
 
 
-def look_at(path: Path) -> Log | None:
+def look_at(path: Path) -> CodexLog | None:
     """Return the rollout at *path*, or None. Raises `SourceError`."""
     records = first_records(path, HEAD_LINES)
-    named = ids_in(path) or _UNNAMED
-    header = next(filter(is_header, records), {})
-
+    headers = [record for record in records if is_header(record)]
+    header = headers[0] if headers else {}
     # The oldest ones have no envelope.
     facts: Record = fitting(header.get("payload"), is_object, header)
-    thread = fitting(facts.get("id"), usable_id, named[0])
+
     # A rollout that lost its header is known by its name, unless it is another log.
-    is_log = bool(header) or any(map(_is_record, records))
-    if not (thread and is_log):
+    if not header and not any(is_record_of_codex(record) for record in records):
+        return None
+    named_thread, named_rollout = ids_in_name(path) or ("", "")
+    thread = fitting(facts.get("id"), usable_id, named_thread)
+    if not thread:
         return None
 
     base = as_object(facts.get("history_base"))
-    is_kept = records[:1] == [header] and not any(of_settings(facts))
-    return Log(
-        path,
-        thread,
+    parent, relation = _read_parent(thread, facts, headers)
+    has_context = any(sources_of_settings(facts))
+    is_first = records[:1] == [header]
+    return CodexLog(
+        path=path,
+        thread=thread,
         # Only further rollouts have an id of their own.
-        named[1] if named[0] != named[1] else thread,
-        fitting(base.get("thread_id"), usable_id),
-        fitting(base.get("end_ordinal_exclusive"), integer),
-        *_parent(thread, facts, records),
+        rollout=named_rollout if named_thread != named_rollout else thread,
+        base=fitting(base.get("thread_id"), usable_id),
+        cut=fitting(base.get("end_ordinal_exclusive"), integer),
+        parent=parent,
+        relation=relation,
         # The context may be long, and all logs of a home are known at once.
-        without(CONTEXT, facts),
-        header if is_kept else {},
-        as_string(header.get("timestamp")),
-        fitting(header.get(MARK), usable_id),
+        facts=without(CONTEXT_KEYS, facts),
+        header=header if is_first and not has_context else {},
+        written=as_string(header.get("timestamp")),
+        alias=fitting(header.get(MARK), usable_id),
     )
 
 
@@ -169,37 +182,38 @@ def is_header(record: Record) -> bool:
     """Return whether a record describes a session; in 2025 it had no type."""
     if record.get("type") == "session_meta":
         return is_object(record.get("payload"))
+    if "type" in record or "record_type" in record:
+        return False
+    return "timestamp" in record and usable_id(record.get("id"))
 
-    is_bare = record.keys().isdisjoint(("type", "record_type"))
-    return is_bare and "timestamp" in record and usable_id(record.get("id"))
 
-
-def _is_record(record: Record) -> bool:
+def is_record_of_codex(record: Record) -> bool:
     """Return whether Codex wrote a record: in its envelope, or as the oldest ones."""
     if "payload" in record:
         return "timestamp" in record and usable_id(record.get("type"))
     return "record_type" in record or as_string(record.get("type")) in ITEMS
 
 
-def _parent(
-    thread: str, facts: Record, records: list[Record]
+def _read_parent(
+    thread: str, facts: Record, headers: list[Record]
 ) -> tuple[str | None, str | None]:
-    """Return the parent and the relation to it.
+    """Return the parent of a session and its relation to it; (None, None) without one.
 
-    Forks of 2025 named none, but began with the header of what they copied.
+    Forks of 2025 named none, but began with the header of the session they copied.
     """
-    spawned = within(facts, "source", "subagent", "thread_spawn", "parent_thread_id")
-    copied = (within(record, "payload", "id") for record in filter(is_header, records))
+    spawned_by = within(facts, "source", "subagent", "thread_spawn", "parent_thread_id")
     # A subagent may continue a copy of its parent, and is a subagent still.
-    known = [
+    candidates = [
         (facts.get("parent_thread_id"), "subagent"),
-        (spawned, "subagent"),
+        (spawned_by, "subagent"),
         (facts.get("forked_from_id"), "fork"),
         (within(facts, "history_base", "thread_id"), "fork"),
-        *((name, "fork") for name in copied),
     ]
-    others = (pair for pair in known if usable_id(pair[0]) and pair[0] != thread)
-    return next(others, (None, None))
+    candidates += [(within(header, "payload", "id"), "fork") for header in headers]
+    for parent, relation in candidates:
+        if usable_id(parent) and parent != thread:
+            return parent, relation
+    return None, None
 
 
 class Piece(NamedTuple):
@@ -208,7 +222,7 @@ class Piece(NamedTuple):
     A session has all records of its own rollouts; others have its beginning.
     """
 
-    log: Log
+    log: CodexLog
     cut: int | None = None
 
 
@@ -216,85 +230,87 @@ class Rollouts:
     """The rollouts of a home, or of any folder, by their ids and by their sessions."""
 
     def __init__(self, paths: Iterable[Path] = ()) -> None:
-        self._found: dict[Path, Log | Problem] = {}
+        self._logs: dict[Path, CodexLog | Problem] = {}
         self._rollouts: dict[str, Path] = {}
         #: The rollouts of each session, in order; the values mean nothing.
         self._threads: dict[str, dict[Path, None]] = {}
         for path in paths:
-            self._add(path, ids_in(path))
+            ids = ids_in_name(path)
+            if ids is not None:
+                self._add(path, *ids)
 
-    def _add(self, path: Path, ids: tuple[str, str] | None) -> None:
+    def _add(self, path: Path, thread: str, rollout: str) -> None:
         """Add a rollout under the ids that its name or its header says."""
-        if ids is not None:
-            self._threads.setdefault(ids[0], {})[path] = None
-            self._rollouts.setdefault(ids[1], path)
+        self._threads.setdefault(thread, {})[path] = None
+        self._rollouts.setdefault(rollout, path)
 
-    def at(self, path: Path) -> Log | Problem:
+    def log_at(self, path: Path) -> CodexLog | Problem:
         """Return the rollout at *path*, or why there is none."""
-        if path not in self._found:
-            found = self._found[path] = _rollout_at(path)
-            if isinstance(found, Log):
-                self._add(path, (found.thread, found.rollout))
+        if path not in self._logs:
+            log = self._logs[path] = _read_log(path)
+            if isinstance(log, CodexLog):
+                self._add(path, log.thread, log.rollout)
+        return self._logs[path]
 
-        return self._found[path]
-
-    def of_thread(self, thread: str | None) -> tuple[list[Log], list[Problem]]:
+    def logs_of_thread(
+        self, thread: str | None
+    ) -> tuple[list[CodexLog], list[Problem]]:
         """Return the rollouts of a session in order, and those that are copies."""
-        found: dict[str, Log] = {}
+        logs: dict[str, CodexLog] = {}
         problems: list[Problem] = []
-        logs = map(self.at, list(self._threads.get(thread or "", ())))
-
-        # The name of a file may say another session than its header, which wins.
-        for log in logs:
-            if isinstance(log, Log) and log.thread == thread:
-                problems += keep_longer(log, found)
+        for path in list(self._threads.get(thread or "", ())):
+            log = self.log_at(path)
+            # The name of a file may say another session than its header, which wins.
+            if isinstance(log, CodexLog) and log.thread == thread:
+                problems += keep_longer(log, logs)
 
         # The first rollout of a session has no segment; each revert begins another.
         by_age = sorted(
-            found.values(), key=lambda log: (log.rollout != thread, log.written)
+            logs.values(), key=lambda log: (log.rollout != thread, log.written)
         )
         return by_age, problems
 
-    def before(self, log: Log) -> tuple[list[Piece], str | None]:
+    def pieces_before(self, log: CodexLog) -> tuple[list[Piece], str | None]:
         """Return what a rollout continues, oldest first, and an id that is missing."""
         pieces: list[Piece] = []
         seen = {log.rollout}
-        least = log.cut
-
-        while log.base is not None and least is not None:
+        cut = log.cut
+        while log.base is not None and cut is not None:
             path = self._rollouts.get(log.base)
-            above = None if path is None else self.at(path)
-            if not isinstance(above, Log) or above.rollout in seen:
+            base = None if path is None else self.log_at(path)
+            if not isinstance(base, CodexLog) or base.rollout in seen:
                 return pieces[::-1], log.base
 
-            seen.add(above.rollout)
-            pieces.append(Piece(above, least))
-            log = above
+            seen.add(base.rollout)
+            pieces.append(Piece(base, cut))
             # A fork of what was reverted before has less than it names.
-            least = min(least, fitting(log.cut, integer, least))
-
+            if base.cut is not None:
+                cut = min(cut, base.cut)
+            log = base
         return pieces[::-1], None
 
-    def root(self, log: Log) -> str:
+    def root_of(self, log: CodexLog) -> str:
         """Return the session that a chain of forks began with."""
-        seen: set[str] = set()
-        name: str | None = log.thread
-        while name is not None and name not in seen:
-            seen.add(name)
-            last = name
-            logs, _ = self.of_thread(name)
+        root = log.thread
+        seen = {root}
+        while True:
+            logs, _ = self.logs_of_thread(root)
             # A subagent may continue its parent, too.
-            name = next((log.parent for log in logs[:1] if log.is_continued), None)
+            if not logs or not logs[0].is_continued:
+                return root
+            parent = logs[0].parent
+            if parent is None or parent in seen:
+                return root
+            seen.add(parent)
+            root = parent
 
-        return last
 
-
-def _rollout_at(path: Path) -> Log | Problem:
+def _read_log(path: Path) -> CodexLog | Problem:
     try:
-        found = look_at(path)
-        if found is not None:
-            return found
-        torn = ends_inside_of_a_line(path)
-        return Problem(str(path), "the rollout has no header", is_torn=torn)
+        log = look_at(path)
+        if log is not None:
+            return log
+        is_torn = ends_inside_of_a_line(path)
+        return Problem(str(path), "the rollout has no header", is_torn=is_torn)
     except SourceError as error:
         return Problem(str(path), str(error))

@@ -55,35 +55,33 @@ class Names:
 def names_in(home: Path | None) -> Names:
     """Return what a home knows of its sessions; the database wins over the index."""
     names = Names()
-    if home is not None:
-        named = dict(_indexed(home / "session_index.jsonl", names.problems))
-        rows = list(_rows(home, names.problems))
+    if home is None:
+        return names
 
-        titles = filled({row["id"]: _title_of(row) for row in rows})
-        given = filled(
-            {row["id"]: fitting(row.get("name"), clean_name) for row in rows}
-        )
-        # A name is given by the user, a title may be made of the first prompt.
-        names.titles = {**titles, **named, **given}
-        names.archived = filled({row["id"]: _archived_in(row) for row in rows})
-
+    renamings = dict(_read_index(home / "session_index.jsonl", names.problems))
+    rows = list(_read_database(home, names.problems))
+    titles = {row["id"]: _title_of(row) for row in rows}
+    user_names = {row["id"]: fitting(row.get("name"), clean_name) for row in rows}
+    # A name is given by the user, a title may be made of the first prompt.
+    names.titles = {**filled(titles), **renamings, **filled(user_names)}
+    names.archived = filled({row["id"]: _time_archived(row) for row in rows})
     return names
 
 
-def _indexed(path: Path, problems: list[Problem]) -> Iterator[tuple[str, str]]:
+def _read_index(path: Path, problems: list[Problem]) -> Iterator[tuple[str, str]]:
     if not is_file(path):
         return
 
     try:
         with opened(path) as lines:
-            for _, _, named in lines.records(_renaming):
-                yield named
+            for _, _, renaming in lines.records(_read_renaming):
+                yield renaming
             problems += lines.problems
     except SourceError as error:
         problems.append(Problem(str(path), str(error)))
 
 
-def _renaming(raw: bytes) -> tuple[str, str]:
+def _read_renaming(raw: bytes) -> tuple[str, str]:
     """Return the session and the name in a line; raises `OddRecordError`."""
     row = load_object(raw)
     if not (clean_name(row.get("id")) and text(row.get("thread_name"))):
@@ -92,13 +90,14 @@ def _renaming(raw: bytes) -> tuple[str, str]:
     return row["id"], readable(row["thread_name"])
 
 
-def _rows(home: Path, problems: list[Problem]) -> Iterator[Record]:
+def _read_database(home: Path, problems: list[Problem]) -> Iterator[Record]:
     """Yield the sessions in the database with the highest number."""
-    found: list[re.Match[str] | None] = []
+    numbers = []
     with suppress(OddRecordError):
-        found += (_STATE.fullmatch(entry.name) for entry in entries(home))
-
-    numbers = [int(match[1]) for match in found if match is not None]
+        for entry in entries(home):
+            match = _STATE.fullmatch(entry.name)
+            if match is not None:
+                numbers.append(int(match[1]))
     if not numbers:
         return
 
@@ -107,17 +106,16 @@ def _rows(home: Path, problems: list[Problem]) -> Iterator[Record]:
         if not may_read(path):
             raise SourceError("Permission denied")  # noqa: TRY301
         with ForeignDatabase(path).reading() as connection:
-            known = _COLUMNS & columns(connection, "threads")
+            names = _COLUMNS & columns(connection, "threads")
             # Columns of SQLite hold values of any type.
-            wanted = f"SELECT {', '.join(known)} FROM threads WHERE typeof(id) = 'text'"
-            if "id" in known:
-                yield from records(connection, wanted)
+            query = f"SELECT {', '.join(names)} FROM threads WHERE typeof(id) = 'text'"
+            if "id" in names:
+                yield from records(connection, query)
     except (SourceError, Error) as error:
-        why = f"its sessions cannot be read: {error}"
-        problems.append(Problem(str(path), why))
+        problems.append(Problem(str(path), f"its sessions cannot be read: {error}"))
 
 
-def _archived_in(row: Record) -> int | None:
+def _time_archived(row: Record) -> int | None:
     # A session that is not archived has none, or 0.
     return known_time(fitting(row.get("archived_at"), integer, 0) * 1000) or None
 
@@ -136,14 +134,14 @@ def _title_of(row: Record) -> str | None:
 
 def history_in(home: Path) -> Iterator[SourceHistory]:
     """Yield the prompt history of a home, if it has one."""
-    return history_at("codex", home / "history.jsonl", _typed)
+    return history_at("codex", home / "history.jsonl", _read_prompt)
 
 
-def _typed(raw: bytes) -> SourcePrompt:
+def _read_prompt(raw: bytes) -> SourcePrompt:
     """Return the prompt in a line; raises `OddRecordError`."""
     row = load_object(raw)
-    when = known_time(fitting(row.get("ts"), integer, -1) * 1000)
-    if when is None or not text(row.get("text")):
+    time = known_time(fitting(row.get("ts"), integer, -1) * 1000)
+    if time is None or not text(row.get("text")):
         raise OddRecordError("has no text with a time")
 
-    return SourcePrompt(row["text"], when, fitting(row.get("session_id"), usable_id))
+    return SourcePrompt(row["text"], time, fitting(row.get("session_id"), usable_id))

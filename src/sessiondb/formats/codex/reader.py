@@ -20,7 +20,7 @@ from sessiondb.formats.codex import fields
 from sessiondb.formats.codex.course import Course, started_by
 from sessiondb.formats.codex.drafts import item_of, message_draft
 from sessiondb.formats.codex.logs import (
-    Log,
+    CodexLog,
     Piece,
     Rollouts,
     home_at,
@@ -61,39 +61,42 @@ Record = dict[str, Any]
 _PROMPT, _ITEM, _TITLE = b'"user_message"', b'"UserMessage"', b'"thread_name_updated"'
 
 
-class Thread(NamedTuple):
-    """A session: what it continues, and its own rollouts, among all *rollouts*.
-
-    ``missing`` is the id of a rollout that it continues and that is not there.
-    """
+class CodexThread(NamedTuple):
+    """A session and its rollouts."""
 
     id: str
-    before: tuple[Piece, ...]
-    logs: tuple[Log, ...]
+    #: The pieces of other sessions that it continues.
+    inherited: tuple[Piece, ...]
+    #: Its own rollouts, in order.
+    logs: tuple[CodexLog, ...]
+    #: The id of a rollout that it continues and that does not exist.
     missing: str | None
+    #: The name that its home keeps beside the rollouts, or "".
     title: str
-    archived: int | None
+    #: When it was archived, in Unix ms; None if it is not.
+    time_archived: int | None
+    #: All rollouts that were found with it.
     rollouts: Rollouts
 
     @property
     def pieces(self) -> list[Piece]:
         """All of its records, in order."""
-        return [*self.before, *map(Piece, self.logs)]
+        return [*self.inherited, *(Piece(log) for log in self.logs)]
 
 
 def read_rollout(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the session that a rollout is part of."""
     home = home_of(path)
-    beside = _near(path) if home is None else rollouts_of(home)
-    rollouts = Rollouts(item for item in beside if isinstance(item, Path))
-    log = rollouts.at(path)
+    neighbours = _rollouts_near(path) if home is None else rollouts_of(home)
+    rollouts = Rollouts(item for item in neighbours if isinstance(item, Path))
+    log = rollouts.log_at(path)
     if isinstance(log, Problem):
         yield log
     else:
-        yield from _sessions({log.thread: log}, rollouts, names_in(home))
+        yield from _read_threads({log.thread: log}, rollouts, names_in(home))
 
 
-def _near(path: Path) -> Iterator[Path | Problem]:
+def _rollouts_near(path: Path) -> Iterator[Path | Problem]:
     """Yield the rollouts near one that is in no home, by day if they still are."""
     folder = path.absolute().parent
     while folder.name.isdigit():
@@ -109,28 +112,27 @@ def read_home(folder: Path) -> Iterator[SourceItem]:
     # A rollout may continue one in the other folder.
     home = home_at(folder)
     rollouts = Rollouts()
-    threads: dict[str, Log] = {}
-
+    threads: dict[str, CodexLog] = {}
     for item in rollouts_of(home):
-        log = item if isinstance(item, Problem) else rollouts.at(item)
+        log = item if isinstance(item, Problem) else rollouts.log_at(item)
         if isinstance(log, Problem):
             yield log
         elif home == folder or folder in log.path.parents:
             threads.setdefault(log.thread, log)
 
-    yield from _sessions(threads, rollouts, names_in(home))
+    yield from _read_threads(threads, rollouts, names_in(home))
     if home == folder:
         yield from history_in(home)
 
 
-def _sessions(
-    threads: Mapping[str, Log], rollouts: Rollouts, names: Names
+def _read_threads(
+    threads: Mapping[str, CodexLog], rollouts: Rollouts, names: Names
 ) -> Iterator[SourceSession | Problem]:
     yield from names.problems
     yield from in_order(
         threads,
         lambda name: threads[name].parent,
-        lambda name, cut: _session(name, rollouts, names, is_cut=cut),
+        lambda name, is_cut: _read_thread(name, rollouts, names, is_cut=is_cut),
         lambda name: threads[name].path,
     )
 
@@ -138,10 +140,10 @@ def _sessions(
 # -- sessions ----------------------------------------------------------------------
 
 
-def _session(
+def _read_thread(
     name: str, rollouts: Rollouts, names: Names, *, is_cut: bool
 ) -> Iterator[SourceSession | Problem]:
-    logs, problems = rollouts.of_thread(name)
+    logs, problems = rollouts.logs_of_thread(name)
     yield from problems
     if not logs:
         return
@@ -149,68 +151,82 @@ def _session(
     if is_cut:
         logs[0] = logs[0]._replace(parent=None, relation=None)
 
-    before, missing = rollouts.before(logs[0])
+    inherited, missing = rollouts.pieces_before(logs[0])
     if logs[0].base == name:
         # The rollout that was reverted is gone; another session cannot be meant.
         missing = name
 
-    title, archived = names.titles.get(name, ""), _archived(logs[-1], names)
-    yield beginning(
-        Thread(name, tuple(before), tuple(logs), missing, title, archived, rollouts)
+    thread = CodexThread(
+        id=name,
+        inherited=tuple(inherited),
+        logs=tuple(logs),
+        missing=missing,
+        title=names.titles.get(name, ""),
+        time_archived=_time_archived(logs[-1], names),
+        rollouts=rollouts,
     )
+    yield read_headers(thread)
 
 
-def _archived(head: Log, names: Names) -> int | None:
+def _time_archived(log: CodexLog, names: Names) -> int | None:
     """Return when a session was archived: its rollout was moved, and not changed."""
-    if not head.is_archived:
+    if not log.is_archived:
         return None
 
-    _, changed = stamp(head.path) or (0, 0)
-    return names.archived.get(head.thread, changed // 1_000_000)
+    _, time_changed = stamp(log.path) or (0, 0)
+    return names.archived.get(log.thread, time_changed // 1_000_000)
 
 
-def beginning(thread: Thread) -> SourceSession:
+def read_headers(thread: CodexThread) -> SourceSession:
     """Return a session as the heads of its rollouts describe it."""
     first = thread.logs[0]
-    named = repr((thread.title, thread.archived, thread.missing, first.parent))
-    digest = blake2b(named.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    outside = repr((thread.title, thread.time_archived, thread.missing, first.parent))
+    digest = blake2b(outside.encode("utf-8", "surrogatepass"), digest_size=8)
 
     facts = deepcopy(first.facts)
-    times = map(time_of_text, (facts.get("timestamp"), first.written))
-    roles = map(facts.get, ("agent_role", "agent_nickname"))
+    time = time_of_text(facts.get("timestamp"))
+    if time is None:
+        time = time_of_text(first.written)
+    agent = facts.get("agent_role")
+    if not clean_name(agent):
+        agent = fitting(facts.get("agent_nickname"), clean_name)
     return SourceSession(
         "codex",
         thread.id,
         str(thread.logs[-1].path),
-        f"{log_digest(*(piece.log.path for piece in thread.pieces))} {digest}",
+        f"{log_digest(*(piece.log.path for piece in thread.pieces))} "
+        f"{digest.hexdigest()}",
         title=thread.title,
-        agent=next(filter(clean_name, roles), None),
+        agent=agent,
         parent_source_id=first.parent,
         relation=first.relation,
-        time_created=next(filter(integer, times), None),
-        time_archived=thread.archived,
+        time_created=time,
+        time_archived=thread.time_archived,
         alias=first.alias,
-        complete=partial(complete, thread),
+        complete=partial(read_completely, thread),
         **take(facts, fields.HEADER),
     )
 
 
-def complete(thread: Thread) -> SourceSession:
+def read_completely(thread: CodexThread) -> SourceSession:
     """Return a session with everything that its rollouts say of it."""
     first = thread.logs[0]
     scans = [Scan(piece.log.path) for piece in thread.pieces]
-    # The last rollout that says it counts.
-    own = scans[: -len(thread.logs) - 1 : -1]
-    titles = [thread.title, *(scan.title for scan in own)]
-    rollout = unpacked_name(first.path).name
+    title, time_updated = thread.title, None
+    # The last of its own rollouts that says it counts.
+    for scan in reversed(scans[-len(thread.logs) :]):
+        title = title or scan.title
+        time_updated = time_updated or scan.time
 
     session = replace(
-        beginning(thread),
-        title=next(filter(None, titles), ""),
-        time_updated=next((scan.last for scan in own if scan.last), None),
-        call_id=_call_of(thread),
-        data=filled({"rollout": rollout, "header": first.header}),
-        messages=Messages(thread, scans),
+        read_headers(thread),
+        title=title,
+        time_updated=time_updated,
+        call_id=_find_call(thread),
+        data=filled(
+            {"rollout": unpacked_name(first.path).name, "header": first.header}
+        ),
+        messages=CodexMessages(thread, scans),
     )
     if home_of(first.path) is not None:
         return session
@@ -219,28 +235,30 @@ def complete(thread: Thread) -> SourceSession:
     return replace(session, is_excerpt=True, message_count=count)
 
 
-def _call_of(thread: Thread) -> str | None:
+def _find_call(thread: CodexThread) -> str | None:
     """Return the call of its parent that a subagent was started by."""
     first = thread.logs[0]
     # Forks have a parent, too, but no call of it.
-    agent_of = first.parent if first.relation == "subagent" else None
-    above, _ = thread.rollouts.of_thread(agent_of)
+    if first.relation != "subagent":
+        return None
 
-    named = (records_naming(log.path, thread.id) for log in above)
-    payloads = (as_object(record.get("payload")) for found in named for record in found)
-    calls = (started_by(payload, thread.id) for payload in payloads)
-    return next(filter(None, calls), None)
+    logs_of_parent, _ = thread.rollouts.logs_of_thread(first.parent)
+    for log in logs_of_parent:
+        for record in records_naming(log.path, thread.id):
+            call = started_by(as_object(record.get("payload")), thread.id)
+            if call:
+                return call
+    return None
 
 
 class Scan:
-    """The prompts and the title that events of a rollout name, its end and last time.
-
-    ``end`` is the number of its last line.
-    """
+    """What the events of a rollout name, found without decoding most of its lines."""
 
     def __init__(self, path: Path) -> None:
+        #: Hashes of the prompts: a session may have many, and long ones.
         self.prompts: set[int] = set()
         self.title = ""
+        #: The number of its last line.
         self.end = 0
         last = b""
         with opened(path) as lines:
@@ -248,39 +266,42 @@ class Scan:
                 self.end, last = line.number, raw
                 # Three searches cost less than decoding, which most lines need not.
                 if _PROMPT in raw or _ITEM in raw or _TITLE in raw:
-                    self._note(as_object(_object_in(raw).get("payload")))
+                    self._read_event(as_object(_object_in(raw).get("payload")))
 
-        self.last = time_of_text(_object_in(last).get("timestamp"))
+        #: When its last record was written, in Unix ms.
+        self.time = time_of_text(_object_in(last).get("timestamp"))
 
-    def _note(self, event: Record) -> None:
+    def _read_event(self, event: Record) -> None:
         kind = event.get("type")
         if kind == "user_message":
             # In 2025 some of what Codex added had such an event, too.
-            is_typed = event.get("kind") in (None, "plain")
-            self._typed(event.get("message") if is_typed else None)
+            if event.get("kind") in (None, "plain"):
+                self._add_prompt(event.get("message"))
         elif kind == "thread_name_updated":
             self.title = fitting(event.get("thread_name"), text, self.title)
         elif within(event, "item", "type") == "UserMessage":
-            blocks = as_list(within(event, "item", "content"))
-            self._typed(*(within(block, "text") for block in blocks))
+            for block in as_list(within(event, "item", "content")):
+                self._add_prompt(within(block, "text"))
 
-    def _typed(self, *texts: Any) -> None:
-        # Hashes, because a session may have many prompts, and long ones.
-        self.prompts.update(map(hash, filter(text, texts)))
+    def _add_prompt(self, prompt: Any) -> None:
+        if text(prompt):
+            self.prompts.add(hash(prompt))
 
 
 def _object_in(raw: bytes) -> Record:
     """Return the object on a line; an empty one if there is none."""
-    return next(objects_of([raw]), {})
+    for record in objects_of([raw]):
+        return record
+    return {}
 
 
 # -- messages ----------------------------------------------------------------------
 
 
-class Messages:
+class CodexMessages:
     """The messages of a session and their problems; read again each time."""
 
-    def __init__(self, thread: Thread, scans: list[Scan]) -> None:
+    def __init__(self, thread: CodexThread, scans: list[Scan]) -> None:
         self._thread = thread
         self._pieces = list(zip(thread.pieces, scans, strict=True))
 
@@ -289,15 +310,15 @@ class Messages:
         thread = self._thread
         first = thread.logs[0]
         if thread.missing is not None:
-            why = f"its beginning is in {thread.missing}, which is missing"
-            yield Problem(str(first.path), why)
+            problem = f"its beginning is in {thread.missing}, which is missing"
+            yield Problem(str(first.path), problem)
 
         provider = fitting(first.facts.get("model_provider"), clean_name)
-        course = Course(thread.rollouts.root(first), provider, len(thread.logs) > 1)
+        course = Course(thread.rollouts.root_of(first), provider, len(thread.logs) > 1)
         for piece, scan in self._pieces:
-            yield from self._piece(piece, scan, course)
+            yield from self._read_piece(piece, scan, course)
 
-    def _piece(
+    def _read_piece(
         self, piece: Piece, scan: Scan, course: Course
     ) -> Iterator[SourceMessage | Problem]:
         log = piece.log
@@ -309,7 +330,7 @@ class Messages:
 
         course.begin(log.rollout, scan.prompts)
         if is_further:
-            course.above = self._above(log, course)
+            course.next_parent = self._parent_of_rollout(log, course)
             marks["segment"] = unpacked_name(log.path).name
 
         with opened(log.path) as lines:
@@ -319,23 +340,26 @@ class Messages:
                     continue
 
                 record.update(marks)
-                found = _message(lines, line, record, place, course)
+                message = _read_message(lines, line, record, place, course)
                 # The name of a further rollout is that of all messages after it.
-                if is_further and isinstance(found, SourceMessage):
+                if is_further and isinstance(message, SourceMessage):
                     marks.clear()
-                yield found
+                yield message
 
             if is_own:
                 yield from lines.problems
 
-    def _above(self, log: Log, course: Course) -> Any:
+    def _parent_of_rollout(self, log: CodexLog, course: Course) -> Any:
         """Return the message that a further rollout continues; ``...`` is the last."""
-        before, missing = self._thread.rollouts.before(log)
-        if not (before or missing):
+        pieces, missing = self._thread.rollouts.pieces_before(log)
+        if not (pieces or missing):
             return ...
 
-        ends = (course.last_of(of.log.rollout, of.cut or 0) for of in reversed(before))
-        return next(filter(None, ends), None)
+        for piece in reversed(pieces):
+            message_id = course.last_below(piece.log.rollout, piece.cut or 0)
+            if message_id:
+                return message_id
+        return None
 
 
 def _records(
@@ -352,23 +376,25 @@ def _records(
         yield line, record, place
 
 
-def _message(
+def _read_message(
     lines: Lines, line: Line, record: Record, place: int, course: Course
 ) -> SourceMessage | Problem:
     item = item_of(record)
-    own = None if item is None else item.get("id")
-    when = time_of_text(record.get("timestamp"))
-    name = course.name_of(own, when)
-    ours = fitting(record[MARK], usable_id) if MARK in record else None
-    copied = course.copied(record, item, own)
+    item_id = None if item is None else item.get("id")
+    time = time_of_text(record.get("timestamp"))
+    message_id = course.name_record(item_id, time)
+    alias = fitting(record[MARK], usable_id) if MARK in record else None
+    usage_id = course.shared_id(record, item, item_id)
 
     try:
-        known = {"id": name, "time_created": when}
-        draft = message_draft(record, item, known, course)
+        id_and_time = {"id": message_id, "time_created": time}
+        draft = message_draft(record, item, id_and_time, course)
     except OddRecordError as error:
-        return lines.problem(f"record {abridged(name)} {error}", line)
+        return lines.problem(f"record {abridged(message_id)} {error}", line)
 
-    above = course.follow(name, place)
+    parent = course.follow(message_id, place)
     if draft.kind == "usage":
-        copied = course.usage_id(record)
-    return SourceMessage(draft, above, copied, alias=ours, timeless=copied is not None)
+        usage_id = course.usage_id(record)
+    return SourceMessage(
+        draft, parent, usage_id, alias=alias, timeless=usage_id is not None
+    )

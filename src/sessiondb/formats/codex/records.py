@@ -6,17 +6,16 @@ value that no column could hold is written as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 from sessiondb.formats.codex import fields
 from sessiondb.formats.codex.drafts import item_of
-from sessiondb.formats.codex.given import texts_in
+from sessiondb.formats.codex.sources import texts_of_sources
 from sessiondb.formats.content import embedded_text, file_of
 from sessiondb.formats.kit.fields import (
     as_object,
-    as_text,
+    as_string,
     overlay,
     put,
     structure,
@@ -37,117 +36,98 @@ def record_of(message: Message) -> Record:
         rest.pop("level", None)
 
     item = item_of(rest)
-    make = _event if item is None else _ITEMS.get(as_text(item.get("type")), _nothing)
-    made = make(message) | texts_in(message.parts)
+    content = _event_content(message) if item is None else _item_content(message, item)
+    content |= texts_of_sources(message.parts)
     # The oldest records have no envelope.
-    return overlay({"payload": made} if "payload" in rest else made, rest)
+    return overlay({"payload": content} if "payload" in rest else content, rest)
 
 
-def _nothing(_: Message) -> Record:
+def _event_content(message: Message) -> Record:
+    """Return what a part took out of an event: the summary of a compaction."""
+    if message.role == "assistant":
+        return {part.data["of"]: part.text or "" for part in message.parts}
+    if message.data.get("type") == "compacted":
+        for part in message.parts:
+            if part.type != "source" and "added" not in part.data:
+                return {"message": part.text}
     return {}
 
 
-def _event(message: Message) -> Record:
-    """Return what a part took out of an event: the summary of a compaction."""
-    if message.role == "assistant":
-        return {part.data["of"]: _text(part) for part in message.parts}
-    if message.data.get("type") != "compacted":
-        return {}
+def _item_content(message: Message, item: Record) -> Record:
+    """Return what the columns and parts of a message took out of its item."""
+    kind = as_string(item.get("type"))
+    if kind in ("message", "agent_message"):
+        return _said_content(message)
+    if kind == "reasoning":
+        record: Record = {}
+        for part in message.parts:
+            record.setdefault(part.data["of"], []).append(_block_of(part))
+        return record
+    if kind in fields.RESULTS:
+        return _result_content(message)
+    if kind in fields.CALLS:
+        return _call_content(message, fields.CALLS[kind])
+    return {}
 
-    said = [part.text for part in _content(message) if "added" not in part.data]
-    return {"message": said[0]} if said else {}
 
-
-def _content(message: Message) -> list[Part]:
-    """Return the parts of a message that are content: a source is in a text, too."""
-    return [part for part in message.parts if part.type != "source"]
-
-
-def _said(message: Message) -> Record:
-    parts = _content(message)
+def _said_content(message: Message) -> Record:
+    # A source is in a text, too.
+    parts = [part for part in message.parts if part.type != "source"]
     if not parts:
         return {}
     if parts[0].data.get("plain"):
-        return {"content": _text(parts[0])}
+        return {"content": parts[0].text or ""}
+    return {"content": [_block_of(part) for part in parts]}
 
-    return {"content": list(map(_block, parts))}
 
-
-def _reasoning(message: Message) -> Record:
+def _call_content(message: Message, shape: fields.CallShape) -> Record:
     record: Record = {}
-    for part in message.parts:
-        record.setdefault(part.data["of"], []).append(_block(part))
-
-    return record
-
-
-def _call(shape: fields.CallShape, message: Message) -> Record:
-    record: Record = {}
-    part, *files = message.parts
-    if part.type != "tool":
+    call, *files = message.parts
+    if call.type != "tool":
         return record
 
-    put(record, shape.fields, part)
-    if shape.json is not None and part.input_json is not None:
-        given = part.input
-        record[shape.json] = compact(given) if structure(given) else given
-
+    put(record, shape.fields, call)
+    if shape.json is not None and call.input_json is not None:
+        arguments = call.input
+        record[shape.json] = compact(arguments) if structure(arguments) else arguments
     for file in files:
         record[file.data["of"]] = embedded_text(file)
-
     return record
 
 
-def _result(message: Message) -> Record:
-    result, *more = message.parts
+def _result_content(message: Message) -> Record:
+    result, *files = message.parts
     record: Record = {}
     put(record, fields.RESULT, result)
-
     if "shape" in result.data:
-        record["output"] = list(_pieces(result, iter(more)))
+        record["output"] = list(_output_blocks(result, iter(files)))
     elif not result.data.get("absent"):
-        record["output"] = _text(result)
-
+        record["output"] = result.text or ""
     return record
 
 
-def _pieces(result: Part, more: Iterator[Part]) -> Iterator[Record]:
+def _output_blocks(result: Part, files: Iterator[Part]) -> Iterator[Record]:
     """Yield the blocks of a result: its texts, joined by newlines, and the others."""
-    said, place = _text(result), 0
+    output, start = result.text or "", 0
     for length in result.data["shape"]:
         if length is None:
-            yield _block(next(more))
+            yield _block_of(next(files))
         else:
-            yield {"type": "input_text", "text": said[place : place + length]}
-            place += length + 1
+            yield {"type": "input_text", "text": output[start : start + length]}
+            start += length + 1
 
 
-_ITEMS: Mapping[str | None, Callable[[Message], Record]] = {
-    "message": _said,
-    "agent_message": _said,
-    "reasoning": _reasoning,
-    **dict.fromkeys(fields.RESULTS, _result),
-    **{name: partial(_call, shape) for name, shape in fields.CALLS.items()},
-}
-
-
-def _block(part: Part) -> Record:
+def _block_of(part: Part) -> Record:
     """Return the block that a part was; one without a value for it is as it was."""
     block = as_object(part.data.get("block"))
     if part.type == "custom":
         return block
-
-    is_picture = part.type == "file"
-    value = {"image_url": _url(part)} if is_picture else {"text": _text(part)}
-    return {**value, **block}
-
-
-def _text(part: Part) -> str:
-    return part.text or ""
+    if part.type == "file":
+        return {"image_url": _picture_url(part), **block}
+    return {"text": part.text or "", **block}
 
 
-def _url(part: Part) -> str:
+def _picture_url(part: Part) -> str:
     if "url" in part.data:
         return str(part.data["url"])
-
     return f"data:{part.data.get('mime', '')};base64,{file_of(part).data}"
