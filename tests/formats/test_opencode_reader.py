@@ -22,7 +22,7 @@ from opencode_store import (
 )
 
 from sessiondb.formats.opencode import export_json
-from sessiondb.formats.opencode.ids import unwrapped
+from sessiondb.formats.opencode.ids import in_creation_order
 from sessiondb.model import Problem
 
 
@@ -101,7 +101,7 @@ def test_messages_are_ordered_by_time_and_parts_by_their_place_in_a_wrapped_cloc
             f"msg_{late}",
         ], number
         assert [part.text for part in found[1].parts] == ["one", "two"]
-    assert unwrapped(["prt_b", "prt_a"]) == ["prt_b", "prt_a"]
+    assert in_creation_order(["prt_b", "prt_a"]) == ["prt_b", "prt_a"]
 
 
 def test_messages_are_read_when_they_are_asked_for(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from sessiondb import Store
 from sessiondb.errors import InvalidInputError
 from sessiondb.formats import exporter, find, writable
 from sessiondb.formats.kit.conversion import is_native
-from sessiondb.formats.opencode.ids import minted
+from sessiondb.formats.opencode.ids import mint_id
 from sessiondb.model import MessageDraft
 
 
@@ -264,9 +264,9 @@ def test_other_programs_ids_become_ids_that_opencode_takes(store: Store) -> None
     assert names == sorted(names)
     assert document["messages"][1]["info"]["parentID"] == names[0]
     assert (
-        minted("msg_", T0, 1, "a")
-        == minted("msg_", T0, 1, "a")
-        != minted("msg_", T0, 1, "b")
+        mint_id("msg_", T0, 1, "a")
+        == mint_id("msg_", T0, 1, "a")
+        != mint_id("msg_", T0, 1, "b")
     )
 
 

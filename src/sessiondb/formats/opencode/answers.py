@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from sessiondb.formats.kit.fields import (
@@ -77,43 +76,45 @@ def outcome(error: str, details: Any) -> str:
 
 def input_of(part: Part | PartDraft) -> Any:
     """Return the arguments of a call, None if it has none."""
-    given = part.input
-    return None if given is NO_INPUT else given
+    return None if part.input is NO_INPUT else part.input
 
 
-def children(part: dict[str, Any]) -> Iterator[str]:
-    """Yield the ids of the sessions that a call started.
+def child_sessions(part: dict[str, Any]) -> list[str]:
+    """Return the ids of the sessions that a call started.
 
     Later versions name them in the metadata of its state; 0.5 lists their parts there.
     """
     details = as_object(within(part, "state", "metadata"))
-    named = [details.get("sessionId"), details.get("sessionID")]
-    named += [within(shown, "sessionID") for shown in as_list(details.get("summary"))]
-    yield from filter(text, named)
+    ids = [details.get("sessionId"), details.get("sessionID")]
+    ids += [within(item, "sessionID") for item in as_list(details.get("summary"))]
+    return [session for session in ids if text(session)]
 
 
 def counts_of(tokens: Tokens | None) -> dict[str, Any]:
-    """Return *tokens* as both generations count them; what is unknown is 0."""
-    known = tokens or Tokens()
-    counts = [count or 0 for count in known.columns()]
-    return _tokens(*counts)
+    """Return *tokens* as both generations count them; 0 for an unknown number."""
+    columns = Tokens().columns() if tokens is None else tokens.columns()
+    return _token_record([count or 0 for count in columns])
 
 
-def spent(records: list[dict[str, Any]]) -> dict[str, Any]:
+def usage_of(records: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the cost and the tokens of all *records*; odd numbers count as 0."""
-    costs = (record.get("cost") for record in records)
-    columns = (
-        [within(record, "tokens", *path) for record in records] for path in COUNTS
-    )
-    counts = (sum(filter(integer, column)) for column in columns)
+    costs = [record.get("cost") for record in records]
+    counts = []
+    for path in COUNTS:
+        column = [within(record, "tokens", *path) for record in records]
+        counts.append(sum(count for count in column if integer(count)))
 
-    return {"cost": sum(filter(amount, costs)), "tokens": _tokens(*counts)}
-
-
-def _tokens(input_: int, output: int, reasoning: int, *cache: int) -> dict[str, Any]:
-    read, write = cache
     return {
-        "input": input_,
+        "cost": sum(cost for cost in costs if amount(cost)),
+        "tokens": _token_record(counts),
+    }
+
+
+def _token_record(counts: list[int]) -> dict[str, Any]:
+    """Return the record of counts in the order of `COUNTS`."""
+    new, output, reasoning, read, write = counts
+    return {
+        "input": new,
         "output": output,
         "reasoning": reasoning,
         "cache": {"read": read, "write": write},

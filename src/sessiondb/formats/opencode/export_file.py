@@ -58,11 +58,6 @@ _SPACE = re.compile(r"\s*")
 _COPY = re.compile(r".+_.+_\d+")
 
 
-#: By whether OpenCode 2 wrote a session: the object with its directory, and the key of
-#: the path that leads there from the root of its project.
-_PLACES = {False: ((), "path"), True: (("location",), "subpath")}
-
-
 def is_export(path: Path) -> bool:
     """Return whether the file at *path* begins like an export.
 
@@ -77,18 +72,20 @@ def is_export(path: Path) -> bool:
         return False
 
 
-class _Slice(NamedTuple):
-    """A message of the document: its place, and the fields needed before it is read."""
+class _MessageSlice(NamedTuple):
+    """A message of the document, with the fields needed before it is read."""
 
+    #: The index of its first character, and of the one after its last.
     start: int
     end: int
     id: str
+    #: In Unix ms; None is unknown.
     time: int | None
-    #: Cost and counts; what is unknown is 0.
-    spent: tuple[Any, ...]
+    #: Its cost and counts; 0 for one that is unknown.
+    usage: tuple[Any, ...]
 
 
-class _Document:
+class _ExportDocument:
     """The text of a file, its info, and where its messages are."""
 
     def __init__(self, path: Path) -> None:
@@ -101,77 +98,75 @@ class _Document:
         self.text = raw.decode("utf-8-sig", "surrogateescape")
         self.digest = hashlib.sha256(raw).hexdigest()
         self.info: dict[str, Any] = {}
-        self.messages: dict[str, _Slice] = {}
-        self.why: str | None = None
+        self.messages: dict[str, _MessageSlice] = {}
+        #: Where it breaks off; None if it is complete.
+        self.damage: str | None = None
 
         try:
-            self._scan()
+            self._scan_document()
         except (ValueError, RecursionError, IndexError):
-            self.why = f"breaks off after {len(self.messages)} messages"
+            self.damage = f"breaks off after {len(self.messages)} messages"
 
-    def _scan(self) -> None:
+    def _scan_document(self) -> None:
         """Go through the keys of the document; raises what its first error raises."""
-        at = self._skip(0, "{")
-        while self.text[at] != "}":
-            key, at = piece(self.text, at)
-            at = self._skip(at, ":")
+        index = self._skip_mark(0, "{")
+        while self.text[index] != "}":
+            key, index = piece(self.text, index)
+            index = self._skip_mark(index, ":")
 
-            if key == "messages" and self.text[at] == "[":
-                at = self._scan_messages(self._skip(at, "["))
+            if key == "messages" and self.text[index] == "[":
+                index = self._scan_messages(self._skip_mark(index, "["))
             else:
-                value, at = piece(self.text, at)
-                if key == "info":
-                    self.info = fitting(value, is_object, self.info)
+                value, index = piece(self.text, index)
+                if key == "info" and is_object(value):
+                    self.info = value
 
-            at = self._skip(at, ",")
+            index = self._skip_mark(index, ",")
 
-    def _scan_messages(self, at: int) -> int:
-        while self.text[at] != "]":
-            value, end = piece(self.text, at)
-            found = _slice(at, end, value)
+    def _scan_messages(self, index: int) -> int:
+        while self.text[index] != "]":
+            value, end = piece(self.text, index)
+            # In 1.x the fields of a message are under "info", in 2 they are not.
+            record = as_object(within(value, "info")) or as_object(value)
+            name = str(record.get("id"))
+            time = fitting(within(record, "time", "created"), integer)
+            message = _MessageSlice(index, end, name, time, _usage_of(record))
 
             # A second message of the same id is kept, too, beside the first.
-            name = found.id
             if name in self.messages:
                 name = f"{name}/{len(self.messages)}"
-            self.messages[name] = found
-            at = self._skip(end, ",")
+            self.messages[name] = message
+            index = self._skip_mark(end, ",")
 
-        return at + 1
+        return index + 1
 
-    def _skip(self, at: int, mark: str) -> int:
-        """Step over space around *mark*, which may be missing."""
-        at = self._space(at)
-        return self._space(at + 1) if self.text[at] == mark else at
+    def _skip_mark(self, index: int, mark: str) -> int:
+        """Return the index after *mark*, which may be missing, and space around it."""
+        index = self._skip_space(index)
+        return self._skip_space(index + 1) if self.text[index] == mark else index
 
-    def _space(self, at: int) -> int:
-        match = _SPACE.match(self.text, at)
+    def _skip_space(self, index: int) -> int:
+        match = _SPACE.match(self.text, index)
         assert match is not None, "no space matches, too"
         return match.end()
 
-    def stored(self, name: str) -> bytes | None:
+    def bytes_of(self, name: str) -> bytes | None:
         """Return the bytes of a message, None if there is no such message."""
-        found = self.messages.get(name)
-        if found is None:
+        message = self.messages.get(name)
+        if message is None:
             return None
-        text = self.text[found.start : found.end]
+        text = self.text[message.start : message.end]
         return text.encode("utf-8", "surrogateescape")
 
 
-def _slice(start: int, end: int, value: Any) -> _Slice:
-    # In 1.x the fields of a message are under "info", in 2 they are not.
-    record = as_object(within(value, "info")) or as_object(value)
-    time = within(record, "time", "created")
-    cost = fitting(record.get("cost"), amount, 0.0)
-    tokens = record.get("tokens")
-    counts = (fitting(within(tokens, *path), _exact_count, 0) for path in COUNTS)
-    return _Slice(
-        start, end, str(record.get("id")), fitting(time, integer), (cost, *counts)
-    )
-
-
-def _exact_count(value: Any) -> bool:
-    return type(value) is int and amount(value)
+def _usage_of(record: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the cost and the counts of a record; 0 for one that is unknown."""
+    columns: list[Any] = [fitting(record.get("cost"), amount, 0.0)]
+    for path in COUNTS:
+        count = within(record, "tokens", *path)
+        is_exact = type(count) is int and amount(count)
+        columns.append(count if is_exact else 0)
+    return tuple(columns)
 
 
 class ExportFileV1:
@@ -181,7 +176,8 @@ class ExportFileV1:
         self.path = path
         self.home = path.parent
         self._readers = 0
-        self._loaded: _Document | None = None
+        self._loaded: _ExportDocument | None = None
+        #: The message that was read last, and its parts.
         self._parts: tuple[str, list[Any]] = ("", [])
 
     def where(self, *_: str) -> Path:
@@ -191,7 +187,7 @@ class ExportFileV1:
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
         """Keep the text; raises `SourceError`."""
-        self._loaded = self._loaded or _Document(self.path)
+        self._loaded = self._loaded or _ExportDocument(self.path)
         self._readers += 1
 
         try:
@@ -202,13 +198,13 @@ class ExportFileV1:
                 self._loaded = None
 
     @property
-    def document(self) -> _Document:
+    def document(self) -> _ExportDocument:
         """The document; only while it is read."""
         assert self._loaded is not None, "not inside reading()"
         return self._loaded
 
     @property
-    def second(self) -> bool:
+    def is_second(self) -> bool:
         """Return whether OpenCode 2 wrote it."""
         return "location" in self.document.info
 
@@ -229,7 +225,7 @@ class ExportFileV1:
         info = deepcopy(document.info)  # its reader takes it apart
         facts: list[Any] = [document.digest]
         record = SessionRecord(info, facts, self.path, *stamp_of(self.path))
-        record.worktree = _worktree(info)
+        record.worktree = _worktree_of(info)
         record.columns = {"message_count": len(document.messages), "is_excerpt": True}
         return record
 
@@ -240,13 +236,13 @@ class ExportFileV1:
     def messages(self, session: str) -> list[Opened]:  # noqa: ARG002
         """Name the messages in order."""
         return [
-            Opened(item.time or 0, name)
-            for name, item in self.document.messages.items()
+            Opened(message.time or 0, name)
+            for name, message in self.document.messages.items()
         ]
 
     def message(self, session: str, message: str) -> Raw:  # noqa: ARG002
         """Read one message; raises `OddRecordError`."""
-        element = load(self.document.stored(message))
+        element = load(self.document.bytes_of(message))
         info = within(element, "info")
         if type(info) is not dict:
             raise OddRecordError("is not a message")
@@ -268,8 +264,8 @@ class ExportFileV1:
 
     def orphans(self) -> Iterator[Problem]:
         """The place where the document breaks off."""
-        if self.document.why is not None:
-            yield Problem(str(self.path), self.document.why, is_torn=True)
+        if self.document.damage is not None:
+            yield Problem(str(self.path), self.document.damage, is_torn=True)
 
 
 class ExportFileV2(ExportFileV1):
@@ -277,9 +273,9 @@ class ExportFileV2(ExportFileV1):
 
     def message_rows(self, session: str) -> Iterator[MessageRow]:  # noqa: ARG002
         """Read the messages in order."""
-        for name, found in self.document.messages.items():
-            time = known_time(found.time)
-            raw = self.document.stored(name)
+        for name, message in self.document.messages.items():
+            time = known_time(message.time)
+            raw = self.document.bytes_of(name)
             try:
                 element = load_object(raw)
             except OddRecordError:  # reported when the row is read
@@ -299,19 +295,21 @@ class ExportFileV2(ExportFileV1):
         fork: Fork | None,
     ) -> Unexplained:
         """Return the session's cost besides its messages; copies are known by ids."""
-        items = list(self.document.messages.values())
-        copies = {item.id: None for item in items if fork and _COPY.fullmatch(item.id)}
-        own = [item.spent for item in items if item.id not in copies]
-        total = _slice(0, 0, self.document.info).spent
+        total = _usage_of(self.document.info)
+        last_copy = None
+        usages = []
+        for message in self.document.messages.values():
+            if fork is not None and _COPY.fullmatch(message.id):
+                last_copy = message.id
+            else:
+                usages.append(message.usage)
 
-        columns = zip(total, *own, strict=True)
-        cost, *counts = (whole - sum(spent) for whole, *spent in columns)
-        return Unexplained(
-            cost,
-            Tokens(*counts),
-            dict(zip(SPENT_COLUMNS, total, strict=True)),
-            next(reversed(copies), None),
-        )
+        cost, *counts = [
+            stated - sum(usage[index] for usage in usages)
+            for index, stated in enumerate(total)
+        ]
+        columns = dict(zip(SPENT_COLUMNS, total, strict=True))
+        return Unexplained(cost, Tokens(*counts), columns, last_copy)
 
     def fork_marks(self) -> Iterator[tuple[str, str, Any]]:
         """Session, original and boundary, if it is a fork."""
@@ -329,19 +327,22 @@ class ExportFileV2(ExportFileV1):
         return str(self.document.info.get("projectID"))
 
 
-def _worktree(info: dict[str, Any]) -> str | None:
+def _worktree_of(info: dict[str, Any]) -> str | None:
     """Return the project's root; None if it is not known.
 
     It is the directory without the path that leads there from the root. Only version
     2 leaves the path out if it is empty.
     """
-    is_second = is_object(info.get("location"))
-    place, key = _PLACES[is_second]
-    directory, below = within(info, *place, "directory"), info.get(key)
+    location = info.get("location")
+    is_second = is_object(location)
+    if is_second:
+        directory, subpath = within(location, "directory"), info.get("subpath")
+    else:
+        directory, subpath = info.get("directory"), info.get("path")
     if type(directory) is not str:
         return None
 
-    tail = f"/{below}"
-    if clean_name(below) and directory.endswith(tail):
+    tail = f"/{subpath}"
+    if clean_name(subpath) and directory.endswith(tail):
         return directory.removesuffix(tail)
-    return directory if is_second or below == "" else None
+    return directory if is_second or subpath == "" else None

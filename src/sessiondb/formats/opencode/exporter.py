@@ -3,54 +3,45 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import Losing, json_text
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.kit.writing import one_by_one
-from sessiondb.formats.opencode.generation import generation
+from sessiondb.formats.opencode.generation import generation_of
 from sessiondb.formats.opencode.ids import names_of
 from sessiondb.formats.opencode.v1.writer import WriterV1
 from sessiondb.formats.opencode.v2.writer import WriterV2
 from sessiondb.formats.protocol import FILE, Exporter, Handover, Written
-from sessiondb.model import Document, Export, Message
-
-#: Makes the JSON of a session, and notes what is lost.
-Make = Callable[[Export, list[Message], Losses], dict[str, Any]]
+from sessiondb.model import Document, Export
 
 
-def as_it_was(
-    export: Export, messages: list[Message], losses: Losses
-) -> dict[str, Any]:
-    """Return the JSON of a session in its own generation, 1.x for what has none."""
-    is_second = generation(export.session, messages) == 2
-    writer = WriterV2 if is_second else WriterV1
-    return writer(export, messages, losses).json()
+def session_file(
+    export: Export, losses: Losses, *, only_second: bool = False
+) -> Iterator[Document]:
+    """Yield the file of a session in its own generation, 1.x for one without any.
 
-
-def file_of(make: Make, export: Export, losses: Losses) -> Iterator[Document]:
-    """Yield the file of a session, as *make* writes it."""
+    With *only_second* it is of generation 2.
+    """
     losing = Losing(export, losses)
-    made = make(export, list(losing.counted(export.messages)), losses)
-    found = losing.printable(made)
+    messages = list(losing.counted(export.messages))
+    is_second = only_second or generation_of(export.session, messages) == 2
+    writer = WriterV2 if is_second else WriterV1
+    record = losing.printable(writer(export, messages, losses).json())
     losing.lose_branches()
-    yield Document(f"{file_name(found['info']['id'])}.json", (json_text(found),))
+    yield Document(f"{file_name(record['info']['id'])}.json", (json_text(record),))
 
 
 def take_in(written: Written, env: Mapping[str, str]) -> Handover:
     """Return how OpenCode imports and continues a session, by the text of its file."""
     del env  # OpenCode finds its own store
     info = json.loads(written.text)["info"]
-    how = ["opencode", "import", FILE]
+    command = ["opencode", "import", FILE]
     if "location" in info:  # only the second generation has it
-        there = ["--directory", written.directory]
-        how = ["opencode", "session", "import", *there, FILE]
-    return Handover(how, ["opencode", "--session", info["id"]])
+        directory = ["--directory", written.directory]
+        command = ["opencode", "session", "import", *directory, FILE]
+    return Handover(command, ["opencode", "--session", info["id"]])
 
 
-EXPORTER = Exporter(
-    one_by_one(partial(file_of, as_it_was)), take_in=take_in, names_of=names_of
-)
+EXPORTER = Exporter(one_by_one(session_file), take_in=take_in, names_of=names_of)

@@ -28,13 +28,13 @@ _CLOCK = re.compile(r"[a-z]+_([0-9a-f]{12})")
 _HALF = 1 << 47
 
 
-def minted(prefix: str, time: int, step: int, *facts: Any) -> str:
+def mint_id(prefix: str, time: int, step: int, *facts: Any) -> str:
     """Return an id as OpenCode makes them: 48 bits of time, and 14 characters.
 
     The time is ``ms * 4096 + step``. OpenCode's characters are random; these are a
     hash of *facts*.
     """
-    text = "\0".join(map(str, facts)).encode("utf-8", "surrogatepass")
+    text = "\0".join(str(fact) for fact in facts).encode("utf-8", "surrogatepass")
     number = int.from_bytes(hashlib.sha256(text).digest())
     tail = ""
     for _ in range(14):
@@ -45,7 +45,7 @@ def minted(prefix: str, time: int, step: int, *facts: Any) -> str:
     return f"{prefix}{clock:012x}{tail}"
 
 
-def unwrapped(ids: list[str]) -> list[str]:
+def in_creation_order(ids: list[str]) -> list[str]:
     """Put sorted ids into the order in which they were made.
 
     An id begins with 48 bits of ``ms * 4096``, which start again at zero every
@@ -53,15 +53,17 @@ def unwrapped(ids: list[str]) -> list[str]:
     """
     if len(ids) < 2:
         return ids
-    first, last = _clock(ids[0]), _clock(ids[-1])
+    first, last = _clock_of(ids[0]), _clock_of(ids[-1])
     if first < 0 or last - first < _HALF:
         return ids
 
-    late = next(place for place, name in enumerate(ids) if _clock(name) >= _HALF)
-    return ids[late:] + ids[:late]
+    for index, name in enumerate(ids):
+        if _clock_of(name) >= _HALF:
+            return ids[index:] + ids[:index]
+    return ids
 
 
-def _clock(name: str) -> int:
+def _clock_of(name: str) -> int:
     """Return the clock of an id, -1 for an id of another make."""
     match = _CLOCK.match(name)
     return int(match[1], 16) if match else -1
@@ -85,7 +87,7 @@ class OpenCodeNames(Names):
 
     def choose(self, message: Message) -> str:
         """Return the message's own id if OpenCode can have it from no other session."""
-        return _name(message, self.session, is_theirs=self._is_theirs)
+        return _message_id(message, self.session, is_theirs=self._is_theirs)
 
     def put(self, info: dict[str, Any]) -> None:
         """Name the parent and the message of a revert in the session's record."""
@@ -96,7 +98,7 @@ class OpenCodeNames(Names):
             info["revert"] = {**revert, "messageID": self.of(revert["messageID"])}
 
 
-def _name(message: Message | Outline, session: str, *, is_theirs: bool) -> str:
+def _message_id(message: Message | Outline, session: str, *, is_theirs: bool) -> str:
     """Return the id of a message in *session*, which *is_theirs* or from elsewhere."""
     name = message.id
     if is_theirs and name.startswith("msg_"):
@@ -104,25 +106,25 @@ def _name(message: Message | Outline, session: str, *, is_theirs: bool) -> str:
     if is_native(name) and not message.inherited:
         return name
 
-    return minted("msg_", message.time_created, message.seq, session, name)
+    return mint_id("msg_", message.time_created, message.seq, session, name)
 
 
 def names_of(session: Session, message: Outline) -> Iterator[str]:
     """Yield the ids that a message has in either generation, for `Exporter`."""
     is_theirs = is_from(session, SOURCE)
-    name = _name(message, own_id(session), is_theirs=is_theirs)
+    name = _message_id(message, own_id(session), is_theirs=is_theirs)
     yield name
     yield f"{name}{SUMMARY}"
-    yield added(message, name)
+    yield note_id(message, name)
 
 
-def added(message: Message | Outline, name: str) -> str:
+def note_id(message: Message | Outline, name: str) -> str:
     """Return the id of the text that a program added to the prompt called *name*."""
-    return minted("msg_", message.time_created, message.seq, name, "synthetic")
+    return mint_id("msg_", message.time_created, message.seq, name, "synthetic")
 
 
 def _parent_id(session: Session, parent: Session | None) -> str | None:
     if session.relation != "subagent":
         return None
-    known = own_id(parent) if parent else session.parent_source_id
-    return known or session.parent_id
+    name = own_id(parent) if parent else session.parent_source_id
+    return name or session.parent_id

@@ -12,15 +12,14 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import check_storable, clean_text, filled, fitting
-from sessiondb.formats.kit.json import OddRecordError, Raw, load_object, usable_id
+from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.order import in_order
 from sessiondb.formats.kit.sqlite import Error
-from sessiondb.formats.opencode.answers import children
+from sessiondb.formats.opencode.answers import child_sessions
 from sessiondb.formats.opencode.forks import Fork
 from sessiondb.formats.opencode.ids import SOURCE
 from sessiondb.formats.opencode.keys import DIFF_REST, SHARE_REST, TODO_REST
@@ -42,19 +41,18 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NOWHERE = "/"
 
 #: A message and its call that started a child session.
-Called = tuple[str | None, str | None]
+StartingCall = tuple[str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """How the records of a generation become sessions, messages and forks.
+    """How the records of a generation become sessions, messages and forks."""
 
-    ``messages`` makes them of (records, session id, fork), ``forks`` of
-    (records, heads).
-    """
-
+    #: Returns the fields of a `SourceSession` in its record, by its id.
     session_fields: Callable[[dict[str, Any], str], dict[str, Any]]
+    #: Returns the messages of a session by its id, with where it was forked from.
     messages: Callable[[Any, str, Fork | None], Any]
+    #: Returns the forks among the sessions of a store, by session id.
     forks: Callable[[Any, Collection[Head]], dict[str, Fork]]
 
 
@@ -71,13 +69,13 @@ def read(
     """
     with records.reading():
         try:
-            yield from _Reading(records, generation).sessions(without)
+            yield from _StoreReader(records, generation).sessions(without)
             yield from records.orphans()
         except UNREADABLE as error:
             yield Problem(str(records.path), f"the rest cannot be read: {error}")
 
 
-class _Reading:
+class _StoreReader:
     """One pass over a store."""
 
     def __init__(self, records: Records, generation: Generation) -> None:
@@ -86,7 +84,8 @@ class _Reading:
         self._path = str(records.path)
         self._heads: dict[str, Head] = {}
         self._forks: dict[str, Fork] = {}
-        self._calls: dict[str, dict[str, Called]] = {}
+        #: By parent, the calls that started sessions, by the session they started.
+        self._calls: dict[str, dict[str, StartingCall]] = {}
 
     def sessions(self, without: Collection[str]) -> Iterator[SourceSession | Problem]:
         """Yield all sessions but those *without*, and the problems of the store."""
@@ -95,19 +94,19 @@ class _Reading:
             heads = self._heads.values()
             self._forks = self._generation.forks(self._records, heads)
         except UNREADABLE as error:
-            why = f"forks are not recognised, messages cannot be read: {error}"
-            yield Problem(self._path, why)
+            reason = f"forks are not recognised, messages cannot be read: {error}"
+            yield Problem(self._path, reason)
 
-        by_age = sorted(self._heads.values(), key=attrgetter("time_created", "id"))
-        names = map(attrgetter("id"), by_age)
-
-        def session(name: str, cut: bool) -> Iterable[SourceSession | Problem]:
-            head = self._heads[name]
+        def sessions_of(name: str, cut: bool) -> Iterable[SourceSession | Problem]:
             if name in without:
                 return ()
-            return self._session(head._replace(parent=None) if cut else head)
+            head = self._heads[name]
+            return self._read_session(head._replace(parent=None) if cut else head)
 
-        yield from in_order(names, self._above, session, lambda _: self._path)
+        heads = self._heads.values()
+        by_age = sorted(heads, key=lambda head: (head.time_created, head.id))
+        names = [head.id for head in by_age]
+        yield from in_order(names, self._origin_of, sessions_of, lambda _: self._path)
 
     def _read_heads(self) -> Iterator[Problem]:
         """Read what is needed to order the sessions, and yield what cannot be read."""
@@ -120,18 +119,19 @@ class _Reading:
         except UNREADABLE as error:
             yield Problem(self._path, f"its other sessions cannot be read: {error}")
 
-    def _above(self, name: str) -> str | None:
+    def _origin_of(self, name: str) -> str | None:
+        """Return the original of a fork, or the parent of any other session."""
         fork = self._forks.get(name)
         return fork.original if fork else self._heads[name].parent
 
     # -- one session ----------------------------------------------------------
 
-    def _session(self, head: Head) -> Iterator[SourceSession | Problem]:
+    def _read_session(self, head: Head) -> Iterator[SourceSession | Problem]:
         try:
             record = self._records.session(head)
-            found = self._generation.session_fields(record.info, head.id)
-            found.update(record.columns)
-            _put_beside(found, record)
+            columns = self._generation.session_fields(record.info, head.id)
+            columns.update(record.columns)
+            _add_lists_and_share(columns, record)
         except UNREADABLE as error:
             yield self._unreadable(head, error)
             return
@@ -139,17 +139,17 @@ class _Reading:
         yield from record.problems
         fork = self._forks.get(head.id)
         messages = self._generation.messages(self._records, head.id, fork)
-        _put_place(found, record, messages)
-        self._put_parent(found, head, fork)
+        _add_place(columns, record, messages)
+        self._add_origin(columns, head, fork)
         yield SourceSession(
             source=SOURCE,
             source_id=head.id,
             path=str(record.path),
-            digest=_digest(record, fork),
+            digest=_digest_of(record, fork),
             messages=messages,
             size=record.size,
             mtime_ns=record.mtime_ns,
-            **found,
+            **columns,
         )
 
     def _unreadable(self, head: Head, error: Exception) -> Problem:
@@ -158,44 +158,47 @@ class _Reading:
             return Problem(str(self._records.where(head.id)), f"{name} {error}")
         return Problem(self._path, f"{name} cannot be read: {error}")
 
-    def _put_parent(self, found: dict[str, Any], head: Head, fork: Fork | None) -> None:
+    def _add_origin(
+        self, columns: dict[str, Any], head: Head, fork: Fork | None
+    ) -> None:
         """Add where a session comes from: a fork its original, a child its call."""
         if fork is not None:
-            found.update(relation="fork", parent_source_id=fork.original)
-            found["parent_message"] = fitting(fork.cut, usable_id)
+            columns.update(relation="fork", parent_source_id=fork.original)
+            columns["parent_message"] = fitting(fork.cut, usable_id)
         elif head.parent is not None:
             calls = self._calls_of(head.parent)
-            found["parent_message"], found["call_id"] = calls.get(head.id, (None, None))
-        elif "parent_source_id" in found:
+            message, call = calls.get(head.id, (None, None))
+            columns.update(parent_message=message, call_id=call)
+        elif "parent_source_id" in columns:
             # Its parent is its own descendant: only the data keep it.
-            found["data"]["parentID"] = found.pop("parent_source_id")
-            del found["relation"]
+            columns["data"]["parentID"] = columns.pop("parent_source_id")
+            del columns["relation"]
 
     # -- calls that started sessions ------------------------------------------
 
-    def _calls_of(self, parent: str) -> dict[str, Called]:
-        """Return message and call of *parent* by the child session they started."""
-        if parent not in self._calls:
-            calls = self._calls[parent] = {}
-            # A part that cannot be read is reported when its message is.
-            with contextlib.suppress(*UNREADABLE):
-                for message, raw in self._records.calls(parent):
-                    if usable_id(message):
-                        _note_calls(calls, message, raw)
+    def _calls_of(self, parent: str) -> dict[str, StartingCall]:
+        """Return message and call of *parent* by the child session they started.
 
-        return self._calls[parent]
+        The first call that names a session counts.
+        """
+        if parent in self._calls:
+            return self._calls[parent]
+
+        calls = self._calls[parent] = {}
+        # A part that cannot be read is reported when its message is.
+        with contextlib.suppress(*UNREADABLE):
+            for message, raw in self._records.calls(parent):
+                if not usable_id(message):
+                    continue
+                with contextlib.suppress(OddRecordError):
+                    part = load_object(raw)
+                    call = fitting(part.get("callID"), clean_text)
+                    for child in child_sessions(part):
+                        calls.setdefault(child, (message, call))
+        return calls
 
 
-def _note_calls(calls: dict[str, Called], message: str, raw: Raw) -> None:
-    """Add the sessions that a call of *message* started; the first call counts."""
-    with contextlib.suppress(OddRecordError):
-        part = load_object(raw)
-        call = fitting(part.get("callID"), clean_text)
-        for child in children(part):
-            calls.setdefault(child, (message, call))
-
-
-def _digest(record: SessionRecord, fork: Fork | None) -> str:
+def _digest_of(record: SessionRecord, fork: Fork | None) -> str:
     lineage = [fork.original, fork.cut] if fork else []
 
     # A file that could not be read may be mended without a change of its size or time.
@@ -207,54 +210,50 @@ def _digest(record: SessionRecord, fork: Fork | None) -> str:
 # -- what is not in the record of a session ---------------------------------------
 
 
-def _put_place(found: dict[str, Any], record: SessionRecord, messages: Any) -> None:
-    """Add where the session was held; before 0.6 only its answers say it."""
+def _add_place(columns: dict[str, Any], record: SessionRecord, messages: Any) -> None:
+    """Add where the session was held; before 0.6 only its answers record it."""
     worktree = record.worktree
-    if not found.get("directory"):
-        if "directory" in found:
-            found["data"]["directory"] = found["directory"]
-        found["directory"], root = messages.place()
+    if not columns.get("directory"):
+        if "directory" in columns:
+            columns["data"]["directory"] = columns["directory"]
+        columns["directory"], root = messages.place()
         worktree = worktree or root
 
-    worktree = fitting(worktree, clean_text, _NOWHERE)
-    if worktree != _NOWHERE:
-        found["worktree"] = worktree or None
-        found["project"] = source_project(record.project, record.approved)
+    if clean_text(worktree) and worktree != _NOWHERE:
+        columns["worktree"] = worktree or None
+        columns["project"] = source_project(record.project, record.approved)
 
-    found["vcs"] = fitting(record.vcs, clean_text)
+    columns["vcs"] = fitting(record.vcs, clean_text)
     # The id of a project in a repository is its first commit.
     if record.vcs == "git":
-        found["root_commit"] = fitting(record.root_commit, _is_commit)
+        is_commit = _COMMIT.fullmatch(str(record.root_commit)) is not None
+        columns["root_commit"] = record.root_commit if is_commit else None
 
 
-def _is_commit(value: Any) -> bool:
-    return _COMMIT.fullmatch(str(value)) is not None
-
-
-def _put_beside(found: dict[str, Any], record: SessionRecord) -> None:
+def _add_lists_and_share(columns: dict[str, Any], record: SessionRecord) -> None:
     """Add the todo list, the diffs and the share; raises `OddRecordError`."""
-    rest: dict[str, Any] = {}
+    # What the lists and the share have besides their columns.
+    data: dict[str, Any] = {}
     if record.todo is not None:
-        found["todos"], rest[TODO_REST] = v1_drafts.todos(record.todo)
+        columns["todos"], data[TODO_REST] = v1_drafts.todos(record.todo)
     if record.diff is not None:
-        found["diffs"], rest[DIFF_REST] = v1_drafts.file_diffs(record.diff)
+        columns["diffs"], data[DIFF_REST] = v1_drafts.file_diffs(record.diff)
     if record.share is not None:
-        rest[SHARE_REST] = _put_share(found, record.share, record.share_folder)
+        data[SHARE_REST] = _add_share(columns, record.share, record.share_folder)
 
-    found["data"].update(filled(rest))
-    check_storable(found["data"])
+    columns["data"].update(filled(data))
+    check_storable(columns["data"])
 
 
-def _put_share(
-    found: dict[str, Any], share: dict[str, Any], folder: str | None
+def _add_share(
+    columns: dict[str, Any], share: dict[str, Any], folder: str | None
 ) -> dict[str, Any]:
     """Add the secret that ends a share, and its address; return where both were."""
-    found["metadata"] = {**found.get("metadata", {}), "share": share}
-    rest: dict[str, Any] = {}
-
-    if folder not in (None, SHARES[0]):
-        rest["folder"] = folder
-    if "share_url" not in found and clean_text(share.get("url")):
-        found["share_url"], rest["alone"] = share["url"], True
-
-    return rest
+    columns["metadata"] = {**columns.get("metadata", {}), "share": share}
+    origin: dict[str, Any] = {}
+    if folder is not None and folder != SHARES[0]:
+        origin["folder"] = folder
+    if "share_url" not in columns and clean_text(share.get("url")):
+        columns["share_url"] = share["url"]
+        origin["alone"] = True
+    return origin

@@ -42,9 +42,9 @@ def read_share(
     # The name alone: an id in a database may be a path to somewhere else.
     name = Path(f"{session}.json").name
     for folder in folders:
-        found = read_json(root / folder / name, dict, problems)
-        if found is not None:
-            return found, folder
+        share = read_json(root / folder / name, dict, problems)
+        if share is not None:
+            return share, folder
     return None, None
 
 
@@ -55,32 +55,29 @@ def _read_json(path: Path, kind: type) -> Any:
 
     raw = read_file(path)
     value = None if raw is None else load(raw)
-    if type(value) not in (kind, type(None)):
+    if value is not None and type(value) is not kind:
         raise OddRecordError(f"is not a JSON {_JSON_NAMES[kind]}")
 
     return value
 
 
-def cut_output(home: Path, named: Any) -> dict[str, Any] | None:
-    """Return the file that a cut tool output *named*, as {"name", "content"}.
+def complete_output(home: Path, recorded: Any) -> dict[str, Any] | None:
+    """Return the file with a complete output, as {"name", "content"}.
 
-    It is found by the tail of its path, inside the store's own outputs and without
-    following a symlink; None if it does not exist or is larger than `MAX_FILE`.
+    It is found by the tail of the *recorded* path, inside the store's own outputs and
+    without following a symlink; None if it does not exist or is larger than `MAX_FILE`.
     """
-    found = _OUTPUT.fullmatch(as_string(named))
-    if found is None:
+    match = _OUTPUT.fullmatch(as_string(recorded))
+    if match is None:
         return None
 
-    tail = re.split(r"[/\\]", found["tail"])
-    path = home.joinpath(*tail)
-    inside = path.parents[: len(tail) - 1]
     # The path is from a record: it must not lead out of the store.
-    if not all(map(_is_plain, tail)) or any(map(is_link, (path, *inside))):
-        return None
+    steps = re.split(r"[/\\]", match["tail"])
+    path = home
+    for step in steps:
+        path /= step
+        if step in (".", "..") or not usable_id(step) or is_link(path):
+            return None
 
     content = read_small(path)
-    return None if content is None else {"name": "/".join(tail), "content": content}
-
-
-def _is_plain(step: str) -> bool:
-    return step not in (".", "..") and usable_id(step)
+    return None if content is None else {"name": "/".join(steps), "content": content}

@@ -16,7 +16,7 @@ from sessiondb.formats.kit.fields import (
     without_none,
 )
 from sessiondb.formats.kit.turns import with_usage
-from sessiondb.formats.opencode.generation import generation
+from sessiondb.formats.opencode.generation import generation_of
 from sessiondb.formats.opencode.ids import SOURCE, OpenCodeNames
 from sessiondb.formats.opencode.keys import OUTPUT_FILE
 from sessiondb.model import Export, Message, Part
@@ -46,7 +46,7 @@ class OpenCodeWriter(Conversion):
         super().__init__(export, messages, losses, names)
         self._name_references = names.put
         #: Whether the messages are records of this generation, written as they were.
-        self.is_exact = generation(self.session, messages) == self.GENERATION
+        self.is_exact = generation_of(self.session, messages) == self.GENERATION
         if not self.is_exact:
             self.messages = with_usage(messages)
 

@@ -23,7 +23,7 @@ from sessiondb.formats.opencode.forks import first_id
 from sessiondb.formats.opencode.keys import OUTPUT_FILE
 from sessiondb.formats.opencode.messages import OpenCodeMessages
 from sessiondb.formats.opencode.raw import Opened, RawPart, Records
-from sessiondb.formats.opencode.sidefiles import cut_output
+from sessiondb.formats.opencode.sidefiles import complete_output
 from sessiondb.formats.opencode.v1.drafts import (
     instruction_sources,
     message_draft,
@@ -128,7 +128,7 @@ class MessagesV1(OpenCodeMessages[Records]):
 
 def with_output(draft: PartDraft, home: Path, path: Any) -> PartDraft:
     """Return a part with the file at *path* of its cut output, if that is in *home*."""
-    output = None if path is None else cut_output(home, path)
+    output = None if path is None else complete_output(home, path)
     if output is None:
         return draft
     return replace(draft, data={**draft.data, OUTPUT_FILE: output})

@@ -20,7 +20,7 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import known_time
 from sessiondb.formats.opencode.database import TOKENS, OpenCodeDatabase
-from sessiondb.formats.opencode.ids import unwrapped
+from sessiondb.formats.opencode.ids import in_creation_order
 from sessiondb.formats.opencode.keys import ROW_REST
 from sessiondb.formats.opencode.raw import Head, RawPart, SessionRecord
 from sessiondb.formats.opencode.sidefiles import SHARES, read_json, read_share
@@ -138,7 +138,7 @@ class SQLiteV1(OpenCodeDatabase):
             )
             for name, raw, created, updated in rows
         }
-        for name in unwrapped(list(parts)):
+        for name in in_creation_order(list(parts)):
             yield parts.pop(name)
 
     def calls(self, session: str) -> Iterator[tuple[Any, ...]]:

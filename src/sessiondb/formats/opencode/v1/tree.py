@@ -7,10 +7,9 @@ index: names say what belongs to what, and a message's order is in its record.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import cached_property
-from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,12 +18,10 @@ from sessiondb.formats.kit.fields import (
     as_text,
     is_object,
     within,
-    without,
-    without_none,
 )
 from sessiondb.formats.kit.files import entries, is_folder, read_file, stamp, unreadable
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object, usable_id
-from sessiondb.formats.opencode.ids import unwrapped
+from sessiondb.formats.opencode.ids import in_creation_order
 from sessiondb.formats.opencode.projects import facts_of
 from sessiondb.formats.opencode.raw import (
     Head,
@@ -39,14 +36,15 @@ from sessiondb.model import Problem
 _T = TypeVar("_T")
 
 
-class Layout(NamedTuple):
-    """Where a tree keeps what, below its root."""
+class TreeLayout(NamedTuple):
+    """The folders of a tree, below its root."""
 
     #: The folder of the sessions, and the files below the root that may be one.
     sessions: str
     patterns: tuple[str, ...]
     #: Whether sessions lie in folders of their projects.
     has_projects: bool
+    #: The folder of the parts of a message.
     parts: str
     #: Folders with the secrets of shares, the one that counts first.
     shares: tuple[str, ...]
@@ -54,7 +52,7 @@ class Layout(NamedTuple):
     depth: int
 
 
-TREE_V1 = Layout(
+TREE_V1 = TreeLayout(
     sessions="session",
     patterns=("session/*/*.json", "session/*.json"),
     has_projects=True,
@@ -63,7 +61,7 @@ TREE_V1 = Layout(
     depth=1,
 )
 #: Version 0.5, in ``project/<name>/storage/session``.
-TREE_V0 = Layout(
+TREE_V0 = TreeLayout(
     sessions="info",
     patterns=("info/*.json",),
     has_projects=False,
@@ -73,13 +71,20 @@ TREE_V0 = Layout(
 )
 
 
-class _File(NamedTuple):
+class _TreeFile(NamedTuple):
+    """A JSON file of a tree."""
+
     path: Path
     size: int
     mtime_ns: int
 
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """What changes when the file does."""
+        return self.size, self.mtime_ns
 
-def layout_of(root: Path) -> Layout | None:
+
+def layout_of(root: Path) -> TreeLayout | None:
     """Return which tree the directory *root* is, by its content; None for no tree.
 
     Names are enough beside a folder of messages. Sessions without any have none: there,
@@ -88,36 +93,40 @@ def layout_of(root: Path) -> Layout | None:
     # A tree of 0.5 beside one of 1.x would be taken for a project of that one.
     is_above = is_folder(root / "session" / "info")
     layouts = [TREE_V0] if is_above else [TREE_V0, TREE_V1]
-    is_one = _is_named if is_folder(root / "message") else _is_session
-    found = (of for of in layouts if any(map(is_one, _sessions_in(root, of))))
-    return next(found, None)
+    has_messages = is_folder(root / "message")
+    for layout in layouts:
+        for path in _session_files(root, layout):
+            if has_messages or _has_session_record(path):
+                return layout
+    return None
 
 
-def _sessions_in(root: Path, layout: Layout) -> Iterator[Path]:
+def _session_files(root: Path, layout: TreeLayout) -> Iterator[Path]:
+    """Yield the files below *root* that are named like those of sessions."""
     with contextlib.suppress(OSError):
-        yield from chain.from_iterable(map(root.glob, layout.patterns))
+        for pattern in layout.patterns:
+            for path in root.glob(pattern):
+                if path.name.startswith("ses"):
+                    yield path
 
 
-def _is_named(path: Path) -> bool:
-    return path.name.startswith("ses")
-
-
-def _is_session(path: Path) -> bool:
+def _has_session_record(path: Path) -> bool:
     """Return whether a file has the record of the session that it is named after."""
-    with contextlib.suppress(OddRecordError):
-        record = load_object(read_file(path) or b"") if _is_named(path) else {}
-        return record.get("id") == path.stem and is_object(record.get("time"))
-    return False
+    try:
+        record = load_object(read_file(path) or b"")
+    except OddRecordError:
+        return False
+    return record.get("id") == path.stem and is_object(record.get("time"))
 
 
-class Tree:
+class OpenCodeTree:
     """One tree, read once; see `raw.Records`."""
 
-    def __init__(self, root: Path, layout: Layout) -> None:
+    def __init__(self, root: Path, layout: TreeLayout) -> None:
         self.path = root
         self._layout = layout
-        above = [root.absolute(), *root.absolute().parents]
-        self.home = above[min(layout.depth, len(above) - 1)]
+        folders = [root.absolute(), *root.absolute().parents]
+        self.home = folders[min(layout.depth, len(folders) - 1)]
         #: The record of each project, and the permissions given in it.
         self._projects: dict[str, tuple[dict[str, Any], Any]] = {}
         self._problems: list[Problem] = []
@@ -138,11 +147,11 @@ class Tree:
     # -- folders --------------------------------------------------------------
 
     def _listed(
-        self, listing: Callable[[Path], dict[str, _T]], folder: Path
+        self, list_folder: Callable[[Path], dict[str, _T]], folder: Path
     ) -> dict[str, _T]:
-        """Return the *listing* of *folder*; one that cannot be read is a problem."""
+        """Return what is in *folder*; nothing in one that cannot be read: a problem."""
         try:
-            return listing(folder)
+            return list_folder(folder)
         except OddRecordError as error:
             problem = Problem(str(folder), f"{folder.name} {error}")
 
@@ -153,17 +162,20 @@ class Tree:
     # -- sessions -------------------------------------------------------------
 
     @cached_property
-    def _sessions(self) -> dict[str, _File]:
+    def _sessions(self) -> dict[str, _TreeFile]:
+        """The files of the sessions by id, the oldest first."""
         folder = self.path / self._layout.sessions
-        places = [folder]
+        folders = [folder]
         if self._layout.has_projects:
-            places += self._listed(_folders, folder).values()
+            folders += self._listed(_folders_in, folder).values()
 
-        found = chain.from_iterable(self._listed(_files, p).items() for p in places)
-        newest_first = sorted(found, key=lambda item: item[1].mtime_ns, reverse=True)
+        files: list[tuple[str, _TreeFile]] = []
+        for place in folders:
+            files += self._listed(_files_in, place).items()
         # A session that moved to another project may have left its old file, which
-        # the newest one replaces here.
-        return dict(newest_first[::-1])
+        # the newest one replaces here; of two as old the first one does.
+        files.reverse()
+        return dict(sorted(files, key=lambda item: item[1].mtime_ns))
 
     def heads(self) -> Iterator[Head | Problem]:
         """All sessions, in any order."""
@@ -174,7 +186,9 @@ class Tree:
             except OddRecordError as error:
                 yield Problem(str(file.path), f"session {abridged(name)} {error}")
                 continue
-            yield Head.of(name, info.get("parentID"), _created(info), info.get("title"))
+            yield Head.of(
+                name, info.get("parentID"), _time_created(info), info.get("title")
+            )
 
         yield from self._problems
 
@@ -185,8 +199,8 @@ class Tree:
             kind: self.path / kind / f"{head.id}.json"
             for kind in ("todo", "session_diff", *self._layout.shares)
         }
-        stamps = map(stamp, beside.values())
-        facts = [file[1:], *stamps, self._contents(head.id)]
+        stamps = [stamp(path) for path in beside.values()]
+        facts = [file.stamp, *stamps, self._contents_of(head.id)]
         info = load_object(read_file(file.path))
         record = SessionRecord(info, facts, *file)
 
@@ -207,7 +221,7 @@ class Tree:
             record.info.setdefault("projectID", folder.name)
             name: str | None = folder.name
         else:
-            name = record.info.get("projectID") or self._project_of(record.info)
+            name = record.info.get("projectID") or self._find_project(record.info)
 
         if name is None or not usable_id(name):
             return
@@ -216,52 +230,55 @@ class Tree:
             # The name alone: an id in a record may be a path to somewhere else.
             file = Path(f"{name}.json").name
             project = read_json(self.path / "project" / file, dict, record.problems)
-            given = read_json(self.path / "permission" / file, list, record.problems)
-            self._projects[name] = project or {}, given
+            rules = read_json(self.path / "permission" / file, list, record.problems)
+            self._projects[name] = project or {}, rules
 
         record.project, record.approved = self._projects[name]
-        record.worktree, record.vcs = map(record.project.get, ("worktree", "vcs"))
+        record.worktree = record.project.get("worktree")
+        record.vcs = record.project.get("vcs")
         record.root_commit = name
         record.facts.append([facts_of(record.project), record.approved])
 
-    def _project_of(self, info: dict[str, Any]) -> str | None:
+    def _find_project(self, info: dict[str, Any]) -> str | None:
         """Return the project whose worktree a session is in, the innermost one."""
-        where = as_text(info.get("directory"))
-        if where is None:
+        directory = as_text(info.get("directory"))
+        if directory is None:
             return None
-        above = [where, *map(str, PurePath(where).parents)]
-        found = (self._worktrees[path] for path in above if path in self._worktrees)
-        return next(found, None)
+        for folder in (directory, *PurePath(directory).parents):
+            if str(folder) in self._worktrees:
+                return self._worktrees[str(folder)]
+        return None
 
     @cached_property
     def _worktrees(self) -> dict[str, str]:
         """The projects by their worktrees; "/" is that of no project."""
-        files = self._listed(_files, self.path / "project")
-        found = {}
-        for name, file in files.items():
+        worktrees = {}
+        for name, file in self._listed(_files_in, self.path / "project").items():
             # One that cannot be read is reported with a session that names it.
             record = read_json(file.path, dict, []) or {}
-            found[as_text(record.get("worktree")) or "/"] = name
-        return without(["/"], found)
+            worktree = as_text(record.get("worktree"))
+            if worktree and worktree != "/":
+                worktrees[worktree] = name
+        return worktrees
 
-    def _contents(self, session: str) -> Any:
+    def _contents_of(self, session: str) -> Any:
         """Return what changes when anything in the files of a session does."""
         # A record that cannot be read is reported when its turn comes.
         try:
-            messages = _named_files(self._message_folder(session))
+            files = _named_files(self._message_folder(session))
         except OddRecordError as error:
             return str(error)
 
-        return [
-            [name, file[1:], self._part_stamps(session, name)]
-            for name, file in sorted(messages.items())
-        ]
-
-    def _part_stamps(self, session: str, message: str) -> Any:
-        try:
-            return sorted((f.path.name, *f[1:]) for f in self._parts(session, message))
-        except OddRecordError as error:
-            return str(error)
+        contents = []
+        for message, file in sorted(files.items()):
+            try:
+                parts = self._part_files(session, message)
+            except OddRecordError as error:
+                stamps: Any = str(error)
+            else:
+                stamps = sorted((part.path.name, *part.stamp) for part in parts)
+            contents.append([message, file.stamp, stamps])
+        return contents
 
     # -- messages -------------------------------------------------------------
 
@@ -271,35 +288,38 @@ class Tree:
     def _part_folder(self, session: str, message: str) -> Path:
         return self.path / self._layout.parts.format(session=session, message=message)
 
-    def _parts(self, session: str, message: str) -> list[_File]:
+    def _part_files(self, session: str, message: str) -> list[_TreeFile]:
         return _in_order(_named_files(self._part_folder(session, message)))
 
     def first_times(self) -> dict[str, int]:
         """When the first message of each session was created, first by its name."""
-        found = {session: self._first_time(session) for session in self._sessions}
-        return without_none(found)
-
-    def _first_time(self, session: str) -> int | None:
-        with contextlib.suppress(OddRecordError):
-            files = _in_order(_named_files(self._message_folder(session)))
-            return _created(load_object(read_file(files[0].path))) if files else None
-        return None
+        times = {}
+        for session in self._sessions:
+            try:
+                files = _in_order(_named_files(self._message_folder(session)))
+                record = load_object(read_file(files[0].path)) if files else {}
+            except OddRecordError:
+                continue
+            time = _time_created(record)
+            if time is not None:
+                times[session] = time
+        return times
 
     def messages(self, session: str) -> list[Opened]:
         """Name the messages of a session in order.
 
         One without a time has that of its neighbour.
         """
-        files = _named_files(self._message_folder(session))
-        found, time = [], 0
-
-        for name in unwrapped(sorted(files)):
+        messages = []
+        time = 0
+        for file in _in_order(_named_files(self._message_folder(session))):
             with contextlib.suppress(OddRecordError):
-                created = _created(load_object(read_file(files[name].path)))
-                time = time if created is None else created
-            found.append(Opened(time, name))
+                created = _time_created(load_object(read_file(file.path)))
+                if created is not None:
+                    time = created
+            messages.append(Opened(time, file.path.stem))
 
-        return sorted(found)
+        return sorted(messages)
 
     def message(self, session: str, message: str) -> bytes | None:
         """Read one message as stored; raises `OddRecordError`."""
@@ -307,8 +327,12 @@ class Tree:
 
     def parts(self, session: str, message: str) -> Iterator[RawPart]:
         """Read the parts of a message as stored, by name."""
-        for file in self._parts(session, message):
-            yield RawPart(file.path.stem, _content_of(file))
+        for file in self._part_files(session, message):
+            try:
+                raw = read_file(file.path)
+            except OddRecordError:
+                raw = None
+            yield RawPart(file.path.stem, raw)
 
     def calls(self, session: str) -> Iterator[tuple[Any, ...]]:
         """Message id and stored form of the parts that may name a child session."""
@@ -323,44 +347,44 @@ class Tree:
 
     def orphans(self) -> Iterator[Problem]:
         """Whatever belongs to a session or message that does not exist."""
-        known = len(self._problems)
-        folders = self._listed(_folders, self.path / "message")
-        yield from _ownerless(folders.items(), "messages", "session", self._sessions)
+        reported = len(self._problems)
+        folders = self._listed(_folders_in, self.path / "message")
+        yield from _ownerless(folders, "messages", "session", self._sessions)
 
         parts = self._part_folders()
         # A folder of messages that cannot be read is reported with its session.
         with contextlib.suppress(OddRecordError):
-            messages = set(chain.from_iterable(map(_files, folders.values())))
-            yield from _ownerless(parts, "parts", "message", messages)
+            messages = {
+                name for folder in folders.values() for name in _files_in(folder)
+            }
+            for paths in parts:
+                yield from _ownerless(paths, "parts", "message", messages)
 
         # A share holds a secret: it must not be passed over without a word.
         for kind in self._layout.shares:
-            files = self._listed(_files, self.path / kind).items()
-            shares = [(name, file.path) for name, file in files]
+            files = self._listed(_files_in, self.path / kind)
+            shares = {name: file.path for name, file in files.items()}
             yield from _ownerless(shares, "a share", "session", self._sessions)
 
         # Lists of tasks and diffs are what a removal by OpenCode leaves.
-        yield from self._problems[known:]
+        yield from self._problems[reported:]
 
-    def _part_folders(self) -> list[tuple[str, Path]]:
-        """Return the folders of parts, by message."""
-        places = [self.path / "part"]
-        if self._layout is TREE_V0:
-            places = list(self._listed(_folders, places[0]).values())
-        found = (self._listed(_folders, place).items() for place in places)
-        return list(chain.from_iterable(found))
+    def _part_folders(self) -> list[dict[str, Path]]:
+        """Return the folders of parts by message, in 0.5 those of each session."""
+        folder = self.path / "part"
+        if self._layout is not TREE_V0:
+            return [self._listed(_folders_in, folder)]
+        sessions = self._listed(_folders_in, folder).values()
+        return [self._listed(_folders_in, session) for session in sessions]
 
 
 def _ownerless(
-    places: Iterable[tuple[str, Path]],
-    what: str,
-    owner: str,
-    known: Collection[str],
+    paths: Mapping[str, Path], what: str, owner: str, owners: Collection[str]
 ) -> Iterator[Problem]:
-    """Yield a problem for each of *places* whose *owner* is not among the *known*."""
-    for name, path in places:
+    """Yield a problem for each of *paths* whose *owner* is not one of the *owners*."""
+    for name, path in paths.items():
         # OpenCode removes the files of a session, and leaves their folders.
-        if name not in known and not _is_empty_folder(path):
+        if name not in owners and not _is_empty_folder(path):
             yield missing(path, what, owner, name)
 
 
@@ -371,32 +395,35 @@ def _is_empty_folder(path: Path) -> bool:
         return False
 
 
-def _created(info: dict[str, Any]) -> int | None:
+def _time_created(info: dict[str, Any]) -> int | None:
     time = within(info, "time", "created")
     return time if type(time) is int else None
 
 
-def _in_order(files: dict[str, _File]) -> list[_File]:
+def _in_order(files: dict[str, _TreeFile]) -> list[_TreeFile]:
     """Return files in the order in which their names were made."""
-    return list(map(files.__getitem__, unwrapped(sorted(files))))
+    return [files[name] for name in in_creation_order(sorted(files))]
 
 
-def _folders(folder: Path) -> dict[str, Path]:
+def _folders_in(folder: Path) -> dict[str, Path]:
     """Return the directories in a directory by name; no symlinks.
 
-    None in one that does not exist; raises `OddRecordError` as `_files` does.
+    None in one that does not exist; raises `OddRecordError` as `_files_in` does.
     """
-    found = entries(folder)
-    return {e.name: Path(e) for e in found if e.is_dir(follow_symlinks=False)}
+    return {
+        entry.name: Path(entry)
+        for entry in entries(folder)
+        if entry.is_dir(follow_symlinks=False)
+    }
 
 
-def _files(folder: Path) -> dict[str, _File]:
+def _files_in(folder: Path) -> dict[str, _TreeFile]:
     """Return the JSON files of a directory by name without ending; no symlinks.
 
     A directory that does not exist is empty; raises `OddRecordError` for one that
     cannot be read.
     """
-    found = {}
+    files = {}
     for entry in entries(folder):
         if not entry.name.endswith(".json") or not entry.is_file(follow_symlinks=False):
             continue
@@ -407,20 +434,14 @@ def _files(folder: Path) -> dict[str, _File]:
         except OSError as error:
             raise unreadable(error) from None
         path = Path(entry)
-        found[path.stem] = _File(path, stat.st_size, stat.st_mtime_ns)
+        files[path.stem] = _TreeFile(path, stat.st_size, stat.st_mtime_ns)
 
-    return found
-
-
-def _content_of(file: _File) -> bytes | None:
-    with contextlib.suppress(OddRecordError):
-        return read_file(file.path)
-    return None
+    return files
 
 
-def _named_files(folder: Path) -> dict[str, _File]:
-    """Return the JSON files of a directory; an error says which one that is."""
+def _named_files(folder: Path) -> dict[str, _TreeFile]:
+    """Return the JSON files of a directory; an error names the directory."""
     try:
-        return _files(folder)
+        return _files_in(folder)
     except OddRecordError as error:
         raise OddRecordError(f"{folder} {error}") from None

@@ -17,7 +17,7 @@ from sessiondb.formats.kit.conversion import (
     shown_text,
 )
 from sessiondb.formats.kit.fields import as_list, filled, within, without_none
-from sessiondb.formats.opencode.answers import counts_of, finish_of, spent
+from sessiondb.formats.opencode.answers import counts_of, finish_of, usage_of
 from sessiondb.formats.opencode.ids import SUMMARY
 from sessiondb.formats.opencode.keys import ROW_REST
 from sessiondb.formats.opencode.v1 import records as exact
@@ -238,7 +238,7 @@ class WriterV1(OpenCodeWriter):
             "time": self.times(),
             "permission": self.rules(RULE_V1),
             "summary": self._summary(),
-            **spent(answers),
+            **usage_of(answers),
         }
         share = {"share": filled({"url": session.share_url})}
         return {**without_none(info), **filled(share), **self.common()}

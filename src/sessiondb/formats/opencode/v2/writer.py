@@ -21,8 +21,8 @@ from sessiondb.formats.kit.fields import (
     without_none,
 )
 from sessiondb.formats.kit.turns import is_moved
-from sessiondb.formats.opencode.answers import counts_of, spent
-from sessiondb.formats.opencode.ids import added
+from sessiondb.formats.opencode.answers import counts_of, usage_of
+from sessiondb.formats.opencode.ids import note_id
 from sessiondb.formats.opencode.v2 import records as exact
 from sessiondb.formats.opencode.v2.carried import CARRIES
 from sessiondb.formats.opencode.v2.fields import ENDS
@@ -209,7 +209,7 @@ class WriterV2(OpenCodeWriter):
             if part.data.get("synthetic"):
                 self.lose(reason, message, part=part)
                 break
-        return [prompt, {**note, "id": added(message, prompt["id"])}]
+        return [prompt, {**note, "id": note_id(message, prompt["id"])}]
 
     def _answer_record(self, message: Message, index: int) -> Record:
         agent, _ = self.answerer(index)
@@ -315,7 +315,7 @@ class WriterV2(OpenCodeWriter):
         info = {
             "id": self.names.session,
             "projectID": self.project_id(),
-            **spent(messages),
+            **usage_of(messages),
             "time": self.times(),
             "location": {"directory": session.directory},
         }
