@@ -23,7 +23,7 @@ from sessiondb.formats.opencode.raw import (
     Head,
     Opened,
     SessionRecord,
-    missing,
+    ownerless_problem,
     stamp_of,
 )
 from sessiondb.model import Problem
@@ -294,7 +294,7 @@ class OpenCodeDatabase:
             f" (SELECT 1 FROM {owner} WHERE {owner}.id = {table}.{key}) GROUP BY {key}"
         )
         for name, number in rows:
-            yield missing(self.path, f"{number} {table}(s)", owner, name)
+            yield ownerless_problem(self.path, f"{number} {table}(s)", owner, name)
 
 
 def _encoded(text: str) -> bytes:

@@ -50,6 +50,7 @@ _RECORD: Shape = {
         "active": "time_active",
     },
 }
+#: Columns with JSON.
 _JSON = ("sandboxes", "commands")
 
 
@@ -58,7 +59,7 @@ def _is_time(value: Any) -> bool:
 
 
 #: Fields of a project that `SourceProject` has, too.
-_KNOWN: Fields = {
+_COLUMNS: Fields = {
     "name": ("name", clean_name),
     "time": {
         "created": ("time_created", _is_time),
@@ -81,18 +82,18 @@ def source_project(record: Mapping[str, Any], permission: Any) -> SourceProject 
 
     A value of another type than its column is kept in the record alone.
     """
-    rest = without(_PLACE, record)
-    if not rest and permission is None:
+    facts = without(_PLACE, record)
+    if not facts and permission is None:
         return None
 
     # The record itself is kept complete.
-    copy = {**rest, "time": dict(as_object(rest.get("time")))}
-    boxes = as_list(rest.get("sandboxes"))
+    copy = {**facts, "time": dict(as_object(facts.get("time")))}
+    sandboxes = [path for path in as_list(facts.get("sandboxes")) if clean_text(path)]
     return SourceProject(
-        **take(copy, _KNOWN),
+        **take(copy, _COLUMNS),
         permission=fitting(permission, structure),
-        sandboxes=tuple(filter(clean_text, boxes)),
-        record=rest,
+        sandboxes=tuple(sandboxes),
+        record=facts,
     )
 
 

@@ -21,10 +21,12 @@ from sessiondb.model import Problem
 
 
 class Head(NamedTuple):
-    """A session without its messages; times in Unix ms, 0 is unknown."""
+    """A session without its messages."""
 
     id: str
+    #: The id of the session that started it.
     parent: str | None
+    #: In Unix ms; 0 is unknown.
     time_created: int
     title: str
 
@@ -42,43 +44,49 @@ class Head(NamedTuple):
 class Opened(NamedTuple):
     """A message's place in its session: by time, then id, as OpenCode orders them."""
 
+    #: In Unix ms; 0 is unknown.
     time: int
     id: str
 
 
 class RawPart(NamedTuple):
-    """A part as stored; the times of its row are None without rows."""
+    """A part as stored."""
 
     id: str
     raw: Raw
+    #: The times of its row, in Unix ms; None in a store without rows.
     time_created: int | None = None
     time_updated: int | None = None
 
 
 @dataclass(slots=True)
 class SessionRecord:
-    """A session's own record, and what lies beside it.
+    """A session's own record, and the records beside it."""
 
-    ``info`` is the record as OpenCode exports it. ``facts`` change whenever anything of
-    the session changed. ``project`` is the record of its project, ``approved`` the
-    permissions given there. ``todo``, ``diff`` and ``share`` are None if there are
-    none, ``columns`` are fields of a `SourceSession` that the record does not have.
-    """
-
+    #: The record as OpenCode exports it.
     info: dict[str, Any]
+    #: They change whenever anything of the session changed.
     facts: list[Any]
+    #: The file that has the record, with its size and modification time.
     path: Path
     size: int | None = None
     mtime_ns: int | None = None
+    #: The root of its project, as the store names it.
     worktree: str | None = None
     vcs: str | None = None
+    #: The id of its project, in a git repository the first commit.
     root_commit: str | None = None
+    #: The record of its project, and the permissions given there.
     project: Mapping[str, Any] = field(default_factory=dict)
     approved: Any = None
+    #: Its todo list, None without one.
     todo: list[Any] | None = None
+    #: The list of its file diffs, None without one.
     diff: list[Any] | None = None
+    #: The record of its share, None without one, and the folder of that.
     share: dict[str, Any] | None = None
     share_folder: str | None = None
+    #: Fields of a `SourceSession` that the record does not have.
     columns: dict[str, Any] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
@@ -126,7 +134,7 @@ def stamp_of(path: Path) -> tuple[int | None, int | None]:
     return stamp(path) or (None, None)
 
 
-def missing(path: Path, what: str, owner: str, name: Any) -> Problem:
-    """Return the problem of records whose *owner* called *name* does not exist."""
-    why = f"{what} of {owner} {abridged(name)}, which does not exist"
-    return Problem(str(path), why)
+def ownerless_problem(path: Path, records: str, owner: str, name: Any) -> Problem:
+    """Return the problem of *records* whose *owner* called *name* does not exist."""
+    reason = f"{records} of {owner} {abridged(name)}, which does not exist"
+    return Problem(str(path), reason)

@@ -34,11 +34,9 @@ def metadata(value: Any) -> bool:
 
 def counted_diffs(value: Any) -> bool:
     """A list of diffs that has paths and counts only."""
-    return type(value) is list and all(map(_is_counted, value))
-
-
-def _is_counted(diff: Any) -> bool:
-    return type(diff) is dict and _COUNTS.issuperset(diff)
+    return type(value) is list and all(
+        type(diff) is dict and _COUNTS.issuperset(diff) for diff in value
+    )
 
 
 MODEL: Fields = {

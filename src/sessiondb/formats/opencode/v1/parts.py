@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from sessiondb.formats.content import file_of
 from sessiondb.formats.kit.conversion import Call, call_of, is_json
@@ -45,14 +44,7 @@ def _fields_of(part: Part, message: Message, writer: OpenCodeWriter) -> Record |
     """Return the fields of a part besides its type; None is a loss."""
     match part.type:
         case "text":
-            flags = [
-                key for key in ("synthetic", "ignored") if part.data.get(key) is True
-            ]
-            return {
-                "text": part.text or "",
-                **dict.fromkeys(flags, True),
-                **_time_of(part),
-            }
+            return _text_fields(part)
         case "reasoning":
             time = _time_of(part) or {"time": {"start": message.time_created}}
             return {"text": part.text or "", **time}
@@ -68,11 +60,29 @@ def _fields_of(part: Part, message: Message, writer: OpenCodeWriter) -> Record |
             return _file_fields(part)
         case "step-finish":
             return _step_finish(part, message)
-        case kind if kind in _REQUIRED:
-            fields = {key: part.data.get(key) for key in _REQUIRED[kind]}
-            return fields if all(_is_usable(v) for v in fields.values()) else None
         case _:
+            return _required_fields(part)
+
+
+def _required_fields(part: Part) -> Record | None:
+    """Return the fields of a part that 1.x has under the same name."""
+    if part.type not in _REQUIRED:
+        return None
+    fields = {}
+    for key in _REQUIRED[part.type]:
+        value = part.data.get(key)
+        if not isinstance(value, str | list) or not is_json(value):
             return None
+        fields[key] = value
+    return fields
+
+
+def _text_fields(part: Part) -> Record:
+    fields: Record = {"text": part.text or ""}
+    for flag in ("synthetic", "ignored"):
+        if part.data.get(flag) is True:
+            fields[flag] = True
+    return {**fields, **_time_of(part)}
 
 
 def _time_of(part: Part) -> Record:
@@ -89,10 +99,6 @@ def _step_finish(part: Part, message: Message) -> Record | None:
         return None
     reason = part.data.get("reason") or message.finish or "unknown"
     return {"reason": reason, "cost": cost, "tokens": tokens}
-
-
-def _is_usable(value: Any) -> bool:
-    return isinstance(value, str | list) and is_json(value)
 
 
 def _file_fields(part: Part) -> Record | None:

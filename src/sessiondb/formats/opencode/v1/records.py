@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import filterfalse
 from typing import Any
 
 from sessiondb.formats.kit.fields import (
@@ -48,22 +47,14 @@ def export_json(
 
     Messages of a role that OpenCode 1.x does not have are left out.
     """
-    name = session_name(session)
-    entries = (entry_json(message, name) for message in messages)
-    return {"info": session_info(session), "messages": list(filter(None, entries))}
-
-
-def entry_json(
-    message: Message | MessageDraft, session_id: str
-) -> dict[str, Any] | None:
-    """Return a message with its parts.
-
-    None for a role that OpenCode 1.x does not have.
-    """
-    info = message_info(message, session_id)
-    if info is None:
-        return None
-    return {"info": info, "parts": parts_json(message, info["id"], session_id)}
+    session_id = session_name(session)
+    entries = []
+    for message in messages:
+        info = message_info(message, session_id)
+        if info is not None:
+            parts = parts_json(message, info["id"], session_id)
+            entries.append({"info": info, "parts": parts})
+    return {"info": session_info(session), "messages": entries}
 
 
 def session_info(session: Session | SourceSession) -> dict[str, Any]:
@@ -74,23 +65,20 @@ def session_info(session: Session | SourceSession) -> dict[str, Any]:
     put(info, fields.SESSION, as_recorded(session))
 
     # Not in the record: the secret of a share, and an address that only its file has.
-    if session.data.get(SHARE_REST, {}).get("alone") and _is_shared_at(session):
-        del info["share"]
+    is_only_in_file = session.data.get(SHARE_REST, {}).get("alone")
+    if is_only_in_file and session.share_url is not None:
+        address = within(session.metadata.get("share"), "url")
+        if address == session.share_url:
+            del info["share"]
     info["metadata"] = without(_SECRET, session.metadata)
-    drop_empty(info, "metadata")
+    drop_if_empty(info, "metadata")
     return overlay(info, without(_NOT_OF_SESSION, session.data))
 
 
-def drop_empty(info: dict[str, Any], *keys: str) -> None:
-    """Remove those of *keys* whose value is empty."""
-    for key in filterfalse(info.get, keys):
+def drop_if_empty(info: dict[str, Any], key: str) -> None:
+    """Remove a key whose value is empty."""
+    if not info.get(key):
         del info[key]
-
-
-def _is_shared_at(session: Session | SourceSession) -> bool:
-    if session.share_url is None:
-        return False
-    return bool(within(session.metadata.get("share"), "url") == session.share_url)
 
 
 def message_info(
@@ -112,15 +100,13 @@ def message_info(
         return None
 
     if role == "assistant":
-        _put_answer(info, message)
+        put_tokens(info, message)
+        if message.kind == "compaction":
+            info["summary"] = True
+        finish = finish_of(message.finish)
+        if finish is not None:
+            info["finish"] = finish
     return overlay(info, message.data)
-
-
-def _put_answer(info: dict[str, Any], message: Message | MessageDraft) -> None:
-    put_tokens(info, message)
-    if message.kind == "compaction":
-        info["summary"] = True
-    info.update(without_none({"finish": finish_of(message.finish)}))
 
 
 def put_tokens(record: dict[str, Any], message: Message | MessageDraft) -> None:
@@ -149,21 +135,17 @@ def part_json(
     }
     put(record, fields.PART.get(part.type, {}), part)
 
-    state = _state(part) if part.type == "tool" else {}
-
+    state: dict[str, Any] = {}
+    if part.type == "tool":
+        result = fields.RESULT.get(part.status, "output")
+        state = {"status": part.status, result: part.text, "input": input_of(part)}
+        state = without_none(state)
     if state:
         overlay(record, {"state": state})
     elif part.text is not None:
         record["text"] = part.text
 
     return overlay(record, without(_NOT_OF_PART, part.data))
-
-
-def _state(part: Part | PartDraft) -> dict[str, Any]:
-    """Return the state of a call, without its title and times."""
-    result = fields.RESULT.get(part.status, "output")
-    state = {"status": part.status, result: part.text, "input": input_of(part)}
-    return without_none(state)
 
 
 def as_recorded(session: Session | SourceSession) -> Session | SourceSession:
@@ -180,5 +162,6 @@ def as_recorded(session: Session | SourceSession) -> Session | SourceSession:
 
 def session_name(session: Session | SourceSession) -> str:
     """Return the id that a session has in its own store, else the one it has here."""
-    own: str = getattr(session, "id", "")
-    return session.source_id or own
+    if session.source_id:
+        return session.source_id
+    return session.id if isinstance(session, Session) else ""

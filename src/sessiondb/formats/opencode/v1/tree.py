@@ -28,7 +28,7 @@ from sessiondb.formats.opencode.raw import (
     Opened,
     RawPart,
     SessionRecord,
-    missing,
+    ownerless_problem,
 )
 from sessiondb.formats.opencode.sidefiles import SHARES, read_json, read_share
 from sessiondb.model import Problem
@@ -195,18 +195,17 @@ class OpenCodeTree:
     def session(self, head: Head) -> SessionRecord:
         """Read one session; raises `OddRecordError`."""
         file = self._sessions[head.id]
-        beside = {
-            kind: self.path / kind / f"{head.id}.json"
-            for kind in ("todo", "session_diff", *self._layout.shares)
-        }
-        stamps = [stamp(path) for path in beside.values()]
+        todo, diff, *shares = [
+            self.path / folder / f"{head.id}.json"
+            for folder in ("todo", "session_diff", *self._layout.shares)
+        ]
+        stamps = [stamp(path) for path in (todo, diff, *shares)]
         facts = [file.stamp, *stamps, self._contents_of(head.id)]
         info = load_object(read_file(file.path))
-        record = SessionRecord(info, facts, *file)
+        record = SessionRecord(info, facts, file.path, file.size, file.mtime_ns)
 
-        record.todo = read_json(beside["todo"], list, record.problems)
-        record.diff = read_json(beside["session_diff"], list, record.problems)
-
+        record.todo = read_json(todo, list, record.problems)
+        record.diff = read_json(diff, list, record.problems)
         record.share, record.share_folder = read_share(
             self.path, self._layout.shares, head.id, record.problems
         )
@@ -379,13 +378,13 @@ class OpenCodeTree:
 
 
 def _ownerless(
-    paths: Mapping[str, Path], what: str, owner: str, owners: Collection[str]
+    paths: Mapping[str, Path], records: str, owner: str, owners: Collection[str]
 ) -> Iterator[Problem]:
     """Yield a problem for each of *paths* whose *owner* is not one of the *owners*."""
     for name, path in paths.items():
         # OpenCode removes the files of a session, and leaves their folders.
         if name not in owners and not _is_empty_folder(path):
-            yield missing(path, what, owner, name)
+            yield ownerless_problem(path, records, owner, name)
 
 
 def _is_empty_folder(path: Path) -> bool:

@@ -138,6 +138,7 @@ class WriterV1(OpenCodeWriter):
     def _answer_entry(self, message: Message, index: int, suffix: str = "") -> Entry:
         agent, model = self.answerer(index)
         info = self._new_info(message, "assistant", suffix)
+        directory, project = self.session.directory, self.export.project
         # The prompt that it answers, else the last one before it.
         prompt = self._turns.get(message.turn_id, self._turns.get(None))
         info.update(
@@ -145,7 +146,7 @@ class WriterV1(OpenCodeWriter):
             mode=agent,
             agent=agent,
             **model,
-            path=self._answer_path(),
+            path={"cwd": directory, "root": project.worktree if project else directory},
             cost=message.cost or 0,
             tokens=counts_of(message.tokens),
         )
@@ -183,12 +184,6 @@ class WriterV1(OpenCodeWriter):
                 data["statusCode"] = status
 
         return {"name": name, "data": data}
-
-    def _answer_path(self) -> Record:
-        """Return where an answer was given, and the root of its project."""
-        directory, project = self.session.directory, self.export.project
-        root = project.worktree if project else directory
-        return {"cwd": directory, "root": root}
 
     def _summary_entries(self, message: Message, index: int) -> list[Entry]:
         """Return a summary as an answer to a prompt that requests it."""

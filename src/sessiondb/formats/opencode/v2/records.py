@@ -33,7 +33,7 @@ from sessiondb.formats.opencode.keys import (
 )
 from sessiondb.formats.opencode.v1.records import (
     as_recorded,
-    drop_empty,
+    drop_if_empty,
     put_tokens,
     session_name,
 )
@@ -71,7 +71,8 @@ def session_info(session: Session | SourceSession) -> dict[str, Any]:
     """Return a session's own record."""
     info: dict[str, Any] = {"id": session_name(session)}
     put(info, fields.SESSION, as_recorded(session))
-    drop_empty(info, "title", "metadata")
+    drop_if_empty(info, "title")
+    drop_if_empty(info, "metadata")
     return overlay(info, without(_NOT_OF_SESSION, session.data))
 
 

@@ -159,7 +159,11 @@ class WriterV2(OpenCodeWriter):
     def _prompt_records(self, message: Message) -> list[Record]:
         for part in message.parts:
             if part.type == "compaction":
-                self._keep_request(message, part.data)
+                # A request of 1.x for a summary: 2 has one record for both.
+                is_manual = not part.data.get("auto")
+                first_kept = part.data.get("tail_start_id")
+                summary = self._new_summary(message, is_manual, first_kept)
+                self._requested[message.id] = summary
                 return []
 
         self.lose_parts(message, but=_OF_PROMPTS)
@@ -249,12 +253,6 @@ class WriterV2(OpenCodeWriter):
         }
 
     # -- summaries -------------------------------------------------------------
-
-    def _keep_request(self, message: Message, request: Mapping[str, Any]) -> None:
-        """Keep a prompt of 1.x that requests a summary: 2 has one record for both."""
-        is_manual = not request.get("auto")
-        first_kept = request.get("tail_start_id")
-        self._requested[message.id] = self._new_summary(message, is_manual, first_kept)
 
     def _new_summary(
         self, message: Message, is_manual: bool, first_kept: Any
