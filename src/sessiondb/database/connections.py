@@ -115,13 +115,13 @@ class Readers:
     def _release(self, reader: Reader) -> None:
         with self._lock:
             self._busy.discard(reader)
-            kept = not self._core.closed
-            if kept:
+            is_kept = not self._core.closed
+            if is_kept:
                 self._idle.append(reader)
 
-        if not kept:
+        if not is_kept:
             reader.executor.end()
-        self._forget(0 if kept else 1)
+        self._forget(0 if is_kept else 1)
 
     def _forget(self, count: int) -> None:
         """Count readers as gone, and wake the callers who wait for one."""

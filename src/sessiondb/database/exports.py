@@ -34,10 +34,10 @@ def walked(
 
 
 def with_messages(
-    core: Core, found: Export, *, branches: bool, resolve: bool
+    core: Core, export: Export, *, branches: bool, resolve: bool
 ) -> Export:
-    """Return *found* with its messages, which are read while they are iterated."""
+    """Return *export* with its messages, which are read while they are iterated."""
     messages = walked(
-        core, Queries(core), found.session, branches=branches, resolve=resolve
+        core, Queries(core), export.session, branches=branches, resolve=resolve
     )
-    return replace(found, messages=messages)
+    return replace(export, messages=messages)

@@ -41,7 +41,7 @@ class Watch:
                 return []
             self._place = position_of(self._since, newest)
 
-        found, self._place = yield from changes_since(self._place, self._seen)
-        if len(found) == CHANGES:
+        changes, self._place = yield from changes_since(self._place, self._seen)
+        if len(changes) == CHANGES:
             self.pause = 0.0
-        return [change for change in found if self._only in (None, change.session_id)]
+        return [change for change in changes if self._only in (None, change.session_id)]

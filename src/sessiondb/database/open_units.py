@@ -25,7 +25,7 @@ class OpenUnits:
 
     def add(self, unit: Unit) -> Unit:
         """Remember a unit until it is committed, and return it."""
-        self._units = [known for known in self._units if _is_open(known)]
+        self._units = [reference for reference in self._units if _is_open(reference)]
         self._units.append(ref(unit))
         return unit
 
@@ -35,8 +35,8 @@ class OpenUnits:
         *names* are ids, handles and anything else that a call was given.
         """
         ids = [_id_of(name) for name in names]
-        for known in self._units:
-            unit = known()
+        for reference in self._units:
+            unit = reference()
             if unit is None or unit.committed:
                 continue
             if any(unit.staged.creates(name) for name in ids if isinstance(name, str)):
@@ -58,6 +58,6 @@ def _id_of(name: object) -> object:
     return name.id if isinstance(name, SessionHandle | MessageHandle) else name
 
 
-def _is_open(known: ref[Unit]) -> bool:
-    unit = known()
+def _is_open(reference: ref[Unit]) -> bool:
+    unit = reference()
     return unit is not None and not unit.committed

@@ -31,9 +31,9 @@ class NotOpenError(StoreClosedError, AttributeError):
     """The store is not open yet: it was never awaited."""
 
 
-def _close(made: list[Core]) -> None:
-    while made:
-        made.pop().close()
+def _close(cores: list[Core]) -> None:
+    while cores:
+        cores.pop().close()
 
 
 class Opening(Generic[S]):
@@ -60,19 +60,19 @@ class Opening(Generic[S]):
             )
 
         self._used = True
-        made: list[Core] = []
-        executor = SerialExecutor("sessiondb-open", last=partial(_close, made))
+        cores: list[Core] = []
+        executor = SerialExecutor("sessiondb-open", last=partial(_close, cores))
         try:
-            await executor.call(lambda: made.append(self._make()))
+            await executor.call(lambda: cores.append(self._make()))
             try:
-                await executor.call(made[0].start)
+                await executor.call(cores[0].start)
             except (Exception, asyncio.CancelledError):
-                closed = executor.call(partial(_close, made))
+                closed = executor.call(partial(_close, cores))
                 with suppress(asyncio.CancelledError):
                     await closed
                 raise
 
-            return self._cls(made.pop())
+            return self._cls(cores.pop())
         finally:
             # A store in *made* was not handed out: the executor closes it.
             executor.end()

@@ -73,19 +73,19 @@ class Queries:
         self._core = core
         self._base = core.base
 
-    def _filters(self, project: ProjectScope, **named: Any) -> Read[Filters]:
+    def _filters(self, project: ProjectScope, **fields: Any) -> Read[Filters]:
         """Return the filters; for an unknown project, filters that nothing passes."""
         for name in ("since", "until"):
-            named[name] = bounds.moment(named.get(name), name)
+            fields[name] = bounds.moment(fields.get(name), name)
         if project is ALL:
-            return Filters(**named)
+            return Filters(**fields)
         if isinstance(project, Project):
-            return Filters(project_id=project.id, **named)
+            return Filters(project_id=project.id, **fields)
 
-        found = yield from self._core.worktrees.project_of(
+        project_id = yield from self._core.worktrees.project_of(
             None if project is HERE else project
         )
-        return Filters(project_id=found or "", **named)
+        return Filters(project_id=project_id or "", **fields)
 
     def session(
         self, ref: SessionRef, *, terminal: str | Mapping[str, Time] | None = None
@@ -100,10 +100,10 @@ class Queries:
         if not isinstance(ref, str) or not ref.startswith("@"):
             return (yield from find_session(self._base, ref))
 
-        here = yield from self._filters(HERE)
+        filters = yield from self._filters(HERE)
         directory = self._core.locate(None).directory
         names = _names_of(terminal)
-        return (yield from last_used(self._base, ref, here, directory, names))
+        return (yield from last_used(self._base, ref, filters, directory, names))
 
     def sessions(
         self,
@@ -155,18 +155,18 @@ class Queries:
         *before* are exclusive; *branches* returns every message, in order of seq.
         An empty session is ``[]``; raises `NotFoundError`.
         """
-        found = yield from self.session(ref)
-        low = yield from self._end(found, after, "after")
-        high = yield from self._end(found, before, "before")
+        session = yield from self.session(ref)
+        low = yield from self._end(session, after, "after")
+        high = yield from self._end(session, before, "before")
         return (
             yield from transcript.messages(
-                found.id,
+                session.id,
                 last=last,
                 after=low,
                 before=high,
                 limit=limit,
                 branches=branches,
-                count=found.message_count,
+                count=session.message_count,
             )
         )
 
@@ -175,25 +175,25 @@ class Queries:
 
         A number is a seq. Raises `NotFoundError`.
         """
-        found = yield from self.session(ref)
-        seq = yield from self._seq(found, message)
-        return (yield from transcript.one_message(found.id, seq))
+        session = yield from self.session(ref)
+        seq = yield from self._seq(session, message)
+        return (yield from transcript.one_message(session.id, seq))
 
     def _seq(
-        self, found: Session, message: MessageKey, what: str = "message"
+        self, session: Session, message: MessageKey, noun: str = "message"
     ) -> Read[int]:
-        key = message_key(message, what)
+        key = message_key(message, noun)
         if isinstance(message, str):
-            return (yield from transcript.seq_named(found.id, message))
-        return (yield from transcript.seq_of(found.id, key))
+            return (yield from transcript.seq_named(session.id, message))
+        return (yield from transcript.seq_of(session.id, key))
 
     def _end(
-        self, found: Session, message: MessageKey | None, what: str
+        self, session: Session, message: MessageKey | None, noun: str
     ) -> Read[int | None]:
         """Return the seq of the message where a range ends; None is an open end."""
         if message is None:
             return None
-        return (yield from self._seq(found, message, what))
+        return (yield from self._seq(session, message, noun))
 
     def pages(
         self, ref: SessionRef, *, branches: bool = False, page: int = transcript.PAGE
@@ -202,10 +202,10 @@ class Queries:
 
         A page has at most *page* messages and a bounded number of bytes.
         """
-        found = yield from self.session(ref)
-        return found.id, (
+        session = yield from self.session(ref)
+        return session.id, (
             yield from transcript.pages(
-                found.id, branches=branches, size=page, count=found.message_count
+                session.id, branches=branches, size=page, count=session.message_count
             )
         )
 
@@ -231,8 +231,8 @@ class Queries:
         every branch, which are all read. Without, the cost does not depend on the
         number of messages.
         """
-        found = yield from self.session(ref)
-        return (yield from family.tree(self._base, found, messages=messages))
+        session = yield from self.session(ref)
+        return (yield from family.tree(self._base, session, messages=messages))
 
     def compare(self, a: SessionRef, b: SessionRef) -> Read[Comparison]:
         """Return the messages that two sessions share, and those that only one has."""
@@ -243,8 +243,10 @@ class Queries:
         self, ref: SessionRef, *, keep_forks: bool = False
     ) -> Read[DeletePlan]:
         """Return the sessions that `delete` would remove, and those it would detach."""
-        found = yield from self.session(ref)
-        return (yield from family.plan_delete(self._base, found, keep_forks=keep_forks))
+        session = yield from self.session(ref)
+        return (
+            yield from family.plan_delete(self._base, session, keep_forks=keep_forks)
+        )
 
     def freed_bytes(self, sessions: Iterable[SessionRef]) -> Read[int]:
         """Return about how many bytes removing these sessions together frees.
@@ -252,11 +254,11 @@ class Queries:
         Values that only they share are counted once, values that other sessions refer
         to are not counted.
         """
-        found: list[str] = []
+        ids: list[str] = []
         for ref in sessions:
-            found.append((yield from self.session(ref)).id)  # noqa: PERF401  it yields
+            ids.append((yield from self.session(ref)).id)  # noqa: PERF401  it yields
 
-        return (yield from sizes.freed(found))[0]
+        return (yield from sizes.freed(ids))[0]
 
     def context(
         self,
@@ -277,15 +279,15 @@ class Queries:
         load("sessiondb.repository.results")
         from sessiondb.repository.results import with_own_results
 
-        found = yield from self.session(ref)
+        session = yield from self.session(ref)
         leaf: Any = ...
         if at is not None and not isinstance(at, Leaf):
-            leaf = yield from self._seq(found, at, "at")
+            leaf = yield from self._seq(session, at, "at")
 
-        path = yield from transcript.live_path(found.id, leaf=leaf)
-        messages = yield from transcript.load(found.id, path, live=path)
-        if len(path) < found.last_seq:
-            messages = yield from with_own_results(found.id, messages)
+        path = yield from transcript.live_path(session.id, leaf=leaf)
+        messages = yield from transcript.load(session.id, path, live=path)
+        if len(path) < session.last_seq:
+            messages = yield from with_own_results(session.id, messages)
         return context_of(messages, repair)
 
     def usage(
@@ -413,18 +415,18 @@ class Queries:
         load("sessiondb.model.export")
         from sessiondb.model import Export
 
-        found = yield from self.session(ref)
-        known = yield from lists.projects(self._base)
+        session = yield from self.session(ref)
+        projects = yield from lists.projects(self._base)
         return Export(
-            found,
-            next((item for item in known if item.id == found.project_id), None),
+            session,
+            next((item for item in projects if item.id == session.project_id), None),
             (),
-            tuple((yield from lists.todos(found.id))),
-            tuple((yield from lists.diffs(found.id))),
-            tuple((yield from family.labels(found.id))),
-            (yield from self._parent(found.parent_id)) if found.parent_id else None,
-            tuple((yield from lists.prompts_of(self._base, found.id))),
-            (yield from lists.merge_base_of(found.id)),
+            tuple((yield from lists.todos(session.id))),
+            tuple((yield from lists.diffs(session.id))),
+            tuple((yield from family.labels(session.id))),
+            (yield from self._parent(session.parent_id)) if session.parent_id else None,
+            tuple((yield from lists.prompts_of(self._base, session.id))),
+            (yield from lists.merge_base_of(session.id)),
         )
 
     def _parent(self, session_id: str) -> Read[Session | None]:
@@ -459,9 +461,9 @@ def _names_of(terminal: str | Mapping[str, Time] | None) -> dict[str, int] | Non
     if terminal is None or isinstance(terminal, str):
         return None if terminal is None else {terminal: 0}
 
-    what = "the time of a name in terminal"
+    noun = "the time of a name in terminal"
     since: dict[str, int] = {}
     for name, time in terminal.items():
-        known = bounds.integer(bounds.moment(time, what), what)
-        since[valid_id(name, "a name in terminal")] = known or 0
+        known_time = bounds.integer(bounds.moment(time, noun), noun)
+        since[valid_id(name, "a name in terminal")] = known_time or 0
     return since

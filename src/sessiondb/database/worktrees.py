@@ -81,23 +81,23 @@ class Worktrees:
 
         Raises `InvalidInputError` for anything but the path of a directory.
         """
-        here = directory if directory is not None else (self._cwd or ".")
-        path = os.fspath(here) if isinstance(here, str | os.PathLike) else None
+        place = directory if directory is not None else (self._cwd or ".")
+        path = os.fspath(place) if isinstance(place, str | os.PathLike) else None
         if not isinstance(path, str):
-            raise InvalidInputError(f"a directory is a path, not {abridged(here)}")
+            raise InvalidInputError(f"a directory is a path, not {abridged(place)}")
         if codec.readable(path)[1]:
             raise InvalidInputError(
                 f"a directory must be valid Unicode, without NUL: {abridged(path)}"
             )
 
-        found = location.project_at(path)
+        project = location.project_at(path)
         # The name of the current directory may consist of any bytes.
         return Place(
-            named(found.root),
-            named(found.directory),
-            named(found.checkout),
-            found.kind,
-            found.vcs,
+            named(project.root),
+            named(project.directory),
+            named(project.checkout),
+            project.kind,
+            project.vcs,
             complete=False,
         )
 
@@ -109,8 +109,10 @@ class Worktrees:
         """
         place = self.locate(directory)
         roots = (place.root, place.checkout, place.directory)
-        found = yield from project_at(tuple(stored(root, self._base) for root in roots))
-        return found or (yield from self._moved_here(place))
+        project_id = yield from project_at(
+            tuple(stored(root, self._base) for root in roots)
+        )
+        return project_id or (yield from self._moved_here(place))
 
     def is_due(self, unit: Unit) -> bool:
         """Return whether to look at the worktree again: once in `LOOK_AGAIN` seconds.
@@ -162,7 +164,9 @@ class Worktrees:
         for commit, *worktree in rows:
             worktrees.setdefault(commit, []).append(worktree)
 
-        gone = {c for c, of in worktrees.items() if moved_project(of, self._base)}
+        gone = {
+            c for c, project in worktrees.items() if moved_project(project, self._base)
+        }
 
         # Only now is it worth a process.
         root_commit = location.root_commit_of(place.root) if gone else None
@@ -177,16 +181,16 @@ class Worktrees:
         if place.vcs is None:
             return True
 
-        known = self._of.get(place.root)
-        return known is not None and known[0] == location.stamp_of(place.root)
+        seen = self._of.get(place.root)
+        return seen is not None and seen[0] == location.stamp_of(place.root)
 
     def _facts(self, place: Place) -> _Facts:
         if place.vcs is None:
             return None, None
 
         stamp = location.stamp_of(place.root)
-        known, facts = self._of.get(place.root, _UNSEEN)
-        if known != stamp:
+        seen, facts = self._of.get(place.root, _UNSEEN)
+        if seen != stamp:
             facts = self._look(place)
             self._of[place.root] = (stamp, facts)
 
@@ -194,8 +198,8 @@ class Worktrees:
 
     def _look(self, place: Place) -> _Facts:
         rows = self._known(place)
-        known = bool(rows) and rows[0][0] is not None
-        commit = None if known else location.root_commit_of(place.root)
+        is_known = bool(rows) and rows[0][0] is not None
+        commit = None if is_known else location.root_commit_of(place.root)
         return location.remote_of(place.root), commit
 
     def _known(self, place: Place) -> Any:

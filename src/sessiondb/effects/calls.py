@@ -152,14 +152,14 @@ class Start:
 
         tx.insert_blobs(self.blobs)
         tx.release(None if is_same else call.input_blob)
-        kept = call if self.keep_input else self
+        holder = call if self.keep_input else self
         when = tx.at(self.time)
         tx.run(
             _START,
             row=call.rid,
             status=self.status,
-            input=kept.input,
-            input_blob=kept.input_blob,
+            input=holder.input,
+            input_blob=holder.input_blob,
             indexed=0,
             time_updated=when,
             time_started=when if self.status == "running" else None,
@@ -198,8 +198,8 @@ class Settle:
         state = tx.peek(self.session_id)
         call = find_call(tx, state.id, self.part)
         if call.settled:
-            there = (call.status, call.outcome, call.text, call.text_blob)
-            is_same = there == (self.status, self.outcome, self.text, self.text_blob)
+            ending = (call.status, call.outcome, call.text, call.text_blob)
+            is_same = ending == (self.status, self.outcome, self.text, self.text_blob)
             # The end of a stream settles only what nothing else settled.
             if self.if_open or is_same:
                 return
@@ -364,6 +364,6 @@ def _with_exact_text(
 
 def filled_call(tx: Transaction, session_id: str, row: PartRow) -> bool:
     """Return whether a result's text is stored with its call."""
-    where = {"sid": session_id, "call": row.call_id}
-    found = tx.one(_FILLED, **where, shown=row.text, shown_blob=row.text_blob)
-    return found is not None
+    key = {"sid": session_id, "call": row.call_id}
+    filled = tx.one(_FILLED, **key, shown=row.text, shown_blob=row.text_blob)
+    return filled is not None

@@ -56,10 +56,10 @@ class SessionFields(TypedDict, total=False):
     time: Time | None
 
 
-def session_id(given: str | None, time: int | None = None) -> str:
+def session_id(stated_id: str | None, time: int | None = None) -> str:
     """Return the id that the caller states, else a new one of *time* (Unix ms)."""
-    if given is not None:
-        return ids.valid_session_id(given)
+    if stated_id is not None:
+        return ids.valid_session_id(stated_id)
     return ids.new_session_id() if time is None else ids.session_id_at(time)
 
 
@@ -92,12 +92,12 @@ def creation(
     )
 
 
-def _metadata(given: Mapping[str, Any] | None) -> str:
-    if given is None:
+def _metadata(metadata: Mapping[str, Any] | None) -> str:
+    if metadata is None:
         return "{}"
 
-    text = encode.json_column(given, "metadata")
-    if SHARE in given:
+    text = encode.json_column(metadata, "metadata")
+    if SHARE in metadata:
         raise InvalidInputError(
             f"metadata: the key {SHARE} is reserved for the secret of a share",
             hint="set_share(session, url, secret=…) sets it",
@@ -153,16 +153,18 @@ class OpenSession:
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `ConflictError` and `NotFoundError`."""
         new = self.create
-        found = self._living(tx)
-        if found is None:
+        session_id = self._living(tx)
+        if session_id is None:
             tx.redirected(new).apply(tx)
-        elif found != new.id:
-            tx.opened[new.id] = found
+        elif session_id != new.id:
+            tx.opened[new.id] = session_id
 
         # A retried unit finds the session that it made itself.
-        is_own = found in (None, new.id)
-        created = found is None or (tx.retried and is_own)
-        tx.after_commit.append(lambda: self._update_handles(found or new.id, created))
+        is_own = session_id in (None, new.id)
+        created = session_id is None or (tx.retried and is_own)
+        tx.after_commit.append(
+            lambda: self._update_handles(session_id or new.id, created)
+        )
 
     def _living(self, tx: Transaction) -> str | None:
         """Return the session that has the name, None if there is none.
@@ -173,11 +175,11 @@ class OpenSession:
         if row is None:
             return None
 
-        found, time_deleted = row
+        session_id, time_deleted = row
         if time_deleted is None:
-            return str(found)
+            return str(session_id)
 
-        tx.run(_FREE_NAME, sid=found)
+        tx.run(_FREE_NAME, sid=session_id)
         return None
 
     def _update_handles(self, session_id: str, created: bool) -> None:

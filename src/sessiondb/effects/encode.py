@@ -42,22 +42,22 @@ CheckTime = Callable[[Any, str], int | None]
 Value = TypeVar("Value", str, bytes | None)
 
 
-def string(value: Any, what: str) -> str | None:
+def string(value: Any, name: str) -> str | None:
     """Return a readable string or None; else raises `InvalidInputError`."""
     if value is None:
         return None
     if not isinstance(value, str):
-        raise InvalidInputError(f"{what} must be a string, not {abridged(value)}")
+        raise InvalidInputError(f"{name} must be a string, not {abridged(value)}")
     return codec.readable(value)[0]
 
 
-def json_column(value: Any, what: str) -> str | None:
+def json_column(value: Any, name: str) -> str | None:
     """Return *value* as JSON text; None is NULL. Raises `CodecError`."""
     if value is None:
         return None
-    if what == "metadata" and not isinstance(value, Mapping):
-        raise InvalidInputError(f"{what} must be a mapping, not {abridged(value)}")
-    return codec.json_text(value, what)
+    if name == "metadata" and not isinstance(value, Mapping):
+        raise InvalidInputError(f"{name} must be a mapping, not {abridged(value)}")
+    return codec.json_text(value, name)
 
 
 def token_counts(tokens: Tokens | Mapping[str, Any] | None) -> tuple[int | None, ...]:
@@ -82,7 +82,7 @@ def token_counts(tokens: Tokens | Mapping[str, Any] | None) -> tuple[int | None,
 
 def _named_counts(counts: Mapping[str, Any]) -> dict[str, Any]:
     """Return counts by their column; raises `InvalidInputError`."""
-    named: dict[str, Any] = {}
+    by_column: dict[str, Any] = {}
     for spelling, count in counts.items():
         if spelling not in TOKEN:
             raise InvalidInputError(
@@ -91,10 +91,10 @@ def _named_counts(counts: Mapping[str, Any]) -> dict[str, Any]:
                 "output without reasoning",
             )
         name = TOKEN[spelling]
-        if name in named:
+        if name in by_column:
             raise InvalidInputError(f"tokens state {name} twice")
-        named[name] = count
-    return named
+        by_column[name] = count
+    return by_column
 
 
 def spill(
@@ -144,8 +144,8 @@ def data_columns(
     The content of a file is a blob by itself, beside the rest. Where that is as
     large as a blob, too, one blob holds everything.
     """
-    beside, content = codec.split_content(data)
-    packed = codec.pack_data(beside)
+    rest_of_data, content = codec.split_content(data)
+    packed = codec.pack_data(rest_of_data)
     if content is not None:
         if packed is not None and len(packed) < codec.BLOB_BYTES:
             _, name = spill(content, codec.BINARY, blobs)
@@ -179,10 +179,10 @@ def encode_part(
     text, text_blob, data, data_blob = text_columns(draft.text, draft.data, blobs)
     input_text, input_blob = input_columns(draft.input, blobs)
     scalars: dict[str, Any] = {}
-    for name, what in _PART_TEXTS:
+    for name, label in _PART_TEXTS:
         value = getattr(draft, name)
         if value is not None:
-            scalars[name] = string(value, what)
+            scalars[name] = string(value, label)
     for name in _PART_TIMES:
         value = getattr(draft, name)
         if value is not None:
@@ -236,14 +236,14 @@ def encode_message(
         raise InvalidInputError("a message needs a role, and an event a kind")
 
     scalars: dict[str, Any] = {}
-    for name, what in _MESSAGE_TEXTS:
+    for name, label in _MESSAGE_TEXTS:
         value = getattr(draft, name)
         if value is not None:
-            scalars[name] = string(value, what)
-    for name, what in _MESSAGE_TIMES:
+            scalars[name] = string(value, label)
+    for name, label in _MESSAGE_TIMES:
         value = getattr(draft, name)
         if value is not None:
-            scalars[name] = check_time(value, what)
+            scalars[name] = check_time(value, label)
     if draft.turn_id is not None:
         scalars["turn_id"] = ids.valid_id(draft.turn_id, "turn_id")
     if draft.cost is not None:

@@ -36,10 +36,10 @@ def with_fields(draft: MessageDraft, fields: MessageFields) -> MessageDraft:
 
     if not fields:
         return draft
-    named: dict[str, Any] = {
+    columns: dict[str, Any] = {
         _FIELDS.get(name, name): value for name, value in fields.items()
     }
-    return replace(draft, **named)
+    return replace(draft, **columns)
 
 
 def unreserved(data: Any) -> Any:
@@ -77,11 +77,11 @@ def end_reason(finish: Any) -> str:
     return reason
 
 
-def filled(value: Any, what: str) -> str:
+def filled(value: Any, name: str) -> str:
     """Return a readable string that is not empty; raises `InvalidInputError`."""
-    text = encode.string(value, what)
+    text = encode.string(value, name)
     if not text:
-        raise InvalidInputError(f"{what} must not be empty")
+        raise InvalidInputError(f"{name} must not be empty")
     return text
 
 
@@ -92,12 +92,15 @@ def diff_row(diff: FileDiff, blobs: list[Blob]) -> tuple[Any, ...]:
             f"a diff is a FileDiff with a path, not {abridged(diff)}"
         )
 
-    before, after = _content_blob(diff.before, blobs), _content_blob(diff.after, blobs)
+    blob_before, blob_after = (
+        _content_blob(diff.before, blobs),
+        _content_blob(diff.after, blobs),
+    )
     return (
         bounds.integer(diff.seq, "seq", least=0),
         encode.string(diff.path, "path"),
-        before,
-        after,
+        blob_before,
+        blob_after,
         encode.string(diff.patch, "patch"),
         bounds.integer(diff.additions, "additions"),
         bounds.integer(diff.deletions, "deletions"),
@@ -131,9 +134,9 @@ def _content_blob(content: Any, blobs: list[Blob]) -> str | None:
     return name
 
 
-def todo_row(given: Todo | str) -> tuple[str | None, str, str, str | None]:
+def todo_row(item: Todo | str) -> tuple[str | None, str, str, str | None]:
     """Return (id, content, status, priority) of a todo; a string is a pending one."""
-    todo = Todo(given) if isinstance(given, str) else given
+    todo = Todo(item) if isinstance(item, str) else item
     if not isinstance(todo, Todo):
         raise InvalidInputError(f"todos are Todos or strings, not {abridged(todo)}")
 
@@ -162,13 +165,13 @@ _COLUMNS: Mapping[str, Callable[[Any, str], Any]] = {
 }
 
 
-def session_columns(**given: Any) -> dict[str, Any]:
+def session_columns(**columns: Any) -> dict[str, Any]:
     """Return the columns that `Unit.update_session` sets.
 
     Raises `InvalidInputError`.
     """
     # None is a value here: it clears a column.
-    values = {name: value for name, value in given.items() if value is not KEEP}
+    values = {name: value for name, value in columns.items() if value is not KEEP}
     if not values:
         raise InvalidInputError("update_session needs a field to set")
 

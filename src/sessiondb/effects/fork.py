@@ -69,9 +69,11 @@ def _copied(table: Table) -> Any:
     )
 
 
-def _copy(table: Table, columns: tuple[str, ...], where: Any, **changed: Any) -> Any:
+def _copy(
+    table: Table, columns: tuple[str, ...], condition: Any, **changed: Any
+) -> Any:
     values = [changed.get(name, table.c[name]).label(name) for name in columns]
-    return table.insert().from_select(list(columns), select(*values).where(where))
+    return table.insert().from_select(list(columns), select(*values).where(condition))
 
 
 _new = p("new")
@@ -104,7 +106,7 @@ _SEQ_OF_NAME = Statement(_seq_of_name)
 
 
 def _copy_parts() -> Any:
-    result, here = part.alias("result"), part.alias("here")
+    result, copy = part.alias("result"), part.alias("here")
     behind = or_(result.c.seq > p("cut"), result.c.seq.in_(numbers("off")))
     # One query for all calls: with one for each, those of one id cost their square.
     ended_behind = select(result.c.call_id).where(
@@ -116,12 +118,12 @@ def _copy_parts() -> Any:
         behind,
     )
     is_here = and_(
-        here.c.session_id == part.c.session_id,
-        here.c.call_id == part.c.call_id,
-        here.c.type == text("'tool-result'"),
-        here.c.seq > part.c.seq,
-        here.c.seq <= p("cut"),
-        here.c.seq.not_in(numbers("off")),
+        copy.c.session_id == part.c.session_id,
+        copy.c.call_id == part.c.call_id,
+        copy.c.type == text("'tool-result'"),
+        copy.c.seq > part.c.seq,
+        copy.c.seq <= p("cut"),
+        copy.c.seq.not_in(numbers("off")),
     )
     lost = and_(
         part.c.type == text("'tool'"),
@@ -203,9 +205,9 @@ def fork_title(tx: Transaction, root_id: str, title: str) -> str:
     base = _SUFFIX.sub("", title)
     numbers = [0]
     # Compared here: as a pattern, a title may be longer than SQLite takes.
-    for (found,) in tx.run(_TITLES, root=root_id).fetchall():
-        match = _SUFFIX.search(found)
-        if match and _SUFFIX.sub("", found) == base:
+    for (used_title,) in tx.run(_TITLES, root=root_id).fetchall():
+        match = _SUFFIX.search(used_title)
+        if match and _SUFFIX.sub("", used_title) == base:
             numbers.append(int(match[1]))
 
     return f"{base} (fork #{max(numbers) + 1})".strip()
@@ -220,8 +222,8 @@ def _without_value(table: Table, *place: Any) -> Statement:
             for column in table.c
             if column.name.endswith("_blob")
         ]
-        ours = table.c.session_id == p("sid")
-        return select(*place).where(ours, or_(*gone)).order_by(*place).limit(1)
+        of_session = table.c.session_id == p("sid")
+        return select(*place).where(of_session, or_(*gone)).order_by(*place).limit(1)
 
     return Statement(build)
 
@@ -236,19 +238,19 @@ _LOST: tuple[tuple[Callable[..., str], Statement], ...] = (
 
 def _check_values(tx: Transaction, session_id: str) -> None:
     """Raise `CorruptionError` if a large value of a session is missing."""
-    for named, query in _LOST:
+    for name_of, query in _LOST:
         if place := tx.one(query, sid=session_id):
-            raise damaged(named(session_id, *place), GONE)
+            raise damaged(name_of(session_id, *place), GONE)
 
 
-def _copy_rows(tx: Transaction, where: Mapping[str, Any]) -> None:
+def _copy_rows(tx: Transaction, params: Mapping[str, Any]) -> None:
     """Copy what belongs to the path of a session."""
-    tx.run(_COPY_MESSAGES, **where, now=tx.now)
-    tx.run(_COPY_PARTS, **where, now=tx.now)
+    tx.run(_COPY_MESSAGES, **params, now=tx.now)
+    tx.run(_COPY_PARTS, **params, now=tx.now)
     tx.forget_rids()
-    tx.run(_COPY_TODOS, sid=where["sid"], new=where["new"])
-    tx.run(_COPY_LABELS, **where)
-    tx.run(_COPY_DIFFS, **where)
+    tx.run(_COPY_TODOS, sid=params["sid"], new=params["new"])
+    tx.run(_COPY_LABELS, **params)
+    tx.run(_COPY_DIFFS, **params)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -281,17 +283,17 @@ class Fork:
         tx.flush()
         parent = tx.session(self.session_id)
         check_chain(tx, parent.id)
-        above = links(tx, parent.id)
-        leaf = self._cut(tx, above)
-        path = path_to(above, leaf)
-        end = break_of(above, path, leaf)
+        parents = links(tx, parent.id)
+        leaf = self._cut(tx, parents)
+        path = path_to(parents, leaf)
+        end = break_of(parents, path, leaf)
         if end is not None:
-            why = CIRCLE if end in above else REMOVED
-            raise damaged(message_name(parent.id, end), why)
-        kept = list(above) if self.branches else path
-        cut = max(kept, default=0)
-        off = sorted({seq for seq in above if seq <= cut}.difference(kept))
-        where = {
+            reason = CIRCLE if end in parents else REMOVED
+            raise damaged(message_name(parent.id, end), reason)
+        seqs = list(parents) if self.branches else path
+        cut = max(seqs, default=0)
+        off = sorted({seq for seq in parents if seq <= cut}.difference(seqs))
+        params = {
             "sid": parent.id,
             "new": self.handle.id,
             "cut": cut,
@@ -299,7 +301,7 @@ class Fork:
         }
         self._session_row(tx, leaf)
         try:
-            _copy_rows(tx, where)
+            _copy_rows(tx, params)
         except ENGINE.Error:
             # Only now: before, it would cost as much as the copies.
             _check_values(tx, parent.id)
@@ -311,9 +313,9 @@ class Fork:
         derive_model(tx, self.handle.id)
         tx.session(self.handle.id).first_new_seq = 1
 
-    def _cut(self, tx: Transaction, above: dict[int, int | None]) -> int | None:
+    def _cut(self, tx: Transaction, parents: dict[int, int | None]) -> int | None:
         if self.before is not None:
-            return above[self._seq(tx, self.before)]
+            return parents[self._seq(tx, self.before)]
         if self.at is LEAF:
             return tx.session(self.session_id).leaf_seq
         return self._seq(tx, self.at)

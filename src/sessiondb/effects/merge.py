@@ -98,47 +98,47 @@ def projects_at(tx: Transaction, worktree: str) -> list[str]:
     return tx.column(_AT, worktree=worktree)
 
 
-def merge_projects(tx: Transaction, into: str, others: Iterable[str]) -> int:
-    """Give everything of *others* to the project *into*; return the number of sessions.
+def merge_projects(tx: Transaction, target: str, others: Iterable[str]) -> int:
+    """Give all of *others* to the project *target*; return the number of sessions.
 
     Slugs stay unique, every directory is kept, and facts that both projects state are
-    those of *into*. The session rows in memory must be written first.
+    those of *target*. The session rows in memory must be written first.
     """
     moved = 0
     for other in others:
-        moved += _move_sessions(tx, other, into)
-        tx.run(_MOVE_PROMPTS, pid=other, project_id=into)
-        tx.run(_REVIVE, pid=other, into=into)
-        tx.run(_ADD_DIRECTORIES, pid=other, into=into)
-        _merge_row(tx, into, other)
+        moved += _move_sessions(tx, other, target)
+        tx.run(_MOVE_PROMPTS, pid=other, project_id=target)
+        tx.run(_REVIVE, pid=other, into=target)
+        tx.run(_ADD_DIRECTORIES, pid=other, into=target)
+        _merge_row(tx, target, other)
         # Deleting cascades to whatever refers to the row: nothing may by now.
         tx.run(_DROP_PROJECT, pid=other)
 
     return moved
 
 
-def _move_sessions(tx: Transaction, other: str, into: str) -> int:
+def _move_sessions(tx: Transaction, other: str, target: str) -> int:
     rows = tx.run(_SESSIONS, pid=other).fetchall()
     for sid, slug in rows:
-        taken = slug_holder(tx, into, slug) is not None
-        kept = free_slug(tx, into, sid) if taken else slug
-        tx.run(_MOVE_SESSION, sid=sid, project_id=into, slug=kept)
+        taken = slug_holder(tx, target, slug) is not None
+        new_slug = free_slug(tx, target, sid) if taken else slug
+        tx.run(_MOVE_SESSION, sid=sid, project_id=target, slug=new_slug)
 
     return len(rows)
 
 
-def _merge_row(tx: Transaction, into: str, other: str) -> None:
-    ours = dict(zip(_MERGED, tx.one(_PROJECT, pid=into), strict=True))
-    theirs = dict(zip(_MERGED, tx.one(_PROJECT, pid=other), strict=True))
+def _merge_row(tx: Transaction, target: str, other: str) -> None:
+    target_row = dict(zip(_MERGED, tx.one(_PROJECT, pid=target), strict=True))
+    other_row = dict(zip(_MERGED, tx.one(_PROJECT, pid=other), strict=True))
     # A fact that both projects have is kept as *into* has it.
-    stated = {name: value for name, value in ours.items() if value is not None}
-    new = {**theirs, **stated}
+    columns = {name: value for name, value in target_row.items() if value is not None}
+    new = {**other_row, **columns}
     new["metadata"] = json.dumps(
-        {**json.loads(theirs["metadata"]), **json.loads(ours["metadata"])}
+        {**json.loads(other_row["metadata"]), **json.loads(target_row["metadata"])}
     )
 
     for name in ("time_initialized", "time_created"):
-        known = [row[name] for row in (ours, theirs) if row[name] is not None]
-        new[name] = min(known, default=None)
+        values = [row[name] for row in (target_row, other_row) if row[name] is not None]
+        new[name] = min(values, default=None)
 
-    tx.run(_SET_PROJECT, pid=into, time_updated=tx.now, **new)
+    tx.run(_SET_PROJECT, pid=target, time_updated=tx.now, **new)

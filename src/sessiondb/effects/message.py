@@ -129,14 +129,14 @@ def insert_part(
     *,
     complete: bool,
     inherited: int = 0,
-    made: int | None = None,
+    message_time: int | None = None,
 ) -> None:
     """Insert one part row; it is indexed if it is *complete* or settled, and owned.
 
-    *made* is the time of a part that states none; None is now.
+    *message_time* is the time of a part that states none; None is now.
     """
     rid = tx.take_rid()
-    created = made if row.time_created is None else row.time_created
+    created = message_time if row.time_created is None else row.time_created
     if created is None:
         created = tx.now
 
@@ -296,23 +296,29 @@ class Append:
             time_completed=completed,
         )
         tx.insert(message, MESSAGE, values)
-        for idx, given in enumerate(self.parts):
-            item = given
+        for idx, part_row in enumerate(self.parts):
+            item = part_row
             # The text of a result is stored once, with its call.
-            if given.type == "tool-result":
-                item = fill_call(tx, state, parent, given)
+            if part_row.type == "tool-result":
+                item = fill_call(tx, state, parent, part_row)
             insert_part(
-                tx, state.id, seq, idx, item, complete=not self.open, made=created
+                tx,
+                state.id,
+                seq,
+                idx,
+                item,
+                complete=not self.open,
+                message_time=created,
             )
 
         return key
 
     def _is_there(self, tx: Transaction, state: SessionState) -> bool:
-        found = tx.one(_BY_ID, sid=state.id, mid=self.row.id)
-        if found is None:
+        row_here = tx.one(_BY_ID, sid=state.id, mid=self.row.id)
+        if row_here is None:
             return False
 
-        seq, *stored = found
+        seq, *stored = row_here
         if not self._is_same(tx, state.id, seq, stored):
             raise ConflictError(
                 f"message {self.row.id} is in {state.id} with other content"
@@ -349,7 +355,8 @@ class Append:
 
         pairs = zip(parts, self.parts, strict=False)
         return is_complete and all(
-            same_part(tx, session_id, here, given, self.open) for here, given in pairs
+            same_part(tx, session_id, part_here, stated_part, self.open)
+            for part_here, stated_part in pairs
         )
 
     def _expect(self, tx: Transaction, state: SessionState) -> None:

@@ -98,10 +98,10 @@ class AddPart:
         tx.used(state, self.row.time_created)
 
     def _is_there(self, tx: Transaction, session_id: str, seq: int) -> bool:
-        for found in parts_of(tx, session_id, seq):
-            if found.id != self.row.id:
+        for stored in parts_of(tx, session_id, seq):
+            if stored.id != self.row.id:
                 continue
-            if same_part(tx, session_id, found, self.row, is_open=True):
+            if same_part(tx, session_id, stored, self.row, is_open=True):
                 return True
             raise ConflictError(f"part {self.row.id} exists with other content")
         return False
@@ -138,11 +138,11 @@ class Finish:
         seq = seq_of(tx, state.id, self.message)
         stored = _open_message(tx, state.id, seq)
         # Values that are given now replace those that `append` stated.
-        before = tuple([getattr(stored, name) for name in USAGE])
-        usage = tuple(map(_or_stored, (self.cost, *self.tokens), before))
+        old_usage = tuple([getattr(stored, name) for name in USAGE])
+        usage = tuple(map(_or_stored, (self.cost, *self.tokens), old_usage))
         error = _or_stored(self.error, stored.error)
         if stored.time_completed is not None:
-            if self._is_same(stored, before == usage, error):
+            if self._is_same(stored, old_usage == usage, error):
                 return
             raise ConflictError(
                 f"message {self.message} is finished, with other values"
@@ -165,7 +165,7 @@ class Finish:
         tx.used(state, self.time)
         # The cost of a copy is counted where it was paid.
         if not stored.inherited:
-            self._count(tx, state, seq, before, usage)
+            self._count(tx, state, seq, old_usage, usage)
             if key is not None:
                 count_once(tx, state, seq, stored.id, key)
 
@@ -181,12 +181,12 @@ class Finish:
         tx: Transaction,
         state: SessionState,
         seq: int,
-        before: tuple[Any, ...],
+        old_usage: tuple[Any, ...],
         usage: tuple[Any, ...],
     ) -> None:
-        """Replace the usage *before* by that of now, and index the parts."""
+        """Replace the usage *old_usage* by that of now, and index the parts."""
         tx.to_index += tx.column(_RIDS, sid=state.id, at=seq)
-        for sign, (cost, *tokens) in ((-1, before), (1, usage)):
+        for sign, (cost, *tokens) in ((-1, old_usage), (1, usage)):
             state.count(cost, tokens, sign)
 
 
@@ -241,13 +241,15 @@ class OpenPart:
 
     def row(self, tx: Transaction) -> Any:
         """Return the stored part; raises `NotFoundError`."""
-        found = tx.one(_ROW, sid=self.session_id, mid=self.message_id, pid=self.part_id)
-        if found is None:
+        stored = tx.one(
+            _ROW, sid=self.session_id, mid=self.message_id, pid=self.part_id
+        )
+        if stored is None:
             raise NotFoundError(
                 f"part {self.part_id} is not in session {self.session_id}"
             )
 
-        return found
+        return stored
 
     def check_open(self, time_completed: int | None) -> None:
         """Raise `ConflictError` for a finished message."""

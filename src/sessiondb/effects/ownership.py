@@ -232,8 +232,8 @@ def subtract(
         state.message_count -= 1
         if not inherited:
             state.count(cost, tokens, -1)
-            stated = zip(USAGE, (cost, *tokens), strict=True)
-            gone.update((name, name, 0) for name, value in stated if value is not None)
+            usage = zip(USAGE, (cost, *tokens), strict=True)
+            gone.update((name, name, 0) for name, value in usage if value is not None)
         elif cost is not None:
             state.cost_inherited = (state.cost_inherited or 0.0) - cost
             gone.add(("cost_inherited", "cost", 1))
@@ -281,8 +281,8 @@ class Copies:
         new: list[Copy] = []
         for run in _runs(places):
             wanted, roots = set(run), {place.root_id for place in run}
-            where = {"least": run[0].seq, "most": run[-1].seq}
-            rows = self._tx.run(_BY_PLACE, roots=as_list(roots), **where)
+            bounds = {"least": run[0].seq, "most": run[-1].seq}
+            rows = self._tx.run(_BY_PLACE, roots=as_list(roots), **bounds)
             new += self._take_in(row for row in rows if row[_PLACE] in wanted)
         return new
 
@@ -309,18 +309,18 @@ class Copies:
 
     def of(self, copy: Copy) -> list[Copy]:
         """Return all copies in one class with *copy*, itself among them."""
-        found = {copy: None}
+        copies = {copy: None}
         links, seen = list(copy.links), set(copy.links)
         # Grows while it is walked: a copy may have copies under another key.
         for link in links:
             for other in self._joined_by(link):
-                if other in found:
+                if other in copies:
                     continue
-                found[other] = None
+                copies[other] = None
                 links += other.links - seen
                 seen |= other.links
 
-        return list(found)
+        return list(copies)
 
     def _joined_by(self, link: Link) -> list[Copy]:
         copies = self.having(link)
@@ -353,10 +353,10 @@ class Copies:
         if session_id not in self._above:
             # Of a chain that is a circle in a damaged file, each id once.
             chain: dict[str, None] = {}
-            above = self._parent(session_id)
-            while above is not None and above not in chain:
-                chain[above] = None
-                above = self._parent(above)
+            ancestor = self._parent(session_id)
+            while ancestor is not None and ancestor not in chain:
+                chain[ancestor] = None
+                ancestor = self._parent(ancestor)
 
             self._above[session_id] = list(chain)
         return self._above[session_id]

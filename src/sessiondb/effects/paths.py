@@ -75,11 +75,11 @@ def nearest(
         return leaf
 
     least = min(seqs) if is_ordered(tx, session_id) else 0
-    where = {
+    params = {
         "sid": session_id,
         "leaf": leaf,
         "least": least,
         "seqs": as_list(seqs),
     }
-    row = tx.one(_FIRST, **where)
+    row = tx.one(_FIRST, **params)
     return None if row is None else int(row[0])

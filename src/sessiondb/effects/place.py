@@ -22,8 +22,10 @@ from sessiondb.schema.rows import TERMINAL
 
 def _is_below(column: ColumnElement[Any]) -> ColumnElement[bool]:
     # Not LIKE, which takes /A for /a and refuses a long path.
-    below = p("below")
-    return or_(column == p("old"), func.substr(column, 1, func.length(below)) == below)
+    folder = p("below")
+    return or_(
+        column == p("old"), func.substr(column, 1, func.length(folder)) == folder
+    )
 
 
 #: When the session of a terminal and directory was used.
@@ -87,30 +89,33 @@ class Relink:
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `NotFoundError` if nothing is known of the old folder."""
         tx.flush()
-        where = _Move(stored(self.old, tx.root), stored(self.place.directory, tx.root))
-        rooted = tx.run(_ROOTED, **where.filter).fetchall()
-        rows = tx.run(_SESSIONS, **where.filter).fetchall()
+        move = _Move(stored(self.old, tx.root), stored(self.place.directory, tx.root))
+        rooted = tx.run(_ROOTED, **move.filter).fetchall()
+        rows = tx.run(_SESSIONS, **move.filter).fetchall()
         if not rows and not rooted:
             if tx.retried:
                 return
             raise NotFoundError(f"no project and no session is at {self.old}")
 
         root = stored(self.place.root, tx.root)
-        owner = {pid: self._project(tx, where, root, pid, at) for pid, at in rooted}
+        owner = {
+            pid: self._project(tx, move, root, pid, old_worktree)
+            for pid, old_worktree in rooted
+        }
         target = next(
-            (owner[pid] for pid, worktree in rooted if worktree == where.old), None
+            (owner[pid] for pid, worktree in rooted if worktree == move.old), None
         )
 
         for sid, directory, pid in rows:
             if pid not in owner:
                 owner[pid] = target = target or project_of(tx, self.place)
-            there = owner[pid]
-            slug = free_slug(tx, there, sid)
+            new_owner = owner[pid]
+            slug = free_slug(tx, new_owner, sid)
             tx.run(
                 MOVE,
                 sid=sid,
-                directory=where.of(directory),
-                project_id=there,
+                directory=move.of(directory),
+                project_id=new_owner,
                 slug=slug,
             )
 
@@ -118,27 +123,27 @@ class Relink:
         self.moved = len(rows)
 
     def _project(
-        self, tx: Transaction, where: _Move, root: str, project_id: str, worktree: str
+        self, tx: Transaction, move: _Move, root: str, project_id: str, worktree: str
     ) -> str:
         """Move a project and return the one that its sessions belong to now."""
         # The folder itself may have become part of a repository; a project below it
         # stays what it is.
-        there = root if worktree == where.old else where.of(worktree)
-        here = [pid for pid in projects_at(tx, there) if pid != project_id]
+        new_root = root if worktree == move.old else move.of(worktree)
+        occupants = [pid for pid in projects_at(tx, new_root) if pid != project_id]
         for directory, kind in tx.run(
-            _DIRECTORIES, pid=project_id, **where.filter
+            _DIRECTORIES, pid=project_id, **move.filter
         ).fetchall():
-            if where.of(directory) != directory:
+            if move.of(directory) != directory:
                 tx.run(_FORMER, pid=project_id, old=directory, kind="former")
-                add_directory(tx, project_id, where.of(directory), kind)
+                add_directory(tx, project_id, move.of(directory), kind)
 
-        tx.run(_WORKTREE, pid=project_id, worktree=there, time_updated=tx.now)
-        add_directory(tx, project_id, there, "worktree")
-        if not here:
+        tx.run(_WORKTREE, pid=project_id, worktree=new_root, time_updated=tx.now)
+        add_directory(tx, project_id, new_root, "worktree")
+        if not occupants:
             return project_id
 
-        merge_projects(tx, here[0], [project_id, *here[1:]])
-        return here[0]
+        merge_projects(tx, occupants[0], [project_id, *occupants[1:]])
+        return occupants[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,15 +182,17 @@ def _take_uses(tx: Transaction, uses: Iterable[tuple[Any, ...]]) -> None:
     sql = upsert_text(terminal, TERMINAL)
     for row in uses:
         name, directory, _, time = row
-        known = tx.value(LAST_USE, name=name, directory=directory)
-        if known is None or known < time:
+        last_use = tx.value(LAST_USE, name=name, directory=directory)
+        if last_use is None or last_use < time:
             tx.connection.execute(sql, row)
 
 
-def _move_uses(tx: Transaction, where: _Move) -> None:
-    uses = tx.run(_USES, **where.filter).fetchall()
-    tx.run(_DROP_USES, **where.filter)
-    moved = ((name, where.of(at), sid, time) for name, at, sid, time in uses)
+def _move_uses(tx: Transaction, move: _Move) -> None:
+    uses = tx.run(_USES, **move.filter).fetchall()
+    tx.run(_DROP_USES, **move.filter)
+    moved = (
+        (name, move.of(directory), sid, time) for name, directory, sid, time in uses
+    )
     _take_uses(tx, moved)
 
 
@@ -202,5 +209,7 @@ class UseTerminal:
         """Apply it; raises `NotFoundError`."""
         tx.peek(self.session_id)
         sql = upsert_text(terminal, TERMINAL)
-        where = self.directory
-        tx.connection.execute(sql, (self.terminal_id, where, self.session_id, tx.now))
+        directory = self.directory
+        tx.connection.execute(
+            sql, (self.terminal_id, directory, self.session_id, tx.now)
+        )

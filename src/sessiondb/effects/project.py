@@ -157,13 +157,13 @@ def moved_project(worktrees: Iterable[tuple[str, str]], base: str | None) -> str
 
     None if there are several projects, or one of the worktrees still exists.
     """
-    found = set()
-    for project_id, at in worktrees:
-        if os.path.exists(os.path.join(base or "", at)):
+    projects = set()
+    for project_id, worktree in worktrees:
+        if os.path.exists(os.path.join(base or "", worktree)):
             return None
-        found.add(project_id)
+        projects.add(project_id)
 
-    return found.pop() if len(found) == 1 else None
+    return projects.pop() if len(projects) == 1 else None
 
 
 def _adopted(tx: Transaction, place: Place, root: str) -> str | None:

@@ -65,9 +65,9 @@ def refuse_deleted(session_id: str, time_deleted: int | None) -> None:
 
 def check_chain(tx: Transaction, parent_id: str) -> None:
     """Raise `InvalidInputError` for a parent below more than `MAX_CHAIN` ancestors."""
-    depth, above = 1, parent_of(tx, parent_id)
-    while above is not None:
-        depth, above = depth + 1, parent_of(tx, above)
+    depth, ancestor = 1, parent_of(tx, parent_id)
+    while ancestor is not None:
+        depth, ancestor = depth + 1, parent_of(tx, ancestor)
         if depth > MAX_CHAIN:
             raise InvalidInputError(
                 f"session {parent_id} has {MAX_CHAIN} ancestors already"
@@ -159,8 +159,8 @@ class CreateSession:
         if (parent_id, relation) != (self.parent_id, self.relation):
             raise ConflictError(f"session {self.id} exists with another parent")
 
-        named = (self.source, self.source_id)
-        if self.source_id is not None and (source, source_id) != named:
+        name = (self.source, self.source_id)
+        if self.source_id is not None and (source, source_id) != name:
             raise ConflictError(f"session {self.id} exists with another source id")
 
         return True
@@ -218,15 +218,15 @@ def _still_shared(tx: Transaction, session_id: str, metadata: str) -> str:
     A caller that reads metadata, changes it and writes it back may include the secret.
     """
     share = json.loads(tx.one(_METADATA, sid=session_id)[0]).get(SHARE)
-    given = json.loads(metadata)
-    if SHARE in given and (share is None or given[SHARE] != share):
+    shared = json.loads(metadata)
+    if SHARE in shared and (share is None or shared[SHARE] != share):
         raise InvalidInputError(
             f"metadata: the key {SHARE} is reserved for the secret of a share",
             hint="set_share(session, url, secret=…) sets it, "
             "set_share(session, None) removes it",
         )
 
-    return metadata if share is None else json.dumps({**given, SHARE: share})
+    return metadata if share is None else json.dumps({**shared, SHARE: share})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -261,14 +261,14 @@ class SetDirectory:
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `NotFoundError`."""
         state = tx.session(self.session_id)
-        state.project_id, where = home_of(tx, self.place)
+        state.project_id, directory = home_of(tx, self.place)
         # Its slug may be taken in the other project.
         slug = free_slug(tx, state.project_id, state.id)
         setter = _setter("directory", "project_id", "slug")
         tx.run(
             setter,
             sid=state.id,
-            directory=where,
+            directory=directory,
             project_id=state.project_id,
             slug=slug,
         )

@@ -261,12 +261,12 @@ class Transaction:
         if not self.opened:
             return effect
 
-        found = {
+        targets = {
             name: self.opened[queued]
             for name in ("session_id", "parent_id")
             if (queued := getattr(effect, name, None)) in self.opened
         }
-        return replace(effect, **found) if found else effect  # type: ignore[type-var]
+        return replace(effect, **targets) if targets else effect  # type: ignore[type-var]
 
     def mark(self) -> tuple[int, int, dict[str, Change]]:
         """Return what `undo_unit` needs."""
@@ -312,10 +312,10 @@ class Transaction:
     def _load(self, session_id: str) -> Any:
         return self.one(_LOAD, sid=session_id, now=self.now)
 
-    def used(self, state: SessionState, at: int | None = None) -> None:
+    def used(self, state: SessionState, time: int | None = None) -> None:
         """Record that a conversation continued here, detached from its source.
 
-        *at* is the time that the caller states (default: now). The last use never
+        *time* is the time that the caller states (default: now). The last use never
         goes back, except from the creation of a session that was empty until then:
         a chat that is imported with its old times is as old as it states.
         Raises `LeaseHeldError` while another process has the lease of the session.
@@ -326,7 +326,7 @@ class Transaction:
             )
 
         state.touched = True
-        when = self.now if at is None else at
+        when = self.now if time is None else time
         is_empty = state.last_seq == 0
         if is_empty or when > state.time_updated:
             state.time_updated = when
@@ -388,10 +388,10 @@ class Transaction:
         """Record what to report after the commit."""
         # A second change of a session replaces the first, and comes last:
         # the changes of a commit are in order of their numbers.
-        before = self.changes.pop(session_id, None)
+        earlier = self.changes.pop(session_id, None)
         since = first_new - 1 if first_new else last_seq
-        if before is not None:
-            since = min(since, before.since_seq)
+        if earlier is not None:
+            since = min(since, earlier.since_seq)
 
         self.changes[session_id] = Change(
             cursor_of(self._database, change),

@@ -73,10 +73,10 @@ class SetLeaf:
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `NotFoundError`."""
         state = tx.peek(self.session_id)
-        at = None if self.message is None else seq_of(tx, state.id, self.message)
-        if at != state.leaf_seq:
+        leaf = None if self.message is None else seq_of(tx, state.id, self.message)
+        if leaf != state.leaf_seq:
             state.leaf_before = state.leaf_before or (state.leaf_seq,)
-            state.leaf_seq = at
+            state.leaf_seq = leaf
             tx.used(state)
 
 
@@ -96,49 +96,51 @@ class Truncate:
     def apply(self, tx: Transaction) -> None:
         """Apply it; forks keep what they copied. Raises `NotFoundError`."""
         state = tx.peek(self.session_id)
-        after = None if self.after is None else seq_of(tx, state.id, self.after)
-        going = self._below(self._links(tx, after), after)
+        last_seq = None if self.after is None else seq_of(tx, state.id, self.after)
+        going = self._below(self._links(tx, last_seq), last_seq)
         if not going:
             return
 
         self._remove(tx, going)
         if state.leaf_seq in going:
-            state.leaf_seq = after
+            state.leaf_seq = last_seq
         tx.used(state)
 
-    def _links(self, tx: Transaction, after: int | None) -> dict[int, int | None]:
-        """Return the parents of all messages that may be below *after*."""
-        if after is None or not paths.is_ordered(tx, self.session_id):
+    def _links(self, tx: Transaction, last_seq: int | None) -> dict[int, int | None]:
+        """Return the parents of all messages that may be below *last_seq*."""
+        if last_seq is None or not paths.is_ordered(tx, self.session_id):
             return links(tx, self.session_id)
-        return dict(tx.run(_LINKS_BEHIND, sid=self.session_id, after=after).fetchall())
+        return dict(
+            tx.run(_LINKS_BEHIND, sid=self.session_id, after=last_seq).fetchall()
+        )
 
     @staticmethod
-    def _below(above: dict[int, int | None], after: int | None) -> set[int]:
-        if after is None:
-            return set(above)
+    def _below(parents: dict[int, int | None], last_seq: int | None) -> set[int]:
+        if last_seq is None:
+            return set(parents)
 
-        below: dict[int | None, list[int]] = {}
-        for seq, parent in above.items():
-            below.setdefault(parent, []).append(seq)
+        children: dict[int | None, list[int]] = {}
+        for seq, parent in parents.items():
+            children.setdefault(parent, []).append(seq)
 
         going: set[int] = set()
-        stack = list(below.get(after, ()))
+        stack = list(children.get(last_seq, ()))
         while stack:
             seq = stack.pop()
             if seq not in going:
                 going.add(seq)
-                stack += below.get(seq, ())
+                stack += children.get(seq, ())
 
         return going
 
     def _remove(self, tx: Transaction, going: set[int]) -> None:
         sid = self.session_id
         state = tx.session(sid)
-        where: dict[str, Any] = {"sid": sid, "seqs": as_list(sorted(going))}
-        rows = tx.run(_GOING, **where).fetchall()
+        params: dict[str, Any] = {"sid": sid, "seqs": as_list(sorted(going))}
+        rows = tx.run(_GOING, **params).fetchall()
         hashes = (
-            tx.run(_PART_BLOBS, **where).fetchall()
-            + tx.run(_DIFF_BLOBS, **where).fetchall()
+            tx.run(_PART_BLOBS, **params).fetchall()
+            + tx.run(_DIFF_BLOBS, **params).fetchall()
         )
         for row in hashes:
             tx.release(*row)
@@ -152,8 +154,8 @@ class Truncate:
             tx.release(data_blob)
 
         # Parts and labels go by cascade, diffs have no foreign key to messages.
-        tx.run(_DROP_DIFFS, **where)
-        tx.run(_DROP, **where)
+        tx.run(_DROP_DIFFS, **params)
+        tx.run(_DROP, **params)
         ownership.subtract(tx, state, counted)
         ownership.recount(tx, ownership.assign_owner(tx, lost))
         # Only the loss of an answer can change the model.

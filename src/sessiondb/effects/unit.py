@@ -327,8 +327,8 @@ class Unit(Queue):
     ) -> None:
         """Record what a terminal used last in *directory* (here), for ``@``."""
         name = ids.valid_id(terminal, "a terminal")
-        where = self._find_place(directory).directory
-        self.add(UseTerminal(self._live(session), name, where))
+        used_directory = self._find_place(directory).directory
+        self.add(UseTerminal(self._live(session), name, used_directory))
 
     def relink(self, old: str, new: str) -> Relink:
         """Record that a folder moved; ``.moved`` counts sessions after the commit."""
@@ -364,8 +364,8 @@ class Unit(Queue):
 
         # Loops are inlined: an append is the one write that is made thousands of times.
         parts: dict[str, PartRow] = {}
-        for given in draft.parts:
-            part = part_row(given, blobs)
+        for part_draft in draft.parts:
+            part = part_row(part_draft, blobs)
             if part.id in parts:
                 raise InvalidInputError("two parts of one message have the same id")
             parts[part.id] = part

@@ -122,7 +122,7 @@ def values_of_row(
         title=(row["title"], row["title_source"]),
         metadata=metadata,
         labels=labels,
-        todos=[list(found) for found in todos],
+        todos=[list(item) for item in todos],
         diffs=sorted(map(_diff, diffs), key=repr),
         about=versions.about_of(row),
         summary=tuple(row[name] for name in versions.SUMMARY_FIELDS),
@@ -155,10 +155,10 @@ def versions_in(
     return versions.versions_of(values, base, state.revision, state.time_updated)
 
 
-def agree(tx: Transaction, session_id: str, found: Mapping[str, Version]) -> None:
-    """Make *found* the merge base of a session."""
+def agree(tx: Transaction, session_id: str, base: Mapping[str, Version]) -> None:
+    """Make *base* the merge base of a session."""
     sql = upsert_text(merge_base, MERGE_BASE)
-    tx.connection.execute(sql, (session_id, versions.encoded(found)))
+    tx.connection.execute(sql, (session_id, versions.encoded(base)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,10 +173,10 @@ class NoteVersions:
         if not tx.exists(self.session_id):
             return
 
-        found = versions_in(tx, self.session_id, values_in(tx, self.session_id))
+        current = versions_in(tx, self.session_id, values_in(tx, self.session_id))
         base = base_of(tx, self.session_id)
         # Only a merge moves it: see `model.versions.SETTLED`.
         if versions.SETTLED in base:
-            found[versions.SETTLED] = base[versions.SETTLED]
+            current[versions.SETTLED] = base[versions.SETTLED]
 
-        agree(tx, self.session_id, found)
+        agree(tx, self.session_id, current)

@@ -128,9 +128,9 @@ def filesystem_of(path: str, mountinfo: str) -> str | None:
         if not separator or len(fields) < 5:
             continue
         point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[4])
-        above = path == point or path.startswith(point.rstrip("/") + "/")
+        is_above = path == point or path.startswith(point.rstrip("/") + "/")
         # Of two mounts on one point the later covers the earlier.
-        if above and len(point) >= len(longest):
+        if is_above and len(point) >= len(longest):
             longest, kind = point, source.split(" ")[0]
 
     return kind

@@ -137,8 +137,8 @@ class Folder:
         with disk.translated(part):
             with _created(part) as file:
                 yield file
-            before = self._staged.get(name)
-            if before is not None and not filecmp.cmp(before, part, shallow=False):
+            earlier = self._staged.get(name)
+            if earlier is not None and not filecmp.cmp(earlier, part, shallow=False):
                 raise InvalidInputError(
                     f"two files would have the name {abridged(name)}"
                 )
@@ -165,22 +165,22 @@ class Folder:
 
         Raises what `check_place` does.
         """
-        found = []
+        names = []
         for name in self._staged:
             path = self.path(name)
             self._check_folder(path.parent)
             if path.parent.is_dir() and check_place(path):
-                found.append(path)
+                names.append(path)
 
-        return found
+        return names
 
     def settle(self, *, replace: bool = False) -> int:
         """Give each file its name; return how many.
 
         Raises what `outputs.writing` does.
         """
-        if not replace and (found := self.taken()):
-            raise taken(found[0])
+        if not replace and (taken_names := self.taken()):
+            raise taken(taken_names[0])
         for name, part in self._staged.items():
             path = self.path(name)
             self._check_folder(path.parent)

@@ -133,9 +133,11 @@ def check_folders(path: Path, *, must_exist: bool = True) -> None:
     home = Path(os.path.expanduser("~"))  # noqa: PTH111  also without a home
 
     for folder in path.parents:
-        above = (place for place in folder.parents if place != home)
+        parents = (place for place in folder.parents if place != home)
         if folder.is_symlink() and any(
-            os.path.lexists(place / mark) for place in above for mark in _PROJECT_MARKS
+            os.path.lexists(place / mark)
+            for place in parents
+            for mark in _PROJECT_MARKS
         ):
             raise InvalidInputError(
                 f"{folder} is a link inside of a project",
@@ -147,8 +149,8 @@ def _check_regular(path: Path, mode: int) -> None:
     """Raise `InvalidInputError` if *mode* is not that of a regular file."""
     kind = stat.S_IFMT(mode)
     if kind != stat.S_IFREG:
-        what, hint = _KINDS.get(kind, ("a device", _OWN_NAME))
-        raise InvalidInputError(f"{path} is {what}", hint=hint)
+        kind_name, hint = _KINDS.get(kind, ("a device", _OWN_NAME))
+        raise InvalidInputError(f"{path} is {kind_name}", hint=hint)
 
 
 def _linked(part: Path, path: Path) -> bool:

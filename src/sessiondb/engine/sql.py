@@ -70,9 +70,11 @@ def p(name: str) -> Any:
     return bindparam(name)
 
 
-def update_of(table: Table, columns: str, *where: ColumnElement[bool]) -> Statement:
+def update_of(
+    table: Table, columns: str, *conditions: ColumnElement[bool]
+) -> Statement:
     """Return an UPDATE of the space-separated *columns*, each a parameter."""
-    return Statement(lambda: update(table).where(*where), columns.split())
+    return Statement(lambda: update(table).where(*conditions), columns.split())
 
 
 # -- list parameters ---------------------------------------------------------

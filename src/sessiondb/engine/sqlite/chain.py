@@ -61,8 +61,8 @@ class Chain:
 
     def knows(self, revision: str | None) -> bool:
         """Return whether *revision* is one of the chain."""
-        known = {script.revision for script in self._scripts.walk_revisions()}
-        return revision is None or revision in known
+        revisions = {script.revision for script in self._scripts.walk_revisions()}
+        return revision is None or revision in revisions
 
     def after(self, revision: str | None) -> list[Pending]:
         """Return the migrations that follow *revision*, in order."""

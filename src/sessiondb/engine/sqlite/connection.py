@@ -163,11 +163,11 @@ def _connect(
 
 def open_files() -> set[disk.FileIdentity]:
     """Return (st_dev, st_ino) of each open database and of the files beside it."""
-    found = {connection.file for connection in list(_living)} | _inherited
+    opened = {connection.file for connection in list(_living)} | _inherited
     for path in {connection.path for connection in list(_living)}:
         # None for a file that does not exist.
-        found |= {disk.identity(beside) for beside in files.siblings(path)}
-    return {file for file in found if file is not None}
+        opened |= {disk.identity(sibling) for sibling in files.siblings(path)}
+    return {file for file in opened if file is not None}
 
 
 def checkpoint(connection: Any) -> bool:

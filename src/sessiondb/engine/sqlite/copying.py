@@ -15,38 +15,38 @@ from sessiondb.engine.sqlite.failures import translated
 
 @contextlib.contextmanager
 def copied(
-    path: Path, to: Path, *, exact: bool = False, part: Path | None = None
+    path: Path, target: Path, *, exact: bool = False, part: Path | None = None
 ) -> Iterator[Path]:
-    """Copy the database at *path* to the new file *to*, named when the block is left.
+    """Copy the database at *path* to the new file *target*, named when the block ends.
 
     The block gets the copy under its temporary name, to verify it. The copy is
     compact, or *exact*: page for page, which is necessary if pages may be damaged.
-    If the block is left by an exception, nothing is at *to*. Raises the errors of
+    If the block is left by an exception, nothing is at *target*. Raises the errors of
     `placing.settle` and of `translate`.
     """
-    if placing.check_place(to, claims):
-        raise placing.taken(to)
-    part = part or placing.part_of(to)
+    if placing.check_place(target, claims):
+        raise placing.taken(target)
+    part = part or placing.part_of(target)
 
     try:
         # SQLite itself would make the file readable by everybody.
         files.prepare(part)
         _copy(path, part, exact)
         yield part
-        placing.settle(part, to, claims)
+        placing.settle(part, target, claims)
     finally:
         for left in (part, *files.siblings(part)):
             with contextlib.suppress(OSError):
                 left.unlink()
 
 
-def _copy(path: Path, to: Path, exact: bool) -> None:
+def _copy(path: Path, copy_path: Path, exact: bool) -> None:
     with closing(connect(path)) as connection, translated():
         if not exact:
-            connection.execute("VACUUM INTO ?", (str(to),))
-            _sync(to)
+            connection.execute("VACUUM INTO ?", (str(copy_path),))
+            _sync(copy_path)
             return
-        with closing(connect(to)) as target:
+        with closing(connect(copy_path)) as target:
             connection.backup(target)
 
 

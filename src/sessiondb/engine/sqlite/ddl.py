@@ -56,9 +56,18 @@ def statements() -> tuple[str, ...]:
     """Return every CREATE statement of a fresh file, in order."""
     dialect = sqlite.dialect()
     tables = metadata.sorted_tables
-    made = [str(CreateTable(t).compile(dialect=dialect)).strip() for t in tables]
+    tables_ddl = [str(CreateTable(t).compile(dialect=dialect)).strip() for t in tables]
     for table in tables:
         indexes = sorted(table.indexes, key=lambda index: str(index.name))
-        made += [str(CreateIndex(i).compile(dialect=dialect)).strip() for i in indexes]
+        tables_ddl += [
+            str(CreateIndex(i).compile(dialect=dialect)).strip() for i in indexes
+        ]
 
-    return (_ALEMBIC, *made, *views.VIEWS, search.CONTENT, *search.TABLES, *TRIGGERS)
+    return (
+        _ALEMBIC,
+        *tables_ddl,
+        *views.VIEWS,
+        search.CONTENT,
+        *search.TABLES,
+        *TRIGGERS,
+    )

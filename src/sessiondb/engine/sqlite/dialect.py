@@ -47,26 +47,26 @@ class SQLiteText:
     ) -> tuple[str, dict[str, Any]]:
         """Return the text with named parameters, and its own constants."""
         keys = None if columns is None else list(columns)
-        made: Any = expression.compile(dialect=self._named, column_keys=keys)
+        compiled: Any = expression.compile(dialect=self._named, column_keys=keys)
         constants = {
             name: bound.effective_value
-            for name, bound in made.binds.items()
+            for name, bound in compiled.binds.items()
             if not bound.required
         }
 
-        return str(made), constants
+        return str(compiled), constants
 
     def placeholders(self, expression: ClauseElement, columns: Sequence[str]) -> str:
         """Return INSERT text with one ``?`` for each of *columns*.
 
         They are in table order.
         """
-        made: Any = expression.compile(
+        compiled: Any = expression.compile(
             dialect=sqlite.dialect(), column_keys=list(columns)
         )
-        if tuple(made.positiontup or ()) != tuple(columns):
+        if tuple(compiled.positiontup or ()) != tuple(columns):
             raise ValueError(f"columns must be in table order: {', '.join(columns)}")
-        return str(made)
+        return str(compiled)
 
     def list_text(self, name: str) -> str:
         """Return the list parameter *name* as a subquery in parentheses."""

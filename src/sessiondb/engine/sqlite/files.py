@@ -104,12 +104,12 @@ def creation_lock(path: Path, timeout: float) -> Iterator[None]:
 
 def exposed(path: Path) -> list[Path]:
     """Return those of the database and its side files that others may read or write."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for file in (path, *siblings(path)) if _POSIX else ():
         with contextlib.suppress(OSError):
             if stat.S_IMODE(os.lstat(file).st_mode) & 0o077:
-                found.append(file)
-    return found
+                paths.append(file)
+    return paths
 
 
 class TemporaryDatabase:
@@ -165,9 +165,9 @@ def _exists(path: Path, read_only: bool) -> bool:
             return False
 
     if not stat.S_ISREG(facts.st_mode):
-        what = "a link" if stat.S_ISLNK(facts.st_mode) else "not a file"
+        kind = "a link" if stat.S_ISLNK(facts.st_mode) else "not a file"
         raise NotADatabaseError(
-            f"{path} is {what}", hint="name the database file itself"
+            f"{path} is {kind}", hint="name the database file itself"
         )
 
     if facts.st_size == 1:
@@ -192,8 +192,11 @@ def _align(path: Path, facts: os.stat_result) -> None:
     """
     for side in ("-wal", "-shm"):
         with contextlib.suppress(OSError):
-            beside = os.lstat(f"{path}{side}")
-            if stat.S_ISREG(beside.st_mode) and beside.st_mode != facts.st_mode:
+            facts_beside = os.lstat(f"{path}{side}")
+            if (
+                stat.S_ISREG(facts_beside.st_mode)
+                and facts_beside.st_mode != facts.st_mode
+            ):
                 Path(f"{path}{side}").chmod(stat.S_IMODE(facts.st_mode))
 
 

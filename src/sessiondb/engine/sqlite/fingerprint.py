@@ -100,8 +100,8 @@ def check_derived(
         kind, name = named(sql)
         if (kind, name) not in stored:
             raise _other_schema(path, f"it has no {kind} {name}")
-        there = stored[kind, name]
-        if there != sql and tidy(there) != tidy(sql):
+        definition = stored[kind, name]
+        if definition != sql and tidy(definition) != tidy(sql):
             raise UntrustedDatabaseError(
                 f"{kind} {name} of {path} is changed", hint=_HINT
             )
@@ -125,8 +125,8 @@ def _check_functions(connection: sqlite3.Connection, path: Path) -> None:
 
     for name, sql in rows:
         if odd := _odd_words(sql).difference(tables):
-            what = ", ".join(sorted(odd))
-            raise UntrustedDatabaseError(f"{name} of {path} uses {what}", hint=_HINT)
+            names = ", ".join(sorted(odd))
+            raise UntrustedDatabaseError(f"{name} of {path} uses {names}", hint=_HINT)
 
 
 # A process opens many files with the same statements.
@@ -157,14 +157,14 @@ def _check_columns(connection: sqlite3.Connection, path: Path, version: int) -> 
     for table, column, kind, required in rows:
         stored.setdefault(table, {})[column] = (kind, required)
 
-    for table, ours in _our_columns().items():
+    for table, our_columns in _our_columns().items():
         columns = stored.get(table)
         if columns is None:
             raise _other_schema(path, f"it has no table {table}")
-        for name, definition in ours.items():
+        for name, definition in our_columns.items():
             if columns.get(name) != definition:
                 raise _other_schema(path, f"column {name} of {table} is not the same")
         # A newer schema may have further columns.
-        further = sorted(columns.keys() - ours.keys())
+        further = sorted(columns.keys() - our_columns.keys())
         if further and version == VERSION:
             raise _other_schema(path, f"{table} has a column {further[0]}")

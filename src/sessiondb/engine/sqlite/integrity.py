@@ -36,8 +36,8 @@ def damage(connection: Any) -> list[str]:
         # It hands out what it found before it stumbles.
         lines.extend(line for (line,) in connection.execute("PRAGMA integrity_check"))
     except sqlite3.DatabaseError as error:
-        if isinstance(why := translate(error), BusyError):
-            raise why from error
+        if isinstance(translated := translate(error), BusyError):
+            raise translated from error
         lines.append(str(error))
 
     return [line for line in lines if line != "ok"]
@@ -51,8 +51,10 @@ def broken_references(connection: Any) -> list[tuple[str, str]]:
 
 def references_to(connection: Any, table: str) -> list[tuple[str, str]]:
     """Return the (table, column) with a foreign key to *table*."""
-    found: list[tuple[str, str]] = connection.execute(_REFERENCES, (table,)).fetchall()
-    return found
+    references: list[tuple[str, str]] = connection.execute(
+        _REFERENCES, (table,)
+    ).fetchall()
+    return references
 
 
 def connect_to_repair(path: Path, busy_timeout: float) -> sqlite3.Connection:

@@ -61,8 +61,8 @@ def check_revision(
 
 
 def _revision(connection: sqlite3.Connection) -> str | None:
-    there = "SELECT 1 FROM sqlite_schema WHERE name = 'alembic_version'"
-    if connection.execute(there).fetchone() is None:
+    query = "SELECT 1 FROM sqlite_schema WHERE name = 'alembic_version'"
+    if connection.execute(query).fetchone() is None:
         return None
     row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     return None if row is None else str(row[0])
@@ -100,8 +100,8 @@ class MigrationGuard:
         Raises `UntrustedDatabaseError` for objects that are not ours, and the errors
         of a backup.
         """
-        ours = self._chain.derived(self._origin)
-        check_derived(self._connection, self._path, ours)
+        derived = self._chain.derived(self._origin)
+        check_derived(self._connection, self._path, derived)
         modules = [step.revision.module for step in steps]
         additive = all(step.is_upgrade for step in steps) and all(
             module.ADDITIVE for module in modules
@@ -113,7 +113,7 @@ class MigrationGuard:
 
         if self._rebuilds:
             self._back_up()
-            self._drop(ours)
+            self._drop(derived)
 
     def end(self) -> None:
         """Complete the file after the last step.
@@ -161,22 +161,22 @@ class MigrationGuard:
             self._make(wanted)
             return
 
-        there = self._chain.derived(self._origin)
-        kinds = {kind for kind, _ in map(named, {*there} ^ {*wanted})}
+        derived = self._chain.derived(self._origin)
+        kinds = {kind for kind, _ in map(named, {*derived} ^ {*wanted})}
         if not kinds <= {"view"}:
             raise InvalidInputError("a migration that changes search is not additive")
-        self._drop(tuple(sql for sql in there if sql not in wanted))
-        self._make(sql for sql in wanted if sql not in there)
+        self._drop(tuple(sql for sql in derived if sql not in wanted))
+        self._make(sql for sql in wanted if sql not in derived)
 
     def _make(self, derived: Iterable[str]) -> None:
         """Make *derived*; after a rebuild, search is filled again."""
-        made = []
+        created = []
         for statement in derived:
             self._connection.execute(statement)
-            made.append(named(statement))
+            created.append(named(statement))
 
         if self._rebuilds:
-            tables = [name for kind, name in made if kind == "table"]
+            tables = [name for kind, name in created if kind == "table"]
             SearchIndex().rebuild(self._connection, tables)
 
     # -- rows, references and indexes ----------------------------------------
@@ -201,10 +201,11 @@ class MigrationGuard:
     def _check_kept(self) -> None:
         rows = self._count_rows()
         for table in self._rows.keys() - self._changed:
-            before, after = self._rows[table], rows.get(table, "no table")
-            if before != after:
+            rows_before, rows_after = self._rows[table], rows.get(table, "no table")
+            if rows_before != rows_after:
                 raise ConflictError(
-                    f"the migration was undone: {table} had {before} rows, then {after}"
+                    f"the migration was undone: {table} had {rows_before} rows, "
+                    f"then {rows_after}"
                 )
 
         orphans = self._count_orphans() - self._orphans

@@ -243,8 +243,8 @@ def _drive(
     except CommandError as error:
         raise InvalidInputError(f"{path}: {error}") from error
 
-    made: Path | None = config.attributes.get("backup")
-    return made
+    backup: Path | None = config.attributes.get("backup")
+    return backup
 
 
 def _run(context: EnvironmentContext, connection: Connection) -> None:

@@ -77,9 +77,9 @@ def ensure(
 
 def _depth_of_caller() -> int:
     """Return the ``stacklevel`` of the caller of this package."""
-    own = str(Path(__file__).parents[2])
+    package = str(Path(__file__).parents[2])
     frame, depth = inspect.currentframe(), 0
-    while frame is not None and frame.f_code.co_filename.startswith(own):
+    while frame is not None and frame.f_code.co_filename.startswith(package):
         frame, depth = frame.f_back, depth + 1
     return depth
 
@@ -100,8 +100,8 @@ def _is_current(path: Path, busy_timeout: float, read_only: bool, journal: str) 
         if version < VERSION and not read_only:
             return False
         admit(connection, path, version)
-        found: str = connection.execute("PRAGMA journal_mode").fetchone()[0]
-        return read_only or found == journal
+        journal_mode: str = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        return read_only or journal_mode == journal
 
 
 def verify(path: Path, busy_timeout: float = 10.0) -> None:

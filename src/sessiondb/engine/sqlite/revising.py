@@ -61,15 +61,19 @@ def run_revision(context: EnvironmentContext) -> None:
     scripts: ScriptDirectory = opts["script"]
     options = opts["revision_context"].command_args
     head = scripts.get_current_head()
-    derived, known = _derived(), Chain(scripts).derived(head)
-    if options["autogenerate"] and options["message"] is None and derived != known:
+    derived, known_derived = _derived(), Chain(scripts).derived(head)
+    if (
+        options["autogenerate"]
+        and options["message"] is None
+        and derived != known_derived
+    ):
         raise InvalidInputError(
             f"views, search tables or triggers differ from DERIVED of migration {head}",
             hint="run `alembic revision --autogenerate -m MESSAGE`",
         )
 
     with _head_schema(scripts) as connection:
-        made, wanted = _stored(connection), _by_name(statements())
+        existing, wanted = _stored(connection), _by_name(statements())
 
         def write_out(
             _: MigrationContext, __: Any, directives: list[MigrationScript]
@@ -77,13 +81,15 @@ def run_revision(context: EnvironmentContext) -> None:
             (script,) = directives
             script.rev_id = f"{int(head or 0) + 1:04}"
             written = (
-                _write_literally(script, made, wanted)
+                _write_literally(script, existing, wanted)
                 if options["autogenerate"]
                 else []
             )
-            changes = (*written, *({*derived} ^ {*known}))
+            changes = (*written, *({*derived} ^ {*known_derived}))
             opts["template_args"].update(
-                derived="" if derived == known else f"\nDERIVED = {_tuple(derived)}\n",
+                derived=""
+                if derived == known_derived
+                else f"\nDERIVED = {_tuple(derived)}\n",
                 additive=bool(written)
                 and all(sql.startswith(_ADDITIVE) for sql in changes),
             )
@@ -137,7 +143,7 @@ def _derived() -> Derived:
 
 
 def _write_literally(
-    script: MigrationScript, made: Stored, wanted: Stored
+    script: MigrationScript, existing: Stored, wanted: Stored
 ) -> list[str]:
     """Replace what alembic found by the SQL that does it.
 
@@ -145,30 +151,30 @@ def _write_literally(
     """
     assert script.upgrade_ops is not None
     assert script.downgrade_ops is not None
-    there = _literal(script.upgrade_ops) + _index_changes(made, wanted)
-    back = _index_changes(wanted, made) + _literal(script.downgrade_ops)
-    if not there:
-        _check_same(made, wanted)
-    script.upgrade_ops = UpgradeOps(cast("Any", list(map(ExecuteSQLOp, there))))
+    statements_up = _literal(script.upgrade_ops) + _index_changes(existing, wanted)
+    back = _index_changes(wanted, existing) + _literal(script.downgrade_ops)
+    if not statements_up:
+        _check_same(existing, wanted)
+    script.upgrade_ops = UpgradeOps(cast("Any", list(map(ExecuteSQLOp, statements_up))))
     script.downgrade_ops = DowngradeOps(cast("Any", list(map(ExecuteSQLOp, back))))
 
-    return there
+    return statements_up
 
 
-def _index_changes(before: Stored, after: Stored) -> list[str]:
+def _index_changes(existing: Stored, wanted: Stored) -> list[str]:
     changes: list[str] = []
-    for kind, name in before.keys() | after.keys():
-        old, new = before.get((kind, name), ""), after.get((kind, name), "")
+    for kind, name in existing.keys() | wanted.keys():
+        old, new = existing.get((kind, name), ""), wanted.get((kind, name), "")
         if kind == "INDEX" and tidy(old) != tidy(new):
             changes += filter(None, (old and f"DROP INDEX {name}", new))
 
     return changes
 
 
-def _check_same(made: Stored, wanted: Stored) -> None:
+def _check_same(existing: Stored, wanted: Stored) -> None:
     """Refuse what alembic overlooks: constraints, defaults, STRICT, the order."""
     for _, name in sorted(
-        key for key in wanted if tidy(made[key]) != tidy(wanted[key])
+        key for key in wanted if tidy(existing[key]) != tidy(wanted[key])
     ):
         raise InvalidInputError(
             f"{name} differs from what the migrations make, in a way that SQLite "
@@ -199,10 +205,12 @@ def _literal(container: OpContainer) -> list[str]:
             raise _unalterable(operation) from None
 
         # alembic ends each statement with a semicolon and a blank line.
-        found = [sql.strip() for sql in buffer.getvalue().split(";\n\n") if sql.strip()]
-        if not all(map(_POSSIBLE.match, found)):
+        sql_texts = [
+            sql.strip() for sql in buffer.getvalue().split(";\n\n") if sql.strip()
+        ]
+        if not all(map(_POSSIBLE.match, sql_texts)):
             raise _unalterable(operation)
-        written += found
+        written += sql_texts
 
     return written
 

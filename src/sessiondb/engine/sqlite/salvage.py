@@ -32,15 +32,15 @@ _TABLES = (
 )
 
 
-def readable_copy(path: Path, to: Path, *, read_only: bool = False) -> ReadableCopy:
-    """Copy the readable rows of the database at *path* to the new file *to*.
+def readable_copy(path: Path, target: Path, *, read_only: bool = False) -> ReadableCopy:
+    """Copy the readable rows of the database at *path* to the new file *target*.
 
     Raises `CorruptionError` if not even the list of tables can be read, and
     `StorageError` without room for the copy.
     """
-    files.prepare(to)
+    files.prepare(target)
     connection = sqlite3.connect(
-        uri_of(to, "rw"), uri=True, isolation_level=None, check_same_thread=False
+        uri_of(target, "rw"), uri=True, isolation_level=None, check_same_thread=False
     )
 
     try:
@@ -91,11 +91,11 @@ def _copy_tables(copy: ReadableCopy, damaged: sqlite3.Connection) -> None:
 
 def _copy_table(copy: ReadableCopy, damaged: sqlite3.Connection, table: str) -> None:
     columns_of = "SELECT name FROM pragma_table_info(?)"
-    ours, theirs = (
+    our_columns, their_columns = (
         {name for (name,) in connection.execute(columns_of, (table,))}
         for connection in (copy.connection, damaged)
     )
-    names = sorted(ours & theirs)
+    names = sorted(our_columns & their_columns)
     if not names:
         return
     columns = ", ".join(f'"{name}"' for name in names)
@@ -125,9 +125,9 @@ def _copy_table(copy: ReadableCopy, damaged: sqlite3.Connection, table: str) -> 
 
 def _last_row(damaged: sqlite3.Connection, table: str) -> int:
     """Return an upper bound of the row numbers, even if the last page is damaged."""
-    for how in ("NOT INDEXED", f"INDEXED BY sqlite_autoindex_{table}_1"):
+    for access in ("NOT INDEXED", f"INDEXED BY sqlite_autoindex_{table}_1"):
         with suppress(sqlite3.DatabaseError):
-            sql = f"SELECT max(rid) FROM {table} {how}"
+            sql = f"SELECT max(rid) FROM {table} {access}"
             return damaged.execute(sql).fetchone()[0] or 0
     (pages,) = damaged.execute("PRAGMA page_count").fetchone()
     return int(pages) * _ROWS_OF_A_PAGE
@@ -149,11 +149,15 @@ def _name_damaged(copy: ReadableCopy, damaged: sqlite3.Connection) -> None:
 
 
 def _name_by_index(copy: ReadableCopy, damaged: sqlite3.Connection, table: str) -> None:
-    here = {rid for (rid,) in copy.connection.execute(f"SELECT rid FROM {table}")}
+    copied_rids = {
+        rid for (rid,) in copy.connection.execute(f"SELECT rid FROM {table}")
+    }
     # Both columns are in the index, so the table is not read.
     sql = f"SELECT session_id, rid FROM {table} INDEXED BY sqlite_autoindex_{table}_1"
     try:
-        copy.damaged |= {name for name, rid in damaged.execute(sql) if rid not in here}
+        copy.damaged |= {
+            name for name, rid in damaged.execute(sql) if rid not in copied_rids
+        }
     except sqlite3.DatabaseError:
         copy.known = False
 
@@ -165,13 +169,13 @@ def _without_blobs(connection: Connection) -> set[str]:
         ("file_diff", "before_blob"),
         ("file_diff", "after_blob"),
     ]
-    found: set[str] = set()
+    lost: set[str] = set()
 
     for table, column in holders:
         rows = connection.execute(
             f"SELECT DISTINCT session_id FROM {table} WHERE {column} IS NOT NULL "
             f"AND NOT EXISTS (SELECT 1 FROM blob WHERE hash = {column})"
         )
-        found |= {name for (name,) in rows}
+        lost |= {name for (name,) in rows}
 
-    return found
+    return lost

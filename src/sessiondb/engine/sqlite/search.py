@@ -163,8 +163,10 @@ class SearchIndex:
     def snippet(self, marks: tuple[str, str], table: str = "part") -> str:
         """Return the column that shows a match in its words, between *marks*."""
         column = {"part": -1, "session": 0}[table]
-        before, after = marks
-        return f"snippet({table}_search, {column}, '{before}', '{after}', '…', 16)"
+        mark_begin, mark_end = marks
+        return (
+            f"snippet({table}_search, {column}, '{mark_begin}', '{mark_end}', '…', 16)"
+        )
 
     def titles(self, columns: str, terms: str) -> str:
         """Return the query for sessions whose title matches, at most ``:rows``."""

@@ -73,9 +73,9 @@ def _rooms(needs: list[tuple[Path, int]]) -> Iterator[Room]:
 
 def _temporary_folder(path: Path) -> Path:
     """Return where SQLite puts its temporary files."""
-    named = (os.environ.get(name) for name in ("SQLITE_TMPDIR", "TMPDIR"))
-    own = ("/var/tmp", "/usr/tmp", "/tmp")  # noqa: S108  SQLite's own list
-    for name in (*named, *own):
+    configured = (os.environ.get(name) for name in ("SQLITE_TMPDIR", "TMPDIR"))
+    defaults = ("/var/tmp", "/usr/tmp", "/tmp")  # noqa: S108  SQLite's own list
+    for name in (*configured, *defaults):
         if name and os.path.isdir(name) and os.access(name, os.W_OK | os.X_OK):
             return Path(name)
     return path.parent
@@ -85,9 +85,9 @@ def _check_room(rooms: tuple[Room, ...]) -> None:
     for room in rooms:
         if room.bytes_available < room.bytes_needed:
             needed = f"{room.bytes_needed / 1e6:,.1f} MB"
-            there = f"{room.bytes_available / 1e6:,.1f} MB"
+            available = f"{room.bytes_available / 1e6:,.1f} MB"
             raise StorageFullError(
-                f"a vacuum needs {needed} in {room.folder}, where {there} are free",
+                f"a vacuum needs {needed} in {room.folder}, where {available} are free",
                 hint="free some disk space, or name another folder in SQLITE_TMPDIR",
             )
 
@@ -105,7 +105,7 @@ def bytes_by_table(connection: Any) -> dict[str, int]:
 
 def estimated_by_table(connection: Any) -> dict[str, int]:
     """Return table → rows times their mean length, by the first; without indexes."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for (table,) in connection.execute(_TABLES).fetchall():
         columns = connection.execute(
             "SELECT name FROM pragma_table_info(?)", (table,)
@@ -119,6 +119,6 @@ def estimated_by_table(connection: Any) -> dict[str, int]:
             f'FROM (SELECT {length} AS n FROM "{table}" LIMIT {_SAMPLE})'
         )
         rows, mean = connection.execute(sql).fetchone()
-        found[table] = int(rows * (mean or 0))
+        sizes[table] = int(rows * (mean or 0))
 
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+    return dict(sorted(sizes.items(), key=lambda item: -item[1]))

@@ -23,11 +23,11 @@ def to_migrate(path: Path) -> str:
     return f"{command('--db', str(path), 'migrate')} updates it; a backup is kept"
 
 
-def refuse(path: Path, version: int, how: str) -> None:
-    """Raise `SchemaVersionError` for a "newer" or "older" file (*how*)."""
-    hint = "install a newer sessiondb" if how == "newer" else to_migrate(path)
+def refuse(path: Path, version: int, age: str) -> None:
+    """Raise `SchemaVersionError` for a "newer" or "older" file (*age*)."""
+    hint = "install a newer sessiondb" if age == "newer" else to_migrate(path)
     raise SchemaVersionError(
-        f"{path} has schema {version}, which is {how} than this release's {VERSION}",
+        f"{path} has schema {version}, which is {age} than this release's {VERSION}",
         hint=hint,
     )
 

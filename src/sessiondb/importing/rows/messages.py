@@ -248,7 +248,7 @@ class WriteBatch:
                 item,
                 complete=placed.complete,
                 inherited=placed.inherited,
-                made=placed.row.time_created,
+                message_time=placed.row.time_created,
             )
 
     def _label(self, tx: Transaction, session_id: str, seq: int, name: str) -> None:
