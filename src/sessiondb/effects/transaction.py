@@ -266,7 +266,9 @@ class Transaction:
             for name in ("session_id", "parent_id")
             if (queued := getattr(effect, name, None)) in self.opened
         }
-        return replace(effect, **targets) if targets else effect  # type: ignore[type-var]
+        if not targets:
+            return effect
+        return replace(effect, **targets)  # type: ignore[type-var]
 
     def mark(self) -> tuple[int, int, dict[str, Change]]:
         """Return what `undo_unit` needs."""
