@@ -7,14 +7,10 @@ from collections.abc import Mapping
 from sessiondb.formats.content import file_of
 from sessiondb.formats.kit.conversion import Call, call_of, is_json
 from sessiondb.formats.kit.fields import (
-    as_text,
-    objects_in,
-    within,
     without_none,
 )
 from sessiondb.formats.opencode.answers import outcome
 from sessiondb.formats.opencode.generation import details_of
-from sessiondb.formats.opencode.v2.records import part_json
 from sessiondb.formats.opencode.writing import OpenCodeWriter, Record
 from sessiondb.model import Message, Part
 
@@ -135,22 +131,5 @@ def _tool_state(part: Part, call: Call) -> Record:
             state["metadata"] = {**details, "interrupted": True}
         return {**state, "error": call.failure}
 
-    state = {"metadata": {}, **state}
-    state["output"] = call.result
-    state["title"] = part.title or ""
-    attachments = _attachments_of(part)
-    if attachments:
-        state["attachments"] = attachments
-    return state
-
-
-def _attachments_of(part: Part) -> list[Record]:
-    """Return the files in the result of a call of 2."""
-    content = within(part_json(part), "state", "content")
-    attachments = []
-    for item in objects_in(content):
-        if item.get("type") == "file":
-            file = {"type": "file", "mime": item.get("mime"), "url": item.get("uri")}
-            name = {"filename": as_text(item.get("name"))}
-            attachments.append({**file, **without_none(name)})
-    return attachments
+    result = {"output": call.result, "title": part.title or ""}
+    return {"metadata": {}, **state, **result}

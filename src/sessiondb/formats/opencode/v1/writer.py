@@ -16,7 +16,7 @@ from sessiondb.formats.kit.conversion import (
     is_native,
     shown_text,
 )
-from sessiondb.formats.kit.fields import as_list, filled, within, without_none
+from sessiondb.formats.kit.fields import filled, within, without_none
 from sessiondb.formats.opencode.answers import counts_of, finish_of, usage_of
 from sessiondb.formats.opencode.ids import SUMMARY
 from sessiondb.formats.opencode.keys import ROW_REST
@@ -257,16 +257,12 @@ def _is_older(message: Message, info: Record) -> bool:
 
 
 def _numbered_entry(info: Record, parts: list[Record]) -> Entry:
-    """Return a message with ids for its *parts*, and for the files in their results."""
+    """Return a message with ids for its *parts*."""
     ids = {"messageID": info["id"], "sessionID": info["sessionID"]}
-    numbered = []
-
-    for index, part in enumerate(parts):
-        name = _part_id(info["id"], index)
-        numbered.append({"id": name, **ids, **part})
-        for place, file in enumerate(as_list(within(part, "state", "attachments"))):
-            file.update(id=f"{name}{place:04d}", **ids)
-
+    numbered = [
+        {"id": _part_id(info["id"], index), **ids, **part}
+        for index, part in enumerate(parts)
+    ]
     return {"info": info, "parts": numbered}
 
 
