@@ -29,7 +29,7 @@ COUNTS = (
 )
 
 #: Why an answer ended. "cancelled" is sessiondb's word for an answer that did not end
-#: by itself: where OpenCode writes that word, it stays in the record.
+#: by itself: if OpenCode writes that word, it stays in the record.
 _FINISHES = frozenset(FINISHES) - {"cancelled"}
 # The texts are those of OpenCode's permission and question tools, 0.5 to 2.0.
 _DENIED = re.compile(

@@ -50,7 +50,7 @@ from sessiondb.formats.opencode.raw import (
 from sessiondb.formats.opencode.v2.sqlite import SPENT_COLUMNS, MessageRow, Unexplained
 from sessiondb.model import Problem, Tokens
 
-#: How much of a file says whether it is an export, in bytes.
+#: The bytes at the beginning of a file by which an export is recognised.
 _HEAD = 256
 _BEGINNING = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*"info"\s*:\s*\{')
 _SPACE = re.compile(r"\s*")
@@ -86,7 +86,7 @@ class _MessageSlice(NamedTuple):
 
 
 class _ExportDocument:
-    """The text of a file, its info, and where its messages are."""
+    """The text of a file, its info, and the slices of its messages."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -99,7 +99,7 @@ class _ExportDocument:
         self.digest = hashlib.sha256(raw).hexdigest()
         self.info: dict[str, Any] = {}
         self.messages: dict[str, _MessageSlice] = {}
-        #: Where it breaks off; None if it is complete.
+        #: That it breaks off, and after which message; None if it is complete.
         self.damage: str | None = None
 
         try:
@@ -263,7 +263,7 @@ class ExportFileV1:
         return iter(())
 
     def orphans(self) -> Iterator[Problem]:
-        """The place where the document breaks off."""
+        """That the document breaks off, if it does."""
         if self.document.damage is not None:
             yield Problem(str(self.path), self.document.damage, is_torn=True)
 
@@ -305,8 +305,8 @@ class ExportFileV2(ExportFileV1):
                 usages.append(message.usage)
 
         cost, *counts = [
-            stated - sum(usage[index] for usage in usages)
-            for index, stated in enumerate(total)
+            column - sum(usage[index] for usage in usages)
+            for index, column in enumerate(total)
         ]
         columns = dict(zip(SPENT_COLUMNS, total, strict=True))
         return Unexplained(cost, Tokens(*counts), columns, last_copy)

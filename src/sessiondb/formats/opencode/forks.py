@@ -1,9 +1,9 @@
 """Recognises forks that have no pointer to their original.
 
-A fork is a new root session that begins with copies: what its messages have in common
-with the original's is equal, under new ids. Its original is the older session that
-shares the longest beginning with it. An export that was imported under new ids is such
-a copy, too: it keeps the creation time of its original, and was stored after it.
+A fork is a new root session that begins with copies: messages with the content of the
+original's, under new ids. Its original is the older session that shares the longest
+beginning with it. An export that was imported under new ids is such a copy, too: it
+keeps the creation time of its original, and was stored after it.
 
 Only sessions whose first messages were created in the same millisecond are read for it,
 and only as far as their times agree: most stores have no such sessions, and of those
@@ -28,7 +28,7 @@ _TITLE = re.compile(r"(?P<base>.*?)(?: \(fork #(?P<number>\d{1,9})\))?", re.DOTA
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Where a session was forked from."""
+    """The origin of a session that is a fork."""
 
     #: The id of the session that it copied.
     original: str

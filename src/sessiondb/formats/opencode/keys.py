@@ -1,7 +1,7 @@
 """Keys of ``data`` that the reader of OpenCode adds to what OpenCode wrote.
 
-They hold what a column does not say exactly, or what lies beside a record. No writer
-prints them as they are.
+They hold values that a column cannot hold exactly, or that lie beside a record. No
+writer prints them as they are.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 GENERATION = "generation"
 #: The list of ``session_diff`` without what became `FileDiff`.
 DIFF_REST = "session_diff"
-#: A todo list that says more than its `Todo` lines.
+#: A todo list that has more than its `Todo` lines.
 TODO_REST = "todo"
 #: The folder of its share, and whether only that file has the address.
 SHARE_REST = "share_file"
@@ -25,7 +25,7 @@ INBOX, PENDING, INSTRUCTIONS = "inbox", "pending", "instructions"
 
 #: The file with the complete output of a call, as {"name", "content"}.
 OUTPUT_FILE = "output_file"
-#: That a call of version 2 does not say when it ran.
+#: That a call of version 2 has no time of its start.
 NO_RAN = "unsaid"
 #: That a text is what a compaction kept beside its summary.
 RECENT = "recent"

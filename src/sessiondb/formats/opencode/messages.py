@@ -29,7 +29,7 @@ _Records = TypeVar("_Records", bound=ReadableStore)
 class OpenCodeMessages(Generic[_Records]):
     """An iterable over one session's messages and their problems; read again each time.
 
-    *fork* says where the session was forked from, None for any other session.
+    *fork* is the origin of a fork, None for any other session.
     """
 
     def __init__(self, records: _Records, session: str, fork: Fork | None) -> None:

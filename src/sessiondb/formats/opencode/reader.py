@@ -37,7 +37,7 @@ from sessiondb.model import Problem, SourceSession
 #: Errors of a record, or a page of a database, that cannot be read.
 UNREADABLE = (Error, OddRecordError)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-#: The worktree of OpenCode's project "global": that of everything outside a repository.
+#: The worktree of OpenCode's project "global", for everything outside a repository.
 _NOWHERE = "/"
 
 #: A message and its call that started a child session.
@@ -50,7 +50,7 @@ class Generation:
 
     #: Returns the fields of a `SourceSession` in its record, by its id.
     session_fields: Callable[[dict[str, Any], str], dict[str, Any]]
-    #: Returns the messages of a session by its id, with where it was forked from.
+    #: Returns the messages of a session by its id, and its origin if it is a fork.
     messages: Callable[[Any, str, Fork | None], Any]
     #: Returns the forks among the sessions of a store, by session id.
     forks: Callable[[Any, Collection[Head]], dict[str, Fork]]
@@ -248,7 +248,7 @@ def _add_lists_and_share(columns: dict[str, Any], record: SessionRecord) -> None
 def _add_share(
     columns: dict[str, Any], share: dict[str, Any], folder: str | None
 ) -> dict[str, Any]:
-    """Add the secret that ends a share, and its address; return where both were."""
+    """Add the secret that ends a share, and its address; return the places of both."""
     columns["metadata"] = {**columns.get("metadata", {}), "share": share}
     origin: dict[str, Any] = {}
     if folder is not None and folder != SHARES[0]:

@@ -39,7 +39,7 @@ def read_share(
 
     The first folder with a file counts; (None, None) without one.
     """
-    # The name alone: an id in a database may be a path to somewhere else.
+    # The name alone: an id in a database may be a path.
     name = Path(f"{session}.json").name
     for folder in folders:
         share = read_json(root / folder / name, dict, problems)

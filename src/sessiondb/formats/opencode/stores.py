@@ -1,4 +1,4 @@
-"""Where OpenCode keeps its stores, and how a store is recognised.
+"""The places of OpenCode's stores, and how a store is recognised.
 
 One data directory may hold several generations of the same sessions: databases,
 ``storage/`` and ``project/*/storage/session``. The newest one that has a session
@@ -45,7 +45,7 @@ def store_at(path: Path) -> ForeignStore | None:
 
 
 def default_locations(env: Mapping[str, str]) -> list[Path]:
-    """Return where OpenCode keeps its stores, whether or not anything is there.
+    """Return the places of OpenCode's stores, whether or not anything is there.
 
     The data directory is the same on every system; ``OPENCODE_DB`` may name a
     database elsewhere. Databases of other channels lie beside the usual one.

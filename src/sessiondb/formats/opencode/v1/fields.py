@@ -1,4 +1,4 @@
-"""Where the records of OpenCode 1.x keep what has a column here; see `kit.fields`.
+"""The fields of the records of OpenCode 1.x that have a column; see `kit.fields`.
 
 Read off the stores of versions 0.5.29 to 1.18.33. The same tables serve both
 directions: `drafts` takes by them, `records` puts.
@@ -23,7 +23,7 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.usage import counts
 
-#: Keys of a diff that say how much changed, not what.
+#: Keys of a diff that has the extent of a change only.
 _COUNTS = frozenset({"file", "path", "additions", "deletions", "status"})
 
 
@@ -113,7 +113,7 @@ TOOL: Fields = {
     },
 }
 PART: Mapping[str, Fields] = {"text": TEXT, "reasoning": TEXT, "tool": TOOL}
-#: Where the state of a call keeps its result, by its status.
+#: The key of the result in the state of a call, by its status.
 RESULT: Mapping[str | None, str] = {"completed": "output", "error": "error"}
 
 #: The contents of a file in a diff: texts there, bytes in a `FileDiff`.

@@ -89,7 +89,7 @@ def _time_of(part: Part) -> Record:
 
 
 def _step_finish(part: Part, message: Message) -> Record | None:
-    """Return the end of a step; versions before 1.0 do not say why it ended."""
+    """Return the end of a step; versions before 1.0 record no reason."""
     cost, tokens = part.data.get("cost"), part.data.get("tokens")
     if not isinstance(cost, int | float) or not isinstance(tokens, dict):
         return None

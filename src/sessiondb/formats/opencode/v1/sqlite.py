@@ -26,7 +26,7 @@ from sessiondb.formats.opencode.raw import Head, RawPart, SessionRecord
 from sessiondb.formats.opencode.sidefiles import SHARES, read_json, read_share
 from sessiondb.model import Problem
 
-#: Where the record of a session has the columns of its row; see `_info_of`.
+#: The columns of a session's row, at the keys of its record; see `_info_of`.
 _RECORD: Shape = {
     "id": "id",
     "slug": "slug",
@@ -84,7 +84,7 @@ class SQLiteV1(OpenCodeDatabase):
     def session(self, head: Head) -> SessionRecord:
         """Read one session; raises `OddRecordError`."""
         row = self.row(head.id)
-        # The name alone: an id in a hostile database may be a path to somewhere else.
+        # The name alone: an id in a hostile database may be a path.
         file_name = Path(f"{head.id}.json").name
         storage = self.home / "storage"
         diff = storage / "session_diff" / file_name
@@ -93,9 +93,9 @@ class SQLiteV1(OpenCodeDatabase):
 
         self.decode(row, _JSON, record.problems)
         record.info = _info_of(row)
-        rest = without_none(without(_KNOWN, row))
-        if rest:
-            record.info[ROW_REST] = rest
+        unknown = without_none(without(_KNOWN, row))
+        if unknown:
+            record.info[ROW_REST] = unknown
 
         record.todo = self._todo(head.id)
         record.share = self._share(head.id)

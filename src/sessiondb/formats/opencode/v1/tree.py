@@ -1,7 +1,7 @@
 """The JSON trees of OpenCode before 1.2: one file per session, message and part.
 
-Version 1.x keeps all projects in one tree, 0.5 one tree per project. There is no
-index: names say what belongs to what, and a message's order is in its record.
+Version 1.x keeps all projects in one tree, 0.5 one tree per project. A tree
+has no index: names link the files, and the order of a message is in its record.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ class OpenCodeTree:
             return
 
         if name not in self._projects:
-            # The name alone: an id in a record may be a path to somewhere else.
+            # The name alone: an id in a record may be a path.
             file = Path(f"{name}.json").name
             project = read_json(self.path / "project" / file, dict, record.problems)
             rules = read_json(self.path / "permission" / file, list, record.problems)

@@ -38,7 +38,7 @@ _REFERENCES = ("parentID", "tail_start_id")
 
 
 class WriterV1(OpenCodeWriter):
-    """One session on its way to 1.x; ``losses`` say what 1.x cannot hold."""
+    """One session on its way to 1.x; ``losses`` are what 1.x cannot hold."""
 
     CARRIES = CARRIES
     GENERATION = 1

@@ -1,4 +1,4 @@
-"""Where the records of OpenCode 2 keep what has a column here; see `kit.fields`.
+"""The fields of the records of OpenCode 2 that have a column; see `kit.fields`.
 
 Read off the stores of versions 2.0.15 and upgrades to it. A message is one record: its
 ``content`` becomes parts, and of types that are not speech the rest stays, under

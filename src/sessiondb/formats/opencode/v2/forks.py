@@ -12,7 +12,7 @@ from sessiondb.formats.opencode.forks import Fork, recognise
 from sessiondb.formats.opencode.raw import Head, Records
 from sessiondb.formats.opencode.v2.sqlite import SQLiteV2
 
-#: How many forks of forks are followed to where a message was written first.
+#: The number of forks of forks that are followed to the origin of a message.
 _DEPTH = 500
 
 
@@ -32,7 +32,7 @@ def forks_in(records: SQLiteV2, heads: Collection[Head]) -> dict[str, Fork]:
 
 
 def _boundary_message(boundary: Any) -> str | None:
-    """Return the last message that a fork copied, as its *boundary* says."""
+    """Return the last message that a fork copied, by its *boundary*."""
     limit = as_object(boundary)
     if limit.get("type") == "before":
         return None

@@ -136,9 +136,9 @@ def part_json(part: Part | PartDraft) -> dict[str, Any]:
     """Return a piece of the content of an answer."""
     record: dict[str, Any] = {"type": part.type}
     put(record, fields.PART.get(part.type, {}), part)
-    rest = without(_NOT_OF_PART, part.data)
+    data = without(_NOT_OF_PART, part.data)
     if part.type != "tool":
-        return overlay(record, rest)
+        return overlay(record, data)
 
     if NO_RAN in part.data:
         del record["time"]["ran"]
@@ -147,9 +147,9 @@ def part_json(part: Part | PartDraft) -> dict[str, Any]:
     if part.text is not None and status == "error":
         state["error"] = {"message": part.text}
     record.update(filled({"state": state}))
-    overlay(record, rest)
+    overlay(record, data)
 
-    # The rest has the lengths of the texts in the place of the content.
+    # The data have the lengths of the texts in the place of the content.
     if part.text is not None and status != "error":
         state = as_object(record.setdefault("state", {}))
         state["content"] = _cut_result(part.text, as_list(state.get(PIECES)))

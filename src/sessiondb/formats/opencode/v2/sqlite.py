@@ -42,7 +42,7 @@ from sessiondb.formats.opencode.raw import Head, RawPart, SessionRecord
 from sessiondb.formats.opencode.v2.instructions import Epoch, Instruction
 from sessiondb.model import Problem, Tokens
 
-#: Where the record of a session has the columns of its row; see `_info_of`.
+#: The columns of a session's row, at the keys of its record; see `_info_of`.
 _RECORD: Shape = {
     "id": "id",
     "parentID": "parent_id",
@@ -167,7 +167,7 @@ class SQLiteV2(OpenCodeDatabase):
     def _rows_in(
         self, table: str, session: str, *, order: str = ""
     ) -> list[dict[str, Any]]:
-        """Return the rows of a session in *table*; none if there is no such table."""
+        """Return the rows of a session in *table*; none without such a table."""
         if not self.has(table, "session_id"):
             return []
         statement = f"SELECT * FROM {table} WHERE session_id = ?"

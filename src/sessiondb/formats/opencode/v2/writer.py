@@ -51,7 +51,7 @@ _INTRODUCED = {"text": "[Assistant]", "reasoning": "[Assistant reasoning]"}
 
 
 class WriterV2(OpenCodeWriter):
-    """One session on its way to 2; ``losses`` say what 2 cannot hold."""
+    """One session on its way to 2; ``losses`` are what 2 cannot hold."""
 
     CARRIES = CARRIES
     GENERATION = 2
