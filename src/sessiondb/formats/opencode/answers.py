@@ -61,7 +61,7 @@ def finish_of(finish: str | None) -> str | None:
     return None if finish == "cancelled" else finish
 
 
-def outcome(error: str, details: Any) -> str:
+def outcome_of(error: str, details: Any) -> str:
     """Return the outcome of a call that ended with *error*.
 
     It is ``denied``, ``interrupted`` or ``failed``; *details* are the metadata of the

@@ -90,8 +90,8 @@ class _StoreReader:
     def sessions(self, without: Collection[str]) -> Iterator[SourceSession | Problem]:
         """Yield all sessions but those *without*, and the problems of the store."""
         yield from self._read_heads()
+        heads = self._heads.values()
         try:
-            heads = self._heads.values()
             self._forks = self._generation.forks(self._records, heads)
         except UNREADABLE as error:
             reason = f"forks are not recognised, messages cannot be read: {error}"
@@ -103,7 +103,6 @@ class _StoreReader:
             head = self._heads[name]
             return self._read_session(head._replace(parent=None) if cut else head)
 
-        heads = self._heads.values()
         by_age = sorted(heads, key=lambda head: (head.time_created, head.id))
         names = [head.id for head in by_age]
         yield from in_order(names, self._origin_of, sessions_of, lambda _: self._path)
@@ -235,7 +234,7 @@ def _add_lists_and_share(columns: dict[str, Any], record: SessionRecord) -> None
     # What the lists and the share have besides their columns.
     data: dict[str, Any] = {}
     if record.todo is not None:
-        columns["todos"], data[TODO_REST] = v1_drafts.todos(record.todo)
+        columns["todos"], data[TODO_REST] = v1_drafts.todo_lines(record.todo)
     if record.diff is not None:
         columns["diffs"], data[DIFF_REST] = v1_drafts.file_diffs(record.diff)
     if record.share is not None:

@@ -21,7 +21,7 @@ from sessiondb.formats.kit.fields import (
     within,
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
-from sessiondb.formats.opencode.answers import NAMELESS, outcome, take_finish
+from sessiondb.formats.opencode.answers import NAMELESS, outcome_of, take_finish
 from sessiondb.formats.opencode.v1 import fields
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens
 from sessiondb.model.draft import STATUSES
@@ -150,7 +150,7 @@ def _take_state(record: dict[str, Any], columns: dict[str, Any]) -> None:
             columns["text"] = state.pop(result)
         if status == "error":
             error = columns.get("text", "")
-            columns["outcome"] = outcome(error, state.get("metadata"))
+            columns["outcome"] = outcome_of(error, state.get("metadata"))
 
     if not state:
         del record["state"]
@@ -193,7 +193,7 @@ def file_diffs(items: list[Any]) -> tuple[tuple[FileDiff, ...], list[Any]]:
     return tuple(diffs.values()), rest
 
 
-def todos(items: list[Any]) -> tuple[tuple[Todo, ...], list[Any] | None]:
+def todo_lines(items: list[Any]) -> tuple[tuple[Todo, ...], list[Any] | None]:
     """Return the lines of a todo list, and the list if they do not hold all of it."""
     lines = []
     is_complete = True

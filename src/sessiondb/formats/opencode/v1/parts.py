@@ -9,7 +9,7 @@ from sessiondb.formats.kit.conversion import Call, call_of, is_json
 from sessiondb.formats.kit.fields import (
     without_none,
 )
-from sessiondb.formats.opencode.answers import outcome
+from sessiondb.formats.opencode.answers import outcome_of
 from sessiondb.formats.opencode.generation import details_of
 from sessiondb.formats.opencode.writing import OpenCodeWriter, Record
 from sessiondb.model import Message, Part
@@ -126,7 +126,7 @@ def _tool_state(part: Part, call: Call) -> Record:
     state["time"]["end"] = call.end or call.start
     if status == "error":
         details = details or {}
-        is_recorded = outcome(call.failure, details) == "interrupted"
+        is_recorded = outcome_of(call.failure, details) == "interrupted"
         if part.outcome == "interrupted" and not is_recorded:
             state["metadata"] = {**details, "interrupted": True}
         return {**state, "error": call.failure}

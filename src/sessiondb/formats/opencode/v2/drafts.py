@@ -25,7 +25,7 @@ from sessiondb.formats.kit.fields import (
     within,
 )
 from sessiondb.formats.kit.json import usable_id
-from sessiondb.formats.opencode.answers import NAMELESS, outcome, take_finish
+from sessiondb.formats.opencode.answers import NAMELESS, outcome_of, take_finish
 from sessiondb.formats.opencode.keys import GENERATION, NO_RAN, PIECES, RECENT
 from sessiondb.formats.opencode.v1.drafts import drop_id, take_tokens
 from sessiondb.formats.opencode.v2 import fields
@@ -253,7 +253,7 @@ def _take_error(state: Record, columns: Columns) -> None:
     if text(message):
         columns["text"] = error.pop("message")
     ending = fields.OUTCOME.get(str(error.get("type")))
-    columns["outcome"] = ending or outcome(
+    columns["outcome"] = ending or outcome_of(
         columns.get("text", ""), state.get("metadata")
     )
 

@@ -62,7 +62,7 @@ def export_json(
     records = []
     for message in messages:
         record = message_json(message)
-        if record is not None and settled(record):
+        if record is not None and is_settled(record):
             records.append(record)
     return {"info": session_info(session), "messages": records}
 
@@ -76,7 +76,7 @@ def session_info(session: Session | SourceSession) -> dict[str, Any]:
     return overlay(info, without(_NOT_OF_SESSION, session.data))
 
 
-def settled(record: dict[str, Any]) -> bool:
+def is_settled(record: dict[str, Any]) -> bool:
     """Return whether OpenCode exports *record*: only what is finished is."""
     if record["type"] == "assistant":
         return within(record, "time", "completed") is not None

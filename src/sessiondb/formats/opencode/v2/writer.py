@@ -67,7 +67,7 @@ class WriterV2(OpenCodeWriter):
         records = []
         for index, message in enumerate(self.messages):
             for record in self._records_of(message, index):
-                if exact.settled(record):
+                if exact.is_settled(record):
                     records.append(record)
                 else:
                     self._lose_unsettled(record)
