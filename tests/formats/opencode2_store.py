@@ -47,17 +47,17 @@ MODEL = {"id": "large", "providerID": "acme", "variant": "default"}
 
 def tokens(*counts: int) -> dict[str, Any]:
     """Counts of input, output, reasoning, cache read and cache write."""
-    found: dict[str, Any] = dict(
+    counted: dict[str, Any] = dict(
         zip(("input", "output", "reasoning"), counts, strict=False)
     )
-    return {**found, "cache": {"read": counts[3], "write": counts[4]}}
+    return {**counted, "cache": {"read": counts[3], "write": counts[4]}}
 
 
 def session2(number: int, *messages: dict[str, Any], **info: Any) -> dict[str, Any]:
     """A session of the project, created *number* seconds after `T0`."""
     created = T0 + 1000 * number
     spent = [m for m in messages if "cost" in m]
-    given = {
+    fields = {
         "id": f"ses_{number:04d}",
         "projectID": PROJECT,
         "title": f"Session {number}",
@@ -68,7 +68,7 @@ def session2(number: int, *messages: dict[str, Any], **info: Any) -> dict[str, A
         "time": {"created": created, "updated": created + 500},
         "location": {"directory": WORKTREE},
     }
-    return {"info": {**given, **info}, "messages": list(messages)}
+    return {"info": {**fields, **info}, "messages": list(messages)}
 
 
 def message(kind: str, number: int, **data: Any) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def asked(number: int, text: str, **data: Any) -> dict[str, Any]:
 
 def answered(number: int, *content: dict[str, Any], **data: Any) -> dict[str, Any]:
     """An answer that is finished."""
-    given = {
+    fields = {
         "agent": "build",
         "model": MODEL,
         "content": list(content),
@@ -94,7 +94,7 @@ def answered(number: int, *content: dict[str, Any], **data: Any) -> dict[str, An
         "tokens": tokens(10, 2, 0, 0, 0),
         "time": {"streamed": T0 + number + 3, "completed": T0 + number + 5},
     }
-    return message("assistant", number, **{**given, **data})
+    return message("assistant", number, **{**fields, **data})
 
 
 def called(name: str, call: str, state: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -104,12 +104,12 @@ def called(name: str, call: str, state: dict[str, Any], **more: Any) -> dict[str
             "time": times, **more}  # fmt: skip
 
 
-def resulted(given: Any, *content: Any, **metadata: Any) -> dict[str, Any]:
+def resulted(arguments: Any, *content: Any, **metadata: Any) -> dict[str, Any]:
     """The state of a completed call; a string is a text."""
     pieces = [{"type": "text", "text": c} if isinstance(c, str) else c for c in content]
     return {
         "status": "completed",
-        "input": given,
+        "input": arguments,
         "content": pieces,
         "metadata": metadata,
     }
@@ -246,8 +246,8 @@ def forked2(
     boundary = {"type": "through", "messageID": original["messages"][count - 1]["id"]}
     fork = {"sessionID": original["info"]["id"], "boundary": boundary}
     spent = sum(m.get("cost", 0) for m in own)
-    given = {"fork": fork, "cost": spent, "tokens": tokens(0, 0, 0, 0, 0), **more}
-    return session2(number, *copies, *own, **given)
+    fields = {"fork": fork, "cost": spent, "tokens": tokens(0, 0, 0, 0, 0), **more}
+    return session2(number, *copies, *own, **fields)
 
 
 def sqlite2_store(path: Path, *sessions: dict[str, Any]) -> Path:

@@ -60,7 +60,7 @@ def session(number: int, *messages: dict[str, Any], **info: Any) -> dict[str, An
         message["info"]["sessionID"] = name
         for part in message["parts"]:
             part.update(sessionID=name, messageID=message["info"]["id"])
-    given = {
+    fields = {
         "id": name,
         "slug": f"calm-otter-{number}",
         "projectID": PROJECT,
@@ -69,26 +69,26 @@ def session(number: int, *messages: dict[str, Any], **info: Any) -> dict[str, An
         "version": "1.1.65",
         "time": {"created": T0 + 1000 * number, "updated": T0 + 1000 * number + 500},
     }
-    return {"info": {**given, **info}, "messages": list(messages)}
+    return {"info": {**fields, **info}, "messages": list(messages)}
 
 
 def user(number: int, text: str, name: str = "", **info: Any) -> dict[str, Any]:
     """A prompt, *number* ms after `T0`."""
-    given = {
+    fields = {
         "id": name or f"msg_{number:04d}",
         "role": "user",
         "time": {"created": T0 + number},
         "agent": "build",
         "model": {"providerID": "acme", "modelID": "large"},
     }
-    return _message({**given, **info}, [{"type": "text", "text": text}])
+    return _message({**fields, **info}, [{"type": "text", "text": text}])
 
 
 def assistant(
     number: int, *parts: dict[str, Any], name: str = "", **info: Any
 ) -> dict[str, Any]:
     """An answer, *number* ms after `T0`, to the prompt before it."""
-    given = {
+    fields = {
         "id": name or f"msg_{number:04d}",
         "role": "assistant",
         "parentID": f"msg_{number - 1:04d}",
@@ -107,7 +107,7 @@ def assistant(
         "finish": "stop",
         "time": {"created": T0 + number, "completed": T0 + number + 5},
     }
-    return _message({**given, **info}, list(parts))
+    return _message({**fields, **info}, list(parts))
 
 
 def text(content: str) -> dict[str, Any]:
@@ -120,12 +120,12 @@ def tool(name: str, call: str, state: dict[str, Any]) -> dict[str, Any]:
     return {"type": "tool", "tool": name, "callID": call, "state": state}
 
 
-def done(given: Any, output: str, **metadata: Any) -> dict[str, Any]:
+def done(arguments: Any, output: str, **metadata: Any) -> dict[str, Any]:
     """The state of a completed call."""
     times = {"start": T0, "end": T0 + 7}
     return {
         "status": "completed",
-        "input": given,
+        "input": arguments,
         "output": output,
         "title": "",
         "metadata": metadata,

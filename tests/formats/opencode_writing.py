@@ -13,11 +13,11 @@ from sessiondb.model import Document, Export, Loss
 
 
 def written(form: str, *exports: Export) -> tuple[list[dict[str, Any]], list[Loss]]:
-    found = list(exporter(form).write(exports, detail="full"))
+    items = list(exporter(form).write(exports, detail="full"))
     documents = [
-        json.loads("".join(d.chunks)) for d in found if isinstance(d, Document)
+        json.loads("".join(d.chunks)) for d in items if isinstance(d, Document)
     ]
-    return documents, [loss for loss in found if isinstance(loss, Loss)]
+    return documents, [loss for loss in items if isinstance(loss, Loss)]
 
 
 def one_written(form: str, export: Export) -> tuple[dict[str, Any], set[str]]:
@@ -28,8 +28,8 @@ def one_written(form: str, export: Export) -> tuple[dict[str, Any], set[str]]:
 def import_store(store: Store, path: Path) -> dict[str, str]:
     return {
         done.source_id: done.id  # type: ignore[union-attr]
-        for found in find(path)
-        for done in store.ingest(found.read())
+        for foreign in find(path)
+        for done in store.ingest(foreign.read())
     }
 
 

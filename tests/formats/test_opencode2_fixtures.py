@@ -29,7 +29,7 @@ Found = dict[str, tuple[SourceSession, list[SourceMessage]]]
 
 
 @pytest.fixture(scope="module")
-def found(folder: Path) -> Found:
+def sources(folder: Path) -> Found:
     sessions: Found = {}
     for store in find(folder / "data"):
         for item in store.read():
@@ -45,8 +45,8 @@ def expected(folder: Path) -> Iterator[dict[str, Any]]:
     return (item for item in truth["sessions"] if item["store"])
 
 
-def drafts_of(found: Found, item: dict[str, Any]) -> list[MessageDraft]:
-    return [m.draft for m in found[item["tool_session_id"]][1]]
+def drafts_of(sources: Found, item: dict[str, Any]) -> list[MessageDraft]:
+    return [m.draft for m in sources[item["tool_session_id"]][1]]
 
 
 def parts_of(
@@ -56,23 +56,23 @@ def parts_of(
 
 
 def test_every_session_is_found_with_its_title_and_place(
-    folder: Path, found: Found
+    folder: Path, sources: Found
 ) -> None:
     truth = {item["tool_session_id"]: item["store"] for item in expected(folder)}
-    assert {name: source.title for name, (source, _) in found.items()} == {
+    assert {name: source.title for name, (source, _) in sources.items()} == {
         name: store["title"] for name, store in truth.items()
     }
-    for name, (source, _) in found.items():
+    for name, (source, _) in sources.items():
         assert source.worktree == "/home/dev/projects/acme"
         assert source.directory == truth[name].get("directory", source.worktree)
         assert source.version == truth[name]["version"]
 
 
 def test_cost_and_tokens_add_up_to_what_the_session_says(
-    folder: Path, found: Found
+    folder: Path, sources: Found
 ) -> None:
     for item in expected(folder):
-        drafts = drafts_of(found, item)
+        drafts = drafts_of(sources, item)
         if item["store"].get("only_in_v1_tables"):
             continue
         own = [d for d in drafts if d.kind != "usage"]
@@ -101,12 +101,12 @@ def test_an_import_costs_what_opencode_says_it_cost(
         assert {r.outcome for r in again} == {"unchanged"}  # type: ignore[union-attr]
 
 
-def test_records_are_all_there_once(folder: Path, found: Found) -> None:
+def test_records_are_all_there_once(folder: Path, sources: Found) -> None:
     for item in expected(folder):
         if item["store"].get("only_in_v1_tables"):
             continue
         counts: Counter[str] = Counter()
-        source, messages = found[item["tool_session_id"]]
+        source, messages = sources[item["tool_session_id"]]
         counts["inbox rows"] = len(source.data.get("inbox", ()))
         for draft in (m.draft for m in messages if m.draft.kind != "usage"):
             kind = draft.data.get("type") if draft.role == "event" else draft.role
@@ -127,9 +127,9 @@ def test_records_are_all_there_once(folder: Path, found: Found) -> None:
         assert +counts == wanted
 
 
-def test_prompts_answers_and_reasoning_are_exact(folder: Path, found: Found) -> None:
+def test_prompts_answers_and_reasoning_are_exact(folder: Path, sources: Found) -> None:
     for item in expected(folder):
-        drafts = drafts_of(found, item)
+        drafts = drafts_of(sources, item)
         prompts = [p.text for p in parts_of(drafts, "text", "user")]
         for prompt in item["user_prompts"]:
             quoted = prompt["text"].replace('"', '\\"')
@@ -141,7 +141,7 @@ def test_prompts_answers_and_reasoning_are_exact(folder: Path, found: Found) -> 
             texts = [p.text for p in parts_of(drafts, part_type)]
             hashes = {hashlib.sha256(text.encode()).hexdigest() for text in texts}
             assert {a["sha256"] for a in item[kind] if a["found_in_store"]} <= hashes
-        title = found[item["tool_session_id"]][0].title
+        title = sources[item["tool_session_id"]][0].title
         everything = title + json.dumps(
             [
                 [d.error, d.data, [(p.text, p.data, p.input) for p in d.parts]]
@@ -156,9 +156,9 @@ def test_prompts_answers_and_reasoning_are_exact(folder: Path, found: Found) -> 
             assert error["message"] in everything
 
 
-def test_calls_have_name_id_result_and_times(folder: Path, found: Found) -> None:
+def test_calls_have_name_id_result_and_times(folder: Path, sources: Found) -> None:
     for item in expected(folder):
-        calls = {p.call_id: p for p in parts_of(drafts_of(found, item), "tool")}
+        calls = {p.call_id: p for p in parts_of(drafts_of(sources, item), "tool")}
         for call in item["tool_calls"]:
             part = calls[call["id"]]
             assert part.tool == call["name"]
@@ -169,10 +169,10 @@ def test_calls_have_name_id_result_and_times(folder: Path, found: Found) -> None
             assert (part.outcome is not None) == (part.status == "error")
 
 
-def test_parents_and_forks_are_known(folder: Path, found: Found) -> None:
-    order = list(found)
+def test_parents_and_forks_are_known(folder: Path, sources: Found) -> None:
+    order = list(sources)
     for item in expected(folder):
-        source, messages = found[item["tool_session_id"]]
+        source, messages = sources[item["tool_session_id"]]
         parent = item.get("parent_session_id") or item.get("fork_of_session_id")
         if "import_of" in item:
             labels = {known["label"]: known for known in expected(folder)}
@@ -181,7 +181,7 @@ def test_parents_and_forks_are_known(folder: Path, found: Found) -> None:
         if parent is None:
             assert source.relation is None
             continue
-        ids = [m.draft.id for m in found[parent][1]]
+        ids = [m.draft.id for m in sources[parent][1]]
         assert order.index(parent) < order.index(source.source_id)
         assert source.parent_message in ids
         # The event of a session's sum has no usage id.
@@ -195,7 +195,7 @@ def test_parents_and_forks_are_known(folder: Path, found: Found) -> None:
         else:
             assert (source.relation, copied) == ("subagent", [])
             assert source.call_id in {p.call_id for p in parts_of(
-                [m.draft for m in found[parent][1]], "tool")}  # fmt: skip
+                [m.draft for m in sources[parent][1]], "tool")}  # fmt: skip
 
 
 def test_a_fork_shares_with_its_original_what_it_took_over(
@@ -211,23 +211,23 @@ def test_a_fork_shares_with_its_original_what_it_took_over(
         assert forks
         for fork in forks:
             assert fork.parent_id is not None
-            found = store.compare(fork.parent_id, fork)
+            comparison = store.compare(fork.parent_id, fork)
             taken = [m for m in store.messages(fork) if m.inherited]
-            assert len(found.common) >= len(taken) > 0
-            assert [m.text for m in found.common] == [
-                m.text for m in store.messages(fork)[: len(found.common)]
+            assert len(comparison.common) >= len(taken) > 0
+            assert [m.text for m in comparison.common] == [
+                m.text for m in store.messages(fork)[: len(comparison.common)]
             ]
-            assert not [m for m in found.only_b if m.inherited]
+            assert not [m for m in comparison.only_b if m.inherited]
 
 
-def test_complete_outputs_are_imported(folder: Path, found: Found) -> None:
+def test_complete_outputs_are_imported(folder: Path, sources: Found) -> None:
     files = (
         p for p in (folder / "data").rglob("*") if p.is_file() and p.suffix != ".db"
     )
     (large,) = [p for p in files if p.stat().st_size > 10**5]
     kept = [
         part.data["output_file"]["content"]
-        for _, messages in found.values()
+        for _, messages in sources.values()
         for m in messages
         for part in m.draft.parts
         if "output_file" in part.data

@@ -50,8 +50,8 @@ from sessiondb.formats.opencode.v2.records import (
 from sessiondb.model import MessageDraft, SourceMessage, SourceSession
 
 
-def by_kind(found: list[MessageDraft]) -> dict[str | None, MessageDraft]:
-    return {draft.kind or draft.role: draft for draft in found}
+def by_kind(messages: list[MessageDraft]) -> dict[str | None, MessageDraft]:
+    return {draft.kind or draft.role: draft for draft in messages}
 
 
 def test_every_record_of_version_2_is_exported_as_it_was(tmp_path: Path) -> None:
@@ -64,9 +64,9 @@ def test_records_of_version_2_come_back_from_the_database_as_they_were(
     tmp_path: Path,
 ) -> None:
     item = everything2()
-    (found,) = find(sqlite2_store(tmp_path / "opencode.db", item))
+    (foreign,) = find(sqlite2_store(tmp_path / "opencode.db", item))
     with Store.open(tmp_path / "own.db", durability="normal") as store:
-        (done,) = store.ingest(found.read())
+        (done,) = store.ingest(foreign.read())
         export = store.export(done.id)
         assert export_json(export.session, export.messages) == item
         (source,) = store.context(done.id).sources
@@ -90,13 +90,13 @@ def test_a_session_of_version_2_has_its_own_fields(tmp_path: Path) -> None:
 def test_messages_of_version_2_have_the_roles_and_kinds_of_all_sessions(
     tmp_path: Path,
 ) -> None:
-    found = drafts(one(sqlite2_store(tmp_path / "opencode.db", everything2())))
-    assert [draft.kind or draft.role for draft in found] == [
+    messages = drafts(one(sqlite2_store(tmp_path / "opencode.db", everything2())))
+    assert [draft.kind or draft.role for draft in messages] == [
         "system", "user", "assistant", "idle", "custom_message", "custom_message", "shell",
         "model_change", "mode_change", "location-switched", "compaction", "compaction_failed",
         "assistant", "cancelled", "hologram",
     ]  # fmt: skip
-    kinds = by_kind(found)
+    kinds = by_kind(messages)
     prompt, shell, summary = kinds["user"], kinds["shell"], kinds["compaction"]
     assert [part.type for part in prompt.parts] == ["text", "file", "agent"]
     assert prompt.parts[1].data["content"] == b"\x00\x01\x02"
@@ -163,10 +163,12 @@ def test_unfinished_messages_are_open_and_are_not_exported(tmp_path: Path) -> No
     shell = message("shell", 2, shellID="sh_1", command="ls", status="running")
     item = session2(1, asked(0, "Do it"), half, shell)
     source = one(sqlite2_store(tmp_path / "opencode.db", item))
-    found = drafts(source)
-    assert [draft.time_completed for draft in found] == [T0, None, None]
-    assert found[2].parts[0].status == "running"
-    assert [m["id"] for m in export_json(source, found)["messages"]] == ["msg_0000"]
+    read_drafts = drafts(source)
+    assert [draft.time_completed for draft in read_drafts] == [T0, None, None]
+    assert read_drafts[2].parts[0].status == "running"
+    assert [m["id"] for m in export_json(source, read_drafts)["messages"]] == [
+        "msg_0000"
+    ]
 
 
 def test_a_title_that_cost_something_is_an_event_of_kind_usage_in_front(
@@ -186,8 +188,8 @@ def test_a_title_that_cost_something_is_an_event_of_kind_usage_in_front(
 
 
 def one_store(path: Path) -> Any:
-    (found,) = find(path)
-    return found.read()
+    (foreign,) = find(path)
+    return foreign.read()
 
 
 def test_a_fork_of_version_2_knows_its_copies_by_seq(tmp_path: Path) -> None:
@@ -196,16 +198,16 @@ def test_a_fork_of_version_2_knows_its_copies_by_seq(tmp_path: Path) -> None:
     again = forked2(fork, 3, 2)
     again["info"]["fork"]["boundary"] = {"type": "before", "messageID": "msg_02f_2"}
     path = sqlite2_store(tmp_path / "opencode.db", again, fork, original)
-    found, problems = read(path)
+    sources, problems = read(path)
     assert not problems
-    assert list(found) == ["ses_0001", "ses_0002", "ses_0003"]
-    assert [found[name].relation for name in found] == [None, "fork", "fork"]
-    assert [found[name].parent_message for name in found] == [
+    assert list(sources) == ["ses_0001", "ses_0002", "ses_0003"]
+    assert [sources[name].relation for name in sources] == [None, "fork", "fork"]
+    assert [sources[name].parent_message for name in sources] == [
         None,
         "msg_0002",
         "msg_02f_1",
     ]
-    copies = [m for m in found["ses_0003"].messages if isinstance(m, SourceMessage)]
+    copies = [m for m in sources["ses_0003"].messages if isinstance(m, SourceMessage)]
     assert [m.usage_id for m in copies] == ["msg_0000", "msg_0001"]
     with Store.open(tmp_path / "own.db", durability="normal") as store:
         ids = {done.source_id: done.id for done in store.ingest(one_store(path))}
@@ -219,9 +221,9 @@ def test_a_fork_whose_original_lost_the_boundary_knows_its_copies_by_their_ids(
     original = session2(1, asked(0, "One"), answered(1), asked(2, "Two"))
     fork = forked2(original, 2, 3, asked(3, "Else"))
     original["messages"].pop()
-    found, _ = read(sqlite2_store(tmp_path / "opencode.db", original, fork))
+    sources, _ = read(sqlite2_store(tmp_path / "opencode.db", original, fork))
     copied = [
-        m.usage_id for m in found["ses_0002"].messages if isinstance(m, SourceMessage)
+        m.usage_id for m in sources["ses_0002"].messages if isinstance(m, SourceMessage)
     ]
     assert copied == ["msg_0000", "msg_0001", "msg_02f_2", "msg_0003"]
 
@@ -235,9 +237,9 @@ def test_a_fork_that_version_1_made_is_recognised_in_the_tables_of_2(
         record["id"] = f"msg_c{number}"
     copy[1]["time"]["completed"] += 1000
     fork = session2(2, *copy, asked(9, "Else"))
-    found, _ = read(sqlite2_store(tmp_path / "opencode.db", original, fork))
-    assert found["ses_0002"].relation == "fork"
-    assert found["ses_0002"].parent_message == "msg_0001"
+    sources, _ = read(sqlite2_store(tmp_path / "opencode.db", original, fork))
+    assert sources["ses_0002"].relation == "fork"
+    assert sources["ses_0002"].parent_message == "msg_0001"
 
 
 def test_an_export_imported_under_new_ids_is_a_copy_that_counts_nothing_again(
@@ -258,10 +260,10 @@ def test_an_export_imported_under_new_ids_is_a_copy_that_counts_nothing_again(
         folder = tmp_path / str(own)
         folder.mkdir()
         path = sqlite2_store(folder / "opencode.db", original, imported)
-        found, problems = read(path)
+        sources, problems = read(path)
         assert not problems
-        assert found["ses_z"].relation is None
-        assert found["ses_a"].parent_source_id == "ses_z"
+        assert sources["ses_z"].relation is None
+        assert sources["ses_a"].parent_source_id == "ses_z"
         with Store.open(folder / "own.db", durability="normal") as store:
             ids = {done.source_id: done.id for done in store.ingest(one_store(path))}
             costs = {name: store.session(ids[name]).cost for name in ids}
@@ -276,9 +278,9 @@ def test_a_subagent_of_version_2_knows_the_call_that_started_it(tmp_path: Path) 
         1, asked(0, "Ask"), answered(1, called("subagent", "call_1", state))
     )
     child = session2(2, asked(2, "Count"), parentID="ses_0001")
-    found, _ = read(sqlite2_store(tmp_path / "opencode.db", child, parent))
-    assert list(found) == ["ses_0001", "ses_0002"]
-    source = found["ses_0002"]
+    sources, _ = read(sqlite2_store(tmp_path / "opencode.db", child, parent))
+    assert list(sources) == ["ses_0001", "ses_0002"]
+    source = sources["ses_0002"]
     assert (source.relation, source.parent_message, source.call_id) == (
         "subagent", "msg_0001", "call_1",
     )  # fmt: skip
@@ -329,20 +331,20 @@ def test_instructions_are_sources_of_the_first_prompt_of_their_epoch(
             insert(db, "instruction_blob", row)
 
     source = one(path)
-    found = [[p for p in d.parts if p.type == "source"] for d in drafts(source)]
-    assert [n for n, sources in enumerate(found) if sources] == [place][place is None :]
+    sources = [[p for p in d.parts if p.type == "source"] for d in drafts(source)]
+    assert [n for n, parts in enumerate(sources) if parts] == [place][place is None :]
     assert export_json(source, drafts(source)) == item
     if place is None:
         return
 
-    assert [(p.title, p.text) for p in found[place]] == [
+    assert [(p.title, p.text) for p in sources[place]] == [
         *((rule["path"], rule["content"]) for rule in rules),
         ("core/date", "Friday"), ("core/odd", '[1,{"path":"c"}]'), ("core/gone", None),
     ]  # fmt: skip
-    assert found[place][0].input == {
+    assert sources[place][0].input == {
         "kind": "core/instructions", "hash": "h-core/instructions", "path": "/home/ann/a",
     }  # fmt: skip
-    assert set(found[place][-1].input) == {"kind", "hash", "error"}
+    assert set(sources[place][-1].input) == {"kind", "hash", "error"}
 
 
 def test_the_complete_output_of_a_cut_command_is_imported(tmp_path: Path) -> None:
@@ -379,12 +381,12 @@ def test_a_file_of_both_generations_is_read_newer_first(tmp_path: Path) -> None:
         path,
         session2(1, asked(0, "Do it"), answered(1, {"type": "text", "text": "New"})),
     )
-    found, problems = read(path)
+    sources, problems = read(path)
     assert not problems
-    assert list(found) == ["ses_0001", "ses_0002"]
-    assert drafts(found["ses_0001"])[1].parts[0].text == "New"
-    assert found["ses_0002"].parent_source_id == "ses_0001"
-    assert drafts(found["ses_0002"])[1].turn_id == "msg_0005"
+    assert list(sources) == ["ses_0001", "ses_0002"]
+    assert drafts(sources["ses_0001"])[1].parts[0].text == "New"
+    assert sources["ses_0002"].parent_source_id == "ses_0001"
+    assert drafts(sources["ses_0002"])[1].turn_id == "msg_0005"
 
 
 def test_a_session_is_read_from_a_log_that_was_never_written_back(

@@ -61,8 +61,8 @@ def test_exports_are_found_in_a_folder_by_their_ending_and_beginning(
     (tmp_path / "c.json").write_text('{"messages": []}')
     (tmp_path / "d.txt").write_text('{"info": {}}')
     (tmp_path / "e.json").write_bytes(b"")
-    found, problems = read(tmp_path)
-    assert (list(found), problems) == (["ses_0001", "ses_0002"], [])
+    sources, problems = read(tmp_path)
+    assert (list(sources), problems) == (["ses_0001", "ses_0002"], [])
 
 
 def test_a_database_is_never_taken_for_an_export(tmp_path: Path) -> None:
@@ -82,8 +82,8 @@ def test_an_export_that_breaks_off_gives_the_messages_before_the_break(
     )
     complete = path.read_text(encoding="utf-8")
     path.write_text(complete[: complete.index('"Two"')], encoding="utf-8")
-    found, problems = read(path)
-    assert [d.parts[0].text for d in drafts(found["ses_0001"])] == ["One"]
+    sources, problems = read(path)
+    assert [d.parts[0].text for d in drafts(sources["ses_0001"])] == ["One"]
     assert "breaks off after 1 messages" in problems[0].why
 
 
@@ -131,8 +131,8 @@ def test_messages_of_one_id_are_all_kept(tmp_path: Path) -> None:
 
 def test_an_export_without_an_id_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"info": {"title": "x"}, "messages": []}')
-    found, problems = read(tmp_path / "a.json")
-    assert not found
+    sources, problems = read(tmp_path / "a.json")
+    assert not sources
     assert "no usable id" in problems[0].why
 
 
@@ -158,8 +158,8 @@ def test_an_export_that_comes_back_extends_the_session_it_came_from(
     fork = forked(original, 2, 2, user(5, "Else"))
     path = sqlite_store(tmp_path / "opencode.db", original, fork)
     with Store.open(tmp_path / "own.db", durability="normal") as store:
-        (found,) = find(path)
-        done = {item.source_id: item for item in store.ingest(found.read())}
+        (foreign,) = find(path)
+        done = {item.source_id: item for item in store.ingest(foreign.read())}
         fork["messages"].append(user(6, "And more"))
         fork["messages"][-1]["info"]["sessionID"] = "ses_0002"
         (file,) = find(written(tmp_path / "a.json", fork))

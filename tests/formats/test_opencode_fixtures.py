@@ -33,14 +33,14 @@ def folder(request: pytest.FixtureRequest, real_store: RealStore) -> Path:
 
 
 def read(folder: Path) -> dict[str, tuple[SourceSession, list[SourceMessage]]]:
-    found = {}
+    sources = {}
     for store in find(folder / "data"):
         for item in store.read():
             assert isinstance(item, SourceSession), item
             messages = list(item.messages)
             assert not [m for m in messages if isinstance(m, Problem)]
-            found[item.source_id] = (item, messages)
-    return found
+            sources[item.source_id] = (item, messages)
+    return sources
 
 
 #: What a real store holds, read once for the tests that only look at it.
@@ -60,23 +60,23 @@ def parts_of(
 
 
 def test_every_session_of_a_real_store_is_found_with_its_title(folder: Path) -> None:
-    found = sessions(folder)
+    sources = sessions(folder)
     titles = {
         item["tool_session_id"]: item["store"]["title"] for item in expected(folder)
     }
-    assert {name: session.title for name, (session, _) in found.items()} == titles
-    assert {session.directory for session, _ in found.values()} == {
+    assert {name: session.title for name, (session, _) in sources.items()} == titles
+    assert {session.directory for session, _ in sources.values()} == {
         "/home/dev/projects/acme"
     }
-    assert {session.worktree for session, _ in found.values()} == {
+    assert {session.worktree for session, _ in sources.values()} == {
         "/home/dev/projects/acme"
     }
 
 
 def test_cost_and_tokens_of_a_real_store_add_up(folder: Path) -> None:
-    found = sessions(folder)
+    sources = sessions(folder)
     for item in expected(folder):
-        _, messages = found[item["tool_session_id"]]
+        _, messages = sources[item["tool_session_id"]]
         drafts = [m.draft for m in messages]
         cost = sum(d.cost for d in drafts if d.cost is not None)
         assert cost == pytest.approx(item["store"]["message_cost_sum"])
@@ -86,10 +86,10 @@ def test_cost_and_tokens_of_a_real_store_add_up(folder: Path) -> None:
 
 
 def test_records_of_a_real_store_are_all_there_once(folder: Path) -> None:
-    found = sessions(folder)
+    sources = sessions(folder)
     for item in expected(folder):
         counts: Counter[str] = Counter()
-        for message in found[item["tool_session_id"]][1]:
+        for message in sources[item["tool_session_id"]][1]:
             draft = message.draft
             counts[f"message:{draft.role}"] += 1
             for part in draft.parts:
@@ -104,9 +104,9 @@ def test_records_of_a_real_store_are_all_there_once(folder: Path) -> None:
 
 
 def test_prompts_answers_and_reasoning_of_a_real_store_are_exact(folder: Path) -> None:
-    found = sessions(folder)
+    sources = sessions(folder)
     for item in expected(folder):
-        _, messages = found[item["tool_session_id"]]
+        _, messages = sources[item["tool_session_id"]]
         prompts = [p.text for p in parts_of(messages, "text", "user") if not p.data]
         for prompt in item["user_prompts"]:
             assert any(prompt["text"].replace('"', '\\"') in text or prompt["text"] in text
@@ -134,9 +134,9 @@ def test_prompts_answers_and_reasoning_of_a_real_store_are_exact(folder: Path) -
 
 
 def test_calls_of_a_real_store_have_name_id_and_times(folder: Path) -> None:
-    found = sessions(folder)
+    sources = sessions(folder)
     for item in expected(folder):
-        _, messages = found[item["tool_session_id"]]
+        _, messages = sources[item["tool_session_id"]]
         calls = {p.call_id: p for p in parts_of(messages, "tool")}
         for call in item["tool_calls"]:
             if call["id"] in item["tool_call_ids_not_in_store"]:
@@ -152,10 +152,10 @@ def test_calls_of_a_real_store_have_name_id_and_times(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_parents_and_forks_of_a_real_store_are_known(folder: Path) -> None:
-    found = sessions(folder)
-    order = list(found)
+    sources = sessions(folder)
+    order = list(sources)
     for item in expected(folder):
-        session, messages = found[item["tool_session_id"]]
+        session, messages = sources[item["tool_session_id"]]
         parent = item.get("parent_session_id") or item.get("fork_of_session_id")
         assert session.parent_source_id == parent
         copied = [m for m in messages if m.usage_id != m.draft.id]
@@ -163,7 +163,7 @@ def test_parents_and_forks_of_a_real_store_are_known(folder: Path) -> None:
             assert session.relation is None
             continue
         assert order.index(parent) < order.index(session.source_id)
-        ids = [m.draft.id for m in found[parent][1]]
+        ids = [m.draft.id for m in sources[parent][1]]
         assert session.parent_message in ids
         if "fork_of" in item:
             assert session.relation == "fork"
@@ -173,7 +173,7 @@ def test_parents_and_forks_of_a_real_store_are_known(folder: Path) -> None:
             assert session.relation == "subagent"
             assert not copied
             assert session.call_id in {
-                p.call_id for p in parts_of(found[parent][1], "tool")
+                p.call_id for p in parts_of(sources[parent][1], "tool")
             }
 
 
@@ -245,14 +245,14 @@ def test_cut_output_of_a_real_store_comes_along(real_store: RealStore) -> None:
     for name in ("opencode-1.18.33", "opencode-1.1.65"):
         folder = real_store(name)
         (file,) = (folder / "data").rglob("tool-output/*")
-        found = [
+        outputs = [
             part.data["output_file"]
             for _, messages in sessions(folder).values()
             for part in parts_of(messages, "tool")
             if "output_file" in part.data
         ]
         wanted = {"name": f"tool-output/{file.name}", "content": file.read_bytes()}
-        assert found == [wanted]
+        assert outputs == [wanted]
 
 
 def test_reading_changes_no_byte_of_a_real_store(folder: Path) -> None:

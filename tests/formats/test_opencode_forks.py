@@ -24,9 +24,9 @@ from sessiondb.model import SourceMessage, SourceSession
 
 
 def read(path: Path) -> dict[str, SourceSession]:
-    found = [item for store in find(path) for item in store.read()]
-    assert all(isinstance(item, SourceSession) for item in found), found
-    return {item.source_id: item for item in found if isinstance(item, SourceSession)}
+    items = [item for store in find(path) for item in store.read()]
+    assert all(isinstance(item, SourceSession) for item in items), items
+    return {item.source_id: item for item in items if isinstance(item, SourceSession)}
 
 
 def messages(source: SourceSession) -> list[SourceMessage]:
@@ -50,8 +50,8 @@ def test_a_fork_names_its_original_and_the_last_message_it_copied(
     first = original()
     fork = forked(first, 2, 4, user(900, "Something else"))
     place = tmp_path / "opencode.db" if write is sqlite_store else tmp_path
-    found = read(write(place, first, fork))
-    source = found["ses_0002"]
+    sources = read(write(place, first, fork))
+    source = sources["ses_0002"]
     assert (source.relation, source.parent_source_id) == ("fork", "ses_0001")
     assert source.parent_message == "msg_0011"
     copies = [(m.draft.id, m.usage_id) for m in messages(source)]
@@ -62,16 +62,16 @@ def test_a_fork_names_its_original_and_the_last_message_it_copied(
         ("msg_02f0003", "msg_0011"),
         ("msg_0900", "msg_0900"),
     ]
-    assert found["ses_0001"].relation is None
+    assert sources["ses_0001"].relation is None
 
 
 def test_a_fork_of_a_fork_counts_for_the_first_original(tmp_path: Path) -> None:
     first = original()
     fork = forked(first, 2, 4, user(900, "B"), assistant(901, text("b")))
     second = forked(fork, 3, 6, user(950, "C"), title="Plan (fork #2)")
-    found = read(sqlite_store(tmp_path / "opencode.db", second, fork, first))
-    assert list(found) == ["ses_0001", "ses_0002", "ses_0003"]
-    source = found["ses_0003"]
+    sources = read(sqlite_store(tmp_path / "opencode.db", second, fork, first))
+    assert list(sources) == ["ses_0001", "ses_0002", "ses_0003"]
+    source = sources["ses_0003"]
     assert (source.parent_source_id, source.parent_message) == ("ses_0002", "msg_0901")
     assert [m.usage_id for m in messages(source)] == [
         "msg_0000", "msg_0001", "msg_0010", "msg_0011", "msg_0900", "msg_0901", "msg_0950",
@@ -84,10 +84,10 @@ def test_of_two_equal_beginnings_the_title_decides(tmp_path: Path) -> None:
     of_first = forked(first, 3, 2, user(910, "C"))
     of_one = forked(one, 4, 2, user(920, "D"), title="Plan (fork #2)")
     untitled = forked(one, 5, 2, user(930, "E"), title="Renamed")
-    found = read(
+    sources = read(
         sqlite_store(tmp_path / "opencode.db", first, one, of_first, of_one, untitled)
     )
-    parents = {name: source.parent_source_id for name, source in found.items()}
+    parents = {name: source.parent_source_id for name, source in sources.items()}
     assert parents["ses_0003"] == "ses_0001"
     assert parents["ses_0004"] == "ses_0002"
     assert parents["ses_0005"] == "ses_0001"
@@ -97,9 +97,9 @@ def test_the_copy_ends_where_original_and_fork_differ(tmp_path: Path) -> None:
     first = original()
     fork = forked(first, 2, 6)
     first["messages"][3]["parts"][0]["text"] = "Rewritten later"
-    found = read(sqlite_store(tmp_path / "opencode.db", first, fork))
-    assert found["ses_0002"].parent_message == "msg_0010"
-    assert [m.usage_id != m.draft.id for m in messages(found["ses_0002"])] == [
+    sources = read(sqlite_store(tmp_path / "opencode.db", first, fork))
+    assert sources["ses_0002"].parent_message == "msg_0010"
+    assert [m.usage_id != m.draft.id for m in messages(sources["ses_0002"])] == [
         True
     ] * 3 + [False] * 3
 
@@ -126,17 +126,17 @@ def test_cost_distinguishes_two_sessions_of_the_same_millisecond(
     other = session(
         2, user(0, "Hi", "msg_a"), assistant(1, text("Hello"), name="msg_b", cost=2)
     )
-    found = read(sqlite_store(tmp_path / "opencode.db", first, other))
-    assert found["ses_0002"].parent_message == "msg_0000"
+    sources = read(sqlite_store(tmp_path / "opencode.db", first, other))
+    assert sources["ses_0002"].parent_message == "msg_0000"
 
 
 def test_sessions_with_other_first_prompts_are_not_forks(tmp_path: Path) -> None:
     first = session(1, user(0, "Hi"))
     other = session(2, user(0, "Hello", "msg_a"))
     child = session(3, user(0, "Hi", "msg_b"), parentID="ses_0001")
-    found = read(sqlite_store(tmp_path / "opencode.db", first, other, child))
-    assert found["ses_0002"].relation is None
-    assert found["ses_0003"].relation == "subagent"
+    sources = read(sqlite_store(tmp_path / "opencode.db", first, other, child))
+    assert sources["ses_0002"].relation is None
+    assert sources["ses_0003"].relation == "subagent"
 
 
 def test_the_digest_of_a_fork_says_what_it_is_a_fork_of(tmp_path: Path) -> None:

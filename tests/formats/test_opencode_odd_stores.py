@@ -113,12 +113,12 @@ def test_no_value_in_any_column_harms_another_session(
             for _ in range(data.draw(st.integers(1, 3))):
                 place = data.draw(st.sampled_from(tables(db)))
                 put_odd(db, *place, data.draw(st.sampled_from(ODD)))
-        found, problems = read(path)
-        source = found["ses_0001"]
+        sources, problems = read(path)
+        source = sources["ses_0001"]
         assert kind.export(source, drafts(source)) == kind.intact
-        lost = {"ses_0002", "ses_0003"} - found.keys()
+        lost = {"ses_0002", "ses_0003"} - sources.keys()
         assert not lost or problems
-        assert all([list(other.messages)] for other in found.values())
+        assert all([list(other.messages)] for other in sources.values())
 
 
 @pytest.mark.parametrize("generation", KINDS)
@@ -139,11 +139,11 @@ def test_columns_that_a_release_removes_or_adds_are_harmless(
             "time_archived",
         ):
             db.execute(f"ALTER TABLE {sessions} DROP COLUMN {column}")
-    found, problems = read(path)
-    assert (list(found), problems) == (["ses_0002", "ses_0003"], [])
-    assert found["ses_0003"].relation == "fork"
-    assert found["ses_0002"].data["row"]["later"] == "new"
-    source = found["ses_0002"]
+    sources, problems = read(path)
+    assert (list(sources), problems) == (["ses_0002", "ses_0003"], [])
+    assert sources["ses_0003"].relation == "fork"
+    assert sources["ses_0002"].data["row"]["later"] == "new"
+    source = sources["ses_0002"]
     assert kind.export(source, drafts(source)) == kind.others[0]
 
 

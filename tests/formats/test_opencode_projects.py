@@ -81,11 +81,11 @@ def test_all_facts_about_a_project_are_stored_in_its_row(
     kept = {key: RECORD[key] for key in RECORD if key not in ("id", "worktree", "vcs")}
     assert project.metadata == {"opencode": kept}
     with closing(sqlite3.connect(store.path)) as db:
-        found = db.execute(
+        rows = db.execute(
             "SELECT directory, kind FROM project_directory ORDER BY rid"
         ).fetchall()
     boxes = [(path, "sandbox") for path in RECORD["sandboxes"]]
-    assert found == [(WORKTREE, "worktree"), *boxes]
+    assert rows == [(WORKTREE, "worktree"), *boxes]
 
 
 def test_of_two_stores_the_earliest_time_and_the_name_that_is_given_hold(
@@ -107,8 +107,8 @@ def test_a_sandbox_that_is_a_project_of_its_own_stays_one(
 ) -> None:
     store.create_session(directory=RECORD["sandboxes"][0])
     import_store(store, tree)
-    found = store.sessions(project=RECORD["sandboxes"][0], empty=True, archived=True)
-    assert [item.source for item in found] == ["sessiondb"]
+    stored = store.sessions(project=RECORD["sandboxes"][0], empty=True, archived=True)
+    assert [item.source for item in stored] == ["sessiondb"]
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_an_odd_record_of_a_project_costs_no_session(
     put(tree / "project" / f"{PROJECT}.json", value)
     put(tree / "permission" / f"{PROJECT}.json", value)
     sessions, _ = read(tree)
-    found = list(store.ingest(sessions.values()))
-    assert [item.source_id for item in found if isinstance(item, Imported)] == [
+    results = list(store.ingest(sessions.values()))
+    assert [item.source_id for item in results if isinstance(item, Imported)] == [
         "ses_0001"
     ]
     assert [item.message_count for item in store.sessions(project=ALL)] == [2]
@@ -196,8 +196,8 @@ def test_a_row_without_its_session_is_a_problem(table: str, tmp_path: Path) -> N
     path = sqlite_store(tmp_path / "opencode.db", talk())
     with closing(sqlite3.connect(path)) as db, db:
         db.execute(f"INSERT INTO {table} VALUES {ROWS[table]}")
-    found, (problem,) = read(path)
-    assert list(found) == ["ses_0001"]
+    sources, (problem,) = read(path)
+    assert list(sources) == ["ses_0001"]
     assert problem.why == f"1 {table}(s) of session 'ses_0009', which does not exist"
 
 
@@ -214,8 +214,8 @@ def test_a_share_keeps_its_address_and_its_secret(
         put(change(tree, "ses_0001"), talk(share={"url": SHARE["url"]})["info"])
     put(tree / folder / "ses_0001.json", SHARE)
     import_store(store, tree)
-    (found,) = store.sessions(project=ALL)
-    assert (found.share_url, found.metadata["share"]) == (SHARE["url"], SHARE)
+    (stored,) = store.sessions(project=ALL)
+    assert (stored.share_url, stored.metadata["share"]) == (SHARE["url"], SHARE)
 
 
 def test_a_share_that_begins_changes_or_ends_after_an_import_does_so_here(
@@ -229,16 +229,16 @@ def test_a_share_that_begins_changes_or_ends_after_an_import_does_so_here(
     for share in (SHARE, other):
         put(file, share)
         import_store(store, tree)
-        found = store.session(session.id)
-        assert (found.share_url, found.metadata) == (
+        stored = store.session(session.id)
+        assert (stored.share_url, stored.metadata) == (
             share["url"],
             {"mine": 1, "share": share},
         )
 
     file.unlink()
     import_store(store, tree)
-    found = store.session(session.id)
-    assert (found.share_url, found.metadata) == (None, {"mine": 1})
+    stored = store.session(session.id)
+    assert (stored.share_url, stored.metadata) == (None, {"mine": 1})
 
 
 def test_nothing_of_a_share_and_no_secret_of_a_project_leaves_with_redaction(
@@ -318,10 +318,10 @@ def test_a_database_has_the_secrets_that_its_migration_left_behind(
     put(tmp_path / "storage" / folder / "ses_0001.json", SHARE)
     assert read(path)[0]["ses_0001"].digest != before
     import_store(store, path)
-    (found,) = store.sessions(project=ALL)
+    (stored,) = store.sessions(project=ALL)
     # A file of a session that is no longer shared is out of date.
     expected = {"share": SHARE} if shared else {}
-    assert (found.share_url, found.metadata) == (url, expected)
+    assert (stored.share_url, stored.metadata) == (url, expected)
 
 
 def test_a_project_id_that_is_a_path_leads_nowhere(

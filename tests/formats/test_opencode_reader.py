@@ -94,13 +94,13 @@ def test_messages_are_ordered_by_time_and_parts_by_their_place_in_a_wrapped_cloc
             tree_store(tmp_path / "tree", item),
         )
     ):
-        found = drafts(one(path))
-        assert [draft.id for draft in found] == [
+        messages = drafts(one(path))
+        assert [draft.id for draft in messages] == [
             "msg_0000",
             f"msg_{early}",
             f"msg_{late}",
         ], number
-        assert [part.text for part in found[1].parts] == ["one", "two"]
+        assert [part.text for part in messages[1].parts] == ["one", "two"]
     assert in_creation_order(["prt_b", "prt_a"]) == ["prt_b", "prt_a"]
 
 

@@ -47,12 +47,12 @@ class Real:
 
 def documents(store: Store, form: str = "opencode") -> dict[str, Any]:
     exports = (store.export(session.id) for session in sessions_of(store))
-    found = (
+    written = (
         d
         for d in exporter(form).write(exports, detail="full")
         if isinstance(d, Document)
     )
-    values = (json.loads("".join(document.chunks)) for document in found)
+    values = (json.loads("".join(document.chunks)) for document in written)
     return {value["info"]["id"]: value for value in values}
 
 
@@ -75,12 +75,12 @@ def real(
     path = tmp_path_factory.mktemp("real") / "own.db"
     with Store.open(path, durability="normal") as store:
         import_store(store, folder / below)
-        found = documents(store)
+        exported = documents(store)
         yield Real(
             folder,
             store,
             "2.0.15" in name,
-            found,
+            exported,
             {item["info"]["id"]: item for item in truths},
         )
 
@@ -147,9 +147,9 @@ def test_an_export_is_an_import_in_a_database_that_never_saw_the_store(
 
 
 def ingested(store: Store, path: Path) -> list[Imported]:
-    found = [item for place in find(path) for item in store.ingest(place.read())]
-    assert not [item for item in found if isinstance(item, Problem)]
-    return [item for item in found if isinstance(item, Imported)]
+    items = [item for place in find(path) for item in store.ingest(place.read())]
+    assert not [item for item in items if isinstance(item, Problem)]
+    return [item for item in items if isinstance(item, Imported)]
 
 
 def test_an_export_that_comes_back_changes_nothing(real: Real, tmp_path: Path) -> None:

@@ -167,11 +167,11 @@ def test_times_that_step_back_do_not_change_the_order_in_version_1(
 
 
 def ids_in(document: dict[str, Any]) -> list[str]:
-    found = []
+    ids = []
     for entry in document["messages"]:
-        found.append(entry.get("info", entry)["id"])
-        found += [part["id"] for part in entry.get("parts", ())]
-    return found
+        ids.append(entry.get("info", entry)["id"])
+        ids += [part["id"] for part in entry.get("parts", ())]
+    return ids
 
 
 @pytest.mark.parametrize("form", ["opencode", "opencode2"])
@@ -372,8 +372,8 @@ def test_our_session_that_comes_back_is_extended_and_never_doubled(
     store.append(handle, sdb.event("compaction", sdb.text("Another summary.")))
     before = store.messages(handle.id)
     into_folder(tmp_path / "out", store.export(handle.id), form=form)
-    (found,) = find(tmp_path / "out")
-    assert [item.outcome for item in store.ingest(found.read())] == ["unchanged"]
+    (foreign,) = find(tmp_path / "out")
+    assert [item.outcome for item in store.ingest(foreign.read())] == ["unchanged"]
     there = tmp_path / "there.db"
     with Store.open(there, durability="normal") as other:  # where it is continued
         (name,) = import_store(other, tmp_path / "out").values()
@@ -381,7 +381,7 @@ def test_our_session_that_comes_back_is_extended_and_never_doubled(
         other.append(name, sdb.assistant("Back."), finish="stop", time=T0 * 2 + 1)
         into_folder(tmp_path / "out", other.export(name), form=form)
     for outcome in ("updated", "unchanged"):
-        (done,) = store.ingest(found.read())
+        (done,) = store.ingest(foreign.read())
         assert (done.outcome, done.id) == (outcome, handle.id)
         after = store.messages(handle.id)
         assert [m.id for m in after[:-2]] == [m.id for m in before]
@@ -396,7 +396,7 @@ def test_an_import_that_shares_no_message_with_the_session_it_names_diverges(
     path = sqlite_store(
         tmp_path / "opencode.db", session(1, user(0, "Other"), id=handle.id)
     )
-    (found,) = find(path)
-    (done,) = store.ingest(found.read())
+    (foreign,) = find(path)
+    (done,) = store.ingest(foreign.read())
     assert (done.outcome, done.id) == ("diverged", handle.id)
     assert store.session(handle.id).message_count == len(store.messages(handle.id))
