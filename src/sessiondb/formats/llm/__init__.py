@@ -3,7 +3,8 @@
 Until 0.27 (and a few releases later) a conversation has rows of ``responses``, each a
 prompt, the results of tools and an answer; `responses` makes messages of them. Since
 0.32 a thread points at a tree of messages whose names are hashes of their content and
-of all before them, and a turn states what a call of a model added; `threads` walks it.
+of all before them, and a turn has the messages that a call of a model added; `threads`
+walks it.
 `database` has the statements, `drafts` turns rows into drafts by the tables of
 `fields`, and `reader` yields each session once, whichever generation has it.
 """
@@ -15,7 +16,7 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.kit.fields import filled
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.sqlite import Error
-from sessiondb.formats.llm.database import Logs
+from sessiondb.formats.llm.database import LlmLogs
 from sessiondb.formats.llm.reader import SOURCE, read
 from sessiondb.formats.protocol import ForeignStore, Format
 
@@ -23,7 +24,7 @@ __all__ = ["FORMAT"]
 _FOLDER, _FILE = "io.datasette.llm", "logs.db"
 
 
-def _at(path: Path) -> ForeignStore | None:
+def _store_at(path: Path) -> ForeignStore | None:
     if path.suffix == ".db" and is_file(path) and _is_store(path):
         return ForeignStore(SOURCE, path, read)
     return None
@@ -31,7 +32,7 @@ def _at(path: Path) -> ForeignStore | None:
 
 def _is_store(path: Path) -> bool:
     """Return whether a database has the tables of either generation."""
-    logs = Logs(path, glance=True)
+    logs = LlmLogs(path, glance=True)
     try:
         with logs.reading():
             return logs.has_responses or logs.has_threads
@@ -40,22 +41,28 @@ def _is_store(path: Path) -> bool:
 
 
 def _default_locations(env: Mapping[str, str]) -> list[Path]:
-    """Return where llm keeps its log: ``LLM_USER_PATH``, else click's folder for it.
+    """Return the paths of llm's log: ``LLM_USER_PATH``, else click's folder for it.
 
     That is below the configuration on Linux, and below the application data elsewhere.
     """
-    known = filled(env)
-    if "LLM_USER_PATH" in known:
-        return [Path(known["LLM_USER_PATH"], _FILE)]
+    variables = filled(env)
+    if "LLM_USER_PATH" in variables:
+        return [Path(variables["LLM_USER_PATH"], _FILE)]
 
+    folders: list[str] = []
+    if "APPDATA" in variables:
+        folders.append(variables["APPDATA"])
     # A variable that is set replaces the folder in the home: the log of another
     # configuration is not this user's.
-    if "HOME" in known:
-        known.setdefault("XDG_CONFIG_HOME", f"{known['HOME']}/.config")
-        known["macOS"] = f"{known['HOME']}/Library/Application Support"
-
-    folders = filter(None, map(known.get, ("APPDATA", "XDG_CONFIG_HOME", "macOS")))
+    if "XDG_CONFIG_HOME" in variables:
+        folders.append(variables["XDG_CONFIG_HOME"])
+    elif "HOME" in variables:
+        folders.append(f"{variables['HOME']}/.config")
+    if "HOME" in variables:
+        folders.append(f"{variables['HOME']}/Library/Application Support")
     return [Path(folder, _FOLDER, _FILE) for folder in folders]
 
 
-FORMAT = Format(frozenset({".db"}), _at, _default_locations, names=frozenset({_FILE}))
+FORMAT = Format(
+    frozenset({".db"}), _store_at, _default_locations, names=frozenset({_FILE})
+)

@@ -1,18 +1,17 @@
 """Statements on ``logs.db``; columns and tables came with the versions.
 
-The older tables have no index on what they belong to. So a table is read once, for
-the numbers of its rows only (`Numbers`), and each row by its number later.
+The older tables have no index on the response that a row belongs to. So a table is read
+once, for the numbers of its rows only (`RowNumbers`), and each row by its number later.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import cached_property
-from itertools import chain, groupby
-from operator import itemgetter
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,39 +27,54 @@ from sessiondb.formats.kit.sqlite import (
 Row = dict[str, Any]
 #: Columns that a statement needs, by table.
 Needed = Mapping[str, Collection[str]]
-_RESPONSES = {"id", "model", "prompt", "response", "conversation_id", "datetime_utc"}
+_CONVERSATIONS = {
+    "conversations": {"id"},
+    "responses": {
+        "id",
+        "model",
+        "prompt",
+        "response",
+        "conversation_id",
+        "datetime_utc",
+    },
+}
 _THREADS = {
     "threads": {"id", "name", "tip_message_hash", "forked_from"},
     "turns": {"id", "thread_id", "parent_message_hash", "tip_message_hash"},
     "messages": {"hash", "parent_hash", "role"},
     "parts": {"message_hash", "position", "type"},
 }
-_OFFERED = {"turn_tools": {"turn_id", "tool_id"}}
+_TURN_TOOLS = {"turn_tools": {"turn_id", "tool_id"}}
 
 
-class Written(NamedTuple):
-    """The responses of a conversation: their rows in order, first and last time."""
+class ResponseRows(NamedTuple):
+    """The responses of a conversation."""
 
+    #: The numbers of their rows, in order.
     numbers: array[int]
-    first: Any
-    last: Any
+    #: The times of the first and the last one, as llm writes them.
+    first_time: Any
+    last_time: Any
 
 
 #: A session without responses.
-NOTHING = Written(array("q"), None, None)
+NO_RESPONSES = ResponseRows(array("q"), None, None)
 
 
-class Turn(NamedTuple):
-    """What a walk over a thread needs of a turn."""
+class TurnRow(NamedTuple):
+    """The columns of a turn that a walk over its thread needs."""
 
+    #: The number of its row.
     number: int
     id: Any
+    #: The last message before it; None at the beginning of a thread.
     parent: Any
+    #: Its last message.
     tip: Any
 
 
-class Numbers:
-    """Which rows of a table belong to a response, in order, by the numbers of both."""
+class RowNumbers:
+    """The rows of a table that belong to a response, in order, by numbers of both."""
 
     def __init__(self, pairs: Iterator[tuple[int, int]]) -> None:
         self._owners, self._rows = array("q"), array("q")
@@ -68,20 +82,23 @@ class Numbers:
             self._owners.append(owner)
             self._rows.append(row)
 
-    def of(self, owner: int) -> array[int]:
+    def rows_of(self, owner: int) -> array[int]:
         """Return the rows that belong to *owner*."""
-        first, end = (cut(self._owners, owner) for cut in (bisect_left, bisect_right))
+        first = bisect_left(self._owners, owner)
+        end = bisect_right(self._owners, owner)
         return self._rows[first:end]
 
 
-class Logs:
+class LlmLogs:
     """One database file, within one read transaction."""
 
     def __init__(self, path: Path, *, glance: bool = False) -> None:
         self.path = path
         self.file = ForeignDatabase(path, glance=glance)
-        self._tables: dict[str, frozenset[str]] = {}
-        self._numbers: dict[str, Numbers] = {}
+        #: The columns of tables.
+        self._columns: dict[str, frozenset[str]] = {}
+        #: The rows of tables, by their responses.
+        self._row_numbers: dict[str, RowNumbers] = {}
 
     def reading(self) -> AbstractContextManager[Connection]:
         """Hold one read transaction; raises `SourceError`."""
@@ -90,21 +107,24 @@ class Logs:
     @cached_property
     def has_responses(self) -> bool:
         """Whether the file has the older tables; only while it is read."""
-        return self.has("responses", *_RESPONSES) and self.has("conversations", "id")
+        return self._has_all(_CONVERSATIONS)
 
     @cached_property
     def has_threads(self) -> bool:
         """Whether the file has the newer tables; only while it is read."""
-        return all(self.has(table, *needed) for table, needed in _THREADS.items())
+        return self._has_all(_THREADS)
 
-    def has(self, table: str, *names: str) -> bool:
+    def _has_all(self, needed: Needed) -> bool:
+        return all(self._has(table, names) for table, names in needed.items())
+
+    def _has(self, table: str, names: Collection[str]) -> bool:
         """Return whether a *table* exists with at least these columns."""
-        if table not in self._tables:
-            self._tables[table] = columns(self.file.connection, table)
+        if table not in self._columns:
+            self._columns[table] = columns(self.file.connection, table)
 
-        return bool(self._tables[table]) and self._tables[table].issuperset(names)
+        return bool(self._columns[table]) and self._columns[table].issuperset(names)
 
-    def rows(self, statement: str, *values: Any) -> Cursor:
+    def run(self, statement: str, *values: Any) -> Cursor:
         """Run a statement."""
         return self.file.connection.execute(statement, values)
 
@@ -112,135 +132,138 @@ class Logs:
         """Run a statement and yield its rows by column."""
         return records(self.file.connection, statement, *values)
 
-    def at(self, table: str, number: int) -> Row | None:
+    def row_at(self, table: str, number: int) -> Row | None:
         """Return a row of a table by its number."""
-        found = self.records(f"SELECT * FROM {table} WHERE {ROW_NUMBER} = ?", number)
-        return next(found, None)
+        statement = f"SELECT * FROM {table} WHERE {ROW_NUMBER} = ?"
+        return next(self.records(statement, number), None)
 
-    def optional(self, needed: Needed, statement: str, *values: Any) -> Iterator[Row]:
+    def optional_records(
+        self, needed: Needed, statement: str, *values: Any
+    ) -> Iterator[Row]:
         """Run a statement on tables of later releases; no rows without them."""
-        if all(self.has(table, *names) for table, names in needed.items()):
-            return self.records(statement, *values)
+        return self.records(statement, *values) if self._has_all(needed) else iter(())
 
-        return iter(())
-
-    def named(self, table: str, key: str, name: Any) -> Row | None:
+    def row_with(self, table: str, key: str, value: Any) -> Row | None:
         """Return the row of a table whose *key* has a value; None without the table."""
         statement = f"SELECT * FROM {table} WHERE {key} = ?"
-        return next(self.optional({table: {key}}, statement, name), None)
+        return next(self.optional_records({table: {key}}, statement, value), None)
 
     # -- sessions ----------------------------------------------------------------
 
-    def about(self) -> Iterator[tuple[Any, str, Any]]:
-        """Yield the properties of each session: its name, the attribute, the value."""
-        found: list[tuple[str, Iterable[tuple[Any, Any]]]] = []
-        if self.has_responses:
-            found.append(("conversation", self._rows_of("conversations")))
-            found.append(("written", self.written()))
-        if self.has_threads:
-            found.append(("thread", self._rows_of("threads")))
-            found.append(("spent", self.spent()))
+    def conversations(self) -> Iterator[Row]:
+        """Yield the rows of the conversations of the older generation."""
+        return self.records("SELECT * FROM conversations")
 
-        for what, items in found:
-            for name, value in items:
-                yield name, what, value
-
-    def _rows_of(self, table: str) -> Iterator[tuple[Any, Row]]:
-        return ((row["id"], row) for row in self.records(f"SELECT * FROM {table}"))
+    def threads(self) -> Iterator[Row]:
+        """Yield the rows of the threads of the newer generation."""
+        return self.records("SELECT * FROM threads")
 
     # -- responses ---------------------------------------------------------------
 
-    def written(self) -> Iterator[tuple[Any, Written]]:
+    def responses_by_conversation(self) -> Iterator[tuple[Any, ResponseRows]]:
         """Yield the conversations that have responses, with these.
 
         A response without a conversation is one of its own. One that is a turn, too,
         was written twice by releases between the generations.
         """
-        # The turn counts: it has the tree, and the same numbers.
-        twice = "WHERE NOT EXISTS (SELECT 1 FROM turns WHERE turns.id = responses.id)"
-        rows = self.rows(
+        condition = ""
+        if self.has_threads:
+            # The turn counts: it has the tree, and the same numbers.
+            turn = "SELECT 1 FROM turns WHERE turns.id = responses.id"
+            condition = f"WHERE NOT EXISTS ({turn})"
+        rows = self.run(
             f"SELECT coalesce(conversation_id, id), {ROW_NUMBER}, datetime_utc"
-            f" FROM responses {twice if self.has_threads else ''} ORDER BY 1, id"
+            f" FROM responses {condition} ORDER BY 1, id"
         )
-        for name, group in groupby(rows, itemgetter(0)):
-            found = list(group)
-            numbers = array("q", map(itemgetter(1), found))
-            times = sorted(time for _, _, time in found if isinstance(time, str))
-            first, last = (times[0], times[-1]) if times else (None, None)
-            yield name, Written(numbers, first, last)
+        for name, group in groupby(rows, key=lambda row: row[0]):
+            numbers: array[int] = array("q")
+            times: list[str] = []
+            for _, number, time in group:
+                numbers.append(number)
+                if isinstance(time, str):
+                    times.append(time)
+            first_time, last_time = min(times, default=None), max(times, default=None)
+            yield name, ResponseRows(numbers, first_time, last_time)
 
-    def belonging(self, table: str, response: int) -> Iterator[Row]:
+    def rows_of_response(self, table: str, response: int) -> Iterator[Row]:
         """Yield the rows of a table that belong to a response, by its number."""
-        if not self.has(table, "response_id"):
+        if not self._has(table, {"response_id"}):
             return
-        if table not in self._numbers:
-            rows = self.rows(
+        if table not in self._row_numbers:
+            pairs = self.run(
                 f"SELECT responses.{ROW_NUMBER}, x.{ROW_NUMBER} FROM {table} AS x"
                 " JOIN responses ON responses.id = x.response_id ORDER BY 1, 2"
             )
-            self._numbers[table] = Numbers(iter(rows))
+            self._row_numbers[table] = RowNumbers(pairs)
 
-        for number in self._numbers[table].of(response):
-            found = self.at(table, number)
-            if found is not None:
-                yield found
+        for number in self._row_numbers[table].rows_of(response):
+            row = self.row_at(table, number)
+            if row is not None:
+                yield row
 
-    def fragments(self, table: str, key: str, name: Any, *more: str) -> Iterator[Row]:
-        """Yield the fragments that a row of *table* refers to, in their order."""
+    def fragments(self, table: str, key: str, owner: Any, *more: str) -> Iterator[Row]:
+        """Yield the fragments that a row of *table* refers to, in their order.
+
+        They have the columns *more* of that table, too.
+        """
         chosen = "".join(f", x.{column}" for column in more)
-        return self.optional(
+        return self.optional_records(
             {table: {key, "fragment_id", "order", *more}, "fragments": {"id"}},
             f"SELECT fragments.*{chosen} FROM {table} AS x"
             f" JOIN fragments ON fragments.id = x.fragment_id WHERE x.{key} = ?"
             ' ORDER BY x."order"',
-            name,
+            owner,
         )
 
-    def attachments(self, table: str, key: str, name: Any) -> Iterator[Row]:
+    def attachments(self, table: str, key: str, owner: Any) -> Iterator[Row]:
         """Yield the attachments that a row of *table* refers to, in their order."""
-        return self.optional(
+        return self.optional_records(
             {table: {key, "attachment_id", "order"}, "attachments": {"id"}},
             f"SELECT attachments.* FROM {table} AS x"
             f" JOIN attachments ON attachments.id = x.attachment_id WHERE x.{key} = ?"
             ' ORDER BY x."order"',
-            name,
+            owner,
         )
 
     # -- threads -----------------------------------------------------------------
 
-    def spent(self) -> Iterator[tuple[Any, list[Any]]]:
-        """Yield the threads that have turns, with a value that changes with each."""
-        rows = self.rows(
+    def turn_facts(self) -> Iterator[tuple[Any, list[Any]]]:
+        """Yield the threads that have turns, with values that change with each.
+
+        They are the number of turns, that of the last row, the first and last time.
+        """
+        rows = self.run(
             f"SELECT thread_id, count(*), max({ROW_NUMBER}), min(datetime_utc),"
             " max(datetime_utc) FROM turns GROUP BY thread_id"
         )
         return ((name, facts) for name, *facts in rows)
 
-    def turns(self, thread: str) -> list[Turn]:
+    def turns(self, thread: str) -> list[TurnRow]:
         """Return the turns of a thread in the order in which they were written."""
-        rows = self.rows(
+        rows = self.run(
             f"SELECT {ROW_NUMBER}, id, parent_message_hash, tip_message_hash FROM turns"
             f" WHERE thread_id = ? ORDER BY {ROW_NUMBER}",
             thread,
         )
-        return [Turn(*row) for row in rows]
+        return [TurnRow(*row) for row in rows]
 
-    def turns_at(self, tips: set[str]) -> Iterator[Turn]:
+    def turns_ending_at(self, tips: set[str]) -> Iterator[TurnRow]:
         """Yield the turns of any thread that end at one of *tips*."""
-        rows = self.rows(
+        rows = self.run(
             f"SELECT {ROW_NUMBER}, id, parent_message_hash, tip_message_hash FROM turns"
             f" ORDER BY {ROW_NUMBER}"
         )
-        for number, name, parent, tip in rows:
-            if tip in tips and parent != tip:
-                yield Turn(number, name, parent, tip)
+        for row in rows:
+            turn = TurnRow(*row)
+            if turn.tip in tips and turn.parent != turn.tip:
+                yield turn
 
-    def above(self, name: str) -> tuple[Any, Any] | None:
+    def parent_and_role(self, message: str) -> tuple[Any, Any] | None:
         """Return parent and role of a message; None if it is missing."""
-        found: tuple[Any, Any] | None = self.rows(
-            "SELECT parent_hash, role FROM messages WHERE hash = ?", name
+        row: tuple[Any, Any] | None = self.run(
+            "SELECT parent_hash, role FROM messages WHERE hash = ?", message
         ).fetchone()
-        return found
+        return row
 
     def parts(self, message: str) -> Iterator[Row]:
         """Yield the parts of a message."""
@@ -248,18 +271,18 @@ class Logs:
             "SELECT * FROM parts WHERE message_hash = ? ORDER BY position", message
         )
 
-    def tools(self, turn: Any) -> list[Any]:
+    def tools_of_turn(self, turn: Any) -> list[Any]:
         """Return the numbers of the tools that a turn could call."""
-        rows = self.optional(
-            _OFFERED,
+        rows = self.optional_records(
+            _TURN_TOOLS,
             "SELECT tool_id FROM turn_tools WHERE turn_id = ? ORDER BY tool_id",
             turn,
         )
         return [row["tool_id"] for row in rows]
 
-    def instances(self, turn: Any) -> Iterator[Row]:
-        """Yield which configured toolbox served each call of a turn."""
-        return self.optional(
+    def tool_instances(self, turn: Any) -> Iterator[Row]:
+        """Yield the configured toolbox of each call of a turn."""
+        return self.optional_records(
             {
                 "tool_instantiations": {"turn_id", "tool_call_id", "instance_id"},
                 "tool_instances": {"id", "plugin", "name", "arguments"},
@@ -270,17 +293,21 @@ class Logs:
             turn,
         )
 
-    def definitions(self, responses: array[int], thread: str) -> list[Row]:
+    def tool_definitions(self, responses: array[int], thread: str) -> list[Row]:
         """Return the tools that the model of a session could call, each once."""
-        offered = chain.from_iterable(
-            self.belonging("tool_responses", number) for number in responses
-        )
-        of_turns = self.optional(
-            {**_OFFERED, "turns": {"id", "thread_id"}},
+        numbers: set[Any] = set()
+        for response in responses:
+            for row in self.rows_of_response("tool_responses", response):
+                numbers.add(row["tool_id"])
+        of_turns = self.optional_records(
+            {**_TURN_TOOLS, "turns": {"id", "thread_id"}},
             "SELECT DISTINCT tool_id FROM turns JOIN turn_tools"
             " ON turn_tools.turn_id = turns.id WHERE thread_id = ?",
             thread,
         )
-        used = {row["tool_id"] for row in chain(offered, of_turns)}
-        found = (self.named("tools", "id", number) for number in sorted(used, key=str))
-        return list(filter(None, found))
+        numbers.update(row["tool_id"] for row in of_turns)
+
+        tools = [
+            self.row_with("tools", "id", number) for number in sorted(numbers, key=str)
+        ]
+        return [tool for tool in tools if tool is not None]

@@ -5,10 +5,9 @@ These functions take their rows apart, so they must not be used afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
@@ -36,59 +35,63 @@ from sessiondb.model import PartDraft, Tokens
 Row = dict[str, Any]
 Columns = dict[str, Any]
 #: Fragments or attachments by their id.
-Named = Mapping[Any, Row]
+RowsById = Mapping[Any, Row]
 
 
 # -- answers ---------------------------------------------------------------------
 
 
-def answer(row: Row) -> Columns:
+def answer_columns(row: Row) -> Columns:
     """Return the columns of an answer from a row of ``responses`` or ``turns``."""
-    begun = time_in_utc(row.get("datetime_utc"))
-    lasted = fitting(row.get("duration_ms"), count)
-    is_timed = begun is not None and lasted is not None
+    begin = time_in_utc(row.get("datetime_utc"))
+    duration = fitting(row.get("duration_ms"), count)
+    end = None
+    if begin is not None and duration is not None:
+        end = known_time(begin + duration)
 
-    stated = _json(row.get("response_json"))
+    response = _load_json(row.get("response_json"))
     return {
         **take(row, fields.ANSWER),
-        "tokens": tokens(row),
-        "time_created": begun,
-        "time_completed": known_time(begun + lasted) if is_timed else None,
-        "response_id": fitting(stated.get("id"), clean_name),
-        "finish": _finish(stated),
+        "tokens": _tokens_of(row),
+        "time_created": begin,
+        "time_completed": end,
+        "response_id": fitting(response.get("id"), clean_name),
+        "finish": _finish_of(response),
     }
 
 
-def _finish(response: Row) -> str | None:
-    """Return why an answer ended, by the first of its names that is found."""
-    stated = filter(text, map(response.get, fields.FINISHED))
-    reason = next(filter(None, stated), None)
-    return None if reason is None else fields.FINISH.get(reason, "other")
+def _finish_of(response: Row) -> str | None:
+    """Return why an answer ended, by the first of the keys that has a text."""
+    for key in fields.FINISH_KEYS:
+        reason = as_text(response.get(key))
+        if reason:
+            return fields.FINISH.get(reason, "other")
+    return None
 
 
-def tokens(row: Row) -> Tokens | None:
+def _tokens_of(row: Row) -> Tokens | None:
     """Return the tokens of an answer, disjoint; the row keeps its numbers.
 
     llm has two numbers, and details that each provider counts and names differently.
     """
-    found = take(dict(row), fields.TOKENS)
-    details = _json(row.get("token_details"))
+    counts = take(dict(row), fields.TOKENS)
+    details = _load_json(row.get("token_details"))
     for path, (column, container) in fields.DETAILS.items():
-        part = within(details, *path)
-        if not count(part):
+        detail = within(details, *path)
+        if not count(detail):
             continue
 
-        found[column] = part
-        if container in found:
-            found[container] -= part
+        counts[column] = detail
+        if container in counts:
+            counts[container] -= detail
 
     # A negative rest is of a provider that counts otherwise: a count that is wrong is
     # worse than none, and the row has its numbers.
-    known = {column: value for column, value in found.items() if value >= 0}
-    return Tokens(**known) if known else None
+    counts = {column: value for column, value in counts.items() if value >= 0}
+    return Tokens(**counts) if counts else None
 
 
-def _json(value: Any) -> Row:
+def _load_json(value: Any) -> Row:
     """Return the object that a text holds, an empty one for anything else."""
     with suppress(OddRecordError):
         return as_object(load_text(as_text(value) or "{}"))
@@ -99,86 +102,85 @@ def _json(value: Any) -> Row:
 # -- parts -----------------------------------------------------------------------
 
 
-def texts(value: Any) -> list[PartDraft]:
+def text_parts(value: Any) -> list[PartDraft]:
     """Return a text as parts: none for an empty one."""
     return [PartDraft("text", value)] if text(value) and value else []
 
 
-def fragments(rows: Iterable[Row]) -> list[PartDraft]:
-    """Return fragments as parts: texts of files or pages that go with a prompt."""
-    return list(map(_fragment, rows))
+def fragment_parts(rows: Iterable[Row]) -> list[PartDraft]:
+    """Return fragments as parts: texts of files or pages that belong to a prompt."""
+    return [_fragment_part(row) for row in rows]
 
 
-def _fragment(row: Row) -> PartDraft:
+def _fragment_part(row: Row) -> PartDraft:
     content = fitting(row.pop("content", None), text, "")
     return PartDraft("text", content, data={"synthetic": True, "fragment": row})
 
 
-def file(row: Row) -> PartDraft:
+def file_part(row: Row) -> PartDraft:
     """Return an attachment: its content, or the path or address that was given."""
-    known = take(row, fields.ATTACHMENT)
+    columns = take(row, fields.ATTACHMENT)
     path = row.get("path")
     if clean_name(path):
-        known["filename"] = PurePath(path).name
+        columns["filename"] = PurePath(path).name
 
-    return PartDraft("file", data={**known, **without_none(row)})
+    return PartDraft("file", data={**columns, **without_none(row)})
 
 
-def call(row: Row) -> PartDraft:
+def call_part(row: Row) -> PartDraft:
     """Return a call of a tool."""
     # A tool part needs a name: without one the call is kept as it is.
     if not as_text(row.get("name")):
         return PartDraft("custom", data={"type": "tool_call", **row})
 
-    given = take_json(row, "arguments")
-    if given is None:
+    arguments = take_json(row, "arguments")
+    if arguments is None:
         # The payload of a part has an object, a row of ``tool_calls`` its JSON.
-        given = row.pop("arguments", None)
+        arguments = row.pop("arguments", None)
 
-    found = take(row, fields.CALL)
-    return PartDraft("tool", **found, input=given, status="pending", data=row)
+    columns = take(row, fields.CALL)
+    return PartDraft("tool", **columns, input=arguments, status="pending", data=row)
 
 
-def result(row: Row) -> PartDraft:
+def result_part(row: Row) -> PartDraft:
     """Return the result of a call; llm writes the exception that a tool raised."""
-    found = take(row, fields.RESULT)
+    columns = take(row, fields.RESULT)
     if row.get("exception") is not None:
-        found.update(status="error", outcome="failed")
+        columns.update(status="error", outcome="failed")
 
-    return PartDraft("tool-result", **found, data=row)
+    return PartDraft("tool-result", **columns, data=row)
 
 
-def part_drafts(row: Row, payload: Row, pieces: Named, files: Named) -> list[PartDraft]:
+def parts_of_row(
+    row: Row, payload: Row, fragments: RowsById, attachments: RowsById
+) -> list[PartDraft]:
     """Return the parts of a row, with the rows that its payload refers to."""
-    kind = row.get("type")
-    attached = [
-        file(dict(files[name])) for name in refers_to(payload)[1] if name in files
+    files = [
+        file_part(dict(attachments[name]))
+        for name in attachment_ids(payload)
+        if name in attachments
     ]
-    # Without its row, an attachment has the fields of the payload.
-    if kind == "attachment":
-        return attached or [PartDraft("file", data=payload)]
-
-    if kind in _TOOLS:
-        named = without_none({"name": row.get("tool_name")})
-        return [_TOOLS[kind]({**named, **payload}), *attached]
-
-    return [*_texts(row, payload, pieces), *attached]
-
-
-_TOOLS: Mapping[Any, Callable[[Row], PartDraft]] = {
-    "tool_call": call,
-    "tool_result": result,
-}
+    tool_record = {**without_none({"name": row.get("tool_name")}), **payload}
+    match row.get("type"):
+        case "attachment":
+            # Without its row, an attachment has the fields of the payload.
+            return files or [PartDraft("file", data=payload)]
+        case "tool_call":
+            return [call_part(tool_record), *files]
+        case "tool_result":
+            return [result_part(tool_record), *files]
+        case _:
+            return [*_parts_of_text(row, payload, fragments), *files]
 
 
-def _texts(row: Row, payload: Row, pieces: Named) -> list[PartDraft]:
+def _parts_of_text(row: Row, payload: Row, fragments: RowsById) -> list[PartDraft]:
     """Return the text of a part, or one of a type that is kept as it is."""
     kind = row.get("type")
-    if not usable_id(kind) or kind in fields.HERE:
+    if not usable_id(kind) or kind in fields.OWN_PART_TYPES:
         payload["type"], kind = kind, "custom"
 
     if row.get("text") is None:
-        return _joined(str(kind), payload, pieces)
+        return _referenced_parts(str(kind), payload, fragments)
     return [PartDraft(str(kind), **take(row, fields.PART), data=payload)]
 
 
@@ -195,58 +197,74 @@ def payload_of(row: Row) -> Row:
     return payload
 
 
-def _joined(kind: str, payload: Row, pieces: Named) -> list[PartDraft]:
+def _referenced_parts(kind: str, payload: Row, fragments: RowsById) -> list[PartDraft]:
     """Return the pieces of a text: literal ones, and those of fragments.
 
     The parts joined are the text, but for the newlines of llm between fragments and a
     prompt. A part without pieces has its payload alone.
     """
-    given = as_list(payload.get("text_ref"))
-    found = [_piece(kind, as_object(item), pieces) for item in given]
-    known = list(filter(None, found))
+    references = as_list(payload.get("text_ref"))
+    parts: list[PartDraft] = []
+    for reference in references:
+        piece = _piece_part(kind, as_object(reference), fragments)
+        if piece is not None:
+            parts.append(piece)
 
     # The reference is kept if a piece is missing: a fragment may have been removed.
-    if 0 < len(known) == len(given):
+    if references and len(parts) == len(references):
         del payload["text_ref"]
-        known = list(_unjoined(known))
-    if payload or not known:
-        known.append(PartDraft(kind, data=payload))
+        parts = list(_without_joining_newlines(parts))
+    if payload or not parts:
+        parts.append(PartDraft(kind, data=payload))
 
-    return known
+    return parts
 
 
-def _unjoined(pieces: list[PartDraft]) -> Iterator[PartDraft]:
+def _without_joining_newlines(pieces: list[PartDraft]) -> Iterator[PartDraft]:
     """Yield pieces without the newlines that llm joins fragments and a prompt by."""
-    yield from pieces[:1]
-    for before, piece in pairwise(pieces):
-        is_joined = "fragment" in before.data and "fragment" not in piece.data
-        said = str(piece.text).removeprefix("\n") if is_joined else piece.text
-        # Between two fragments there is nothing else.
-        if said or not is_joined:
-            yield replace(piece, text=said)
+    is_after_fragment = False
+    for piece in pieces:
+        is_fragment = "fragment" in piece.data
+        if is_fragment or not is_after_fragment:
+            yield piece
+        else:
+            # Between two fragments there is nothing else.
+            literal = str(piece.text).removeprefix("\n")
+            if literal:
+                yield replace(piece, text=literal)
+        is_after_fragment = is_fragment
 
 
-def _piece(kind: str, item: Row, pieces: Named) -> PartDraft | None:
-    if text(item.get("literal")):
-        return PartDraft(kind, item["literal"])
+def _piece_part(kind: str, reference: Row, fragments: RowsById) -> PartDraft | None:
+    if text(reference.get("literal")):
+        return PartDraft(kind, reference["literal"])
 
-    row = pieces.get(fitting(item.get("fragment"), integer))
+    row = fragments.get(fitting(reference.get("fragment"), integer))
     if row is None:
         return None
 
     # A row may be borrowed twice, and drafts take rows apart.
-    made = _fragment(dict(row))
-    return made if kind == "text" else PartDraft(kind, made.text)
+    part = _fragment_part(dict(row))
+    return part if kind == "text" else PartDraft(kind, part.text)
 
 
-def refers_to(payload: Row) -> tuple[list[int], list[str]]:
-    """Return the ids of the fragments and attachments that a payload names.
+# -- references ------------------------------------------------------------------
 
-    Only those that a statement can look for: an integer beyond 64 bits and a lone
-    surrogate cannot be bound.
+
+def fragment_ids(payload: Row) -> list[int]:
+    """Return the ids of the fragments that a payload names.
+
+    An integer beyond 64 bits cannot be bound to a statement, and is left out.
     """
-    listed = [payload.get("attachment"), *as_list(payload.get("attachments"))]
-    pieces = [within(item, "fragment") for item in as_list(payload.get("text_ref"))]
-    files = [within(item, "id") for item in listed]
+    ids = [within(item, "fragment") for item in as_list(payload.get("text_ref"))]
+    return [number for number in ids if integer(number)]
 
-    return list(filter(integer, pieces)), list(filter(clean_text, files))
+
+def attachment_ids(payload: Row) -> list[str]:
+    """Return the ids of the attachments that a payload names.
+
+    One with a lone surrogate cannot be bound to a statement, and is left out.
+    """
+    items = [payload.get("attachment"), *as_list(payload.get("attachments"))]
+    ids = [within(item, "id") for item in items]
+    return [name for name in ids if clean_text(name)]

@@ -1,4 +1,4 @@
-"""Where the rows of llm keep values that have a column here; see `kit.fields`.
+"""The keys of llm's rows whose values have a column here; see `kit.fields`.
 
 Read off llm 0.27.1 and 0.36 (``migrations.py``, ``models.py``, ``logs.py``).
 """
@@ -27,13 +27,13 @@ ATTACHMENT: Fields = {"type": ("mime", text), "url": ("url", text)}
 ROLES = frozenset({"system", "user", "assistant", "tool"})
 #: A row of ``parts``.
 PART: Fields = {"text": ("text", text)}
-#: Types of parts here that a row must not have by chance.
-HERE = frozenset({"tool", "tool-result", "file", "custom"})
+#: Types of parts of sessiondb that a row must not have by chance.
+OWN_PART_TYPES = frozenset({"tool", "tool-result", "file", "custom"})
 
 TOKENS: Fields = counts(input="input_tokens", output="output_tokens")
 #: Details of tokens, as providers name them, and what they are part of: ``input`` and
-#: ``output`` contain the count, ``beside`` is not in either.
-DETAILS: Mapping[tuple[str, ...], tuple[str, str]] = {
+#: ``output`` contain the count, None does not contain it.
+DETAILS: Mapping[tuple[str, ...], tuple[str, str | None]] = {
     # OpenAI, chat completions and responses.
     ("prompt_tokens_details", "cached_tokens"): ("cache_read", "input"),
     ("completion_tokens_details", "reasoning_tokens"): ("reasoning", "output"),
@@ -43,13 +43,13 @@ DETAILS: Mapping[tuple[str, ...], tuple[str, str]] = {
     ("cachedContentTokenCount",): ("cache_read", "input"),
     ("thoughtsTokenCount",): ("reasoning", "output"),
     # llm-anthropic.
-    ("cache_read_input_tokens",): ("cache_read", "beside"),
-    ("cache_creation_input_tokens",): ("cache_write", "beside"),
+    ("cache_read_input_tokens",): ("cache_read", None),
+    ("cache_creation_input_tokens",): ("cache_write", None),
 }
-#: Why an answer ended, as providers name it; another word is ``other``.
+#: The ends of an answer, as providers name them; another word is ``other``.
 FINISH: Mapping[str, str] = finishes(
     "stop", "length", "tool_calls", "function_call",
     "end_turn", "stop_sequence", "max_tokens", "tool_use", "STOP", "MAX_TOKENS",
 )  # fmt: skip
-#: Where a provider says so in ``response_json``.
-FINISHED = ("finish_reason", "stop_reason", "finishReason")
+#: The keys of ``response_json`` under which providers have it.
+FINISH_KEYS = ("finish_reason", "stop_reason", "finishReason")

@@ -1,8 +1,8 @@
 """The sessions of ``logs.db``, each once, from cheap stamps of rows.
 
 A conversation that was continued by a release of the newer generation is in both: its
-thread then begins with a copy of the responses. These keep what only they know, their
-tokens and times, so the copies are left out.
+thread then begins with a copy of the responses. Only these have their tokens and times,
+so the copies are left out.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import filterfalse, takewhile
-from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import fitting, take, without, without_none
@@ -25,24 +23,32 @@ from sessiondb.formats.kit.order import in_order
 from sessiondb.formats.kit.sqlite import Error
 from sessiondb.formats.kit.texts import time_in_utc
 from sessiondb.formats.llm import fields
-from sessiondb.formats.llm.database import NOTHING, Logs, Row, Written
-from sessiondb.formats.llm.responses import Unnamed, response_messages
-from sessiondb.formats.llm.threads import Step, Walk, step_message, walk
+from sessiondb.formats.llm.database import NO_RESPONSES, LlmLogs, ResponseRows, Row
+from sessiondb.formats.llm.responses import UnnamedCalls, response_messages
+from sessiondb.formats.llm.threads import (
+    ThreadStep,
+    ThreadWalk,
+    step_message,
+    walk_thread,
+)
 from sessiondb.model import Problem, SourceMessage, SourceSession
 
 SOURCE = "llm"
-_OF_SESSION = frozenset({"id", "tip_message_hash"})
+_IMPLIED = frozenset({"id", "tip_message_hash"})
 
 
 @dataclass(slots=True)
-class Head:
-    """The properties of a session in rows of its tables, and its digest."""
+class LlmHead:
+    """The properties of a session in rows of its tables."""
 
     name: str
+    #: Its row of ``conversations``.
     conversation: Row = field(default_factory=dict)
+    #: Its row of ``threads``.
     thread: Row = field(default_factory=dict)
-    written: Written = NOTHING
-    spent: list[Any] = field(default_factory=list)
+    responses: ResponseRows = NO_RESPONSES
+    #: The values that change with its turns; see `LlmLogs.turn_facts`.
+    turn_facts: list[Any] = field(default_factory=list)
 
     @property
     def parent(self) -> str | None:
@@ -53,65 +59,85 @@ class Head:
     @property
     def facts(self) -> list[Any]:
         """The values that change with it; the tip is a hash of the complete thread."""
-        numbers, _, last = self.written
-        written = [len(numbers), *numbers[-1:], last]
-        return [self.conversation, self.thread, written, self.spent]
+        numbers = self.responses.numbers
+        responses = [len(numbers), *numbers[-1:], self.responses.last_time]
+        return [self.conversation, self.thread, responses, self.turn_facts]
 
     def times(self) -> list[int]:
-        """Return the times at which it was made and answered, those that are known.
+        """Return the times of its creation and its answers, those that are known.
 
-        A thread is made when its first answer is complete.
+        A thread is created when its first answer is complete.
         """
-        _, *answered = self.written
-        stated = [*answered, *self.spent[2:], self.thread.get("datetime_utc")]
-        known = map(time_in_utc, stated)
-        return [time for time in known if time is not None]
+        values = [
+            self.responses.first_time,
+            self.responses.last_time,
+            *self.turn_facts[2:],
+            self.thread.get("datetime_utc"),
+        ]
+        times = [time_in_utc(value) for value in values]
+        return [time for time in times if time is not None]
 
 
 def read(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a file, originals first; raises `SourceError`."""
-    logs = Logs(path)
+    logs = LlmLogs(path)
     with logs.reading():
         try:
-            found = _heads(logs)
-            for name in filterfalse(usable_id, found):
-                why = f"session {abridged(name)} has no usable id"
-                yield Problem(str(path), why)
+            heads: dict[str, LlmHead] = {}
+            for name, head in _read_heads(logs).items():
+                if usable_id(name):
+                    heads[name] = head
+                else:
+                    message = f"session {abridged(name)} has no usable id"
+                    yield Problem(str(path), message)
 
-            heads = {name: found[name] for name in filter(usable_id, found)}
-            yield from _sessions(logs, heads)
+            yield from _read_sessions(logs, heads)
         except Error as error:
             yield Problem(str(path), f"the rest cannot be read: {error}")
 
 
-def _heads(logs: Logs) -> dict[Any, Head]:
+def _read_heads(logs: LlmLogs) -> dict[Any, LlmHead]:
     """Return the properties of each session by its name, which may be unusable."""
-    found: dict[Any, Head] = {}
-    for name, what, value in logs.about():
-        setattr(found.setdefault(name, Head(name)), what, value)
+    heads: dict[Any, LlmHead] = {}
 
-    return found
+    def head_of(name: Any) -> LlmHead:
+        return heads.setdefault(name, LlmHead(name))
+
+    if logs.has_responses:
+        for row in logs.conversations():
+            head_of(row["id"]).conversation = row
+        for name, responses in logs.responses_by_conversation():
+            head_of(name).responses = responses
+    if logs.has_threads:
+        for row in logs.threads():
+            head_of(row["id"]).thread = row
+        for name, turn_facts in logs.turn_facts():
+            head_of(name).turn_facts = turn_facts
+
+    return heads
 
 
-def _sessions(logs: Logs, heads: dict[str, Head]) -> Iterator[SourceSession | Problem]:
+def _read_sessions(
+    logs: LlmLogs, heads: dict[str, LlmHead]
+) -> Iterator[SourceSession | Problem]:
     size, time = stamp(logs.path) or (None, None)
 
-    def session(name: str, cut: bool) -> list[SourceSession]:
-        found = _session(logs, heads[name], is_cut=cut)
-        return [replace(found, size=size, mtime_ns=time)]
+    def read_session(name: str, cut: bool) -> list[SourceSession]:
+        session = _session_of(logs, heads[name], is_cut=cut)
+        return [replace(session, size=size, mtime_ns=time)]
 
     return in_order(
-        heads, lambda name: heads[name].parent, session, lambda _: logs.path
+        heads, lambda name: heads[name].parent, read_session, lambda _: logs.path
     )
 
 
-def _session(logs: Logs, head: Head, *, is_cut: bool) -> SourceSession:
+def _session_of(logs: LlmLogs, head: LlmHead, *, is_cut: bool) -> SourceSession:
     """Return the properties in the rows of a session."""
     row = {**head.thread, **without_none(head.conversation)}
-    rest = without_none(without(_OF_SESSION, row))
-    known = take(rest, fields.SESSION)
+    data = without_none(without(_IMPLIED, row))
+    columns = take(data, fields.SESSION)
     if head.parent and not is_cut:
-        known.update(parent_source_id=rest.pop("forked_from"), relation="fork")
+        columns.update(parent_source_id=data.pop("forked_from"), relation="fork")
 
     facts = json.dumps(head.facts, default=repr).encode()
     times = head.times()
@@ -122,20 +148,22 @@ def _session(logs: Logs, head: Head, *, is_cut: bool) -> SourceSession:
         hashlib.sha256(facts).hexdigest(),
         time_created=min(times, default=None),
         time_updated=max(times, default=None),
-        data=rest,
-        **known,
+        data=data,
+        **columns,
     )
-    return replace(session, complete=partial(_complete, logs, session, head))
+    return replace(session, complete=partial(_complete_session, logs, session, head))
 
 
-def _complete(logs: Logs, session: SourceSession, head: Head) -> SourceSession:
+def _complete_session(
+    logs: LlmLogs, session: SourceSession, head: LlmHead
+) -> SourceSession:
     """Return a session with its messages and its live end; raises ValueError."""
     with logs.reading():
         try:
-            found = walk(logs, head.name, head.thread.get("tip_message_hash"))
-            messages = Messages(logs, head, found)
+            walk = walk_thread(logs, head.name, head.thread.get("tip_message_hash"))
+            messages = LlmMessages(logs, head, walk)
             messages.drop_copies()
-            tools = logs.definitions(head.written.numbers, head.name)
+            tools = logs.tool_definitions(head.responses.numbers, head.name)
         except Error as error:
             raise ValueError(f"cannot be read: {error}") from error
 
@@ -143,50 +171,52 @@ def _complete(logs: Logs, session: SourceSession, head: Head) -> SourceSession:
     return replace(session, leaf=messages.leaf, messages=messages, data=data)
 
 
-class Messages:
+class LlmMessages:
     """The messages of a session and their problems; read again each time."""
 
-    def __init__(self, logs: Logs, head: Head, found: Walk) -> None:
+    def __init__(self, logs: LlmLogs, head: LlmHead, walk: ThreadWalk) -> None:
         self._logs = logs
         self._session = head.name
-        self._responses = head.written.numbers
-        self._steps = found.steps
-        self._missing = found.missing
-        self.leaf = found.leaf
+        self._responses = head.responses.numbers
+        self._steps = walk.steps
+        self._missing = walk.missing
+        self.leaf = walk.leaf
 
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
         """Read the session; memory holds one message, and the names of all."""
         with self._logs.reading():
             try:
-                yield from self._older()
+                yield from self._read_responses()
                 for step in self._steps:
-                    yield self._step(step)
+                    yield self._read_step(step)
             except Error as error:
                 yield self._problem(f"its other messages cannot be read: {error}")
 
         for name in self._missing:
             yield self._problem(f"message {abridged(name)} is missing")
 
-    def _older(self) -> Iterator[SourceMessage | Problem]:
-        unnamed = Unnamed()
+    def _read_responses(self) -> Iterator[SourceMessage | Problem]:
+        """Yield the messages of the older generation."""
+        unnamed_calls = UnnamedCalls()
         for number in self._responses:
             try:
-                for draft in response_messages(self._logs, number, unnamed):
+                for draft in response_messages(self._logs, number, unnamed_calls):
                     yield SourceMessage(draft)
             except OddRecordError as error:
                 yield self._problem(f"response {number} {error}")
 
-    def _step(self, step: Step) -> SourceMessage | Problem:
+    def _read_step(self, step: ThreadStep) -> SourceMessage | Problem:
         try:
             draft, turn = step_message(self._logs, step)
         except OddRecordError as error:
             return self._problem(f"message {abridged(step.name)} {error}")
 
-        return SourceMessage(draft, parent=step.above, usage_id=turn)
+        return SourceMessage(draft, parent=step.parent, usage_id=turn)
 
-    def _problem(self, why: str) -> Problem:
-        name = abridged(self._session)
-        return Problem(str(self._logs.path), f"session {name}: {why}")
+    def _problem(self, message: str) -> Problem:
+        return Problem(
+            str(self._logs.path), f"session {abridged(self._session)}: {message}"
+        )
 
     # -- in both generations -----------------------------------------------------
 
@@ -197,48 +227,56 @@ class Messages:
             return
 
         # Numbers, not messages: memory holds one message at a time.
-        older = [(m.draft.id, _signature(m)) for m in self._older() if _is_message(m)]
-        wanted = list(filter(None, map(itemgetter(1), older)))
+        signatures: list[int] = []
+        last_response = None
+        for item in self._read_responses():
+            if isinstance(item, Problem):
+                continue
+            last_response = item.draft.id
+            signature = _signature_of(item)
+            if signature:
+                signatures.append(signature)
 
-        # A copy has no turn of its own, so it precedes the first answer of one.
-        begun = takewhile(lambda step: not step.ends, self._steps)
-        said = enumerate(map(self._signature_of, begun), 1)
-        copies = list(filter(itemgetter(1), said))[: len(wanted)]
-        if not wanted or list(map(itemgetter(1), copies)) != wanted:
-            return
-
-        end, _ = copies[-1]
+        end = self._end_of_copies(signatures)
         dropped = {step.name for step in self._steps[:end]}
-        self._graft(dropped, older[-1][0])
         del self._steps[:end]
-
-    def _graft(self, dropped: set[str], last: str | None) -> None:
-        """Let the successors of *dropped* messages follow the *last* response."""
-        for place, step in enumerate(self._steps):
-            if step.above in dropped:
-                self._steps[place] = step._replace(above=last)
-
+        for position, step in enumerate(self._steps):
+            if step.parent in dropped:
+                self._steps[position] = step._replace(parent=last_response)
         if self.leaf in dropped:
-            self.leaf = last
+            self.leaf = last_response
 
-    def _signature_of(self, step: Step) -> int:
-        found = self._step(step)
-        return _signature(found) if _is_message(found) else 0
+    def _end_of_copies(self, signatures: list[int]) -> int:
+        """Return the number of steps up to the copy of the last message.
+
+        0 unless the steps copy all messages with *signatures*, in their order.
+        """
+        copied = 0
+        for number, step in enumerate(self._steps):
+            if copied == len(signatures):
+                return number
+            # A copy has no turn of its own, so it precedes the first answer of one.
+            if step.is_answer:
+                return 0
+
+            signature = _signature_of(self._read_step(step))
+            if not signature:
+                continue
+            if signature != signatures[copied]:
+                return 0
+            copied += 1
+
+        return len(self._steps) if copied == len(signatures) else 0
 
 
-def _is_message(item: SourceMessage | Problem) -> TypeGuard[SourceMessage]:
-    return isinstance(item, SourceMessage)
-
-
-def _signature(message: SourceMessage) -> int:
+def _signature_of(item: SourceMessage | Problem) -> int:
     """Return a number for the words of a message, 0 if a copy may omit it.
 
     A system prompt is sent once, and an empty answer has no message. Spaces may differ:
     a prompt with fragments is one text there and several ones here.
     """
-    draft = message.draft
-    if draft.role == "system" or not draft.parts:
+    if isinstance(item, Problem) or item.draft.role == "system" or not item.draft.parts:
         return 0
 
-    texts = filter(None, (part.text for part in draft.parts))
-    return hash((draft.role, "".join("".join(texts).split())))
+    texts = [part.text or "" for part in item.draft.parts]
+    return hash((item.draft.role, "".join("".join(texts).split())))
