@@ -83,9 +83,9 @@ def _write_by_ref(verb: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(verb)
     async def run(self: AsyncStore, /, *args: Any, **kwargs: Any) -> Any:
         ref, complete = session_argument(verb, args, kwargs)
-        found = await self.session(ref)
+        session = await self.session(ref)
         unit = self._core.unit()
-        result = complete(unit, found.id)
+        result = complete(unit, session.id)
         await self.commit(unit)
         return result
 
@@ -230,8 +230,8 @@ class AsyncStore(Facade, methods=_METHODS):
         Exporters are not asynchronous, so run them in a thread, which then reads the
         messages while it iterates over them.
         """
-        found = await self._readers.read(self._queries.session_shell(ref))
-        return with_messages(self._core, found, branches=branches, resolve=resolve)
+        export = await self._readers.read(self._queries.session_shell(ref))
+        return with_messages(self._core, export, branches=branches, resolve=resolve)
 
     @checked
     def connection(self) -> AsyncConnection:
@@ -312,7 +312,7 @@ class AsyncStore(Facade, methods=_METHODS):
     @checked
     async def ingest(
         self,
-        found: Iterable[SourceItem],
+        items: Iterable[SourceItem],
         *,
         undelete: bool = False,
         as_fork: bool = False,
@@ -325,11 +325,11 @@ class AsyncStore(Facade, methods=_METHODS):
         from sessiondb.importing.importer import new_importer
 
         importer = new_importer(self._core, undelete, as_fork, dry_run, project_root)
-        results = importer.run(found)
+        results = importer.run(items)
         # One thread from the first record to the last: a reader has connections of its
         # own.
         executor = SerialExecutor(
-            "sessiondb-import", last=partial(_close_all, results, found)
+            "sessiondb-import", last=partial(_close_all, results, items)
         )
         try:
             while (

@@ -110,14 +110,14 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     hints = function.__annotations__
     rules = {name: rule for name in names if (rule := _rule(hints.get(name, "Any")))}
     # Parameters without a rule are skipped, such as session and message of an append.
-    places = [(at, name) for at, name in enumerate(positional) if name in rules]
+    places = [(index, name) for index, name in enumerate(positional) if name in rules]
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        for at, name in places:
-            if at >= len(args):
+        for index, name in places:
+            if index >= len(args):
                 break
-            _check(name, args[at], rules[name])
+            _check(name, args[index], rules[name])
 
         for name in kwargs.keys() & rules.keys():
             _check(name, kwargs[name], rules[name])
@@ -149,16 +149,16 @@ def session_argument(
     """
     by_name = dict(kwargs)
     if args:
-        ref, *rest = args
+        ref, *others = args
     elif "session" in by_name:
-        ref, rest = by_name.pop("session"), []
+        ref, others = by_name.pop("session"), []
     else:
         raise TypeError(
             f"{verb.__name__}() missing 1 required positional argument: 'session'"
         )
 
     def complete(unit: object, session_id: str) -> R:
-        return verb(unit, session_id, *rest, **by_name)
+        return verb(unit, session_id, *others, **by_name)
 
     return ref, complete
 
@@ -178,12 +178,12 @@ def one_of(value: Any, allowed: Collection[str], name: str) -> str | None:
 def _rule(annotation: str) -> _Rule | None:
     """Return the rule of an annotation; None if an alternative is not in `_KNOWN`."""
     outer = re.sub(r"\[.*\]", "", annotation)
-    found = [_KNOWN.get(name) for name in outer.split(" | ")]
-    if None in found:
+    rules = [_KNOWN.get(name) for name in outer.split(" | ")]
+    if None in rules:
         return None
-    known = [item for item in found if item is not None]
+    rules_known = [item for item in rules if item is not None]
     usual = frozenset(
         kind for name in outer.split(" | ") for kind in _USUAL.get(name, ())
     )
-    tests, words = zip(*known, strict=True)
+    tests, words = zip(*rules_known, strict=True)
     return _Rule(usual, tests, " or ".join(dict.fromkeys(words)))

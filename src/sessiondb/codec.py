@@ -63,25 +63,25 @@ _HALF = re.compile("[\ud800-\udfff]")
 _SCALARS = frozenset({str, int, float, bool, type(None), bytes})
 
 
-def _check_keys(value: Any, what: str = "data", level: int = 0) -> None:
+def _check_keys(value: Any, name: str = "data", level: int = 0) -> None:
     if level > MAX_DEPTH:
-        raise CodecError(f"{what} is nested deeper than {MAX_DEPTH}")
+        raise CodecError(f"{name} is nested deeper than {MAX_DEPTH}")
     if isinstance(value, msgpack.ExtType | msgpack.Timestamp):
-        raise CodecError(f"{what} cannot hold {abridged(value)}")
+        raise CodecError(f"{name} cannot hold {abridged(value)}")
 
     items: Iterable[Any] = ()
     if isinstance(value, dict):
         items = value.values()
         for key in value:
             if type(key) is not str:
-                raise CodecError(f"keys of {what} must be strings, not {abridged(key)}")
+                raise CodecError(f"keys of {name} must be strings, not {abridged(key)}")
     elif isinstance(value, list | tuple):
         items = value
 
     for item in items:
         # Most values are scalars: no call for those.
         if type(item) not in _SCALARS:
-            _check_keys(item, what, level + 1)
+            _check_keys(item, name, level + 1)
 
 
 def split_content(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], bytes | None]:
@@ -91,17 +91,17 @@ def split_content(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], bytes | N
     below, if it is bytes and `BLOB_BYTES` or longer. None takes its place, so that
     `join_content` finds it again. Stored by itself it is one blob for all names.
     """
-    found = _content_at(data) if data else None
-    if found is None:
+    place = _content_at(data) if data else None
+    if place is None:
         return data, None
 
-    key, holder = found
+    key, holder = place
     content = holder[CONTENT]
     if type(content) is not bytes or len(content) < BLOB_BYTES:
         return data, None
 
-    rest = {**holder, CONTENT: None}
-    return (rest if key is None else {**data, key: rest}), content
+    others = {**holder, CONTENT: None}
+    return (others if key is None else {**data, key: others}), content
 
 
 def join_content(data: Mapping[str, Any], content: bytes) -> dict[str, Any]:
@@ -109,10 +109,10 @@ def join_content(data: Mapping[str, Any], content: bytes) -> dict[str, Any]:
 
     Raises `CodecError`.
     """
-    found = _content_at(data)
-    if found is None:
+    place = _content_at(data)
+    if place is None:
         raise CodecError("stored data has no place for its content")
-    key, holder = found
+    key, holder = place
     filled = {**holder, CONTENT: content}
     return filled if key is None else {**data, key: filled}
 
@@ -167,40 +167,40 @@ def depth(value: Any) -> int:
             item = list(item.values())
         if isinstance(item, list | tuple):
             deepest = max(deepest, level)
-            stack += [(below, level + 1) for below in item]
+            stack += [(item_below, level + 1) for item_below in item]
 
     return deepest
 
 
-def json_text(value: Any, what: str = "value") -> str:
+def json_text(value: Any, name: str = "value") -> str:
     """Write a JSON value as compact JSON text that any UTF-8 store accepts.
 
-    Raises `CodecError`, which calls the value *what*.
+    Raises `CodecError`, which calls the value *name*.
     """
     try:
         text = _readable_json.encode(value)
         if not (text.isascii() or is_unicode(text)):
-            text = _escaped(value, text, what)
+            text = _escaped(value, text, name)
     except (TypeError, ValueError, RecursionError) as error:
-        raise CodecError(f"{what} is not a JSON value: {error}") from error
+        raise CodecError(f"{name} is not a JSON value: {error}") from error
 
     if text.count("{") + text.count("[") > MAX_DEPTH and depth(value) > MAX_DEPTH:
-        raise CodecError(f"{what} is nested deeper than {MAX_DEPTH}")
+        raise CodecError(f"{name} is nested deeper than {MAX_DEPTH}")
     if type(value) not in _SCALARS:
         # json writes the key 1 as "1", which is read back as another value.
-        _check_keys(value, what)
+        _check_keys(value, name)
 
     return text
 
 
-def _escaped(value: Any, text: str, what: str) -> str:
+def _escaped(value: Any, text: str, name: str) -> str:
     """Return JSON with lone surrogates as escapes.
 
     Raises `CodecError` for two in a row.
     """
     if _PAIR.search(text):
         raise CodecError(
-            f"{what}: JSON would join two lone surrogates into one character"
+            f"{name}: JSON would join two lone surrogates into one character"
         )
     return _ascii_json.encode(value)
 

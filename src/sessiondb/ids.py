@@ -77,13 +77,13 @@ def decode(text: str) -> ULID:
     have our prefix and our length, and carry no ULID.
     """
     try:
-        found = _ulid().from_str(text)
+        ulid = _ulid().from_str(text)
     except ValueError:
-        found = None
+        ulid = None
 
-    if found is None or str(found) != text:
+    if ulid is None or str(ulid) != text:
         raise InvalidInputError(f"not a ULID: {abridged(text)}")
-    return found
+    return ulid
 
 
 class Mint:
@@ -234,33 +234,33 @@ def slug_of(session_id: str, *, length: int = 2) -> str:
     return f"{_ADJECTIVES[adjective]}-{_NOUNS[noun]}-{tail}"
 
 
-def valid_id(value: object, what: str) -> str:
+def valid_id(value: object, name: str) -> str:
     """Return *value* if it can be an id: 1 to 256 bytes, no control characters.
 
-    Raises `InvalidInputError` naming *what* it was meant for.
+    Raises `InvalidInputError` naming *name* it was meant for.
     """
     if not isinstance(value, str) or not value:
         raise InvalidInputError(
-            f"{what} must be a non-empty string, not {abridged(value)}"
+            f"{name} must be a non-empty string, not {abridged(value)}"
         )
 
     if not value.isprintable() and any(
         ord(c) < 32 or 127 <= ord(c) < 160 for c in value
     ):
         raise InvalidInputError(
-            f"{what} contains control characters: {abridged(value)}"
+            f"{name} contains control characters: {abridged(value)}"
         )
 
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
         raise InvalidInputError(
-            f"{what} is not valid Unicode: {abridged(value)}"
+            f"{name} is not valid Unicode: {abridged(value)}"
         ) from None
 
     if size > MAX_ID_BYTES:
         raise InvalidInputError(
-            f"{what} is {size} bytes, at most {MAX_ID_BYTES} are allowed"
+            f"{name} is {size} bytes, at most {MAX_ID_BYTES} are allowed"
         )
 
     return value

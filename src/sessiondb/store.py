@@ -221,8 +221,8 @@ class Store(Facade, methods=_METHODS):
         *branches* every message in order of seq. Without *resolve* a result is only
         where it is stored: in its call, and not in a record of its own.
         """
-        found = self._core.read(self._queries.session_shell(ref))
-        return with_messages(self._core, found, branches=branches, resolve=resolve)
+        export = self._core.read(self._queries.session_shell(ref))
+        return with_messages(self._core, export, branches=branches, resolve=resolve)
 
     # -- writing over time ---------------------------------------------------
 
@@ -281,7 +281,7 @@ class Store(Facade, methods=_METHODS):
     @checked
     def ingest(
         self,
-        found: Iterable[SourceItem],
+        items: Iterable[SourceItem],
         *,
         undelete: bool = False,
         as_fork: bool = False,
@@ -300,7 +300,7 @@ class Store(Facade, methods=_METHODS):
         from sessiondb.importing.importer import new_importer
 
         importer = new_importer(self._core, undelete, as_fork, dry_run, project_root)
-        return importer.run(found)
+        return importer.run(items)
 
     # -- changes -------------------------------------------------------------
 

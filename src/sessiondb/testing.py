@@ -30,6 +30,6 @@ def session_store(tmp_path: Path) -> Generator[Store]:
 @pytest_asyncio.fixture
 async def async_session_store(tmp_path: Path) -> AsyncGenerator[AsyncStore]:
     """An `AsyncStore` on a fresh file of this test, closed afterwards."""
-    where = tmp_path / "sessions.db"
-    async with await AsyncStore.open(where, durability="normal") as store:
+    path = tmp_path / "sessions.db"
+    async with await AsyncStore.open(path, durability="normal") as store:
         yield store

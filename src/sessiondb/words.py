@@ -110,8 +110,8 @@ def money(usd: float | None) -> str:
         return "<$0.0001"
 
     digits = 4 if abs(usd) < 1 else 2
-    dollars, rest = f"{usd:,.{digits}f}".split(".")
-    return f"${dollars}.{rest[:2]}{rest[2:].rstrip('0')}"
+    dollars, cents = f"{usd:,.{digits}f}".split(".")
+    return f"${dollars}.{cents[:2]}{cents[2:].rstrip('0')}"
 
 
 def known(value: T | None, words: Callable[[T], str]) -> str:

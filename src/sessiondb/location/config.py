@@ -19,7 +19,6 @@ import os
 import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from itertools import filterfalse
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -65,9 +64,9 @@ def config_path(env: Mapping[str, str] | None = None) -> Path:
 
     Without a home directory it is ``os.devnull``: nothing is set.
     """
-    named = (os.environ if env is None else env).get("SESSIONDB_CONFIG")
-    if named:
-        return expanded(named)
+    configured = (os.environ if env is None else env).get("SESSIONDB_CONFIG")
+    if configured:
+        return expanded(configured)
     try:
         return config_directory() / "config.toml"
     except NotFoundError:
@@ -109,8 +108,8 @@ def _content(path: Path) -> bytes:
     except (FileNotFoundError, NotADirectoryError):
         return b""
     except (OSError, ValueError) as error:  # ValueError: a path with NUL
-        why = getattr(error, "strerror", None) or str(error)
-        raise _unreadable(path, why) from error
+        reason = getattr(error, "strerror", None) or str(error)
+        raise _unreadable(path, reason) from error
 
     if is_null:
         return b""
@@ -118,8 +117,8 @@ def _content(path: Path) -> bytes:
     raise _unreadable(path, too_large if is_file else "it is not a file")
 
 
-def _unreadable(path: Path, why: str) -> InvalidInputError:
-    return InvalidInputError(f"cannot read {path}: {why}", hint=_FIX)
+def _unreadable(path: Path, reason: str) -> InvalidInputError:
+    return InvalidInputError(f"cannot read {path}: {reason}", hint=_FIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +129,11 @@ class _Table:
     name: str
     values: dict[str, Any]
 
-    def check_keys(self, known: type) -> None:
-        names = [f.name for f in fields(known)]
-        for key in filterfalse(names.__contains__, self.values):
-            raise self.wrong(key, f"is unknown here; known are {', '.join(names)}")
+    def check_keys(self, section: type) -> None:
+        names = [f.name for f in fields(section)]
+        for key in self.values:
+            if key not in names:
+                raise self.wrong(key, f"is unknown here; known are {', '.join(names)}")
 
     def get(self, key: str, kind: _Kind, default: Any = None) -> Any:
         value = self.values.get(key)
@@ -146,8 +146,8 @@ class _Table:
     def table(self, key: str) -> _Table:
         return _Table(self.path, f"{self.name}{key}.", self.get(key, _TABLE, {}))
 
-    def wrong(self, key: str, why: str) -> InvalidInputError:
-        return InvalidInputError(f"{self.path}: {self.name}{key} {why}", hint=_FIX)
+    def wrong(self, key: str, reason: str) -> InvalidInputError:
+        return InvalidInputError(f"{self.path}: {self.name}{key} {reason}", hint=_FIX)
 
 
 class _Kind(NamedTuple):
@@ -170,9 +170,9 @@ _TABLE = _Kind("a table", lambda value: isinstance(value, dict))
 _TEXT = _Kind("a string that is not empty", _is_text)
 _TEXTS = _Kind(
     "a list of strings that are not empty",
-    lambda value: isinstance(value, list) and all(map(_is_text, value)),
+    lambda value: isinstance(value, list) and all(_is_text(item) for item in value),
 )
-_DURABILITY = _Kind('"full" or "normal"', get_args(Durability).__contains__)
+_DURABILITY = _Kind('"full" or "normal"', lambda value: value in get_args(Durability))
 _PRICE = _Kind("a number of USD per million tokens, 0 or more", _is_price)
 
 
@@ -180,11 +180,11 @@ def _config(top: _Table) -> Config:
     top.check_keys(Config)
     folder = top.path.parent
     prices = top.table("prices")
-    paths = map(expanded, top.get("import_paths", _TEXTS, ()))
+    paths = [expanded(path) for path in top.get("import_paths", _TEXTS, ())]
     return Config(
         database=top.get("database", _TEXT),
         durability=top.get("durability", _DURABILITY, "full"),
-        import_paths=tuple(map(folder.joinpath, paths)),
+        import_paths=tuple([folder / path for path in paths]),
         prices={model: _price(prices.table(model)) for model in prices.values},
     )
 

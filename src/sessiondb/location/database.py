@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -83,8 +82,8 @@ def resolve(
             )
         return _named(where, "explicit", _here(cwd))
 
-    if scope == "auto" and (named := env.get("SESSIONDB_PATH")):
-        return _named(named, "environment", _here(cwd))
+    if scope == "auto" and (configured := env.get("SESSIONDB_PATH")):
+        return _named(configured, "environment", _here(cwd))
     if scope == "global":
         return _global(env)
     return _local_or_global(scope, cwd, env)
@@ -92,7 +91,9 @@ def resolve(
 
 def find_local(cwd: Where | None = None) -> Path | None:
     """Return the project-local database nearest to *cwd*, accepted or not, or None."""
-    return next(_candidates(cwd), None)
+    for path in _candidates(cwd):
+        return path
+    return None
 
 
 def init_local(cwd: Where | None = None) -> Database:
@@ -141,11 +142,11 @@ def _local_or_global(
 
 def _global(env: Mapping[str, str]) -> Database:
     settings = config_path(env)
-    named = load_config(settings).database
-    if named is None:
+    configured = load_config(settings).database
+    if configured is None:
         return Database(data_directory() / FILE, "global")
     try:
-        return _named(named, "global", settings.parent.absolute())
+        return _named(configured, "global", settings.parent.absolute())
     except (InvalidInputError, UnsupportedError) as error:
         raise InvalidInputError(
             f"{settings}: database: {error}", hint=error.hint
@@ -167,8 +168,8 @@ def _accept(path: Path) -> str:
     return command("trust", str(path.parent.parent))
 
 
-def _named(where: Where, kind: Kind, base: Path | None) -> Database:
-    text = _path_in(_text_of(where, "a database"))
+def _named(place: Where, kind: Kind, base: Path | None) -> Database:
+    text = _path_in(_text_of(place, "a database"))
     if text is None:
         return Database(None, "memory")
 
@@ -222,15 +223,15 @@ def _here(cwd: Where | None) -> Path | None:
         return None
 
 
-def _text_of(where: Where, what: str) -> str:
+def _text_of(path: Where, name: str) -> str:
     """Return a path as text; raises `InvalidInputError` if it cannot be a path."""
     # TypeError: not a path; UnicodeEncodeError: half a character.
     with contextlib.suppress(TypeError, UnicodeEncodeError):
-        text = os.fspath(where)
+        text = os.fspath(path)
         os.fsencode(text)
         if isinstance(text, str):
             return text
-    raise InvalidInputError(f"{what} is named by a path, not {abridged(where)}")
+    raise InvalidInputError(f"{name} is named by a path, not {abridged(path)}")
 
 
 def _home() -> str:
@@ -239,11 +240,11 @@ def _home() -> str:
 
 def _local_root(cwd: Where | None) -> Path:
     """Return the folder that has the project's database, or would have it."""
-    here = _here(cwd)
-    if here is None or not here.is_dir():
-        raise NotFoundError(f"no directory {here or '.'}")
+    folder = _here(cwd)
+    if folder is None or not folder.is_dir():
+        raise NotFoundError(f"no directory {folder or '.'}")
 
-    place, home = project_at(here), _home()
+    place, home = project_at(folder), _home()
     # In a home directory under git, each directory is a project of its own.
     root = place.directory if place.root == home else place.root
     if root == home:
@@ -255,10 +256,10 @@ def _local_root(cwd: Where | None) -> Path:
 
 def _candidates(cwd: Where | None) -> Iterator[Path]:
     """Yield every project-local database for *cwd*, and each accepted place for one."""
-    here = _here(cwd)
-    if here is None:
+    current = _here(cwd)
+    if current is None:
         return
-    for folder in _folders(project_at(here)):
+    for folder in _folders(project_at(current)):
         path = Path(folder, FOLDER, FILE)
         if _is_own(path) or trust.is_accepted(path):
             yield path
@@ -271,8 +272,10 @@ def _folders(place: Place) -> Iterator[str]:
     chance would receive every session of the machine.
     """
     directory, home = Path(place.directory), _home()
-    above = map(str, (directory, *directory.parents))
-    for folder in takewhile(home.__ne__, above):
+    for path in (directory, *directory.parents):
+        folder = str(path)
+        if folder == home:
+            break
         yield folder
         if place.vcs is not None and folder == place.checkout:
             break

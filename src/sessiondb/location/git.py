@@ -72,10 +72,12 @@ def remote_of(root: str) -> str | None:
         return None
 
     settings = _settings(common)
-    names = filter(re.compile(_REMOTE).fullmatch, settings)
-    by_rank = sorted(names, key="remote.origin.url".__ne__)
-    urls = map(settings.__getitem__, by_rank)
-    return next(filter(None, map(normalised, urls)), None)
+    names = [name for name in settings if re.fullmatch(_REMOTE, name)]
+    for name in sorted(names, key=lambda name: name != "remote.origin.url"):
+        remote = normalised(settings[name])
+        if remote:
+            return remote
+    return None
 
 
 def normalised(url: str) -> str | None:
@@ -110,7 +112,7 @@ def stamp_of(root: str) -> tuple[tuple[int, int], ...]:
     common = _common_of(root)
     if common is None:
         return ()
-    return tuple(map(_touched, map(common.joinpath, _FACTS)))
+    return tuple([_touched(common / name) for name in _FACTS])
 
 
 def _touched(path: Path) -> tuple[int, int]:
@@ -242,11 +244,11 @@ def _settings(common: Path) -> dict[str, str]:
     section = ""
     settings: dict[str, str] = {}
     for line in read_small(common / "config").split("\n"):
-        rest = line
+        logical_line = line
         if match := re.match(_SECTION, line):
             section = _section(match)
-            rest = line[match.end() :]
-        if match := re.match(_ENTRY, rest):
+            logical_line = line[match.end() :]
+        if match := re.match(_ENTRY, logical_line):
             name = f"{section}.{match[1].lower()}"
             settings.setdefault(name, _unquoted(match[2]))
     return settings

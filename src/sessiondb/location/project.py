@@ -49,19 +49,21 @@ def project_at(directory: str | os.PathLike[str], *, resolve_git: bool = True) -
         return _alone(written)
 
     try:
-        here = Path(written).absolute()
+        absolute = Path(written).absolute()
     except FileNotFoundError as error:
         hint = "change to a directory that exists"
         raise NotFoundError("the current directory is gone", hint=hint) from error
-    if not os.path.isdir(here):
-        return _alone(os.path.normpath(here))
+    if not os.path.isdir(absolute):
+        return _alone(os.path.normpath(absolute))
 
-    path = os.path.realpath(here)
-    found = git.repository_at(Path(path)) if resolve_git else None
-    if found is None:
+    path = os.path.realpath(absolute)
+    repository = git.repository_at(Path(path)) if resolve_git else None
+    if repository is None:
         return _alone(path)
-    kind: Literal["worktree", "sandbox"] = "sandbox" if found.linked else "worktree"
-    return Place(str(found.root), path, str(found.checkout), kind, "git")
+    kind: Literal["worktree", "sandbox"] = (
+        "sandbox" if repository.linked else "worktree"
+    )
+    return Place(str(repository.root), path, str(repository.checkout), kind, "git")
 
 
 def _alone(path: str) -> Place:

@@ -80,14 +80,14 @@ def finishes(*spellings: str) -> dict[str, str]:
     return {spelling: FINISH[spelling] for spelling in spellings}
 
 
-def canonical(value: Any, spellings: Mapping[str, str], what: str) -> str | None:
+def canonical(value: Any, spellings: Mapping[str, str], name: str) -> str | None:
     """Return the name under which *value* is stored; None stays None.
 
-    Raises `InvalidInputError`, which lists the names of *what*.
+    Raises `InvalidInputError`, which lists the names of *name*.
     """
     if value is None:
         return None
     if not isinstance(value, str) or value not in spellings:
-        known = ", ".join(dict.fromkeys(spellings.values()))
-        raise InvalidInputError(f"{what} is one of {known}, not {abridged(value)}")
+        names = ", ".join(dict.fromkeys(spellings.values()))
+        raise InvalidInputError(f"{name} is one of {names}, not {abridged(value)}")
     return spellings[value]

@@ -31,7 +31,7 @@ _INT64_MOST = (1 << 63) - 1
 
 
 def integer(
-    value: Any, what: str, *, least: int = -_INT64_MOST - 1, most: int = _INT64_MOST
+    value: Any, name: str, *, least: int = -_INT64_MOST - 1, most: int = _INT64_MOST
 ) -> int | None:
     """Return *value* if it is None or an integer from *least* to *most*.
 
@@ -41,17 +41,17 @@ def integer(
         return None
     if type(value) is not int:
         raise InvalidInputError(
-            f"{what} must be an integer, not {type(value).__name__}"
+            f"{name} must be an integer, not {type(value).__name__}"
         )
     if not least <= value <= most:
         raise InvalidInputError(
-            f"{what} must be from {least} to {most}, not {_shown(value)}"
+            f"{name} must be from {least} to {most}, not {_shown(value)}"
         )
 
     return value
 
 
-def seconds(value: Any, what: str, *, zero: bool = True) -> float:
+def seconds(value: Any, name: str, *, zero: bool = True) -> float:
     """Return a duration in seconds: a number up to a day, and 0 only with *zero*.
 
     Raises `InvalidInputError` for anything else, NaN included.
@@ -62,11 +62,11 @@ def seconds(value: Any, what: str, *, zero: bool = True) -> float:
         return float(value)
 
     raise InvalidInputError(
-        f"{what} must be a number of seconds up to a day, not {abridged(value)}"
+        f"{name} must be a number of seconds up to a day, not {abridged(value)}"
     )
 
 
-def moment(value: Any, what: str) -> Any:
+def moment(value: Any, name: str) -> Any:
     """Return the Unix ms of a `datetime` with a time zone, any other value as it is.
 
     Raises `InvalidInputError` for one without a time zone, whose moment is unknown.
@@ -75,12 +75,12 @@ def moment(value: Any, what: str) -> Any:
         return value
     if value.utcoffset() is None:
         raise InvalidInputError(
-            f"{what} is a datetime without a time zone", hint="pass an aware datetime"
+            f"{name} is a datetime without a time zone", hint="pass an aware datetime"
         )
     return round(value.timestamp() * 1000)
 
 
-def time_ms(value: Any, what: str = "time") -> int | None:
+def time_ms(value: Any, name: str = "time") -> int | None:
     """Return Unix ms; a `datetime` with a time zone is converted, None is unknown.
 
     Raises `InvalidInputError` outside of 1973-03-03 to 2100-01-01.
@@ -88,15 +88,15 @@ def time_ms(value: Any, what: str = "time") -> int | None:
     if value is None:
         return None
 
-    value = moment(value, what)
+    value = moment(value, name)
     if type(value) is not int:
         raise InvalidInputError(
-            f"{what} must be Unix milliseconds or a datetime, "
+            f"{name} must be Unix milliseconds or a datetime, "
             f"not {type(value).__name__}"
         )
     if not TIME_LEAST <= value <= TIME_MOST:
         raise InvalidInputError(
-            f"{what} must be Unix milliseconds from {TIME_LEAST} to {TIME_MOST}, "
+            f"{name} must be Unix milliseconds from {TIME_LEAST} to {TIME_MOST}, "
             f"not {_shown(value)}",
             hint="times are in milliseconds (ms): int(time.time() * 1000)",
         )
@@ -104,7 +104,7 @@ def time_ms(value: Any, what: str = "time") -> int | None:
     return value
 
 
-def usd(value: Any, what: str = "cost") -> float | None:
+def usd(value: Any, name: str = "cost") -> float | None:
     """Return a cost in USD as a float; None is unknown.
 
     Raises `InvalidInputError` unless it is a finite number from 0 to `COST_MOST`.
@@ -113,20 +113,20 @@ def usd(value: Any, what: str = "cost") -> float | None:
         return None
     if type(value) not in (int, float):
         raise InvalidInputError(
-            f"{what} must be a number of USD, not {type(value).__name__}"
+            f"{name} must be a number of USD, not {type(value).__name__}"
         )
     # Comparisons refuse NaN and infinities, too.
     if not 0 <= value <= COST_MOST:
         raise InvalidInputError(
-            f"{what} must be from 0 to {COST_MOST:.0f} USD, not {_shown(value)}"
+            f"{name} must be from 0 to {COST_MOST:.0f} USD, not {_shown(value)}"
         )
 
     return float(value)
 
 
-def tokens(value: Any, what: str = "a token count") -> int | None:
+def tokens(value: Any, name: str = "a token count") -> int | None:
     """Return a token count; None is unknown. Raises `InvalidInputError`."""
-    return integer(value, what, least=0, most=TOKENS_MOST)
+    return integer(value, name, least=0, most=TOKENS_MOST)
 
 
 def _shown(value: float) -> str:

@@ -38,9 +38,9 @@ def diff_name(session_id: str, path: str) -> str:
     return f"the diff of {abridged(path)} of session {session_id}"
 
 
-def damaged(what: str, why: object) -> CorruptionError:
-    """Return the error of *what* is stored and cannot be read."""
+def damaged(name: str, reason: object) -> CorruptionError:
+    """Return the error of *name* is stored and cannot be read."""
     return CorruptionError(
-        f"{what} is damaged: {why}",
+        f"{name} is damaged: {reason}",
         hint=f"{command('check')} lists what is damaged; a backup may have it intact",
     )

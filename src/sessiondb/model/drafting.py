@@ -137,9 +137,9 @@ def file(
     **data: Any,
 ) -> PartDraft:
     """A file: by *url*, or by its *content*. Keywords go to ``data``."""
-    known = {"url": url, "mime": mime, "filename": filename, "content": content}
+    facts = {"url": url, "mime": mime, "filename": filename, "content": content}
     return PartDraft(
-        "file", id=id, data={**without_none(known), **own_data(data, "file")}
+        "file", id=id, data={**without_none(facts), **own_data(data, "file")}
     )
 
 
@@ -161,13 +161,13 @@ def context_source(
 
     *title* is its name, the *path* unless given. Keywords go to ``data``.
     """
-    named = (kind, path, scope, hash, truncated, error)
-    said = without_none(dict(zip(SOURCE_KEYS, named, strict=True)))
+    values = (kind, path, scope, hash, truncated, error)
+    facts = without_none(dict(zip(SOURCE_KEYS, values, strict=True)))
     return PartDraft(
         "source",
         text,
         title=title or path,
-        input=said,
+        input=facts,
         data=own_data(data, "context_source"),
         id=id,
     )

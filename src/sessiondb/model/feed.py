@@ -53,13 +53,13 @@ def position_of(cursor: str, newest: Position) -> Position:
     if cursor == BEGINNING:
         return newest._replace(number=0)
 
-    shown, found = abridged(cursor), _CURSOR.fullmatch(cursor)
-    if found is None:
+    shown, match = abridged(cursor), _CURSOR.fullmatch(cursor)
+    if match is None:
         raise InvalidInputError(
             f"since is not a cursor of changes: {shown}", hint=_HINT
         )
 
-    place = Position(found[1], int(found[2], 16))
+    place = Position(match[1], int(match[2], 16))
     if place.database != newest.database:
         raise InvalidInputError(
             f"since is a cursor of another database: {shown}", hint=_HINT

@@ -83,17 +83,17 @@ MessageRef = MessageHandle | Message | str | int
 PartRef = PartHandle | Part | str
 
 
-def session_key(session: SessionRef, what: str = "session") -> str:
-    """Return the full id behind *session*; an `InvalidInputError` calls it *what*."""
+def session_key(session: SessionRef, name: str = "session") -> str:
+    """Return the full id behind *session*; an `InvalidInputError` calls it *name*."""
     if isinstance(session, SessionHandle | Session):
         return session.id
-    return valid_id(session, f"{what} (an id)")
+    return valid_id(session, f"{name} (an id)")
 
 
-def message_key(message: MessageRef, what: str = "message") -> str | int:
+def message_key(message: MessageRef, name: str = "message") -> str | int:
     """Return the id of *message*, or the seq that was given.
 
-    Raises `InvalidInputError`, which calls the argument *what*.
+    Raises `InvalidInputError`, which calls the argument *name*.
     """
     if isinstance(message, MessageHandle | Message):
         return message.id
@@ -101,21 +101,21 @@ def message_key(message: MessageRef, what: str = "message") -> str | int:
     if isinstance(message, int) and not isinstance(message, bool):
         if not 1 <= message < 1 << 63:
             raise InvalidInputError(
-                f"{what} (a seq) must be 1 or more, in 64 bits, not {abridged(message)}"
+                f"{name} (a seq) must be 1 or more, in 64 bits, not {abridged(message)}"
             )
         return message
 
-    return valid_id(message, f"{what} (a message id)")
+    return valid_id(message, f"{name} (a message id)")
 
 
-def place_key(at: MessageRef | Leaf | EllipsisType | None, what: str) -> Any:
+def place_key(place: MessageRef | Leaf | EllipsisType | None, name: str) -> Any:
     """Return `message_key` of a place in the tree.
 
     `LEAF`, None and ``...`` stay as they are.
     """
-    if at is None or isinstance(at, Leaf | EllipsisType):
-        return at
-    return message_key(at, what)
+    if place is None or isinstance(place, Leaf | EllipsisType):
+        return place
+    return message_key(place, name)
 
 
 class PartKey(NamedTuple):

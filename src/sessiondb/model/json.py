@@ -28,7 +28,7 @@ def _message_fields() -> tuple[str, ...]:
 
     The token counts are one object.
     """
-    names = (of.name for of in fields(Message) if of.name not in _HIDDEN)
+    names = (field.name for field in fields(Message) if field.name not in _HIDDEN)
     # A dict keeps the place of the first count.
     return tuple(
         dict.fromkeys("tokens" if n.startswith("tokens_") else n for n in names)

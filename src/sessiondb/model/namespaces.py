@@ -51,13 +51,14 @@ class Namespace(NamedTuple):
 
         *in_place*: both were read from one path.
         """
-        born, first = zip(self, other, strict=True)
-        if all(born) and self.born != other.born:
+        both_born = self.born and other.born
+        if both_born and self.born != other.born:
             return Kinship.UNLIKE
-        if all(first) and self.first == other.first:
+        both_first = self.first and other.first
+        if both_first and self.first == other.first:
             return Kinship.BEGINS_ALIKE
         if in_place:
             return Kinship.IN_PLACE
-
-        is_alike = all(born) and not all(first)
-        return Kinship.CREATED_ALIKE if is_alike else Kinship.UNLIKE
+        if both_born and not both_first:
+            return Kinship.CREATED_ALIKE
+        return Kinship.UNLIKE

@@ -147,9 +147,9 @@ class Message:
         Sources may be recorded with their content beside a text that is made of them:
         theirs count if there are no others.
         """
-        given = [(part.type, part.text) for part in self.parts if part.text]
-        own = tuple(text for type_, text in given if type_ != SOURCE)
-        return own or tuple(text for _, text in given)
+        typed_texts = [(part.type, part.text) for part in self.parts if part.text]
+        texts = tuple(text for type_, text in typed_texts if type_ != SOURCE)
+        return texts or tuple(text for _, text in typed_texts)
 
 
 @dataclass(frozen=True, slots=True)

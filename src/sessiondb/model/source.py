@@ -62,8 +62,8 @@ class Problems(list[Problem]):
             return
 
         number = self[MOST_PROBLEMS].number + problem.number
-        why = count(number, "further problem")
-        self[MOST_PROBLEMS] = Problem(problem.source, why, number=number)
+        reason = count(number, "further problem")
+        self[MOST_PROBLEMS] = Problem(problem.source, reason, number=number)
 
     def extend(self, problems: Iterable[Problem]) -> None:
         """Add problems, or count them."""
@@ -124,8 +124,12 @@ class StoredSession:
     @property
     def is_deleted(self) -> bool:
         """Return whether the log holds nothing that its deletion had not seen."""
-        of = self.deleted
-        return of is not None and of.revision > self.revision and of.digest == self.seen
+        deletion = self.deleted
+        return (
+            deletion is not None
+            and deletion.revision > self.revision
+            and deletion.digest == self.seen
+        )
 
     def buried_as(self, source_id: str, namespace: str) -> tuple[str, str]:
         """Return the name of its tombstone: an import's at its source, else the id."""

@@ -81,10 +81,10 @@ def order(name: str, value: Any, version: Version) -> tuple[Any, ...]:
 
 def about_of(columns: Mapping[str, Any]) -> list[Any]:
     """Return the value of `ABOUT`; a model derived from messages is not part of it."""
-    found = {name: columns.get(name) for name in ABOUT_FIELDS}
-    if found["model_source"] in (None, "derived"):
-        found |= dict.fromkeys(("provider_id", "model_id", "model_source"))
-    return list(found.values())
+    about = {name: columns.get(name) for name in ABOUT_FIELDS}
+    if about["model_source"] in (None, "derived"):
+        about |= dict.fromkeys(("provider_id", "model_id", "model_source"))
+    return list(about.values())
 
 
 def values_of(
@@ -100,9 +100,9 @@ def values_of(
     **plain: Any,
 ) -> dict[str, Any]:
     """Return the fields with a value; *plain*: `PLAIN`, ``archived`` and ``leaf``."""
-    found = without_none(plain)
+    fields = without_none(plain)
     if title != ("", "derived"):
-        found[TITLE] = list(title)
+        fields[TITLE] = list(title)
 
     several = {
         ABOUT: _unless_unknown(about),
@@ -111,11 +111,11 @@ def values_of(
         DIFFS: diffs,
         DATA: data,
     }
-    found |= {name: items for name, items in several.items() if items}
+    fields |= {name: items for name, items in several.items() if items}
     # In a list: null is a value, too.
-    found |= {METADATA + key: [value] for key, value in metadata.items()}
-    found |= {LABEL + name: message_id for name, message_id in labels.items()}
-    return found
+    fields |= {METADATA + key: [value] for key, value in metadata.items()}
+    fields |= {LABEL + name: message_id for name, message_id in labels.items()}
+    return fields
 
 
 def _unless_unknown(values: Sequence[Any]) -> list[Any]:
@@ -134,21 +134,21 @@ def versions_of(
     times = without_none({ARCHIVED: values.get(ARCHIVED), ABOUT: 0})
     first = {ABOUT: 0}
 
-    found: dict[str, Version] = {}
+    versions: dict[str, Version] = {}
     for name in (values.keys() | base.keys()) - {SETTLED}:
-        known = base.get(name)
-        what = digest(values.get(name))
-        if known is None:
+        version = base.get(name)
+        content = digest(values.get(name))
+        if version is None:
             changed = first.get(name, revision)
-        elif known.digest != what:
-            changed = max(revision, known.revision + 1)
+        elif version.digest != content:
+            changed = max(revision, version.revision + 1)
         else:
-            found[name] = known
+            versions[name] = version
             continue
 
-        found[name] = Version(changed, times.get(name, time), what)
+        versions[name] = Version(changed, times.get(name, time), content)
 
-    return found
+    return versions
 
 
 def encoded(versions: Mapping[str, Version]) -> str:

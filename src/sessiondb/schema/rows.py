@@ -156,13 +156,13 @@ class MessageRow(NamedTuple):
 
 
 def _arranged(
-    given: Sequence[str], wanted: Sequence[str]
+    names: Sequence[str], wanted: Sequence[str]
 ) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """Return the function that picks *wanted* out of *given*, the first of a name.
+    """Return the function that picks *wanted* out of *names*, the first of a name.
 
     It runs in C: `_replace` would cost an append 2 µs more for each row.
     """
-    return itemgetter(*map(list(given).index, wanted))
+    return itemgetter(*map(list(names).index, wanted))
 
 
 # The columns of a place come first: they win over those that a caller stated.

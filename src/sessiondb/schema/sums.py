@@ -12,19 +12,18 @@ from __future__ import annotations
 _COST_LIMIT = "1e300"
 
 
-def count_sum(value: str, where: str = "1") -> str:
-    """Return SQL for the sum of an integer *value* over the rows *where* holds."""
-    kept = _filter(where)
-    return (
-        f"CASE WHEN count({value}){kept} THEN CAST(total({value}){kept} AS INTEGER) END"
-    )
+def count_sum(value: str, condition: str = "1") -> str:
+    """Return SQL for the sum of an integer *value* over the rows *condition* holds."""
+    filtered = _filter(condition)
+    total = f"CAST(total({value}){filtered} AS INTEGER)"
+    return f"CASE WHEN count({value}){filtered} THEN {total} END"
 
 
-def cost_sum(value: str, where: str = "1") -> str:
-    """Return SQL for the sum of a *value* in USD over the rows *where* holds."""
-    total = f"sum({value}){_filter(where)}"
+def cost_sum(value: str, condition: str = "1") -> str:
+    """Return SQL for the sum of a *value* in USD over the rows *condition* holds."""
+    total = f"sum({value}){_filter(condition)}"
     return f"CASE WHEN abs({total}) < {_COST_LIMIT} THEN {total} END"
 
 
-def _filter(where: str) -> str:
-    return "" if where == "1" else f" FILTER (WHERE {where})"
+def _filter(condition: str) -> str:
+    return "" if condition == "1" else f" FILTER (WHERE {condition})"

@@ -134,9 +134,11 @@ class StreamCall(StreamPart):
         if self.started or self.settled:
             raise InvalidInputError(f"call {self.id} was started already")
 
-        given = self.arguments() if input is NO_INPUT else input
+        arguments = self.arguments() if input is NO_INPUT else input
         sid, handle = self._handle.session_id, self._handle
-        queue = self._stream.checked(lambda unit: unit.start(sid, handle, input=given))
+        queue = self._stream.checked(
+            lambda unit: unit.start(sid, handle, input=arguments)
+        )
         # First: the writing thread must not write these arguments after the start.
         self.started = True
         queue()
@@ -178,12 +180,12 @@ class StreamCall(StreamPart):
         if self.started or self.settled:
             return []
 
-        given = self.arguments(partial=partial)
-        if given is NO_INPUT:
+        arguments = self.arguments(partial=partial)
+        if arguments is NO_INPUT:
             return []
 
         blobs: list[Blob] = []
-        text, text_blob = encode.input_columns(given, blobs)
+        text, text_blob = encode.input_columns(arguments, blobs)
         note = Start(
             session_id=self._handle.session_id,
             part=part_key(self._handle),

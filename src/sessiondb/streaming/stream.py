@@ -260,8 +260,8 @@ class StreamWriting:
         self.check()
         staged = self._new_unit()
         # An id of its own makes the part known when an uncertain write is made again.
-        own = replace(draft, id=ids.new_part_id())
-        handle = staged.add_part(self.session_id, self._message_id, own)
+        named_draft = replace(draft, id=ids.new_part_id())
+        handle = staged.add_part(self.session_id, self._message_id, named_draft)
         item = kind(self, handle)
         effect = staged.effects[0]
         # In this order: a part that the writing thread finds has its verb in line.

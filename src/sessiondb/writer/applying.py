@@ -54,14 +54,14 @@ def apply_unit(tx: Transaction, job: Job) -> bool:
             tx.redirected(effect).apply(tx)
         tx.flush()
     except Exception as error:
-        own = own_error(error)
-        own.__cause__ = None if own is error else error
-        if isinstance(own, SessionDBError) and own.effect is None:
-            own.effect, own.position = verb, position
+        our_error = own_error(error)
+        our_error.__cause__ = None if our_error is error else error
+        if isinstance(our_error, SessionDBError) and our_error.effect is None:
+            our_error.effect, our_error.position = verb, position
         # The engine has rolled back everything: no neighbour can be saved.
         if not tx.connection.in_transaction:
-            raise own from own.__cause__
-        job.unit.tried, job.error = tried, own
+            raise our_error from our_error.__cause__
+        job.unit.tried, job.error = tried, our_error
         return False
 
     return True

@@ -197,13 +197,13 @@ class Writer:
             if batch.ended:
                 raise
             self.connection.roll_back()
-            own = own_error(error)
-            is_hopeless = isinstance(own, BusyError | DatabaseReplacedError)
+            our_error = own_error(error)
+            is_hopeless = isinstance(our_error, BusyError | DatabaseReplacedError)
             if len(batch.jobs) == 1 or is_hopeless:
                 batch.after, batch.changes = [], []
                 for job in batch.jobs:
-                    job.error = own
-                batch.ended.append(own)
+                    job.error = our_error
+                batch.ended.append(our_error)
 
     def _transact(self, batch: Batch) -> None:
         if not self.users and self.connection.inner is None:
