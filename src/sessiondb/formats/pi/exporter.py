@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 from sessiondb.formats.kit.carrying import Losses
@@ -25,35 +25,34 @@ from sessiondb.formats.pi.fields import NEWEST, SETTINGS
 from sessiondb.formats.pi.logs import is_header
 from sessiondb.formats.pi.places import PI, PiProgram
 from sessiondb.formats.pi.records import record_of
-from sessiondb.formats.pi.writer import Writer
+from sessiondb.formats.pi.writer import PiWriter
 from sessiondb.formats.protocol import Exporter, Handover, Written
 from sessiondb.model import Document, Export, Loss, Message, Session
 
 Record = dict[str, Any]
-#: Their own logs are written with the branches that are not continued.
+#: The programs whose logs are written with the branches that are not continued.
 SOURCES = ("pi", "oh-my-pi", "xcsh")
 #: The ids of their records, which no other program has.
 _ID = re.compile(r"[0-9a-f]{8}([0-9a-f]{8})?")
 
 
 def write(
-    sessions: Iterable[Export], *, program: PiProgram = PI, **how: Any
+    sessions: Iterable[Export], *, program: PiProgram = PI, **options: Any
 ) -> Iterator[Document | Loss]:
     """Yield a log for each session, as *program* opens it."""
-    yield from one_by_one(partial(_log, _Stems(), program))(sessions, **how)
+    stems = LogStems()
+
+    def log_of(export: Export, losses: Losses) -> Iterator[Document]:
+        stem = stems.add(export.session)
+        written = records(export, losses, program, is_placed="/" in stem)
+        yield Document(
+            f"{stem}.jsonl", (f"{json_line(record)}\n" for record in written)
+        )
+
+    yield from one_by_one(log_of)(sessions, **options)
 
 
-def _log(
-    stems: _Stems, program: PiProgram, export: Export, losses: Losses
-) -> Iterator[Document]:
-    stem = stems.add(export.session)
-    is_placed = "/" in stem
-    written = records(export, losses, program, is_placed=is_placed)
-    lines = (f"{_line(record)}\n" for record in written)
-    yield Document(f"{stem}.jsonl", lines)
-
-
-class _Stems:
+class LogStems:
     """The paths of the logs that are written, without their endings."""
 
     def __init__(self) -> None:
@@ -63,31 +62,35 @@ class _Stems:
     def add(self, session: Session) -> str:
         """Return the path of the log of *session*.
 
-        A sub-agent of theirs keeps its name, in the folder of its parent's artifacts.
+        A subagent of pi's programs keeps its name, in the folder of its parent's
+        artifacts.
         """
-        began = text_of_time(session.time_created).replace(":", "-").replace(".", "-")
-        stem = f"{began}_{file_name(_name(session))}"
+        created = text_of_time(session.time_created).replace(":", "-").replace(".", "-")
+        stem = f"{created}_{file_name(_session_name(session))}"
 
         parent = self._by_session.get(session.parent_id)
-        own = session.data.get("log")
-        if parent and text(own) and _is_theirs(session):
-            inside = f"{parent}/{file_name(own)}"
-            # Two stores may each have a sub-agent of that name and parent.
-            stem = stem if inside in self._written else inside
+        task = session.data.get("log")
+        if parent and text(task) and _is_from_pi(session):
+            stem_of_task = f"{parent}/{file_name(task)}"
+            # Two stores may each have a subagent of that name and parent.
+            if stem_of_task not in self._written:
+                stem = stem_of_task
 
         self._by_session[session.id] = stem
         self._written.add(stem)
         return stem
 
 
-def _is_theirs(session: Session) -> bool:
-    return any(map(partial(is_from, session), SOURCES))
+def _is_from_pi(session: Session) -> bool:
+    """Return whether a session was imported from pi, or from a descendant of it."""
+    return any(is_from(session, source) for source in SOURCES)
 
 
-def _name(session: Session) -> str:
+def _session_name(session: Session) -> str:
     """Return the id of a session in pi; one from elsewhere is found by it again."""
-    own = session.source_id if _is_theirs(session) else None
-    return own or uuid_of(session.id)
+    if session.source_id and _is_from_pi(session):
+        return session.source_id
+    return uuid_of(session.id)
 
 
 def records(
@@ -95,69 +98,66 @@ def records(
 ) -> Iterator[Record]:
     """Yield the records of a session; *losses* grow while they are read.
 
-    *is_placed* says that the log of a sub-agent is in the folder of its parent's.
+    *is_placed* says that the log of a subagent is in the folder of its parent's.
     """
-    if _is_theirs(export.session):
-        return _own(export, losses, program, is_placed=is_placed)
+    if _is_from_pi(export.session):
+        return _own_records(export, losses, program, is_placed=is_placed)
 
-    # The messages can be read once.
-    messages = iter(export.messages)
-    first = [*islice(messages, 1)]
-    read = replace(export, messages=chain(first, messages))
-    if _is_fork_of_theirs(export, first):
-        return _own(read, losses, program, is_placed=is_placed)
-    return _converted(read, losses)
+    if export.session.relation == "fork":
+        if export.parent is not None and _is_from_pi(export.parent):
+            return _fork_records(export, losses)
 
-
-def _is_fork_of_theirs(export: Export, first: list[Message]) -> bool:
-    """Return whether a session is a fork, made here, of a session of theirs.
-
-    A fork of a fork is known by its *first* message.
-    """
-    parent = export.parent
-    is_copy = any(message.inherited and _is_record(message) for message in first)
-    is_known = parent is not None and _is_theirs(parent)
-    return export.session.relation == "fork" and (is_known or is_copy)
+        # A fork of a fork is known by its first message. Messages can be read once.
+        messages = iter(export.messages)
+        first = next(messages, None)
+        if first is not None:
+            export = replace(export, messages=chain([first], messages))
+            if first.inherited and _is_record(first):
+                return _fork_records(export, losses)
+    return _converted_records(export, losses)
 
 
 def _is_record(message: Message) -> bool:
-    """Return whether a message was a record of theirs, by its id and its time."""
-    is_named = _ID.fullmatch(message.id) is not None
-    return is_named and text(message.data.get("timestamp"))
+    """Return whether a message was a record of pi, by its id and its time."""
+    has_id = _ID.fullmatch(message.id) is not None
+    return has_id and text(message.data.get("timestamp"))
 
 
-def _own(
+def _own_records(
     export: Export, losses: Losses, program: PiProgram, *, is_placed: bool
 ) -> Iterator[Record]:
     """Yield the records of a log as they were, and then those that were added here."""
     session = export.session
-    is_fork = not _is_theirs(session)
-    slot = session.data.get("title_record") if program.is_titled else None
-    # Of a log that lost its header, which no program of theirs opens, it is a new one.
+    title_record = session.data.get("title_record")
+    if title_record and program.is_titled:
+        yield dict(title_record)
+    # A log that lost its header gets a new one: no program of pi opens it without.
     header = session.data.get("header") or _header(session)
     is_stray = text(session.data.get("log")) and not is_placed
-    if not is_fork and (is_stray or not _says_its_program(session, program)):
+    if is_stray or not _is_log_for(program, session):
         # It would be read as a session of another program, or as a fork.
         header = {**header, MARK: session.id}
-    yield from map(dict, filter(None, (slot, header)))
+    yield dict(header)
 
-    writer = Writer(export, losses)
+    writer = PiWriter(export, losses)
     for message in writer.with_results(export.messages):
-        above = writer.above(message)
-        if is_native(message.id) or (is_fork and not message.inherited):
-            yield from writer.records(message, above)
+        parent_id = writer.parent_id(message)
+        if is_native(message.id):
+            yield from writer.records(message, parent_id)
         # Settings of a header are in it, and the next record is the first one.
         elif message.id not in SETTINGS:
-            record = record_of(message, above)
-            record = _linked(record, message, above) if is_fork else record
-            writer.copied(message, record)
+            record = record_of(message, parent_id)
+            writer.note_copied(message, record)
             yield record
 
-    yield from writer.end(is_named=not is_fork and _has_title(session, program))
+    # Its records give it the title that it has, unless the user did.
+    is_written = program.is_titled or not title_record
+    is_named = is_written and session.title_source != "user"
+    yield from writer.end(is_named=is_named)
     writer.lose_rest(is_own=True)
 
 
-def _says_its_program(session: Session, program: PiProgram) -> bool:
+def _is_log_for(program: PiProgram, session: Session) -> bool:
     """Return whether a log for *program* is one of the program of its session.
 
     By more than its folder: all programs have records in common, and pi no other ones.
@@ -167,30 +167,42 @@ def _says_its_program(session: Session, program: PiProgram) -> bool:
     return program is PI or "title_record" in session.data
 
 
-def _linked(record: Record, message: Message, above: str | None) -> Record:
+def _fork_records(export: Export, losses: Losses) -> Iterator[Record]:
+    """Yield the records of a fork that was made here of a session of pi."""
+    yield _header(export.session)
+
+    writer = PiWriter(export, losses)
+    for message in writer.with_results(export.messages):
+        parent_id = writer.parent_id(message)
+        if is_native(message.id) or not message.inherited:
+            yield from writer.records(message, parent_id)
+        elif message.id not in SETTINGS:
+            record = _with_links(record_of(message, parent_id), message, parent_id)
+            writer.note_copied(message, record)
+            yield record
+
+    yield from writer.end(is_named=False)
+    writer.lose_rest(is_own=True)
+
+
+def _with_links(record: Record, message: Message, parent_id: str | None) -> Record:
     """Return a record with links: those of version 1 have none."""
-    kept = message.data.get("first_kept_id", message.id)
-    cut = {"firstKeptEntryId": kept} if record["type"] == "compaction" else {}
-    links = {"type": record["type"], "id": message.id, "parentId": above}
-    return {**links, **cut, **record}
+    links = {"type": record["type"], "id": message.id, "parentId": parent_id}
+    if record["type"] == "compaction":
+        first_kept = message.data.get("first_kept_id", message.id)
+        links["firstKeptEntryId"] = first_kept
+    return {**links, **record}
 
 
-def _has_title(session: Session, program: PiProgram) -> bool:
-    """Return whether the records of a session of theirs give it the title it has."""
-    is_written = program.is_titled or "title_record" not in session.data
-    return is_written and session.title_source != "user"
-
-
-def _converted(export: Export, losses: Losses) -> Iterator[Record]:
+def _converted_records(export: Export, losses: Losses) -> Iterator[Record]:
     """Yield a session of another program as the records of a new log."""
-    session = export.session
-    yield _header(session)
+    yield _header(export.session)
 
     # Whether a call has a result of its own is known once all messages are.
     messages = with_usage(export.messages)
-    writer = Writer(export, losses, messages)
+    writer = PiWriter(export, losses, messages)
     for message in messages:
-        yield from writer.records(message, writer.above(message))
+        yield from writer.records(message, writer.parent_id(message))
     yield from writer.end(is_named=False)
     writer.lose_rest()
 
@@ -199,21 +211,18 @@ def _header(session: Session) -> Record:
     return {
         "type": "session",
         "version": NEWEST,
-        "id": _name(session),
+        "id": _session_name(session),
         "timestamp": text_of_time(session.time_created),
         "cwd": session.directory,
     }
 
 
-def _line(record: Record) -> str:
-    return json_line(record)
-
-
 def take_in(program: PiProgram, written: Written, env: Mapping[str, str]) -> Handover:
     """Return the place of a log in the store of *program*."""
-    header = next(filter(is_header, map(json.loads, written.text.split("\n"))))
+    lines = [json.loads(line) for line in written.text.split("\n") if line]
+    headers = [record for record in lines if is_header(record)]
     place = program.folder_of(written.directory, env) / written.name
-    return Handover([], [program.command, program.resume, header["id"]], place)
+    return Handover([], [program.command, program.resume, headers[0]["id"]], place)
 
 
 def exporter(program: PiProgram) -> Exporter:

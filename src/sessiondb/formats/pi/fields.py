@@ -90,10 +90,6 @@ RENAMED: Mapping[str, tuple[str, str]] = {
     "ttsr_injection": ("injectedRules", "rules"),
     "context_edit": ("targetId", "target_id"),
 }
-#: Records whose text a model is shown.
-SUMMARIES = frozenset({"compaction", "branch_summary"})
-#: Records of a cost beside the answers: of pi, and of oh-my-pi.
-USAGES = frozenset({"usage", "model_usage"})
 
 
 def is_replaced_remotely(record: Mapping[str, object]) -> bool:
@@ -101,7 +97,8 @@ def is_replaced_remotely(record: Mapping[str, object]) -> bool:
 
     Only the summary is sent then, with what the provider gave for the rest.
     """
-    held = within(record, "preserveData", "openaiRemoteCompaction")
-    items = within(held, "replacementHistory")
-    is_named = bool(as_text(within(held, "provider")))
-    return is_named and type(items) is list and all(map(is_object, items))
+    compaction = within(record, "preserveData", "openaiRemoteCompaction")
+    items = within(compaction, "replacementHistory")
+    if not as_text(within(compaction, "provider")) or type(items) is not list:
+        return False
+    return all(is_object(item) for item in items)

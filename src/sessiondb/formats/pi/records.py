@@ -6,7 +6,7 @@ value that no column could hold is written as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sessiondb.formats.content import embedded_text
@@ -14,7 +14,6 @@ from sessiondb.formats.kit.blocks import block_of, text_block
 from sessiondb.formats.kit.fields import (
     as_object,
     as_string,
-    as_text,
     filled,
     is_object,
     overlay,
@@ -30,76 +29,102 @@ from sessiondb.model import Message, Part
 
 Record = dict[str, Any]
 _FINISH: Mapping[str | None, str] = {
-    here: there for there, here in fields.FINISH.items()
-}
-#: Events of these kinds were messages, unless they have a type in their data.
-_UNNAMED: Mapping[str | None, str] = {
-    "custom": "message",
-    "custom_message": "message",
+    finish: reason for reason, finish in fields.FINISH.items()
 }
 
 
-def record_of(message: Message, above: str | None) -> Record:
-    """Return the record of *message*, which continues the one with the id *above*."""
-    rest = without(fields.MARKS, message.data)
+def record_of(message: Message, parent_id: str | None) -> Record:
+    """Return the record of *message*, which continues the one with *parent_id*."""
+    data = without(fields.MARKS, message.data)
 
-    record: Record = {"type": _type_of(message, rest)}
+    record: Record = {"type": _type_of(message, data)}
     if record["type"] == "compaction":
         # The reader found it: the record names it in its own way, or not at all.
-        rest.pop("first_kept_id", None)
-    if not message.id.startswith(MADE) and "id" not in rest:
-        record |= {"id": message.id, "parentId": above}
+        data.pop("first_kept_id", None)
+    if not message.id.startswith(MADE) and "id" not in data:
+        record |= {"id": message.id, "parentId": parent_id}
 
-    there, here = fields.RENAMED.get(record["type"], ("", ""))
-    if here in rest:
-        rest[there] = rest.pop(here)
+    key, renamed = fields.RENAMED.get(record["type"], ("", ""))
+    if renamed in data:
+        data[key] = data.pop(renamed)
 
-    make = _EVENTS.get(record["type"], _nothing)
-    record |= make(message)
-    return overlay(record, rest)
-
-
-def _nothing(_: Message) -> Record:
-    return {}
+    _put_columns(record, message)
+    return overlay(record, data)
 
 
-def _type_of(message: Message, rest: Record) -> str:
+def _type_of(message: Message, data: Record) -> str:
+    """Return the type of a record; take one that the data has out of it."""
     if message.role != "event":
         return "message"
-    named = as_string(rest.pop("type", None))
-    return named or _UNNAMED.get(message.kind, message.kind or "custom")
+    record_type = as_string(data.pop("type", None))
+    if record_type:
+        return record_type
+    # Messages of some roles are events of these kinds.
+    if message.kind in ("custom", "custom_message"):
+        return "message"
+    return message.kind or "custom"
+
+
+def _put_columns(record: Record, message: Message) -> None:
+    """Write the columns and parts of *message* into its record, by the type of it."""
+    match record["type"]:
+        # One that is not of pi was kept in the data.
+        case "message" if message.kind != "message":
+            record["message"] = _inner_message(message)
+        case "compaction" | "branch_summary":
+            record |= _summary_of(message)
+        case "custom_message":
+            record |= _content_of(message.parts)
+        case "context_edit":
+            record |= filled({"replacement": _content_of(message.parts)})
+        # A text with provider and model is in the data, as it was.
+        case "model_change" if "model" not in message.data:
+            put(record, fields.MODEL_CHANGE, message)
+        case "usage" | "model_usage":
+            put(record, fields.USAGE, message)
+            _put_cost(record, message)
 
 
 # -- messages ----------------------------------------------------------------
 
 
-def _message(message: Message) -> Record:
-    if message.kind == "message":
-        # It is not one of pi's, and was kept in the data.
-        return {}
+def _inner_message(message: Message) -> Record:
+    role = message.role
+    if role == "event":
+        role = as_string(within(message.data, "message", "role"))
+    match role:
+        case "user":
+            return {"role": "user", **_content_of(message.parts)}
+        case "system":
+            return _system_text(message)
+        case "assistant":
+            return _answer(message)
+        case "tool":
+            return _result(message)
+        case "fileMention":
+            return _mentioned_files(message)
+        case "bashExecution" | "pythonExecution":
+            (part,) = (item for item in message.parts if item.type == "tool")
+            return without_none({**as_object(part.input), "output": part.text})
+        case "branchSummary" | "compactionSummary":
+            return _summary_of(message)
+        case _:
+            return _content_of(message.parts)
 
-    said = as_object(message.data.get("message"))
-    role = as_text(said.get("role")) if message.role == "event" else message.role
-    make = _MESSAGES.get(role, _shown)
-    return {"message": make(message)}
+
+def _system_text(message: Message) -> Record:
+    sections = {}
+    content = []
+    for part in message.parts:
+        if "section" in part.data:
+            sections[part.data["section"]] = part.text
+        else:
+            content.append(part)
+    return {"role": "system", **_content_of(content), **filled({"sections": sections})}
 
 
-def _user(message: Message) -> Record:
-    return {"role": "user", **_content(message.parts)}
-
-
-def _system(message: Message) -> Record:
-    sections = {
-        part.data["section"]: part.text
-        for part in message.parts
-        if "section" in part.data
-    }
-    said = [part for part in message.parts if "section" not in part.data]
-    return {"role": "system", **_content(said), **filled({"sections": sections})}
-
-
-def _assistant(message: Message) -> Record:
-    record: Record = {"role": "assistant", **_content(message.parts)}
+def _answer(message: Message) -> Record:
+    record: Record = {"role": "assistant", **_content_of(message.parts)}
     put(record, fields.ANSWER, message)
     put_tokens(record, message.tokens)
 
@@ -111,104 +136,46 @@ def _assistant(message: Message) -> Record:
 
 
 def _result(message: Message) -> Record:
-    result = next(part for part in message.parts if part.type == "tool-result")
-    record: Record = {"role": "toolResult", **_content(message.parts)}
-    put(record, fields.RESULT, result)
-    return _with_cost(record, message)
+    record: Record = {"role": "toolResult", **_content_of(message.parts)}
+    results = [part for part in message.parts if part.type == "tool-result"]
+    put(record, fields.RESULT, results[0])
+    _put_cost(record, message)
+    return record
 
 
-def _execution(message: Message) -> Record:
-    (part,) = (item for item in message.parts if item.type == "tool")
-    return without_none({**as_object(part.input), "output": part.text})
+def _mentioned_files(message: Message) -> Record:
+    files = []
+    for part in message.parts:
+        if "added" not in part.data:
+            file = {"path": part.data.get("filename"), "content": part.text}
+            files.append(without_none(file) | without(("filename",), part.data))
+    return filled({"files": files})
 
 
-def _mentioned(message: Message) -> Record:
-    files = (part for part in message.parts if "added" not in part.data)
-    return filled({"files": [*map(_file, files)]})
+def _summary_of(message: Message) -> Record:
+    record = filled({"summary": message.text})
+    _put_cost(record, message)
+    return record
 
 
-def _file(part: Part) -> Record:
-    known = {"path": part.data.get("filename"), "content": part.text}
-    return without_none(known) | without(("filename",), part.data)
-
-
-def _shown(message: Message) -> Record:
-    said = as_object(message.data.get("message"))
-    if said.get("role") in ("branchSummary", "compactionSummary"):
-        return _summary(message)
-    return _content(message.parts)
-
-
-_MESSAGES: Mapping[Any, Callable[[Message], Record]] = {
-    "user": _user,
-    "system": _system,
-    "assistant": _assistant,
-    "tool": _result,
-    "fileMention": _mentioned,
-    **dict.fromkeys(fields.EXECUTIONS, _execution),
-}
-
-
-# -- events ------------------------------------------------------------------
-
-
-def _with_cost(record: Record, message: Message) -> Record:
+def _put_cost(record: Record, message: Message) -> None:
     put(record, fields.PAID, message)
     put_tokens(record, message.tokens)
-    return record
-
-
-def _summary(message: Message) -> Record:
-    return _with_cost(filled({"summary": message.text}), message)
-
-
-def _extension(message: Message) -> Record:
-    return _content(message.parts)
-
-
-def _edit(message: Message) -> Record:
-    return filled({"replacement": _content(message.parts)})
-
-
-def _model(message: Message) -> Record:
-    record: Record = {}
-    # A text with provider and model is in the data, as it was.
-    if "model" not in message.data:
-        put(record, fields.MODEL_CHANGE, message)
-    return record
-
-
-def _usage(message: Message) -> Record:
-    record: Record = {}
-    put(record, fields.USAGE, message)
-    return _with_cost(record, message)
-
-
-_EVENTS: Mapping[str, Callable[[Message], Record]] = {
-    "message": _message,
-    **dict.fromkeys(fields.SUMMARIES, _summary),
-    "custom_message": _extension,
-    "context_edit": _edit,
-    "model_change": _model,
-    **dict.fromkeys(fields.USAGES, _usage),
-}
 
 
 # -- content -----------------------------------------------------------------
 
 
-def _content(parts: Iterable[Part]) -> Record:
-    """Return the key with the content; one of another shape is in the data."""
-    content = _content_of(parts)
-    return {} if content == [] else {"content": content}
+def _content_of(parts: Iterable[Part]) -> Record:
+    """Return the key with the content that parts were: a text, or a list of blocks.
 
-
-def _content_of(parts: Iterable[Part]) -> str | list[Record]:
-    """Return parts as the content that they were: a text, or a list of blocks."""
-    given = [part for part in parts if "added" not in part.data]
-    if len(given) == 1 and given[0].data.get("plain"):
-        return given[0].text or ""
-    return [block(part) for part in given if not part.data.get("absent")]
+    Empty if the content had another shape, which is in the data.
+    """
+    content = [part for part in parts if "added" not in part.data]
+    if len(content) == 1 and content[0].data.get("plain"):
+        return {"content": content[0].text or ""}
+    blocks = [block(part) for part in content if not part.data.get("absent")]
+    return {"content": blocks} if blocks else {}
 
 
 def block(part: Part) -> Record:
@@ -216,34 +183,16 @@ def block(part: Part) -> Record:
     if is_object(part.data.get("block")):
         return dict(part.data["block"])
 
-    return _BLOCKS.get(part.type, _other)(part)
-
-
-def _other(part: Part) -> Record:
-    return {"type": part.type, **part.data}
-
-
-def _text(part: Part) -> Record:
-    return text_block(part, fields.OWN)
-
-
-def _call(part: Part) -> Record:
-    return block_of(part, "toolCall", fields.CALL)
-
-
-def _image(part: Part) -> Record:
-    record: Record = {"type": "image"}
-    if "data" not in part.data:
-        record["data"] = embedded_text(part)
-
-    record |= without_none({"mimeType": part.data.get("mime")})
-    return overlay(record, without(fields.OWN_OF_IMAGE, part.data))
-
-
-_BLOCKS: Mapping[str, Callable[[Part], Record]] = {
-    "text": _text,
-    "tool-result": _text,
-    "reasoning": _text,
-    "tool": _call,
-    "file": _image,
-}
+    match part.type:
+        case "text" | "tool-result" | "reasoning":
+            return text_block(part, fields.OWN)
+        case "tool":
+            return block_of(part, "toolCall", fields.CALL)
+        case "file":
+            record: Record = {"type": "image"}
+            if "data" not in part.data:
+                record["data"] = embedded_text(part)
+            record |= without_none({"mimeType": part.data.get("mime")})
+            return overlay(record, without(fields.OWN_OF_IMAGE, part.data))
+        case _:
+            return {"type": part.type, **part.data}
