@@ -155,10 +155,13 @@ def test_messages_are_read_for_forks_only_where_sessions_begin_alike(
     fork = forked(first, 2, 4)
     other = session(3, user(5, "Hi"), assistant(6, text("Hello")))
     path = sqlite_store(tmp_path / "opencode.db", first, fork, other)
-    asked: set[str] = set()
-    message = SQLiteV1.message
-    monkeypatch.setattr(
-        SQLiteV1, "message", lambda self, s, m: asked.add(s) or message(self, s, m)
-    )
+    compared: set[str] = set()
+    read_message = SQLiteV1.read_message
+
+    def recording(records: SQLiteV1, name: str, message: str) -> bytes | None:
+        compared.add(name)
+        return read_message(records, name, message)
+
+    monkeypatch.setattr(SQLiteV1, "read_message", recording)
     read(path)
-    assert asked == {"ses_0001", "ses_0002"}
+    assert compared == {"ses_0001", "ses_0002"}

@@ -59,7 +59,7 @@ class OpenCodeDatabase:
         """Return whether the file has this generation; only while it is read."""
         return all(self.has(table, *needed) for table, needed in self.REQUIRED.items())
 
-    def where(self, *_: str) -> Path:
+    def path_of(self, *_: str) -> Path:
         """Everything is in one file."""
         return self.path
 
@@ -131,7 +131,7 @@ class OpenCodeDatabase:
 
     # -- sessions -------------------------------------------------------------
 
-    def heads(self) -> Iterator[Head | Problem]:
+    def read_heads(self) -> Iterator[Head | Problem]:
         """All sessions; a scan of the table has them in the order they were stored."""
         rows = self._session_columns("id", "parent_id", "time_created", "title")
         for name, parent, time_created, title in rows:
@@ -154,7 +154,7 @@ class OpenCodeDatabase:
         columns = [name if self.has(self.SESSIONS, name) else "NULL" for name in names]
         return self.rows(f"SELECT {', '.join(columns)} FROM {self.SESSIONS}")
 
-    def row(self, session: str) -> dict[str, Any]:
+    def session_row(self, session: str) -> dict[str, Any]:
         """Return the row of a session; raises `OddRecordError` if it is gone."""
         statement = f"SELECT * FROM {self.SESSIONS} WHERE id = ?"
         row = self.first_record(statement, session)
@@ -162,7 +162,7 @@ class OpenCodeDatabase:
             raise OddRecordError("is gone")
         return row
 
-    def record(self, row: dict[str, Any], *stamps: Any) -> SessionRecord:
+    def new_record(self, row: dict[str, Any], *stamps: Any) -> SessionRecord:
         """Return the record of a session's *row*, still without its ``info``.
 
         The *stamps* of files beside the database count as facts of the session.
@@ -185,7 +185,7 @@ class OpenCodeDatabase:
         )
         return {name: time for name, time in rows if type(time) is int}
 
-    def messages(self, session: str) -> list[Opened]:
+    def list_messages(self, session: str) -> list[Opened]:
         """Name the messages of a session in order."""
         rows = self.rows(
             f"SELECT time_created, id FROM {self.MESSAGES} WHERE session_id = ?"
@@ -196,7 +196,7 @@ class OpenCodeDatabase:
             Opened(time if type(time) is int else 0, str(name)) for time, name in rows
         ]
 
-    def message(self, session: str, message: str) -> bytes | None:
+    def read_message(self, session: str, message: str) -> bytes | None:
         """Read one message as stored."""
         raw = self.first_value(
             f"SELECT {self.raw('data')} FROM {self.MESSAGES}"
@@ -284,7 +284,7 @@ class OpenCodeDatabase:
         except Error:
             return os.urandom(8).hex()
 
-    def lost(self, table: str, key: str, owner: str) -> Iterator[Problem]:
+    def rows_without_owner(self, table: str, key: str, owner: str) -> Iterator[Problem]:
         """Rows of *table* whose *owner* does not exist; none without such a table."""
         if not self.has(table, key):
             return

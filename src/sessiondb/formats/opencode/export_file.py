@@ -180,7 +180,7 @@ class ExportFileV1:
         #: The message that was read last, and its parts.
         self._parts: tuple[str, list[Any]] = ("", [])
 
-    def where(self, *_: str) -> Path:
+    def path_of(self, *_: str) -> Path:
         """Everything is in one file."""
         return self.path
 
@@ -208,7 +208,7 @@ class ExportFileV1:
         """Return whether OpenCode 2 wrote it."""
         return "location" in self.document.info
 
-    def heads(self) -> Iterator[Head | Problem]:
+    def read_heads(self) -> Iterator[Head | Problem]:
         """The one session."""
         info = self.document.info
         name = info.get("id")
@@ -219,7 +219,7 @@ class ExportFileV1:
         created = within(info, "time", "created")
         yield Head.of(str(name), info.get("parentID"), created, info.get("title"))
 
-    def session(self, head: Head) -> SessionRecord:  # noqa: ARG002 - there is only one
+    def read_session(self, head: Head) -> SessionRecord:  # noqa: ARG002
         """Read the session."""
         document = self.document
         info = deepcopy(document.info)  # its reader takes it apart
@@ -233,14 +233,14 @@ class ExportFileV1:
         """The original of a fork is in another file, so no fork is recognised."""
         return {}
 
-    def messages(self, session: str) -> list[Opened]:  # noqa: ARG002
+    def list_messages(self, session: str) -> list[Opened]:  # noqa: ARG002
         """Name the messages in order."""
         return [
             Opened(message.time or 0, name)
             for name, message in self.document.messages.items()
         ]
 
-    def message(self, session: str, message: str) -> Raw:  # noqa: ARG002
+    def read_message(self, session: str, message: str) -> Raw:  # noqa: ARG002
         """Read one message; raises `OddRecordError`."""
         element = load(self.document.bytes_of(message))
         info = within(element, "info")
@@ -250,19 +250,19 @@ class ExportFileV1:
         self._parts = (message, as_list(element.get("parts")))
         return info
 
-    def parts(self, session: str, message: str) -> Iterator[RawPart]:
+    def read_parts(self, session: str, message: str) -> Iterator[RawPart]:
         """Read the parts of a message, in order."""
         if self._parts[0] != message:
-            self.message(session, message)
+            self.read_message(session, message)
         for part in self._parts[1]:
             yield RawPart(str(within(part, "id")), part)
         self._parts = ("", [])
 
-    def calls(self, session: str) -> Iterator[tuple[str, Any]]:  # noqa: ARG002
+    def starting_calls(self, session: str) -> Iterator[tuple[str, Any]]:  # noqa: ARG002
         """A session's children are in files of their own."""
         return iter(())
 
-    def orphans(self) -> Iterator[Problem]:
+    def find_orphans(self) -> Iterator[Problem]:
         """That the document breaks off, if it does."""
         if self.document.damage is not None:
             yield Problem(str(self.path), self.document.damage, is_torn=True)
@@ -286,10 +286,10 @@ class ExportFileV2(ExportFileV1):
             kind = str(element.pop("type", "unknown"))
             yield MessageRow(name, kind, time, element)
 
-    def epoch(self, session: str) -> None:
+    def read_epoch(self, session: str) -> None:
         """Return None: an export has no instructions."""
 
-    def unexplained(
+    def unexplained_usage(
         self,
         session: str,  # noqa: ARG002
         fork: Fork | None,
@@ -318,11 +318,11 @@ class ExportFileV2(ExportFileV1):
         if usable_id(info.get("id")) and usable_id(fork.get("sessionID")):
             yield info["id"], fork["sessionID"], fork.get("boundary")
 
-    def copies(self, *_: Any) -> list[tuple[str, str]]:
+    def copied_messages(self, *_: Any) -> list[tuple[str, str]]:
         """The original is in another file, so the copied messages are unknown."""
         return []
 
-    def project_of(self, session: str) -> str:  # noqa: ARG002 - there is only one
+    def project_of(self, session: str) -> str:  # noqa: ARG002
         """Return the id of the project."""
         return str(self.document.info.get("projectID"))
 

@@ -61,7 +61,7 @@ class _ComparedSession:
 
     @cached_property
     def messages(self) -> list[Opened]:
-        return self._records.messages(self.head.id)
+        return self._records.list_messages(self.head.id)
 
     def digest_at(self, index: int) -> object:
         """Return a digest of what copies have in common with the message at *index*."""

@@ -16,7 +16,7 @@ from sessiondb.model import Problem, SourceMessage
 class ReadableStore(Protocol):
     """A store of either generation, as far as both are alike."""
 
-    def where(self, session: str) -> Path:
+    def path_of(self, session: str) -> Path:
         """The file that holds a session."""
 
     def reading(self) -> AbstractContextManager[object]:
@@ -43,7 +43,7 @@ class OpenCodeMessages(Generic[_Records]):
             try:
                 yield from self._read_messages()
             except (Error, OddRecordError) as error:
-                path = self._records.where(self._session)
+                path = self._records.path_of(self._session)
                 reason = f"its other messages cannot be read: {error}"
                 yield self._problem(path, reason)
 

@@ -98,34 +98,34 @@ class Records(Protocol):
     #: The directory of a store's side files.
     home: Path
 
-    def where(self, session: str, message: str = "", part: str = "") -> Path:
+    def path_of(self, session: str, message: str = "", part: str = "") -> Path:
         """The file that holds a record."""
 
     def reading(self) -> AbstractContextManager[object]:
         """Keep the store open, and its content as it is if that is possible."""
 
-    def heads(self) -> Iterator[Head | Problem]:
+    def read_heads(self) -> Iterator[Head | Problem]:
         """All sessions; those created in the same ms in the order they were stored."""
 
-    def session(self, head: Head) -> SessionRecord:
+    def read_session(self, head: Head) -> SessionRecord:
         """Read one session; raises `OddRecordError`."""
 
     def first_times(self) -> dict[str, int]:
         """When the first message of each session was created."""
 
-    def messages(self, session: str) -> list[Opened]:
+    def list_messages(self, session: str) -> list[Opened]:
         """Name the messages of a session in order."""
 
-    def message(self, session: str, message: str) -> Raw:
+    def read_message(self, session: str, message: str) -> Raw:
         """Read one message as stored."""
 
-    def parts(self, session: str, message: str) -> Iterable[RawPart]:
+    def read_parts(self, session: str, message: str) -> Iterable[RawPart]:
         """Read the parts of a message as stored, in order."""
 
-    def calls(self, session: str) -> Iterator[tuple[Any, ...]]:
+    def starting_calls(self, session: str) -> Iterator[tuple[Any, ...]]:
         """Message id and stored form of the parts that may name a child session."""
 
-    def orphans(self) -> Iterator[Problem]:
+    def find_orphans(self) -> Iterator[Problem]:
         """Records that belong to nothing."""
 
 

@@ -70,7 +70,7 @@ def read(
     with records.reading():
         try:
             yield from _StoreReader(records, generation).sessions(without)
-            yield from records.orphans()
+            yield from records.find_orphans()
         except UNREADABLE as error:
             yield Problem(str(records.path), f"the rest cannot be read: {error}")
 
@@ -110,7 +110,7 @@ class _StoreReader:
     def _read_heads(self) -> Iterator[Problem]:
         """Read what is needed to order the sessions, and yield what cannot be read."""
         try:
-            for head in self._records.heads():
+            for head in self._records.read_heads():
                 if isinstance(head, Problem):
                     yield head
                 else:
@@ -127,7 +127,7 @@ class _StoreReader:
 
     def _read_session(self, head: Head) -> Iterator[SourceSession | Problem]:
         try:
-            record = self._records.session(head)
+            record = self._records.read_session(head)
             columns = self._generation.session_fields(record.info, head.id)
             columns.update(record.columns)
             _add_lists_and_share(columns, record)
@@ -154,7 +154,7 @@ class _StoreReader:
     def _unreadable(self, head: Head, error: Exception) -> Problem:
         name = f"session {abridged(head.id)}"
         if isinstance(error, OddRecordError):
-            return Problem(str(self._records.where(head.id)), f"{name} {error}")
+            return Problem(str(self._records.path_of(head.id)), f"{name} {error}")
         return Problem(self._path, f"{name} cannot be read: {error}")
 
     def _add_origin(
@@ -186,7 +186,7 @@ class _StoreReader:
         calls = self._calls[parent] = {}
         # A part that cannot be read is reported when its message is.
         with contextlib.suppress(*UNREADABLE):
-            for message, raw in self._records.calls(parent):
+            for message, raw in self._records.starting_calls(parent):
                 if not usable_id(message):
                     continue
                 with contextlib.suppress(OddRecordError):
@@ -215,7 +215,7 @@ def _add_place(columns: dict[str, Any], record: SessionRecord, messages: Any) ->
     if not columns.get("directory"):
         if "directory" in columns:
             columns["data"]["directory"] = columns["directory"]
-        columns["directory"], root = messages.place()
+        columns["directory"], root = messages.find_place()
         worktree = worktree or root
 
     if clean_text(worktree) and worktree != _NOWHERE:

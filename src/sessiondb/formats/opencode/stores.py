@@ -147,7 +147,9 @@ def _read_tree(path: Path) -> Iterator[SourceSession | Problem]:
 
 def _session_ids(records: OpenCodeDatabase | OpenCodeTree) -> set[str]:
     with records.reading():
-        return {head.id for head in records.heads() if not isinstance(head, Problem)}
+        return {
+            head.id for head in records.read_heads() if not isinstance(head, Problem)
+        }
 
 
 def _newer_elsewhere(path: Path, file: ForeignDatabase) -> set[str]:

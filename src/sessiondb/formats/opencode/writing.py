@@ -52,7 +52,7 @@ class OpenCodeWriter(Conversion):
 
     # -- messages -------------------------------------------------------------
 
-    def answerer(self, index: int) -> tuple[str, Record]:
+    def agent_and_model(self, index: int) -> tuple[str, Record]:
         """Return agent and model of the message at *index*.
 
         See `Conversion.agent_of`.
@@ -116,7 +116,7 @@ class OpenCodeWriter(Conversion):
             name = self.export.project.root_commit
         return name or "global"
 
-    def times(self) -> Record:
+    def session_times(self) -> Record:
         """Return the times of the session."""
         session = self.session
         return without_none(
@@ -127,19 +127,19 @@ class OpenCodeWriter(Conversion):
             }
         )
 
-    def common(self) -> Record:
+    def common_fields(self) -> Record:
         """Return the fields that both generations name alike, except empty ones."""
         session = self.session
         return filled(
             {
                 "agent": session.agent,
-                "model": self.model(),
+                "model": self.session_model(),
                 "metadata": without({"share"}, session.metadata),
-                "revert": self.revert(),
+                "revert": self.revert_record(),
             }
         )
 
-    def model(self) -> Record | None:
+    def session_model(self) -> Record | None:
         """Return the model of the session; None if it is not known completely."""
         session = self.session
         if session.model_id and session.provider_id:
@@ -148,7 +148,7 @@ class OpenCodeWriter(Conversion):
             self.lose("its model, whose provider is not known", field="model_id")
         return None
 
-    def rules(self, fields: Sequence[str]) -> list[Record] | None:
+    def permission_rules(self, fields: Sequence[str]) -> list[Record] | None:
         """Return the permissions of the session as rules with these *fields*.
 
         None if there are none, or if they are not OpenCode's: that is a loss.
@@ -160,7 +160,7 @@ class OpenCodeWriter(Conversion):
 
         return rules
 
-    def revert(self) -> Record | None:
+    def revert_record(self) -> Record | None:
         """Return the revert of the session; None without a message."""
         revert = as_object(self.session.revert)
         record = {key: revert[key] for key in self.REVERT if text(revert.get(key))}

@@ -39,10 +39,10 @@ class MessagesV1(OpenCodeMessages[Records]):
     """The messages of a session of generation 1, and their problems."""
 
     def _read_messages(self) -> Iterator[SourceMessage | Problem]:
-        for opened in self._records.messages(self._session):
+        for opened in self._records.list_messages(self._session):
             yield from self._read_message(opened)
 
-    def place(self) -> tuple[str, str | None]:
+    def find_place(self) -> tuple[str, str | None]:
         """Return directory and worktree root as the first answer records them.
 
         "" and None are unknown.
@@ -56,15 +56,17 @@ class MessagesV1(OpenCodeMessages[Records]):
     def _first_records(self) -> Iterator[dict[str, Any]]:
         """Yield the records of the first messages, those that can be read."""
         with contextlib.suppress(Error, OddRecordError):
-            for opened in islice(self._records.messages(self._session), _FIRST):
+            for opened in islice(self._records.list_messages(self._session), _FIRST):
                 with contextlib.suppress(OddRecordError):
-                    yield load_object(self._records.message(self._session, opened.id))
+                    yield load_object(
+                        self._records.read_message(self._session, opened.id)
+                    )
 
     def _read_message(self, opened: Opened) -> Iterator[SourceMessage | Problem]:
         name = opened.id
         try:
             check_id(name)
-            info = load_object(self._records.message(self._session, name))
+            info = load_object(self._records.read_message(self._session, name))
             parts: list[PartDraft] = []
             yield from self._read_parts(name, parts)
             time = known_time(opened.time) or None
@@ -84,7 +86,7 @@ class MessagesV1(OpenCodeMessages[Records]):
         """Add the parts of a message to *parts*, and yield the problems."""
         names: set[str] = set()
         try:
-            for stored in self._records.parts(self._session, message):
+            for stored in self._records.read_parts(self._session, message):
                 raw, part = [stored.raw], stored._replace(raw=None)
                 del stored
                 try:
@@ -123,7 +125,7 @@ class MessagesV1(OpenCodeMessages[Records]):
         return with_output(draft, self._records.home, output_path)
 
     def _problem_in(self, reason: str, *ids: str) -> Problem:
-        return self._problem(self._records.where(self._session, *ids), reason)
+        return self._problem(self._records.path_of(self._session, *ids), reason)
 
 
 def with_output(draft: PartDraft, home: Path, path: Any) -> PartDraft:

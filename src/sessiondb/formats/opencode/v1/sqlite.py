@@ -81,15 +81,15 @@ class SQLiteV1(OpenCodeDatabase):
         "part": {"id", "message_id", "session_id", "data"},
     }
 
-    def session(self, head: Head) -> SessionRecord:
+    def read_session(self, head: Head) -> SessionRecord:
         """Read one session; raises `OddRecordError`."""
-        row = self.row(head.id)
+        row = self.session_row(head.id)
         # The name alone: an id in a hostile database may be a path.
         file_name = Path(f"{head.id}.json").name
         storage = self.home / "storage"
         diff = storage / "session_diff" / file_name
         files = [diff, *(storage / folder / file_name for folder in SHARES)]
-        record = self.record(row, *[stamp(file) for file in files])
+        record = self.new_record(row, *[stamp(file) for file in files])
 
         self.decode(row, _JSON, record.problems)
         record.info = _info_of(row)
@@ -125,7 +125,11 @@ class SQLiteV1(OpenCodeDatabase):
             "SELECT id, secret, url FROM session_share WHERE session_id = ?", session
         )
 
-    def parts(self, session: str, message: str) -> Iterator[RawPart]:  # noqa: ARG002
+    def read_parts(
+        self,
+        session: str,  # noqa: ARG002
+        message: str,
+    ) -> Iterator[RawPart]:
         """Read the parts of a message as stored, by id."""
         rows = self.rows(
             f"SELECT id, {self.raw('data')}, time_created, time_updated FROM part"
@@ -141,7 +145,7 @@ class SQLiteV1(OpenCodeDatabase):
         for name in in_creation_order(list(parts)):
             yield parts.pop(name)
 
-    def calls(self, session: str) -> Iterator[tuple[Any, ...]]:
+    def starting_calls(self, session: str) -> Iterator[tuple[Any, ...]]:
         """Message id and stored form of the parts that may name a child session."""
         rows = self.rows(
             f"SELECT message_id, {self.raw('data')} FROM part"
@@ -151,12 +155,12 @@ class SQLiteV1(OpenCodeDatabase):
         )
         return ((str(name), self.stored(raw)) for name, raw in rows)
 
-    def orphans(self) -> Iterator[Problem]:
+    def find_orphans(self) -> Iterator[Problem]:
         """Whatever belongs to a session or message that does not exist."""
-        yield from self.lost("message", "session_id", "session")
-        yield from self.lost("part", "message_id", "message")
-        yield from self.lost("todo", "session_id", "session")
-        yield from self.lost("session_share", "session_id", "session")
+        yield from self.rows_without_owner("message", "session_id", "session")
+        yield from self.rows_without_owner("part", "message_id", "message")
+        yield from self.rows_without_owner("todo", "session_id", "session")
+        yield from self.rows_without_owner("session_share", "session_id", "session")
 
 
 def _info_of(row: dict[str, Any]) -> dict[str, Any]:

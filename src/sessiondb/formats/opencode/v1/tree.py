@@ -131,7 +131,7 @@ class OpenCodeTree:
         self._projects: dict[str, tuple[dict[str, Any], Any]] = {}
         self._problems: list[Problem] = []
 
-    def where(self, session: str, message: str = "", part: str = "") -> Path:
+    def path_of(self, session: str, message: str = "", part: str = "") -> Path:
         """The file of a session, message or part."""
         if part:
             return self._part_folder(session, message) / f"{part}.json"
@@ -177,7 +177,7 @@ class OpenCodeTree:
         files.reverse()
         return dict(sorted(files, key=lambda item: item[1].mtime_ns))
 
-    def heads(self) -> Iterator[Head | Problem]:
+    def read_heads(self) -> Iterator[Head | Problem]:
         """All sessions, in any order."""
         for name, file in self._sessions.items():
             try:
@@ -192,7 +192,7 @@ class OpenCodeTree:
 
         yield from self._problems
 
-    def session(self, head: Head) -> SessionRecord:
+    def read_session(self, head: Head) -> SessionRecord:
         """Read one session; raises `OddRecordError`."""
         file = self._sessions[head.id]
         todo, diff, *shares = [
@@ -304,7 +304,7 @@ class OpenCodeTree:
                 times[session] = time
         return times
 
-    def messages(self, session: str) -> list[Opened]:
+    def list_messages(self, session: str) -> list[Opened]:
         """Name the messages of a session in order.
 
         One without a time has that of its neighbour.
@@ -320,11 +320,11 @@ class OpenCodeTree:
 
         return sorted(messages)
 
-    def message(self, session: str, message: str) -> bytes | None:
+    def read_message(self, session: str, message: str) -> bytes | None:
         """Read one message as stored; raises `OddRecordError`."""
-        return read_file(self.where(session, message))
+        return read_file(self.path_of(session, message))
 
-    def parts(self, session: str, message: str) -> Iterator[RawPart]:
+    def read_parts(self, session: str, message: str) -> Iterator[RawPart]:
         """Read the parts of a message as stored, by name."""
         for file in self._part_files(session, message):
             try:
@@ -333,10 +333,10 @@ class OpenCodeTree:
                 raw = None
             yield RawPart(file.path.stem, raw)
 
-    def calls(self, session: str) -> Iterator[tuple[Any, ...]]:
+    def starting_calls(self, session: str) -> Iterator[tuple[Any, ...]]:
         """Message id and stored form of the parts that may name a child session."""
-        for _, message in self.messages(session):
-            for part in self.parts(session, message):
+        for _, message in self.list_messages(session):
+            for part in self.read_parts(session, message):
                 raw = part.raw or b""
                 # A look at the bytes spares decoding all other parts.
                 if b'"sessionId"' in raw or b'"summary"' in raw:
@@ -344,7 +344,7 @@ class OpenCodeTree:
 
     # -- what belongs to nothing ----------------------------------------------
 
-    def orphans(self) -> Iterator[Problem]:
+    def find_orphans(self) -> Iterator[Problem]:
         """Whatever belongs to a session or message that does not exist."""
         reported = len(self._problems)
         folders = self._listed(_folders_in, self.path / "message")

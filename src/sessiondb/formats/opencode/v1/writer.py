@@ -129,14 +129,14 @@ class WriterV1(OpenCodeWriter):
         return self._prompt_entry(message, index, [part])
 
     def _prompt_entry(self, message: Message, index: int, parts: list[Record]) -> Entry:
-        agent, model = self.answerer(index)
+        agent, model = self.agent_and_model(index)
         info = self._new_info(message, "user")
         info.update(agent=agent, model=model)
         self._open_turn(message, info["id"])
         return _numbered_entry(info, parts)
 
     def _answer_entry(self, message: Message, index: int, suffix: str = "") -> Entry:
-        agent, model = self.answerer(index)
+        agent, model = self.agent_and_model(index)
         info = self._new_info(message, "assistant", suffix)
         directory, project = self.session.directory, self.export.project
         # The prompt that it answers, else the last one before it.
@@ -230,13 +230,13 @@ class WriterV1(OpenCodeWriter):
             "directory": session.directory,
             "title": session.title,
             "version": session.version or "0",
-            "time": self.times(),
-            "permission": self.rules(RULE_V1),
+            "time": self.session_times(),
+            "permission": self.permission_rules(RULE_V1),
             "summary": self._summary(),
             **usage_of(answers),
         }
         share = {"share": filled({"url": session.share_url})}
-        return {**without_none(info), **filled(share), **self.common()}
+        return {**without_none(info), **filled(share), **self.common_fields()}
 
     def _summary(self) -> Record | None:
         session = self.session

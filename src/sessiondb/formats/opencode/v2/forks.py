@@ -20,7 +20,7 @@ def forks_in(records: SQLiteV2, heads: Collection[Head]) -> dict[str, Fork]:
     """Return the forks among *heads* by session id, with their originals."""
     marked = {}
     for name, original, boundary in records.fork_marks():
-        copies = dict(records.copies(name, original, boundary))
+        copies = dict(records.copied_messages(name, original, boundary))
         cut = list(copies.values())[-1] if copies else _boundary_message(boundary)
         marked[name] = Fork(original, cut, copies, {})
 
@@ -45,7 +45,7 @@ def _common_content(records: Records, session: str, message: str) -> list[Any]:
 
     Raises `OddRecordError`.
     """
-    record = load_object(records.message(session, message))
+    record = load_object(records.read_message(session, message))
     # The upgrade from 1.x takes it from the row, which a copy of 1.x wrote again.
     as_object(record.get("time")).pop("completed", None)
     return [record]

@@ -35,10 +35,10 @@ class StoreV2(ReadableStore, Protocol):
     def message_rows(self, session: str) -> Iterator[MessageRow]:
         """Read the messages of a session in order."""
 
-    def unexplained(self, session: str, fork: Fork | None) -> Unexplained:
+    def unexplained_usage(self, session: str, fork: Fork | None) -> Unexplained:
         """A session's cost besides its messages."""
 
-    def epoch(self, session: str) -> Epoch | None:
+    def read_epoch(self, session: str) -> Epoch | None:
         """Return the instructions of a session; None if there are none."""
 
     def project_of(self, session: str) -> str:
@@ -61,7 +61,7 @@ class MessagesV2(OpenCodeMessages[StoreV2]):
         yield from self._usage_event()
 
         # A fork has instructions of its own, not those of what it copied.
-        epoch = self._records.epoch(self._session)
+        epoch = self._records.read_epoch(self._session)
         sources = [] if epoch is None else sources_of(epoch)
         first = 0 if epoch is None else epoch.message_count
         for index, row in enumerate(rows, copied):
@@ -76,13 +76,13 @@ class MessagesV2(OpenCodeMessages[StoreV2]):
                 sources = []
             yield prompt
 
-    def place(self) -> tuple[str, str | None]:
+    def find_place(self) -> tuple[str, str | None]:
         """Return unknown: the record of a session of generation 2 has the directory."""
         return "", None
 
     def _usage_event(self) -> Iterator[SourceMessage]:
         """Yield an event with the cost besides the messages, if there is any."""
-        usage = self._records.unexplained(self._session, self._fork)
+        usage = self._records.unexplained_usage(self._session, self._fork)
         counts = [
             count if count and count > 0 else None for count in usage.tokens.columns()
         ]
@@ -114,7 +114,7 @@ class MessagesV2(OpenCodeMessages[StoreV2]):
                 row.type, record, row.id, time_created=row.time_created
             )
         except OddRecordError as error:
-            path = self._records.where(self._session)
+            path = self._records.path_of(self._session)
             return self._problem(path, f"message {abridged(row.id)} {error}")
 
         parts = tuple(self._with_output(part, draft) for part in draft.parts)

@@ -143,10 +143,10 @@ class SQLiteV2(OpenCodeDatabase):
 
     # -- sessions -------------------------------------------------------------
 
-    def session(self, head: Head) -> SessionRecord:
+    def read_session(self, head: Head) -> SessionRecord:
         """Read one session; raises `OddRecordError`."""
-        row = self.row(head.id)
-        record = self.record(row)
+        row = self.session_row(head.id)
+        record = self.new_record(row)
         self.decode(row, _JSON, record.problems)
         record.info = _info_of(row)
 
@@ -195,7 +195,7 @@ class SQLiteV2(OpenCodeDatabase):
 
         return instructions
 
-    def epoch(self, session: str) -> Epoch | None:
+    def read_epoch(self, session: str) -> Epoch | None:
         """Return the instructions that the last epoch of a session begins with."""
         states = self._rows_in("instruction_state", session)
         if not states:
@@ -252,11 +252,11 @@ class SQLiteV2(OpenCodeDatabase):
                 str(name), str(kind), known_time(created), self.stored(raw)
             )
 
-    def parts(self, session: str, message: str) -> list[RawPart]:  # noqa: ARG002
+    def read_parts(self, session: str, message: str) -> list[RawPart]:  # noqa: ARG002
         """A message has no parts of its own: they are in its record."""
         return []
 
-    def calls(self, session: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    def starting_calls(self, session: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Message id and call of those that may name a child session."""
         rows = self.rows(
             f"SELECT id, {self.raw('data')} FROM session_message"
@@ -268,7 +268,7 @@ class SQLiteV2(OpenCodeDatabase):
             for call in _calls_in(self.stored(raw)):
                 yield str(name), call
 
-    def unexplained(self, session: str, fork: Fork | None) -> Unexplained:
+    def unexplained_usage(self, session: str, fork: Fork | None) -> Unexplained:
         """Return the cost of a session besides its messages: titles, lost summaries.
 
         The total of a fork that is marked leaves out its copies. That of any other copy
@@ -329,7 +329,7 @@ class SQLiteV2(OpenCodeDatabase):
                 boundary = None
             yield name, original, boundary
 
-    def copies(
+    def copied_messages(
         self, session: str, original: str, boundary: Any
     ) -> list[tuple[str, str]]:
         """Name the messages that a fork copied, and their originals, in order.
@@ -366,9 +366,11 @@ class SQLiteV2(OpenCodeDatabase):
                 return seq - 1 if limit.get("type") == "before" else seq
         return None
 
-    def orphans(self) -> Iterator[Problem]:
+    def find_orphans(self) -> Iterator[Problem]:
         """Messages without their session."""
-        yield from self.lost("session_message", "session_id", "session_v2")
+        yield from self.rows_without_owner(
+            "session_message", "session_id", "session_v2"
+        )
 
 
 def _calls_in(raw: Raw) -> list[dict[str, Any]]:

@@ -180,7 +180,8 @@ class WriterV2(OpenCodeWriter):
                 files.append(_attached_file(file))
             else:
                 # A file without its content can only be named.
-                texts.append(_absent_file(file))
+                name = file.name or file.url
+                texts.append(f"[Attachment not in the session: {name} ({file.mime})]")
                 absent_part = part
 
         if absent_part is not None:
@@ -216,7 +217,7 @@ class WriterV2(OpenCodeWriter):
         return [prompt, {**note, "id": note_id(message, prompt["id"])}]
 
     def _answer_record(self, message: Message, index: int) -> Record:
-        agent, _ = self.answerer(index)
+        agent, _ = self.agent_and_model(index)
         model = self._model_at(index, message.data.get("variant"))
         record = self._new_record(message, "assistant", agent=agent, model=model)
         if message.time_completed is not None:
@@ -314,15 +315,15 @@ class WriterV2(OpenCodeWriter):
             "id": self.names.session,
             "projectID": self.project_id(),
             **usage_of(messages),
-            "time": self.times(),
+            "time": self.session_times(),
             "location": {"directory": session.directory},
         }
-        more = {"title": session.title, "permissions": self.rules(RULE_V2)}
-        return {**info, **filled(more), **self.common()}
+        more = {"title": session.title, "permissions": self.permission_rules(RULE_V2)}
+        return {**info, **filled(more), **self.common_fields()}
 
-    def model(self) -> Record | None:
+    def session_model(self) -> Record | None:
         """Return the model of the session with its variant."""
-        model = super().model()
+        model = super().session_model()
         if model is None:
             return None
         variant = within(self.session.data.get("model"), "variant")
@@ -371,7 +372,3 @@ def _attached_file(file: File) -> Record:
         source = {"type": "uri", "uri": file.url}
     record = {"data": file.data, "mime": file.mime, "source": source, "name": file.name}
     return without_none(record)
-
-
-def _absent_file(file: File) -> str:
-    return f"[Attachment not in the session: {file.name or file.url} ({file.mime})]"
