@@ -3,8 +3,10 @@
 Each turn is in a rollout twice: messages are made of the items that the model sees
 (``response_item``), and the events beside them say when, at which cost and how it
 ended. `logs` finds the rollouts, and which of them continue others; `names` knows what
-lies beside them; `reader` yields their sessions, `course` follows one from record to
-record, `drafts` makes messages of records, and `records` makes records of them again.
+lies beside them; `reader` yields their sessions, and `course` follows one from record
+to record, with its `usage`, `outcomes` and `sources`. `drafts` makes messages of
+records by the tables of `fields`; `records` makes the same records again, `writer`
+records of any other session, and `exporter` rollouts of both.
 """
 
 from __future__ import annotations

@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from sessiondb.formats.codex import fields
-from sessiondb.formats.codex.course import Course, ended_with
+from sessiondb.formats.codex.course import Course
 from sessiondb.formats.codex.logs import is_header
+from sessiondb.formats.codex.outcomes import ending_of
 from sessiondb.formats.codex.sources import (
     sources_of_settings,
     sources_of_state,
@@ -136,7 +137,7 @@ def _with_stated_outcome(record: Record, columns: Columns) -> Columns:
         return columns
 
     result, *files = columns["parts"]
-    ending = ended_with(None if outcome == COMPLETED else outcome)
+    ending = ending_of(None if outcome == COMPLETED else outcome)
     return {**columns, "parts": (replace(result, **ending), *files)}
 
 
@@ -167,7 +168,7 @@ def _read_prompt(course: Course, item: Record) -> Columns:
     typed = _typed_blocks(course, item)
     parts = _content_parts(item, typed)
     if any(typed) or not parts:
-        course.begin_prompt()
+        course.add_prompt()
         return {"role": "user", "parts": parts}
 
     # Codex added all of it, so it is not a turn of the user.
@@ -198,7 +199,9 @@ def _typed_blocks(course: Course, item: Record) -> list[bool]:
 
     texts = [as_text(within(block, "text")) for block in blocks]
     # An event joins the texts of a prompt, which may be typed only as one.
-    if course.prompts and course.is_typed("".join(part for part in texts if part)):
+    if course.prompt_hashes and course.is_typed(
+        "".join(part for part in texts if part)
+    ):
         return [True] * len(blocks)
 
     are_typed = [course.is_typed(content) for content in texts if content is not None]
@@ -264,7 +267,7 @@ def _read_result(course: Course, item: Record) -> Columns:
     """A result, with the ending of its call."""
     columns: Columns = take(item, fields.RESULT)
     output, files, data = _read_output(item)
-    ending = course.take_ending(columns.get("call_id"), output)
+    ending = course.ending_of_call(columns.get("call_id"), output)
     part = PartDraft("tool-result", output, data=data, **columns, **ending)
     return {"role": "tool", "parts": (part, *files)}
 
@@ -369,7 +372,7 @@ def _read_record(course: Course, payload: Record, kind: str) -> Columns:
         case "compacted":
             return _read_compaction(payload)
         case "token_usage_record":
-            return _usage_columns(course, course.usage.of_response(payload))
+            return _usage_columns(course, course.usage.tokens_of_response(payload))
     return {}
 
 
@@ -382,7 +385,7 @@ def _read_event(
     """
     match kind:
         case "token_count":
-            return _usage_columns(course, course.usage.of_total(event))
+            return _usage_columns(course, course.usage.tokens_of_total(event))
         case "task_started" | "turn_started":
             course.begin_task()
         case "task_complete" | "turn_complete":

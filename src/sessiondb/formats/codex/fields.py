@@ -79,7 +79,7 @@ BLOCKS: Mapping[str, tuple[str, str]] = {
     "input_image": ("file", "image_url"),
 }
 
-#: The counts of a response, in the order of `course.Counts`.
+#: The counts of a response, in the order of `usage.Counts`.
 COUNTS = (
     "input_tokens",
     "cached_input_tokens",

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from sessiondb.errors import abridged
 from sessiondb.formats.codex import fields
-from sessiondb.formats.codex.course import Course, started_by
+from sessiondb.formats.codex.course import Course
 from sessiondb.formats.codex.drafts import item_of, message_draft
 from sessiondb.formats.codex.logs import (
     CodexLog,
@@ -30,6 +30,7 @@ from sessiondb.formats.codex.logs import (
     rollouts_of,
 )
 from sessiondb.formats.codex.names import Names, history_in, names_in
+from sessiondb.formats.codex.outcomes import call_that_spawned
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
@@ -245,7 +246,7 @@ def _find_call(thread: CodexThread) -> str | None:
     logs_of_parent, _ = thread.rollouts.logs_of_thread(first.parent)
     for log in logs_of_parent:
         for record in records_naming(log.path, thread.id):
-            call = started_by(as_object(record.get("payload")), thread.id)
+            call = call_that_spawned(as_object(record.get("payload")), thread.id)
             if call:
                 return call
     return None
@@ -255,8 +256,8 @@ class Scan:
     """What the events of a rollout name, found without decoding most of its lines."""
 
     def __init__(self, path: Path) -> None:
-        #: Hashes of the prompts: a session may have many, and long ones.
-        self.prompts: set[int] = set()
+        #: Hashes, because a session may have many prompts, and long ones.
+        self.prompt_hashes: set[int] = set()
         self.title = ""
         #: The number of its last line.
         self.end = 0
@@ -285,7 +286,7 @@ class Scan:
 
     def _add_prompt(self, prompt: Any) -> None:
         if text(prompt):
-            self.prompts.add(hash(prompt))
+            self.prompt_hashes.add(hash(prompt))
 
 
 def _object_in(raw: bytes) -> Record:
@@ -328,7 +329,7 @@ class CodexMessages:
         is_header_kept = bool(log.header) and not is_further
         marks = {} if is_own else {"copied_from": log.rollout}
 
-        course.begin(log.rollout, scan.prompts)
+        course.begin_rollout(log.rollout, scan.prompt_hashes)
         if is_further:
             course.next_parent = self._parent_of_rollout(log, course)
             marks["segment"] = unpacked_name(log.path).name
@@ -384,7 +385,7 @@ def _read_message(
     time = time_of_text(record.get("timestamp"))
     message_id = course.name_record(item_id, time)
     alias = fitting(record[MARK], usable_id) if MARK in record else None
-    usage_id = course.shared_id(record, item, item_id)
+    usage_id = course.id_of_copies(record, item)
 
     try:
         id_and_time = {"id": message_id, "time_created": time}
@@ -392,7 +393,7 @@ def _read_message(
     except OddRecordError as error:
         return lines.problem(f"record {abridged(message_id)} {error}", line)
 
-    parent = course.follow(message_id, place)
+    parent = course.add_message(message_id, place)
     if draft.kind == "usage":
         usage_id = course.usage_id(record)
     return SourceMessage(

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from sessiondb.formats.codex.carried import CARRIES
-from sessiondb.formats.codex.course import outcome_of_output
 from sessiondb.formats.codex.drafts import COMPLETED
 from sessiondb.formats.codex.fields import COUNTS, OUTCOME
+from sessiondb.formats.codex.outcomes import outcome_of_text
 from sessiondb.formats.content import error_text, file_of
 from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import (
@@ -189,7 +189,7 @@ class CodexWriter(Conversion):
             result = {"call_id": call.id, "output": output}
             # A provider has no field for it; what its text says needs no other one.
             outcome = part.outcome if failed else None
-            if outcome_of_output(output) != outcome:
+            if outcome_of_text(output) != outcome:
                 result[OUTCOME] = outcome or COMPLETED
             yield "response_item", {"type": f"{kind}_output", **result}
 
