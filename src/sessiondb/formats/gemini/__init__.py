@@ -32,26 +32,25 @@ def store_of(source: str, path: Path) -> ForeignStore | None:
         return None
     if is_chats(path):
         return ForeignStore(source, path, read_chats)
-    if path.suffix in SUFFIXES and _is_log(path):
+    if path.suffix in SUFFIXES and _is_readable_log(path):
         return ForeignStore(source, path, read_log)
     if is_history(path):
         return ForeignStore(source, path, read_history)
     return None
 
 
-def _is_log(path: Path) -> bool:
+def _is_readable_log(path: Path) -> bool:
     # Of a log that was migrated, the one that continues it is read.
     return is_readable(look_at, path) and not is_migrated(path)
 
 
 def _default_locations(env: Mapping[str, str]) -> list[Path]:
-    """Return where the program keeps its sessions: in a home that may be configured."""
+    """Return the folders of the program, in a home that may be configured."""
     home = env.get("GEMINI_CLI_HOME") or env.get("HOME", "")
-    return _BELOW_HOME({"HOME": home})
+    return _locations_in_home({"HOME": home})
 
 
 #: In a sandbox of macOS it is the second one.
-_BELOW_HOME = locations((), (".gemini", ".cache/.gemini"))
-
+_locations_in_home = locations((), (".gemini", ".cache/.gemini"))
 
 FORMAT = Format(SUFFIXES, partial(store_of, "gemini"), _default_locations)

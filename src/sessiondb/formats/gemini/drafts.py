@@ -6,7 +6,7 @@ These functions take their record apart, so it must not be used afterwards.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from sessiondb.formats.gemini import fields
@@ -20,7 +20,6 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.genai import (
     CALL,
-    Make,
     draft_of,
     files_of,
     marked,
@@ -41,26 +40,30 @@ _ADDED = re.compile(rf"\s*({'|'.join(fields.ADDED)})")
 def message_draft(record: Record, message_id: str) -> MessageDraft:
     """Return the message of a record; raises `OddRecordError` as `draft_of` does."""
     record.pop("id", None)
-    return draft_of(record, message_id, _ROLES, _event)
+    return draft_of(record, message_id, _columns_of)
 
 
-def _event(record: Record, kind: str) -> Columns:
-    """Notes of the program (``info``, ``warning``, ``error``) and unknown types."""
-    return {"role": "event", "kind": kind, "parts": _content(record)}
+def _columns_of(record: Record, kind: str) -> Columns:
+    if kind == "user":
+        return _prompt_columns(record)
+    if kind in fields.ANSWERS:
+        return _answer_columns(record)
+    # Notes of the program (``info``, ``warning``, ``error``) and unknown types.
+    return {"role": "event", "kind": kind, "parts": _take_content(record)}
 
 
-def _content(record: Record) -> tuple[PartDraft, ...]:
+def _take_content(record: Record) -> tuple[PartDraft, ...]:
     return tuple(parts_of(record.pop("content", None)))
 
 
 # -- prompts -------------------------------------------------------------------
 
 
-def _prompt(record: Record, _: str) -> Columns:
+def _prompt_columns(record: Record) -> Columns:
     content = record.get("content")
     texts = texts_of(content)
     is_result = bool(responses_of(content))
-    parts = _content(record)
+    parts = _take_content(record)
     if is_result:
         return {"role": "tool", "parts": parts}
 
@@ -69,20 +72,18 @@ def _prompt(record: Record, _: str) -> Columns:
     if note is not None:
         return {"role": "event", "kind": fields.ADDED[note[1]], "parts": parts}
 
-    return {
-        "role": "user",
-        "parts": marked(parts, _ADDED, record.get("displayContent")),
-    }
+    parts = marked(parts, _ADDED, record.get("displayContent"))
+    return {"role": "user", "parts": parts}
 
 
 # -- answers -------------------------------------------------------------------
 
 
-def _answer(record: Record, _: str) -> Columns:
-    parts = list(_content(record))
+def _answer_columns(record: Record) -> Columns:
+    parts = list(_take_content(record))
     # Since 0.40 the content of a resumed session has the thoughts and calls as well.
     if not any(part.type == "reasoning" for part in parts):
-        parts = [*_thoughts(record), *parts]
+        parts = [*_thoughts_of(record), *parts]
 
     return {
         "role": "assistant",
@@ -92,12 +93,13 @@ def _answer(record: Record, _: str) -> Columns:
     }
 
 
-def _thoughts(record: Record) -> Iterator[PartDraft]:
-    """Yield thoughts as the program sends them again: the subject, and what follows."""
+def _thoughts_of(record: Record) -> Iterator[PartDraft]:
+    """Yield thoughts as the program sends them again: the subject, then the text."""
     for thought in _take_objects(record, "thoughts"):
-        said = take(thought, fields.THOUGHT).get("text", "")
+        shown = take(thought, fields.THOUGHT).get("text", "")
         subject = as_text(thought.get("subject"))
-        shown = f"**{subject}** {said}".strip() if subject else said
+        if subject:
+            shown = f"**{subject}** {shown}".strip()
 
         created = time_of_text(thought.get("timestamp"))
         yield PartDraft("reasoning", shown, time_created=created, data=thought)
@@ -105,28 +107,37 @@ def _thoughts(record: Record) -> Iterator[PartDraft]:
 
 def _take_objects(record: Record, key: str) -> list[Record]:
     """Take a list of objects out of a record; anything else in its place stays."""
-    found = objects_in(record.get(key))
-    return record.pop(key) if found == record.get(key) else []
+    objects = objects_in(record.get(key))
+    return record.pop(key) if objects == record.get(key) else []
+
+
+# -- calls -----------------------------------------------------------------------
 
 
 def _with_results(parts: list[PartDraft], record: Record) -> Iterator[PartDraft]:
     """Yield the parts of an answer, with its calls and their results."""
     calls = _take_objects(record, "toolCalls")
     for part in parts:
-        index = _index_of(part, calls)
-        yield from [part] if index is None else _called(calls.pop(index))
+        call = _take_call(calls, part)
+        if call is None:
+            yield part
+        else:
+            yield from _call_with_result(call)
 
     for call in calls:
-        yield from _called(call)
+        yield from _call_with_result(call)
 
 
-def _index_of(part: PartDraft, calls: list[Record]) -> int | None:
-    """Return the place of a call of the content among those with results."""
-    ids = [call.get("id") for call in calls if part.type == "tool"]
-    return ids.index(part.call_id) if part.call_id in ids else None
+def _take_call(calls: list[Record], part: PartDraft) -> Record | None:
+    """Take the call of a part out of those with results; None if it is not there."""
+    if part.type == "tool":
+        for position, call in enumerate(calls):
+            if call.get("id") == part.call_id:
+                return calls.pop(position)
+    return None
 
 
-def _called(call: Record) -> Iterator[PartDraft]:
+def _call_with_result(call: Record) -> Iterator[PartDraft]:
     """Yield a call with its result, and the files of that."""
     if not clean_name(call.get("name")):
         yield PartDraft("custom", data={"toolCall": call})
@@ -135,37 +146,44 @@ def _called(call: Record) -> Iterator[PartDraft]:
     # A call in any other state waits for its tool, or for the user.
     state = as_string(call.get("status"))
     status, outcome = fields.STATUS.get(state, ("pending", None))
-    has_ended = status in ("completed", "error")
-    ended = time_of_text(call.get("timestamp")) if has_ended else None
+    time_ended = None
+    if status in ("completed", "error"):
+        time_ended = time_of_text(call.get("timestamp"))
 
     files = list(files_of(call.get("result")))
-    result = _result(call)
-    known = take(call, CALL)
+    result = _take_result(call)
+    columns = take(call, CALL)
     yield PartDraft(
         "tool",
         result,
-        **known,
+        **columns,
         status=status,
         outcome=outcome,
-        time_ended=ended,
+        time_ended=time_ended,
         data=call,
     )
     yield from files
 
 
-def _result(call: Record) -> str | None:
-    """Return the text of a call's result, and take it out of the call."""
+def _take_result(call: Record) -> str | None:
+    """Return the text of a call's result; a result that is a text leaves the call."""
     result = call.get("result")
     if text(result):
         return str(call.pop("result"))
 
-    # A masked result has the responses to all calls of its turn.
-    found = {as_text(item.get("id")): item for item in responses_of(result)[::-1]}
-    own = found.get(as_text(call.get("id")), found.get(None))
-    return "\n".join(texts_of(result)) or None if own is None else result_of(own).text
+    response = _response_to(call, responses_of(result))
+    if response is None:
+        return "\n".join(texts_of(result)) or None
+    return result_of(response).text
 
 
-_ROLES: Mapping[str, Make] = {
-    "user": _prompt,
-    **dict.fromkeys(fields.ANSWERS, _answer),
-}
+def _response_to(call: Record, responses: list[Record]) -> Record | None:
+    """Return the response to a call, or else the first one without an id.
+
+    A masked result has the responses to all calls of its turn.
+    """
+    for call_id in (as_text(call.get("id")), None):
+        for response in responses:
+            if as_text(response.get("id")) == call_id:
+                return response
+    return None

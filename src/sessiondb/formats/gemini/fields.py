@@ -1,4 +1,4 @@
-"""Where the records of Gemini CLI keep values that have a column; see `kit.fields`.
+"""The keys of Gemini CLI's records whose values have a column; see `kit.fields`.
 
 Read off Gemini CLI 0.61 (``chatRecordingTypes.ts``, ``chatRecordingService.ts``).
 """
@@ -18,19 +18,19 @@ TOKENS: Fields = counts(
 )
 #: A thought; its subject precedes it.
 THOUGHT: Fields = {"description": ("text", text)}
-#: The state of a call (``CoreToolCallStatus``): status and outcome here.
+#: The state of a call (``CoreToolCallStatus``), as status and outcome.
 STATUS: Mapping[str, tuple[str, str | None]] = {
     "success": ("completed", None),
     "error": ("error", "failed"),
     "cancelled": ("error", "interrupted"),
     "executing": ("running", None),
 }
-#: How a text begins that the program puts into the conversation itself, and its kind:
-#: the summary replaces a compressed history.
+#: Beginnings of texts that the program adds to the conversation, and their kinds: the
+#: summary replaces a compressed history.
 ADDED: Mapping[str, str] = {
     "<state_snapshot>": "compaction",
     "<session_context>": "custom_message",
     "<hook_context>": "custom_message",
 }
-#: Types of messages that a model said; descendants use their own name.
+#: Types of answers of a model; descendants use their own name.
 ANSWERS = frozenset({"gemini", "qwen", "model", "assistant"})

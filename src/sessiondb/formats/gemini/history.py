@@ -24,7 +24,7 @@ from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem, SourceHistory, SourcePrompt
 
 NAME = "logs.json"
-#: How a file begins that has at least one entry; other programs use the name, too.
+#: The beginning of a file with at least one entry; other programs use the name, too.
 _BEGINNING = re.compile(rb"\s*\[\s*\{[^{}]*\"messageId\"\s*:")
 
 
@@ -43,45 +43,48 @@ def is_history(path: Path) -> bool:
 def read_history(path: Path) -> Iterator[SourceHistory]:
     """Yield the history in a file, if there is one."""
     if is_file(path):
-        prompts = _History(path, directory_in(path.parent))
+        prompts = _GeminiPrompts(path, directory_in(path.parent))
         yield SourceHistory(source_of(path), str(path), log_digest(path), prompts)
 
 
 @dataclass(frozen=True, slots=True)
-class _History:
+class _GeminiPrompts:
     """The prompts of a file, read again each time."""
 
     path: Path
+    #: The directory of the project; empty if it is not known.
     directory: str
 
     def __iter__(self) -> Iterator[SourcePrompt | Problem]:
         try:
-            entries = _entries(self.path)
+            entries = _load_entries(self.path)
         except OddRecordError as error:
             yield self._problem(f"the prompt history {error}")
             return
 
-        for number, entry in enumerate(entries, 1):
+        for number, item in enumerate(entries, 1):
+            entry = as_object(item)
             # Qwen Code notes there, too, that the model was changed.
             if entry.get("type") in ("user", None):
-                yield self._prompt(entry, number)
+                yield self._read_prompt(entry, number)
 
-    def _problem(self, why: str) -> Problem:
-        return Problem(str(self.path), why)
+    def _problem(self, message: str) -> Problem:
+        return Problem(str(self.path), message)
 
-    def _prompt(self, entry: dict[str, Any], number: int) -> SourcePrompt | Problem:
-        said, when = entry.get("message"), time_of_text(entry.get("timestamp"))
-        if when is None or not text(said):
+    def _read_prompt(
+        self, entry: dict[str, Any], number: int
+    ) -> SourcePrompt | Problem:
+        message, time = entry.get("message"), time_of_text(entry.get("timestamp"))
+        if time is None or not text(message):
             return self._problem(f"entry {number} has no text with a time")
 
         session = fitting(entry.get("sessionId"), usable_id)
         directory = fitting(self.directory, clean_name)
-        return SourcePrompt(said, when, session, directory)
+        return SourcePrompt(message, time, session, directory)
 
 
-def _entries(path: Path) -> list[dict[str, Any]]:
-    """Return the entries of a file, empty ones for items that are not objects."""
-    found = load(read_file(path))
-    if type(found) is not list:
+def _load_entries(path: Path) -> list[Any]:
+    entries = load(read_file(path))
+    if type(entries) is not list:
         raise OddRecordError("is not a list")
-    return list(map(as_object, found))
+    return entries

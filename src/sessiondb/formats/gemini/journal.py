@@ -1,18 +1,18 @@
 """The records of a log, applied in order, as Gemini CLI does when it resumes a session.
 
 A message is written again in full whenever something is added to it, and keeps the
-place it had. ``$set.messages`` replaces all messages, ``$rewindTo`` drops one and what
-follows. So each message is known by the places of its versions, and what was dropped
-stays a branch beside the live path (``loadConversationRecord``).
+place it had. ``$set.messages`` replaces all messages, ``$rewindTo`` drops one and those
+after it. So each message is known by the places of its versions, and dropped messages
+stay a branch beside the live path (``loadConversationRecord``).
 """
 
 from __future__ import annotations
 
 import json
-from collections import ChainMap, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain, count, filterfalse, repeat, starmap
+from itertools import count
 from typing import Any, NamedTuple
 
 from sessiondb.formats.kit.fields import (
@@ -26,44 +26,45 @@ from sessiondb.formats.kit.fields import (
     text,
     within,
     without,
-    without_none,
 )
 from sessiondb.formats.kit.genai import texts_of
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.lines import Line
 
 Record = dict[str, Any]
-_PLACE = frozenset({"id", "type", "timestamp", "content", "toolCalls"})
+_IMPLIED = frozenset({"id", "type", "timestamp", "content", "toolCalls"})
 _CONTEXT = "<session_context>"
 
 
-class Version(NamedTuple):
-    """One version of a message: a record, or the item at *place* of its messages."""
+class MessageVersion(NamedTuple):
+    """One version of a message: a record, or an item of the messages in a record."""
 
     line: Line
-    place: int | None
+    #: The position of that item; None for a record.
+    position: int | None
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class JournalEntry:
     """A message: its versions, and the message that it followed."""
 
     name: str
-    above: Entry | None
-    first: str | None = None
-    rewound: bool = False
+    parent: JournalEntry | None
+    #: The time of its first version, as it is written.
+    first_time: str | None = None
+    is_rewound: bool = False
     #: The last version, and the last one that has each fact.
-    _last: Version | None = None
-    _last_of: dict[int, Version] = field(default_factory=dict)
+    _last: MessageVersion | None = None
+    _last_of: dict[int, MessageVersion] = field(default_factory=dict)
 
-    def add(self, version: Version, record: Record) -> None:
+    def add(self, version: MessageVersion, record: Record) -> None:
         """Add a version."""
-        self.first = self.first or as_text(record.get("timestamp"))
+        self.first_time = self.first_time or as_text(record.get("timestamp"))
         self._last = version
         self._last_of |= dict.fromkeys(facts_of(record), version)
 
     @property
-    def versions(self) -> list[Version]:
+    def versions(self) -> list[MessageVersion]:
         """The versions, oldest first, without those whose facts are all in later ones.
 
         The last version is always one of them.
@@ -80,157 +81,176 @@ def facts_of(record: Record) -> frozenset[int]:
     They are its texts, the results of its calls, and the values of its other keys.
     """
     content, calls = record.get("content"), record.get("toolCalls")
-    objects = objects_in(listed(content))
+    parts = [part for part in objects_in(listed(content)) if "text" not in part]
+    facts: list[tuple[str, Any]] = [("text", item) for item in texts_of(content)]
+    facts += [("part", part) for part in parts]
+    facts += [("call", call.get("id")) for call in objects_in(calls)]
+    facts += [("result", result) for result in _results_of(calls)]
     # An empty value has no meaning: a later version may leave it out.
-    facts = chain(
-        zip(repeat("text"), texts_of(content)),
-        zip(repeat("part"), (part for part in objects if "text" not in part)),
-        zip(repeat("call"), (call.get("id") for call in objects_in(calls))),
-        zip(repeat("result"), _results(calls)),
-        filled(without(_PLACE, record)).items(),
+    facts += filled(without(_IMPLIED, record)).items()
+    return frozenset(
+        hash((kind, json.dumps(value, sort_keys=True))) for kind, value in facts
     )
-    return frozenset(starmap(_fact, facts))
 
 
-def _fact(kind: str, value: Any) -> int:
-    return hash((kind, json.dumps(value, sort_keys=True)))
-
-
-class Journal:
+class GeminiJournal:
     """The state of a session after the records of its log; `apply` adds one more."""
 
     def __init__(self) -> None:
         self.metadata: Record = {}
-        #: When the session began: each time it is resumed, the log has a header more.
-        self.begun: str | None = None
+        #: The time at which the session began: each time it is resumed, the log gets
+        #: another header.
+        self.start_time: str | None = None
         #: The text with which the program begins a session; it names the directory.
         self.context = ""
-        self._live: dict[str, Entry] = {}
-        self._dropped: dict[str, Entry] = {}
+        self._live: dict[str, JournalEntry] = {}
+        self._dropped: dict[str, JournalEntry] = {}
         #: The next numbers for further messages of a name.
         self._numbers: dict[str, Iterator[int]] = defaultdict(lambda: count(2))
 
     def apply(self, line: Line, record: Record) -> None:
         """Apply a record; raises `OddRecordError` for one of an unknown kind."""
-        kinds = (apply for is_one, apply in _RECORDS if is_one(record))
-        next(kinds, Journal.note)(self, line, record)
+        if text(record.get("$rewindTo")):
+            self._rewind(record["$rewindTo"])
+        elif text(record.get("id")):
+            self._put_version(record["id"], MessageVersion(line, None), record)
+        elif is_object(record.get("$set")):
+            self._update(line, record["$set"])
+        elif is_header(record):
+            self._describe(line, record)
+        else:
+            self._add_event(line, record)
 
-    def message(self, line: Line, record: Record) -> None:
-        """Add a version of a message."""
-        self._put(record["id"], Version(line, None), record)
-
-    def update(self, line: Line, record: Record) -> None:
+    def _update(self, line: Line, update: Record) -> None:
         """Take the changed properties of the session, or all of its messages."""
-        update = record["$set"]
         if type(update.get("messages")) is list:
-            self._replace(line, update["messages"])
+            self._replace_messages(line, update)
         self.metadata |= without(("messages",), update)
 
-    def describe(self, line: Line, record: Record) -> None:
-        """Take a header; one of a document comes with the messages."""
-        for index, item in _messages(record):
-            self._put(item["id"], Version(line, index), item)
-        self.begun = self.begun or as_text(record.get("startTime"))
-        self.metadata |= without(("messages",), record)
+    def _describe(self, line: Line, header: Record) -> None:
+        """Take a header; that of a document has the messages, too."""
+        for position, item in _messages_in(header):
+            self._put_version(item["id"], MessageVersion(line, position), item)
+        self.start_time = self.start_time or as_text(header.get("startTime"))
+        self.metadata |= without(("messages",), header)
 
-    def rewind(self, _: Line, record: Record) -> None:
+    def _rewind(self, first: str) -> None:
         """Drop a message and those after it; all of them if it is not live."""
         names = list(self._live)
-        start = dict(zip(names, count())).get(record["$rewindTo"], 0)
+        start = names.index(first) if first in self._live else 0
 
         for name in names[start:]:
             entry = self._live.pop(name)
-            entry.rewound = True
+            entry.is_rewound = True
             self._dropped[name] = entry
 
-    def _put(self, name: str, version: Version, record: Record) -> None:
-        entry = self._live.get(name)
-        if entry is None:
-            above = next(reversed(self._live.values()), None)
-            entry = self._live[name] = self._entry(name, above, is_restored=False)
-        self._add(entry, version, record)
-
-    def _add(self, entry: Entry, version: Version, record: Record) -> None:
-        entry.add(version, record)
-        if not self.context:
-            said = texts_of(record.get("content"))
-            self.context = next((s for s in said if s.startswith(_CONTEXT)), "")
-
-    def _replace(self, line: Line, messages: list[Any]) -> None:
-        """Replace all messages; one that is among the new ones is the same message."""
-        self._dropped |= self._live
-        self._live = {}
-        above = None
-        for index, item in _messages({"messages": messages}):
-            name = item["id"]
-            if name not in self._live:
-                self._live[name] = self._entry(name, above, is_restored=True)
-            above = self._live[name]
-            self._add(above, Version(line, index), item)
-
-    def _entry(self, name: str, above: Entry | None, *, is_restored: bool) -> Entry:
-        """Return the entry of a message that is live from now on."""
-        entry = self._dropped.pop(name, None)
-        if entry is not None and entry.rewound and not is_restored:
-            # Another message with the id of one that was dropped, which stays.
-            entry.name = self._free(name)
-            self._dropped[entry.name] = entry
-            entry = None
-
-        if entry is None:
-            return Entry(name, above)
-        entry.above, entry.rewound = above, False
-        return entry
-
-    def _free(self, name: str) -> str:
-        """Return another name for a message, which is unused."""
-        taken = ChainMap(self._dropped, self._live)
-        numbered = (f"{name}~{number}" for number in self._numbers[name])
-        return next(filterfalse(taken.__contains__, numbered))
-
-    def note(self, line: Line, record: Record) -> None:
+    def _add_event(self, line: Line, record: Record) -> None:
         """Add a record of an unknown kind: an event of its type."""
         kind = kind_of(record)
         if kind is None:
             raise OddRecordError("is not a record of a session")
-        self._put(self._free(f"~{kind}"), Version(line, None), record)
+        name = self._unused_name(f"~{kind}")
+        self._put_version(name, MessageVersion(line, None), record)
+
+    # -- messages ----------------------------------------------------------------
+
+    def _put_version(self, name: str, version: MessageVersion, record: Record) -> None:
+        """Add a version of a message, which may be a new one."""
+        entry = self._live.get(name)
+        if entry is None:
+            entry = self._revive(name, self._last_live, is_restored=False)
+            self._live[name] = entry
+        self._add_version(entry, version, record)
+
+    def _add_version(
+        self, entry: JournalEntry, version: MessageVersion, record: Record
+    ) -> None:
+        entry.add(version, record)
+        if self.context:
+            return
+        for item in texts_of(record.get("content")):
+            if item.startswith(_CONTEXT):
+                self.context = item
+                return
+
+    def _replace_messages(self, line: Line, update: Record) -> None:
+        """Replace all messages; one that is among the new ones is the same message."""
+        self._dropped |= self._live
+        self._live = {}
+        parent = None
+        for position, item in _messages_in(update):
+            name = item["id"]
+            if name not in self._live:
+                self._live[name] = self._revive(name, parent, is_restored=True)
+            parent = self._live[name]
+            self._add_version(parent, MessageVersion(line, position), item)
+
+    def _revive(
+        self, name: str, parent: JournalEntry | None, *, is_restored: bool
+    ) -> JournalEntry:
+        """Return the entry of a message that is live from now on."""
+        entry = self._dropped.pop(name, None)
+        if entry is None:
+            return JournalEntry(name, parent)
+        if entry.is_rewound and not is_restored:
+            # Another message with the id of one that was dropped, which stays.
+            entry.name = self._unused_name(name)
+            self._dropped[entry.name] = entry
+            return JournalEntry(name, parent)
+
+        entry.parent, entry.is_rewound = parent, False
+        return entry
+
+    def _unused_name(self, name: str) -> str:
+        """Return another name for a message."""
+        while True:
+            numbered = f"{name}~{next(self._numbers[name])}"
+            if numbered not in self._dropped and numbered not in self._live:
+                return numbered
+
+    @property
+    def _last_live(self) -> JournalEntry | None:
+        return next(reversed(self._live.values()), None)
 
     @property
     def leaf(self) -> str | None:
         """The last message of the live path; None without any."""
-        return next(reversed(self._live), None)
+        last = self._last_live
+        return None if last is None else last.name
 
-    def entries(self) -> Iterator[tuple[Entry, str | None]]:
-        """Yield each message and the id of that before it, which comes first.
+    def entries(self) -> Iterator[tuple[JournalEntry, str | None]]:
+        """Yield each message and the id of its parent, which precedes it.
 
-        What was dropped follows the message that it was dropped after.
+        A dropped message follows the message that it was dropped after.
         """
-        dropped: dict[Entry | None, list[Entry]] = {}
+        dropped: dict[JournalEntry | None, list[JournalEntry]] = {}
         for entry in self._dropped.values():
-            dropped.setdefault(entry.above, []).append(entry)
+            dropped.setdefault(entry.parent, []).append(entry)
 
         yield from _branches(dropped, None)
-        above = None
+        parent = None
         for entry in self._live.values():
-            yield entry, above
-            above = entry.name
+            yield entry, parent
+            parent = entry.name
             yield from _branches(dropped, entry)
 
 
 def _branches(
-    dropped: dict[Entry | None, list[Entry]], start: Entry | None
-) -> Iterator[tuple[Entry, str | None]]:
+    dropped: dict[JournalEntry | None, list[JournalEntry]], start: JournalEntry | None
+) -> Iterator[tuple[JournalEntry, str | None]]:
+    """Yield the messages that were dropped after one, and those after them."""
     pending = dropped.get(start, [])[::-1]
     while pending:
         entry = pending.pop()
-        yield entry, None if entry.above is None else entry.above.name
+        yield entry, None if entry.parent is None else entry.parent.name
         pending += dropped.get(entry, [])[::-1]
 
 
-def _messages(record: Record) -> Iterator[tuple[int, Record]]:
-    for index, item in enumerate(as_list(record.get("messages"))):
+def _messages_in(record: Record) -> Iterator[tuple[int, Record]]:
+    """Yield the messages that a record has, and their positions."""
+    for position, item in enumerate(as_list(record.get("messages"))):
         if text(within(item, "id")):
-            yield index, item
+            yield position, item
 
 
 def is_header(record: Record) -> bool:
@@ -238,63 +258,71 @@ def is_header(record: Record) -> bool:
     return text(record.get("sessionId")) and text(record.get("projectHash"))
 
 
-#: The records of a log and how each is applied; the first that fits counts.
-_RECORDS: Sequence[
-    tuple[Callable[[Record], bool], Callable[[Journal, Line, Record], None]]
-] = (
-    (lambda record: text(record.get("$rewindTo")), Journal.rewind),
-    (lambda record: text(record.get("id")), Journal.message),
-    (lambda record: is_object(record.get("$set")), Journal.update),
-    (is_header, Journal.describe),
-)
-
-
 def kind_of(record: Record) -> str | None:
     """Return the type of a record that is not a message: that, or its operator."""
-    named = (key for key in record if key.startswith("$"))
-    kind: str | None = fitting(record.get("type") or next(named, None), usable_id)
-    return kind
+    kind = record.get("type")
+    if not kind:
+        operators = [key for key in record if key.startswith("$")]
+        kind = operators[0] if operators else None
+    usable_kind: str | None = fitting(kind, usable_id)
+    return usable_kind
 
 
 # -- messages again --------------------------------------------------------------
 
 
-def merged(entry: Entry, record_of: Callable[[Version], Record]) -> Record:
+def merge_versions(
+    entry: JournalEntry, record_of: Callable[[MessageVersion], Record]
+) -> Record:
     """Return a message: its last version, and the keys that only earlier ones have.
 
     A resumed session writes its messages again with their content alone: tokens, model
     and calls are in the version before. A text or result that was replaced (masked
     output of tools) is kept under ``earlier``.
     """
-    found: Record = {}
+    message: Record = {}
     earlier: list[Record] = []
     for version in entry.versions:
         record = record_of(version)
-        earlier.append(_replaced(found, record))
-        found |= record
+        replaced = _replaced_values(message, record)
+        if replaced:
+            earlier.append(replaced)
+        message |= record
 
     # The time of a message is that of its first version.
-    stated = {"timestamp": entry.first, "earlier": [*filter(None, earlier)] or None}
-    return {**found, **without_none(stated)}
+    if entry.first_time is not None:
+        message["timestamp"] = entry.first_time
+    if earlier:
+        message["earlier"] = earlier
+    return message
 
 
-def _replaced(before: Record, after: Record) -> Record:
-    """Return what *after* has another value for than *before*."""
-    both = filled({key: before[key] for key in before if key in after})
-    others = without(_PLACE, both).items()
-    changed = {key: value for key, value in others if value != after[key]}
+def _replaced_values(older: Record, newer: Record) -> Record:
+    """Return the values of *older* that *newer* has others for."""
+    common = filled({key: value for key, value in older.items() if key in newer})
+    replaced: Record = {}
+    for key, value in without(_IMPLIED, common).items():
+        if value != newer[key]:
+            replaced[key] = value
 
     # A text that only grew by another one is not lost.
-    said = set(texts_of(after.get("content")))
-    if not said.issuperset(texts_of(both.get("content"))):
-        changed["content"] = both["content"]
+    texts = set(texts_of(newer.get("content")))
+    if not texts.issuperset(texts_of(common.get("content"))):
+        replaced["content"] = common["content"]
 
-    results = _results(after.get("toolCalls"))
-    lost = [item for item in _results(both.get("toolCalls")) if item not in results]
-    return {**changed, **filled({"results": lost})}
+    results = _results_of(newer.get("toolCalls"))
+    lost_results = [
+        result
+        for result in _results_of(common.get("toolCalls"))
+        if result not in results
+    ]
+    if lost_results:
+        replaced["results"] = lost_results
+    return replaced
 
 
-def _results(calls: Any) -> list[Any]:
+def _results_of(calls: Any) -> list[Any]:
     """Return the results of calls, without those that are empty."""
-    found = map(filled, objects_in(calls))
-    return [call["result"] for call in found if "result" in call]
+    return [
+        call["result"] for call in map(filled, objects_in(calls)) if "result" in call
+    ]

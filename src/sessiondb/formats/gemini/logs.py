@@ -25,24 +25,28 @@ from sessiondb.formats.kit.logs import is_readable, logs_below
 from sessiondb.model import Problem
 
 CHATS, ROOT, PROJECTS = "chats", ".project_root", "projects.json"
-#: How the beginning of a session names the directories of its workspace.
+#: The directories of the workspace at the beginning of a session.
 _DIRECTORY = re.compile(r"^\s*- (/[^\n]+|[A-Za-z]:\\[^\n]+)", re.MULTILINE)
 #: Lines of a log that are looked at for its header, and bytes of a document.
 HEAD_LINES, HEAD_BYTES = 4, 64 << 10
 _FIELD = re.compile(r'"(sessionId|projectHash|kind)"\s*:\s*("(?:[^"\\]|\\.)*")')
 _NAME = re.compile(r"session-.+\.jsonl?")
 _LOG = re.compile(r".+\.jsonl|session-.+\.json")
-#: How a record names an output: the folder and the file, nothing that leads out of it.
+#: An output as a record names it: the folder and the file, nothing outside of it.
 _OUTPUT = re.compile(r"[/\\]tool-outputs[/\\]((?:session-[\w-]+[/\\])?[\w-]+\.txt)")
 
 
-class Log(NamedTuple):
-    """A log: its session, and the parent of a subagent."""
+class GeminiLog(NamedTuple):
+    """A log, with the properties in its head."""
 
     path: Path
+    #: The id of its session.
     session: str
+    #: The session that started a subagent.
     parent: str | None
+    #: ``subagent``, or None.
     relation: str | None
+    #: A hash of the directory of its project; empty in some documents.
     project_hash: str
 
 
@@ -68,7 +72,7 @@ def is_migrated(path: Path) -> bool:
 def is_chats(folder: Path) -> bool:
     """Return whether a folder has the logs of a project.
 
-    Nothing above it is theirs alone: a home directory has a folder ``tmp``, too.
+    Other programs use the names of the folders above it, as ``tmp`` in a home, too.
     """
     if folder.name != CHATS:
         return False
@@ -77,7 +81,7 @@ def is_chats(folder: Path) -> bool:
     return False
 
 
-def logs_of(chats: Path) -> Iterator[Path | Problem]:
+def logs_of_project(chats: Path) -> Iterator[Path | Problem]:
     """Return the logs of a project; those that were migrated are left out."""
     return logs_below(chats, lambda path: is_log(path) and not is_migrated(path))
 
@@ -85,44 +89,49 @@ def logs_of(chats: Path) -> Iterator[Path | Problem]:
 # -- logs ----------------------------------------------------------------------
 
 
-def look_at(path: Path) -> Log | None:
+def look_at(path: Path) -> GeminiLog | None:
     """Return the log at *path*; None if the file is not one. Raises `SourceError`."""
-    head = _head_of_document(path) if is_document(path) else _head(path)
+    head = _head_of_document(path) if is_document(path) else _head_of_log(path)
     if not usable_id(head.get("sessionId")):
         return None
 
+    session: str = head["sessionId"]
+    log = GeminiLog(path, session, None, None, head["projectHash"])
     # A subagent has its log in a folder below, with the name of its parent.
-    session, above = head["sessionId"], path.parent
-    is_below = above.parent == ancestor(path, CHATS)
-    is_started = is_below and above.name != session
-    parent, relation = (above.name, "subagent") if is_started else (None, None)
-    return Log(path, session, parent, relation, head["projectHash"])
+    folder = path.parent
+    if folder.parent == ancestor(path, CHATS) and folder.name != session:
+        return log._replace(parent=folder.name, relation="subagent")
+    return log
 
 
-def _head(path: Path) -> dict[str, Any]:
-    records = first_records(path, HEAD_LINES)
-    return next(filter(is_header, records), {})
+def _head_of_log(path: Path) -> dict[str, Any]:
+    for record in first_records(path, HEAD_LINES):
+        if is_header(record):
+            return record
+    return {}
 
 
 def _head_of_document(path: Path) -> dict[str, Any]:
     """Return the properties of a document before its messages, or else all of them."""
     start = beginning(path, HEAD_BYTES).decode("utf-8", "replace")
     start, messages, _ = start.partition('"messages"')
-    found: dict[str, Any] = {}
+    head: dict[str, Any] = {}
     for key, value in _FIELD.findall(start):
         with suppress(ValueError):
-            found[key] = json.loads(value)
+            head[key] = json.loads(value)
 
     if path.parent.name == CHATS and messages:
         # The program reads such a document, too, and keys in any order.
-        found = {"projectHash": "", **_all_of(path, found)}
-    return found if is_header(found) else {}
+        if "sessionId" not in head:
+            head = _load_file(path)
+        head = {"projectHash": "", **head}
+    return head if is_header(head) else {}
 
 
-def _all_of(path: Path, head: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a document whose *head* does not name the session."""
+def _load_file(path: Path) -> dict[str, Any]:
+    """Return the object in a file; an empty one if it cannot be read."""
     with suppress(OddRecordError):
-        return head if "sessionId" in head else load_object(read_file(path))
+        return load_object(read_file(path))
     return {}
 
 
@@ -132,17 +141,18 @@ def source_of(path: Path) -> str:
     Its home may have any name. Later releases have ``projects`` in it, where Gemini CLI
     has a file of the projects.
     """
-    whole = path.absolute()
-    if ".qwen" in whole.parts:
+    absolute = path.absolute()
+    if ".qwen" in absolute.parts:
         return "qwen"
 
-    chats = ancestor(whole / "any", CHATS)
-    temporary = (whole if chats is None else chats).parent.parent
-    is_theirs = temporary.name == "tmp" and is_folder(temporary.with_name("projects"))
-    return "qwen" if is_theirs else "gemini"
+    chats = ancestor(absolute / "any", CHATS)
+    temporary = (absolute if chats is None else chats).parent.parent
+    if temporary.name == "tmp" and is_folder(temporary.with_name("projects")):
+        return "qwen"
+    return "gemini"
 
 
-def outputs_of(log: Log) -> Outputs:
+def outputs_of(log: GeminiLog) -> Outputs:
     """Return the complete outputs of tools, which are beside the logs of a project."""
     chats = ancestor(log.path, CHATS)
     return Outputs(None if chats is None else chats.parent / "tool-outputs", _OUTPUT)
@@ -151,7 +161,7 @@ def outputs_of(log: Log) -> Outputs:
 # -- projects ------------------------------------------------------------------
 
 
-def directory_of(log: Log) -> str:
+def directory_of(log: GeminiLog) -> str:
     """Return the directory of a session's project; empty if it cannot be known."""
     chats = ancestor(log.path, CHATS)
     return "" if chats is None else directory_in(chats.parent, log.project_hash)
@@ -164,10 +174,13 @@ def directory_in(project: Path, project_hash: str = "") -> str:
         if root is not None:
             return root.decode("utf-8", "replace").strip()
 
-    known = _projects(project.parent.parent)
-    names = {project_hash, project.name}
-    found = (p for p, name in known if not names.isdisjoint((name, _hash(p))))
-    return next(found, "")
+    home = project.parent.parent
+    projects = as_object(_load_file(home / PROJECTS).get("projects"))
+    for directory, name in projects.items():
+        is_named = as_text(name) in (project_hash, project.name)
+        if is_named or _hash_of(directory) in (project_hash, project.name):
+            return directory
+    return ""
 
 
 def unreadable_projects(chats: Path) -> Iterator[Problem]:
@@ -181,20 +194,14 @@ def unreadable_projects(chats: Path) -> Iterator[Problem]:
             )
 
 
-def _projects(home: Path) -> list[tuple[str, str | None]]:
-    """Return the directories that the program knows, and their names."""
-    with suppress(OddRecordError):
-        listed = load_object(read_file(home / PROJECTS))
-        found = as_object(listed.get("projects"))
-        return [(path, as_text(name)) for path, name in found.items()]
-    return []
-
-
-def _hash(directory: str) -> str:
+def _hash_of(directory: str) -> str:
     return hashlib.sha256(directory.encode("utf-8", "replace")).hexdigest()
 
 
-def stated_directory(said: str, project_hash: str) -> str:
+def directory_in_text(first_message: str, project_hash: str) -> str:
     """Return the directory that the first message names, if it is the project's."""
-    named = _DIRECTORY.findall(said)
-    return next((p for p in map(str.strip, named) if _hash(p) == project_hash), "")
+    for line in _DIRECTORY.findall(first_message):
+        directory: str = line.strip()
+        if _hash_of(directory) == project_hash:
+            return directory
+    return ""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.gemini.journal import Version
+from sessiondb.formats.gemini.journal import MessageVersion
 from sessiondb.formats.gemini.logs import is_document
 from sessiondb.formats.kit.fields import as_list, as_object
 from sessiondb.formats.kit.files import read_file
@@ -21,58 +21,59 @@ from sessiondb.model import Problem
 Record = dict[str, Any]
 
 
-class Records:
+class GeminiRecords:
     """The records of an open log, one after the other or again by their places."""
 
     def __init__(self, lines: Lines, *, are_lines: bool) -> None:
         self._lines = lines
         self._are_lines = are_lines
-        #: The last line with several messages: most are read one after the other.
-        self._several: dict[Line, dict[int, Any]] = {}
+        #: Those of the last line with several: most are read one after the other.
+        self._messages: dict[Line, dict[int, Any]] = {}
 
     def __iter__(self) -> Iterator[tuple[Line, Record]]:
         for line, _, record in self._lines.records(load_object):
             yield line, record
 
-    def problem(self, why: str, line: Line) -> Problem:
+    def problem(self, message: str, line: Line) -> Problem:
         """Return the problem of a record; only those of a log have a line."""
-        return self._placed(self._lines.problem(why, line))
+        return self._with_line(self._lines.problem(message, line))
 
     @property
     def problems(self) -> Iterator[Problem]:
         """The lines that could not be read so far."""
-        return map(self._placed, self._lines.problems)
+        for problem in self._lines.problems:
+            yield self._with_line(problem)
 
-    def _placed(self, problem: Problem) -> Problem:
+    def _with_line(self, problem: Problem) -> Problem:
         return problem if self._are_lines else replace(problem, line=None)
 
-    def version(self, version: Version) -> Record:
+    def version(self, version: MessageVersion) -> Record:
         """Return a version of a message; raises ValueError if it is not there."""
-        line, place = version.line, version.place
-        if place is None:
+        line, position = version.line, version.position
+        if position is None:
             return load_object(self._lines.at(line))
 
-        if line not in self._several:
-            self._several.clear()
+        if line not in self._messages:
+            self._messages.clear()
             record = load_object(self._lines.at(line))
-            inside = as_object(record.get("$set")) or record
-            self._several[line] = dict(enumerate(as_list(inside.get("messages"))))
-        return as_object(self._several[line].get(place))
+            holder = as_object(record.get("$set")) or record
+            self._messages[line] = dict(enumerate(as_list(holder.get("messages"))))
+        return as_object(self._messages[line].get(position))
 
 
 @contextmanager
-def records_of(path: Path) -> Iterator[Records]:
+def records_of(path: Path) -> Iterator[GeminiRecords]:
     """Open a log. Raises `SourceError`, and ValueError for anything but a document."""
     if not is_document(path):
         with opened(path) as lines:
-            yield Records(lines, are_lines=True)
+            yield GeminiRecords(lines, are_lines=True)
         return
 
-    with spooled(path, _lines_of(path)) as lines:
-        yield Records(lines, are_lines=False)
+    with spooled(path, _lines_of_document(path)) as lines:
+        yield GeminiRecords(lines, are_lines=False)
 
 
-def _lines_of(path: Path) -> Iterator[bytes]:
+def _lines_of_document(path: Path) -> Iterator[bytes]:
     """Yield a document as the lines of a log: its properties, then each message."""
     raw = read_file(path)
     if raw is None:

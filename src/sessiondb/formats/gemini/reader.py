@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,31 @@ from sessiondb.errors import SourceError, abridged
 from sessiondb.formats.gemini import fields
 from sessiondb.formats.gemini.drafts import message_draft
 from sessiondb.formats.gemini.history import NAME, read_history
-from sessiondb.formats.gemini.journal import Entry, Journal, kind_of, merged
+from sessiondb.formats.gemini.journal import (
+    GeminiJournal,
+    JournalEntry,
+    kind_of,
+    merge_versions,
+)
 from sessiondb.formats.gemini.logs import (
-    Log,
+    GeminiLog,
+    directory_in_text,
     directory_of,
-    logs_of,
+    logs_of_project,
     look_at,
     outputs_of,
     source_of,
-    stated_directory,
     unreadable_projects,
 )
-from sessiondb.formats.gemini.places import Records, records_of
-from sessiondb.formats.kit.fields import as_list, as_text, fitting, objects_in, take
+from sessiondb.formats.gemini.places import GeminiRecords, records_of
+from sessiondb.formats.kit.fields import (
+    as_list,
+    as_text,
+    fitting,
+    objects_in,
+    take,
+    text,
+)
 from sessiondb.formats.kit.genai import Outputs
 from sessiondb.formats.kit.json import check_id, usable_id
 from sessiondb.formats.kit.logs import (
@@ -52,38 +64,43 @@ def read_log(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the session of a log."""
     log = look_at(path)
     if log is not None:
-        yield beginning(log)
+        yield session_of_head(log)
 
 
 def read_chats(chats: Path) -> Iterator[SourceItem]:
     """Yield the sessions of a project, parents first, and its prompt history."""
     yield from unreadable_projects(chats)
-    logs: dict[str, Log] = {}
-    found = logs_of(chats)
-    yield from add_logs(found, look_at, logs, is_spare=is_without_prompts)
-    yield from read_in_order(
-        logs, lambda log: [beginning(log, logs.get(log.parent or ""))]
+    logs: dict[str, GeminiLog] = {}
+    yield from add_logs(
+        logs_of_project(chats), look_at, logs, is_spare=is_without_prompts
     )
+
+    def read_session(log: GeminiLog) -> list[SourceSession | Problem]:
+        return [session_of_head(log, logs.get(log.parent or ""))]
+
+    yield from read_in_order(logs, read_session)
     yield from read_history(chats.with_name(NAME))
 
 
-def is_without_prompts(log: Log) -> bool:
+def is_without_prompts(log: GeminiLog) -> bool:
     """Return whether a log has only the records that the program begins one with.
 
     A session that is resumed in another minute gets such a log, and is then continued
     in the log that it had. The program does not list them either
     (``hasResumableContent`` in ``sessionUtils.ts``).
     """
-    journal = Journal()
+    journal = GeminiJournal()
     with suppress(SourceError, ValueError), records_of(log.path) as records:
         for line, record in islice(records, _BEGINNING):
             journal.apply(line, record)
-        return len([*journal.entries()]) < 2 and bool(journal.context)
+        return len(list(journal.entries())) < 2 and bool(journal.context)
     return False
 
 
-def beginning(log: Log, above: Log | None = None) -> SourceSession:
-    """Return the session of a log by its head; *above* is the log of the parent."""
+def session_of_head(
+    log: GeminiLog, parent_log: GeminiLog | None = None
+) -> SourceSession:
+    """Return the session of a log by its head."""
     return SourceSession(
         source_of(log.path),
         log.session,
@@ -92,38 +109,33 @@ def beginning(log: Log, above: Log | None = None) -> SourceSession:
         directory=directory_of(log),
         parent_source_id=log.parent,
         relation=log.relation,
-        complete=partial(complete, log, above),
+        complete=partial(_complete_session, log, parent_log),
     )
 
 
-def complete(log: Log, above: Log | None = None) -> SourceSession:
-    """Return a session with everything that its log says of it."""
-    journal = Journal()
-
+def _complete_session(log: GeminiLog, parent_log: GeminiLog | None) -> SourceSession:
+    """Return a session with everything in its log."""
+    journal = GeminiJournal()
     with records_of(log.path) as records:
-        problems = [*_applied(journal, records)]
+        problems = list(_apply_records(journal, records))
 
-    session = beginning(log)
-
-    stated = dict(journal.metadata)
-    known = take(stated, fields.SESSION)
-    directories = filter(None, map(as_text, as_list(stated.get("directories"))))
+    session = session_of_head(log)
+    data = dict(journal.metadata)
+    columns = take(data, fields.SESSION)
     return replace(
         session,
-        **known,
-        directory=session.directory
-        or stated_directory(journal.context, log.project_hash)
-        or next(directories, ""),
+        **columns,
+        directory=session.directory or _directory_in_log(log, journal),
         leaf=journal.leaf,
-        call_id=None if above is None else _call_of(log.session, above),
-        time_created=time_of_text(journal.begun),
-        time_updated=time_of_text(stated.get("lastUpdated")),
-        data=stated,
-        messages=Messages(log, journal, problems),
+        call_id=None if parent_log is None else _call_of(log.session, parent_log),
+        time_created=time_of_text(journal.start_time),
+        time_updated=time_of_text(data.get("lastUpdated")),
+        data=data,
+        messages=GeminiMessages(log, journal, problems),
     )
 
 
-def _applied(journal: Journal, records: Records) -> Iterator[Problem]:
+def _apply_records(journal: GeminiJournal, records: GeminiRecords) -> Iterator[Problem]:
     for line, record in records:
         try:
             journal.apply(line, record)
@@ -132,20 +144,33 @@ def _applied(journal: Journal, records: Records) -> Iterator[Problem]:
     yield from records.problems
 
 
-def _call_of(session: str, above: Log) -> str | None:
+def _directory_in_log(log: GeminiLog, journal: GeminiJournal) -> str:
+    """Return the directory of the first message, or else of the metadata."""
+    directory = directory_in_text(journal.context, log.project_hash)
+    if directory:
+        return directory
+    for item in as_list(journal.metadata.get("directories")):
+        if text(item) and item:
+            return item
+    return ""
+
+
+def _call_of(session: str, parent_log: GeminiLog) -> str | None:
     """Return the call that started a subagent: the one with its id."""
-    named = records_naming(above.path, session)
-    calls = chain.from_iterable(objects_in(item.get("toolCalls")) for item in named)
-    ids = (call.get("id") for call in calls if call.get("agentId") == session)
-    return as_text(next(ids, None))
+    for record in records_naming(parent_log.path, session):
+        for call in objects_in(record.get("toolCalls")):
+            if call.get("agentId") == session:
+                return as_text(call.get("id"))
+    return None
 
 
 @dataclass(frozen=True, slots=True)
-class Messages:
+class GeminiMessages:
     """The messages of a log and their problems; read again each time."""
 
-    log: Log
-    journal: Journal
+    log: GeminiLog
+    journal: GeminiJournal
+    #: Those of the records that could not be applied.
     problems: list[Problem]
 
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
@@ -154,22 +179,26 @@ class Messages:
 
         with records_of(self.log.path) as records:
             for entry, parent in self.journal.entries():
-                yield self._message(records, entry, parent, outputs)
+                yield self._read_message(records, entry, parent, outputs)
         yield from self.problems
 
-    def _message(
-        self, records: Records, entry: Entry, parent: str | None, outputs: Outputs
+    def _read_message(
+        self,
+        records: GeminiRecords,
+        entry: JournalEntry,
+        parent: str | None,
+        outputs: Outputs,
     ) -> SourceMessage | Problem:
         try:
             check_id(entry.name)
-            record = merged(entry, records.version)
+            record = merge_versions(entry, records.version)
             record.setdefault("type", kind_of(record))
             draft = message_draft(record, entry.name)
         except ValueError as error:
-            why = f"message {abridged(entry.name)} {error}"
-            return records.problem(why, entry.versions[-1].line)
+            message = f"message {abridged(entry.name)} {error}"
+            return records.problem(message, entry.versions[-1].line)
 
         draft = outputs.added(draft)
         # Nothing is ever copied; ids of messages are those of one session.
-        name = f"{self.log.session}/{entry.name}"
-        return SourceMessage(draft, parent, fitting(name, usable_id))
+        usage_id = f"{self.log.session}/{entry.name}"
+        return SourceMessage(draft, parent, fitting(usage_id, usable_id))

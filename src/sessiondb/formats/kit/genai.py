@@ -170,10 +170,8 @@ _KINDS: Mapping[str, Callable[[Record, Record], Iterator[PartDraft]]] = {
 # -- messages ------------------------------------------------------------------
 
 
-def draft_of(
-    record: Record, message_id: str, roles: Mapping[str, Make], other: Make
-) -> MessageDraft:
-    """Return the message of a record, made by its type: by *roles*, or *other*.
+def draft_of(record: Record, message_id: str, columns_of: Make) -> MessageDraft:
+    """Return the message of a record, with the columns of its type.
 
     Raises `OddRecordError` for one without a type or id, or that cannot be stored.
     """
@@ -183,9 +181,9 @@ def draft_of(
     check_storable(record)
 
     kind = record.pop("type")
-    found = roles.get(kind, other)(record, kind)
-    found["time_created"] = time_of_text(record.get("timestamp"))
-    return MessageDraft(id=message_id, data=record, **found)
+    columns = columns_of(record, kind)
+    columns["time_created"] = time_of_text(record.get("timestamp"))
+    return MessageDraft(id=message_id, data=record, **columns)
 
 
 def marked(

@@ -1,7 +1,7 @@
 """Qwen Code: a log of linked records for each session and each of its subagents.
 
-`logs` finds the logs and their sessions, `reader` reads them, `tree` decides what each
-record is linked to, and `drafts` makes messages of records by the tables of `fields`.
+`logs` finds the logs and their sessions, `reader` reads them, `tree` links each record
+to the one before it, and `drafts` makes messages of records by the tables of `fields`.
 The stores of releases of 2025 are those of Gemini CLI, and read by `formats.gemini`.
 """
 
@@ -19,7 +19,7 @@ from sessiondb.formats.qwen.reader import read_folder, read_log
 __all__ = ["FORMAT"]
 
 
-def _at(path: Path) -> ForeignStore | None:
+def _qwen_store_at(path: Path) -> ForeignStore | None:
     if is_folder_of_logs(path):
         return ForeignStore("qwen", path, read_folder)
     if is_log(path) and is_readable(look_at, path):
@@ -29,7 +29,7 @@ def _at(path: Path) -> ForeignStore | None:
 
 FORMAT = Format(
     SUFFIXES,
-    _at,
+    _qwen_store_at,
     # A session that was written before a place was configured is still at home.
     locations(("QWEN_RUNTIME_DIR", "QWEN_HOME"), (".qwen",)),
 )

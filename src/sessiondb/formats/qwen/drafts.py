@@ -8,10 +8,7 @@ links of the tree, as they are for the program.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
-from itertools import chain
 from typing import Any
 
 from sessiondb.formats.kit.fields import (
@@ -24,7 +21,6 @@ from sessiondb.formats.kit.fields import (
     within,
 )
 from sessiondb.formats.kit.genai import (
-    Make,
     draft_of,
     marked,
     parts_of,
@@ -42,109 +38,103 @@ _ADDED = re.compile(rf"\s*(?:{'|'.join(fields.ADDED)})")
 
 def message_draft(record: Record, message_id: str) -> MessageDraft:
     """Return the message of a record; raises `OddRecordError` as `draft_of` does."""
-    return draft_of(record, message_id, _ROLES, _unknown)
+    return draft_of(record, message_id, _columns_of)
 
 
-def _content(record: Record) -> tuple[PartDraft, ...]:
+def _columns_of(record: Record, kind: str) -> Columns:
+    match kind:
+        case "user":
+            return _user_columns(record)
+        case "assistant":
+            return _answer_columns(record)
+        case "tool_result":
+            return _result_columns(record)
+        case "system":
+            return _event_columns(record)
+        case _:
+            return {"role": "event", "kind": kind, "parts": _take_content(record)}
+
+
+def _take_content(record: Record) -> tuple[PartDraft, ...]:
     """Take the parts of a record's message."""
-    said = as_object(record.get("message"))
-    parts = tuple(parts_of(said.pop("parts", None)))
+    message = as_object(record.get("message"))
+    parts = tuple(parts_of(message.pop("parts", None)))
 
-    # The type of the record says the same as the role.
-    said.pop("role", None)
+    # The type of the record is the same as the role.
+    message.pop("role", None)
     if record.get("message") == {}:
         del record["message"]
     return parts
 
 
-def _unknown(record: Record, kind: str) -> Columns:
-    return {"role": "event", "kind": kind, "parts": _content(record)}
-
-
 # -- messages ------------------------------------------------------------------
 
 
-def _user(record: Record, _: str) -> Columns:
+def _user_columns(record: Record) -> Columns:
     """A prompt, or a text that the program puts into the conversation."""
     subtype = as_text(record.get("subtype"))
-    parts = _content(record)
-    is_typed = subtype in fields.TYPED and record.get("provenance") != "system"
-    if not is_typed:
+    parts = _take_content(record)
+    if subtype not in fields.TYPED or record.get("provenance") == "system":
         return {"role": "event", "kind": "custom_message", "parts": parts}
 
     typed = within(record, "systemPayload", "displayText")
     return {"role": "user", "parts": marked(parts, _ADDED, typed)}
 
 
-def _assistant(record: Record, _: str) -> Columns:
+def _answer_columns(record: Record) -> Columns:
+    usage = record.get("usageMetadata")
     return {
         "role": "assistant",
-        "parts": _content(record),
-        "tokens": take_tokens(
-            record.get("usageMetadata"), fields.TOKENS, total="totalTokenCount"
-        ),
+        "parts": _take_content(record),
+        "tokens": take_tokens(usage, fields.TOKENS, total="totalTokenCount"),
         **take(record, fields.RECORD),
     }
 
 
-def _result(record: Record, _: str) -> Columns:
+def _result_columns(record: Record) -> Columns:
     """A result; the outcome of its call is beside the message."""
     state = as_string(within(record, "toolCallResult", "status"))
-    found = fields.FAILED.get(state, {})
+    failure = fields.FAILED.get(state, {})
 
-    # Files of a result are parts of their own.
-    known = {"tool-result": found}
-    parts = (replace(p, **known.get(p.type, {})) for p in _content(record))
+    parts: list[PartDraft] = []
+    for part in _take_content(record):
+        # Files of a result are parts of their own.
+        is_result = part.type == "tool-result"
+        parts.append(replace(part, **failure) if is_result else part)
     return {"role": "tool", "parts": tuple(parts)}
 
 
 # -- events --------------------------------------------------------------------
 
 
-def _system(record: Record, _: str) -> Columns:
+def _event_columns(record: Record) -> Columns:
     subtype = fitting(record.get("subtype"), usable_id, "system")
-    kind = fields.KINDS.get(subtype, subtype)
-    return {"role": "event", "kind": kind, **_EVENTS.get(subtype, _note)(record)}
+    columns: Columns = {"role": "event", "kind": fields.KINDS.get(subtype, subtype)}
+    match subtype:
+        case "chat_compression":
+            columns["parts"] = _summary_parts(record)
+        case "session_model":
+            model = as_text(within(record, "systemPayload", "modelId"))
+            columns["model_id"] = model or None
+        case "session_approval_mode":
+            mode = as_text(within(record, "systemPayload", "mode"))
+            if mode is not None:
+                record["mode"] = mode
+        case _:
+            columns["parts"] = _take_content(record)
+    return columns
 
 
-def _note(record: Record) -> Columns:
-    return {"parts": _content(record)}
+def _summary_parts(record: Record) -> tuple[PartDraft, ...]:
+    """Return the summary: the first content, unless all of the history is kept.
 
-
-def _compaction(record: Record) -> Columns:
-    """Yield the summary; `reader` says which message is the first that stays."""
+    `QwenTree.find_first_kept` has added the number of contents before those.
+    """
     history = as_list(within(record, "systemPayload", "compressedHistory"))
-    before = record.pop("summarised", len(history))
-
-    # The first content is the summary, unless all of the history is kept.
-    summary = history[: min(before, 1)]
-    said = chain.from_iterable(texts_of(within(item, "parts")) for item in summary)
-    return {"parts": tuple(map(partial(PartDraft, "text"), said))}
-
-
-def _model(record: Record) -> Columns:
-    model = as_text(within(record, "systemPayload", "modelId"))
-    return {"model_id": model or None}
-
-
-def _mode(record: Record) -> Columns:
-    mode = as_text(within(record, "systemPayload", "mode"))
-    if mode is not None:
-        record["mode"] = mode
-    return {}
-
-
-_EVENTS: Mapping[str, Callable[[Record], Columns]] = {
-    "chat_compression": _compaction,
-    "session_model": _model,
-    "session_approval_mode": _mode,
-}
-_ROLES: Mapping[str, Make] = {
-    "user": _user,
-    "assistant": _assistant,
-    "tool_result": _result,
-    "system": _system,
-}
+    if record.pop("summarised", None) == 0 or not history:
+        return ()
+    texts = texts_of(within(history[0], "parts"))
+    return tuple(PartDraft("text", summary) for summary in texts)
 
 
 # -- requests without an answer ------------------------------------------------
@@ -154,5 +144,5 @@ def as_usage(draft: MessageDraft) -> MessageDraft:
     """Return a request whose answer is not recorded, with its usage."""
     event = dict(as_object(within(draft.data, "systemPayload", "uiEvent")))
     tokens = take_tokens(event, fields.EVENT_TOKENS, total="total_token_count")
-    known = take(event, fields.EVENT)
-    return replace(draft, kind="usage", tokens=tokens, **known)
+    columns = take(event, fields.EVENT)
+    return replace(draft, kind="usage", tokens=tokens, **columns)

@@ -1,4 +1,4 @@
-"""Where the records of Qwen Code keep values that have a column; see `kit.fields`.
+"""The keys of Qwen Code's records whose values have a column; see `kit.fields`.
 
 Read off Qwen Code 0.24 (``chatRecordingService.ts``, ``transcript-records.ts``).
 """
@@ -41,7 +41,7 @@ EVENT_TOKENS: Fields = counts(
     cache_read="cached_content_token_count",
     reasoning="thoughts_token_count",
 )
-#: Records of the system that are known here under another name; others keep theirs.
+#: Records of the system whose events have another name; others keep theirs.
 KINDS: Mapping[str, str] = {
     "chat_compression": "compaction",
     "custom_title": "title_change",
@@ -63,7 +63,7 @@ ASIDE = frozenset(
         "managed_session_commit_v1",
     }
 )
-#: The state of a call in ``toolCallResult`` that its result does not say itself.
+#: The state of a call in ``toolCallResult``, if its result does not have it.
 FAILED: Mapping[str, Mapping[str, Any]] = {
     "error": {"status": "error", "outcome": "failed"},
     "cancelled": {"status": "error", "outcome": "interrupted"},

@@ -1,4 +1,4 @@
-"""The logs of Qwen Code: which session each has, and where it comes from.
+"""The logs of Qwen Code: the session of each, and its origin.
 
 ``projects/DIRECTORY/chats/SESSION.jsonl`` is the log of a session, below ``archive``
 that of an archived one. A subagent has its log in ``subagents/SESSION``, with its
@@ -8,11 +8,10 @@ description in a file beside; its records have the id of the session that starte
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sessiondb.formats.kit.fields import as_object, as_text, fitting, text, within
+from sessiondb.formats.kit.fields import as_object, as_text, text, within
 from sessiondb.formats.kit.files import ancestor, is_folder, read_file
 from sessiondb.formats.kit.genai import Outputs
 from sessiondb.formats.kit.heads import first_records
@@ -25,24 +24,26 @@ HEAD_LINES = 8
 _TYPES = frozenset({"user", "assistant", "tool_result", "system"})
 #: Characters that the program replaces in the names of its files.
 _OTHER = re.compile(r"[^a-zA-Z0-9_-]")
-#: How a record names an output: the folder of the project and the file, nothing else.
+#: An output as a record names it: the folder of the project and the file, nothing else.
 _OUTPUT = re.compile(r"[/\\]tmp[/\\]([\w-]+[/\\]\w[\w.-]*\.(?:output|txt))\b")
 
 
-class Log(NamedTuple):
-    """A log, the session it has, and the one that this was forked or started from.
-
-    ``head`` is its first record, ``meta`` the description of a subagent beside its log,
-    ``odd`` the problem of that file.
-    """
+class QwenLog(NamedTuple):
+    """A log, with the properties in its head."""
 
     path: Path
+    #: The id of its session.
     session: str
+    #: The session that this one was forked from, or that started it.
     parent: str | None
+    #: ``fork`` or ``subagent``.
     relation: str | None
+    #: Its first record.
     head: dict[str, Any]
+    #: The description of a subagent, from the file beside its log.
     meta: dict[str, Any]
-    odd: Problem | None = None
+    #: The problem of that file.
+    meta_problem: Problem | None = None
 
 
 def is_log(path: Path) -> bool:
@@ -55,12 +56,12 @@ def meta_of(path: Path) -> Path:
     return path.with_suffix(".meta.json")
 
 
-def agent_log_of(log: Log, agent: str) -> Path:
-    """Return where a subagent that a session started has its log."""
+def agent_log_of(log: QwenLog, agent: str) -> Path:
+    """Return the path of the log of a subagent that a session started."""
     return agents_of(log) / f"agent-{_OTHER.sub('_', agent)}.jsonl"
 
 
-def agents_of(log: Log) -> Path:
+def agents_of(log: QwenLog) -> Path:
     """Return the folder with the logs of the subagents that a session started."""
     chats = log.path.parent.parent if is_archived(log.path) else log.path.parent
     return chats.parent / "subagents" / _OTHER.sub("_", log.session)
@@ -82,17 +83,18 @@ def is_folder_of_logs(folder: Path) -> bool:
     if folder.name not in ("chats", "subagents") or not is_folder(folder):
         return False
 
-    # One that cannot be read is theirs if it is in their place.
-    is_theirs = folder.parent.parent.name == "projects"
-    return any(
-        is_theirs
-        if isinstance(item, Problem)
-        else is_readable(look_at, item, otherwise=is_theirs)
-        for item in logs_below(folder, is_log)
-    )
+    # One that cannot be read is of Qwen Code if it is in the place for it.
+    is_in_place = folder.parent.parent.name == "projects"
+    for item in logs_below(folder, is_log):
+        if isinstance(item, Problem):
+            if is_in_place:
+                return True
+        elif is_readable(look_at, item, otherwise=is_in_place):
+            return True
+    return False
 
 
-def outputs_of(log: Log) -> Outputs:
+def outputs_of(log: QwenLog) -> Outputs:
     """Return the complete outputs of tools; those of all projects are in ``tmp``."""
     projects = ancestor(log.path, "projects")
     return Outputs(None if projects is None else projects.parent / "tmp", _OUTPUT)
@@ -101,47 +103,49 @@ def outputs_of(log: Log) -> Outputs:
 # -- logs ----------------------------------------------------------------------
 
 
-def look_at(path: Path) -> Log | None:
+def look_at(path: Path) -> QwenLog | None:
     """Return the log at *path*; None if the file is not one. Raises `SourceError`."""
-    records = [*filter(is_record, first_records(path, HEAD_LINES))]
-    head = next(iter(records), {})
-    if not usable_id(head.get("sessionId")):
+    records = [
+        record for record in first_records(path, HEAD_LINES) if is_record(record)
+    ]
+    if not records or not usable_id(records[0].get("sessionId")):
         return None
 
+    head = records[0]
     # Records of a session name the agents that they started, too.
-    agents = filter(text, (record.get("agentId") for record in records))
-    agent = next(agents, None)
-    if agent is not None and head.get("isSidechain") is True:
-        return _agent_log(path, head, agent)
+    if head.get("isSidechain") is True:
+        for record in records:
+            if text(record.get("agentId")):
+                return _agent_log(path, head, record["agentId"])
 
-    return Log(path, head["sessionId"], *_parent(records), head, {})
+    parent, relation = _origin_of(records)
+    return QwenLog(path, head["sessionId"], parent, relation, head, {})
 
 
 def is_record(record: dict[str, Any]) -> bool:
     """Return whether Qwen Code wrote a record; those of Claude Code have no parts."""
-    signs = (
-        "parentUuid" in record,
-        text(record.get("uuid")),
-        as_text(record.get("type")) in _TYPES,
-        "systemPayload" in record or "parts" in as_object(record.get("message")),
+    return (
+        "parentUuid" in record
+        and text(record.get("uuid"))
+        and as_text(record.get("type")) in _TYPES
+        and ("systemPayload" in record or "parts" in as_object(record.get("message")))
     )
-    return all(signs)
 
 
-def _agent_log(path: Path, head: dict[str, Any], agent: str) -> Log | None:
+def _agent_log(path: Path, head: dict[str, Any], agent: str) -> QwenLog | None:
     """Return the log of a subagent, whose name is unique within its session alone."""
-    meta, odd = _meta(meta_of(path))
+    meta, problem = _read_meta(meta_of(path))
     session = head["sessionId"]
-    above = as_text(meta.get("parentAgentId"))
+    parent_agent = as_text(meta.get("parentAgentId"))
     name = f"{session}/{agent}"
-    parent = f"{session}/{above}" if above else session
-    if not all(map(usable_id, (name, parent))):
+    parent = f"{session}/{parent_agent}" if parent_agent else session
+    if not usable_id(name) or not usable_id(parent):
         return None
 
-    return Log(path, name, parent, "subagent", head, meta, odd)
+    return QwenLog(path, name, parent, "subagent", head, meta, problem)
 
 
-def _meta(path: Path) -> tuple[dict[str, Any], Problem | None]:
+def _read_meta(path: Path) -> tuple[dict[str, Any], Problem | None]:
     try:
         raw = read_file(path)
         return ({} if raw is None else load_object(raw)), None
@@ -149,27 +153,20 @@ def _meta(path: Path) -> tuple[dict[str, Any], Problem | None]:
         return {}, Problem(str(path), f"the description of a subagent {error}")
 
 
-def _parent(records: list[dict[str, Any]]) -> tuple[str | None, str | None]:
-    """Return the parent and the relation to it.
+def _origin_of(records: list[dict[str, Any]]) -> tuple[str | None, str | None]:
+    """Return the parent of a session and the relation to it.
 
     A session that another one started names it in a record; a fork in each of those
     that it copied. A session is not its own parent.
     """
-    own = records[0]["sessionId"]
+    session = records[0]["sessionId"]
     for record in records:
-        for relation, (subtypes, path) in _ORIGINS.items():
-            parent = fitting(within(record, *path), usable_id, own)
-            if parent != own and subtypes(record.get("subtype")):
-                return parent, relation
+        original = within(record, "forkedFrom", "sessionId")
+        if usable_id(original) and original != session:
+            return original, "fork"
+        if record.get("subtype") == "parent_session":
+            starter = within(record, "systemPayload", "parentSessionId")
+            if usable_id(starter) and starter != session:
+                return starter, "subagent"
 
     return None, None
-
-
-#: The relations to a parent: the subtype of a record that names it, and where it does.
-_ORIGINS: Mapping[str, tuple[Callable[[Any], bool], tuple[str, ...]]] = {
-    "fork": (lambda _: True, ("forkedFrom", "sessionId")),
-    "subagent": (
-        lambda subtype: subtype == "parent_session",
-        ("systemPayload", "parentSessionId"),
-    ),
-}

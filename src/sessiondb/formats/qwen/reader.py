@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, repeat, starmap
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from sessiondb.formats.kit.fields import (
     fitting,
     take,
     within,
-    without_none,
 )
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object, load_text, piece
@@ -34,22 +32,22 @@ from sessiondb.formats.kit.logs import (
 )
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.formats.qwen import fields
-from sessiondb.formats.qwen.agents import Answered
+from sessiondb.formats.qwen.agents import AgentAnswers
 from sessiondb.formats.qwen.drafts import as_usage, message_draft
 from sessiondb.formats.qwen.logs import (
-    Log,
+    QwenLog,
     is_archived,
     is_log,
     look_at,
     meta_of,
     outputs_of,
 )
-from sessiondb.formats.qwen.tree import Tree, request_of
+from sessiondb.formats.qwen.tree import QwenTree, request_of
 from sessiondb.model import Problem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
-#: Where a result names files that have all of its output.
-_FILES = (
+#: The keys under which a result names files that have all of its output.
+_OUTPUT_FILES = (
     ("toolCallResult", "resultDisplay", "outputFiles"),
     ("toolCallResult", "persistedOutputFiles"),
 )
@@ -60,113 +58,124 @@ def read_log(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the session of a log."""
     log = look_at(path)
     if log is not None:
-        yield from _session(log)
-
-
-def _session(log: Log) -> Iterator[SourceSession | Problem]:
-    yield from filter(None, [log.odd])
-    yield beginning(log)
+        yield from _read_head(log)
 
 
 def read_folder(folder: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a project, or its subagents, parents first."""
-    logs: dict[str, Log] = {}
-    found = logs_below(folder, is_log)
-    yield from add_logs(found, look_at, logs, without_session=_NO_SESSION)
-    yield from read_in_order(logs, _session)
+    logs: dict[str, QwenLog] = {}
+    paths = logs_below(folder, is_log)
+    yield from add_logs(paths, look_at, logs, without_session=_NO_SESSION)
+    yield from read_in_order(logs, _read_head)
 
 
-def beginning(log: Log) -> SourceSession:
+def _read_head(log: QwenLog) -> Iterator[SourceSession | Problem]:
+    if log.meta_problem is not None:
+        yield log.meta_problem
+    yield session_of_head(log)
+
+
+def session_of_head(log: QwenLog) -> SourceSession:
     """Return the session of a log by its head."""
-    rest = dict(log.meta)
+    data = dict(log.meta)
     # The description of a subagent is more exact than its first record.
-    known = take(dict(log.head), fields.HEAD) | take(rest, fields.META)
+    columns = take(dict(log.head), fields.HEAD) | take(data, fields.META)
+    digest = log_digest(log.path, meta_of(log.path))
+    if log.meta_problem is not None:
+        # A description that cannot be read now is read again.
+        digest += " odd"
+
     return SourceSession(
         "qwen",
         log.session,
         str(log.path),
-        # A description that cannot be read now is read again.
-        log_digest(log.path, meta_of(log.path)) + ("" if log.odd is None else " odd"),
+        digest,
         parent_source_id=log.parent,
         relation=log.relation,
         time_created=time_of_text(log.head.get("timestamp")),
-        time_archived=_archived(log.path),
-        complete=partial(complete, log),
-        data=rest,
-        **known,
+        time_archived=_archived_time(log.path),
+        complete=partial(_complete_session, log),
+        data=data,
+        **columns,
     )
 
 
-def _archived(path: Path) -> int | None:
-    """Return when an archived log was written last: when it was archived is lost."""
-    found = stamp(path) if is_archived(path) else None
-    return None if found is None else found[1] // 1_000_000
+def _archived_time(path: Path) -> int | None:
+    """Return the last change of an archived log: the time of archiving is lost."""
+    size_and_time = stamp(path) if is_archived(path) else None
+    return None if size_and_time is None else size_and_time[1] // 1_000_000
 
 
-def complete(log: Log) -> SourceSession:
-    """Return a session with everything that its log has of it."""
-    tree = Tree()
-    known: Record = {}
+def _complete_session(log: QwenLog) -> SourceSession:
+    """Return a session with everything in its log."""
+    tree = QwenTree()
+    columns: Record = {}
     with opened(log.path) as lines:
-        for _, record in _records(lines):
+        for _, record in _records_on(lines):
             # The last title and time count.
-            when = time_of_text(record.get("timestamp"))
-            known |= without_none({"title": _title(record), "time_updated": when})
+            title = _title_of(record)
+            if title is not None:
+                columns["title"] = title
+            time = time_of_text(record.get("timestamp"))
+            if time is not None:
+                columns["time_updated"] = time
 
             # The ids are those that the messages get when they are read.
-            tree.response(record)
+            tree.response_id_of(record)
             tree.place(record)
 
-    return replace(
-        beginning(log),
-        leaf=tree.leaf,
-        messages=Messages(log, frozenset(tree.answered)),
-        **known,
+    messages = QwenMessages(log, frozenset(tree.answered))
+    return replace(session_of_head(log), leaf=tree.leaf, messages=messages, **columns)
+
+
+def _title_of(record: Record) -> str | None:
+    if record.get("subtype") != "custom_title":
+        return None
+    title: str | None = fitting(
+        within(record, "systemPayload", "customTitle"), clean_name
     )
-
-
-def _title(record: Record) -> str | None:
-    is_title = record.get("subtype") == "custom_title"
-    title = within(record, "systemPayload", "customTitle")
-    return fitting(title, clean_name) if is_title else None
+    return title
 
 
 @dataclass(frozen=True, slots=True)
-class Messages:
+class QwenMessages:
     """The messages of a log and their problems; read again each time."""
 
-    log: Log
+    log: QwenLog
+    #: The uuids of the requests whose answers are in the log.
     answered: frozenset[str]
 
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
         """Read the log; memory holds one record, and the ids of all."""
         with opened(self.log.path) as lines:
-            reading = _Reading(self.log, lines, self.answered)
-            yield from starmap(reading.message, _records(lines))
+            reading = _QwenReading(self.log, lines, self.answered)
+            for line, record in _records_on(lines):
+                yield reading.read_message(line, record)
             yield from lines.problems
 
 
-class _Reading:
+class _QwenReading:
     """One pass over a log."""
 
-    def __init__(self, log: Log, lines: Lines, answered: frozenset[str]) -> None:
+    def __init__(self, log: QwenLog, lines: Lines, answered: frozenset[str]) -> None:
         self._lines = lines
-        self._tree = Tree()
+        self._tree = QwenTree()
         self._outputs = outputs_of(log)
         self._answered = answered
-        self._elsewhere = Answered(log)
+        self._agent_answers = AgentAnswers(log)
 
-    def message(self, line: Line, record: Record) -> SourceMessage | Problem:
+    def read_message(self, line: Line, record: Record) -> SourceMessage | Problem:
+        """Return the message of the next record."""
         tree = self._tree
         if self._lines.problems:
             tree.damaged()
 
         uuid = as_text(record.get("uuid"))
-        response = tree.response(record)
+        response_id = tree.response_id_of(record)
         is_usage = self._is_usage(record)
         name, parent = tree.place(record)
-        tree.kept(record)
-        tree.said(record, name)
+        tree.find_first_kept(record)
+        tree.add_content(record, name)
 
         try:
             draft = message_draft(record, name)
@@ -177,13 +186,15 @@ class _Reading:
             draft = as_usage(draft)
         elif draft.role != "assistant":
             # Other records that follow a request are not its response.
-            response = None
+            response_id = None
 
-        files = chain.from_iterable(as_list(within(draft.data, *at)) for at in _FILES)
-        draft = replace(self._outputs.added(draft, *files), response_id=response)
+        files: list[Any] = []
+        for path in _OUTPUT_FILES:
+            files += as_list(within(draft.data, *path))
+        draft = replace(self._outputs.added(draft, *files), response_id=response_id)
         # A fork copies records with their uuid.
-        usage = (response or uuid) if draft.tokens else None
-        return SourceMessage(draft, parent=parent, usage_id=usage)
+        usage_id = (response_id or uuid) if draft.tokens else None
+        return SourceMessage(draft, parent=parent, usage_id=usage_id)
 
     def _is_usage(self, record: Record) -> bool:
         """Return whether only this record has the usage of a request.
@@ -192,45 +203,46 @@ class _Reading:
         answers in its own log.
         """
         event = request_of(record)
-        is_answered = as_text(record.get("uuid")) in self._answered
-        return not (event == {} or is_answered or self._elsewhere.take(event))
+        if not event or as_text(record.get("uuid")) in self._answered:
+            return False
+        return not self._agent_answers.take(event)
 
 
 # -- records -------------------------------------------------------------------
 
 
-def _records(lines: Lines) -> Iterator[tuple[Line, Record]]:
+def _records_on(lines: Lines) -> Iterator[tuple[Line, Record]]:
     """Yield the objects of a log; two writers may have put several on one line."""
-    for line, _, (records, why) in lines.records(_decoded):
-        yield from zip(repeat(line), records)
-        if why is not None:
-            lines.problems.append(
-                lines.problem(f"rest of the line skipped: {why}", line)
-            )
+    for line, _, (records, error) in lines.records(_load_line):
+        for record in records:
+            yield line, record
+        if error is not None:
+            message = f"rest of the line skipped: {error}"
+            lines.problems.append(lines.problem(message, line))
 
 
-def _decoded(raw: bytes) -> tuple[list[Record], str | None]:
+def _load_line(raw: bytes) -> tuple[list[Record], str | None]:
     """Return the objects of a line, and why the rest of it cannot be read."""
     try:
         # Nearly all lines: the rest of this function is slower.
         return [load_object(raw)], None
     except OddRecordError as error:
-        found, rest = _glued(raw.decode("utf-8", "replace").strip())
-        if not found:
+        records, rest = _split_objects(raw.decode("utf-8", "replace").strip())
+        if not records:
             raise
 
-        return found, f"it {error}" if rest else None
+        return records, f"it {error}" if rest else None
 
 
-def _glued(line: str) -> tuple[list[Record], str]:
+def _split_objects(line: str) -> tuple[list[Record], str]:
     """Return the objects that follow each other at the beginning of a line."""
-    found: list[Record] = []
+    objects: list[Record] = []
     while line.startswith("{"):
         try:
             _, end = piece(line, 0)
-            found.append(load_text(line[:end]))
+            objects.append(load_text(line[:end]))
         except (ValueError, RecursionError):
             break
 
         line = line[end:].lstrip()
-    return found, line
+    return objects, line

@@ -29,30 +29,31 @@ def is_aside(record: Record) -> bool:
     return record.get("type") == "system" and as_text(record.get("subtype")) in ASIDE
 
 
-class Tree(Links):
+class QwenTree(Links):
     """The links of one log, record by record in the order of its lines."""
 
     def __init__(self) -> None:
         super().__init__("parentUuid")
         #: Hashes of contents, and the message of each.
-        self._said: dict[int | None, str] = {}
+        self._messages: dict[int | None, str] = {}
         #: The last request: the uuid of its record, and the provider's id of it.
-        self._request: tuple[Any, str | None] = ..., None
-        #: The uuids of the requests whose answers, with what they used, are recorded.
+        self._request_uuid: Any = ...
+        self._response_id: str | None = None
+        #: The uuids of the requests whose answers, with their usage, are recorded.
         self.answered: set[str] = set()
         self.leaf: str | None = None
 
     def place(self, record: Record) -> tuple[str, Any]:
         """Return the id of a record here, and its parent for `SourceMessage`."""
-        own = as_string(record.get("uuid"))
-        if own in self.ids:
+        uuid = as_string(record.get("uuid"))
+        if uuid in self.ids:
             # Another piece of a message has the uuid of the first one.
-            parent, name = self.ids[own], self.made(record)
+            parent, name = self.ids[uuid], self.made(record)
         else:
             parent = self.parent(record)
-            name = record.pop("uuid") if usable_id(own) else self.made(record)
-        if own:
-            self.ids[own] = name
+            name = record.pop("uuid") if usable_id(uuid) else self.made(record)
+        if uuid:
+            self.ids[uuid] = name
 
         if not is_aside(record):
             self.leaf = name
@@ -60,38 +61,39 @@ class Tree(Links):
 
     # -- references of a record ----------------------------------------------
 
-    def response(self, record: Record) -> str | None:
+    def response_id_of(self, record: Record) -> str | None:
         """Return the provider's id of an answer or request: the latter comes first."""
-        uuid, found = as_text(record.get("uuid")), request_of(record).get("response_id")
-        if uuid is not None and usable_id(found):
-            self._request = uuid, str(found)
-            return str(found)
+        uuid = as_text(record.get("uuid"))
+        response_id = request_of(record).get("response_id")
+        if uuid is not None and usable_id(response_id):
+            self._request_uuid, self._response_id = uuid, str(response_id)
+            return self._response_id
 
         # An answer comes after the record of its request, which is its parent.
-        before, response = self._request
-        if (record.get("type"), record.get("parentUuid")) != ("assistant", before):
+        is_answer = record.get("type") == "assistant"
+        if not is_answer or record.get("parentUuid") != self._request_uuid:
             return None
         if "usageMetadata" in record:
-            self.answered.add(before)
-        return response
+            self.answered.add(self._request_uuid)
+        return self._response_id
 
-    def said(self, record: Record, name: str) -> None:
-        """Note the content of a message, for a compression that keeps it."""
-        said = _said(record.get("message"))
-        if said is not None:
-            self._said[said] = name
+    def add_content(self, record: Record, name: str) -> None:
+        """Remember the content of a message, for a compression that keeps it."""
+        content_hash = _hash_of(record.get("message"))
+        if content_hash is not None:
+            self._messages[content_hash] = name
 
-    def kept(self, record: Record) -> None:
-        """Find the first message that a compression keeps, and how many it sums up."""
+    def find_first_kept(self, record: Record) -> None:
+        """Add the first message that a compression keeps, and how many it sums up."""
         history = as_list(within(record, "systemPayload", "compressedHistory"))
-        for index, content in enumerate(history):
-            name = self._said.get(_said(content))
+        for position, content in enumerate(history):
+            name = self._messages.get(_hash_of(content))
             if name is not None:
-                record["first_kept_id"], record["summarised"] = name, index
+                record["first_kept_id"], record["summarised"] = name, position
                 return
 
 
-def _said(content: Any) -> int | None:
+def _hash_of(content: Any) -> int | None:
     """Return a hash of the texts of a content; None without any."""
     texts = texts_of(within(content, "parts"))
     role = as_text(within(content, "role"))
