@@ -56,10 +56,10 @@ def completion_command(ctx: click.Context, *, shell: str) -> None:
     Then open a new shell. Wherever a session is named, its slug and the
     beginning of each of its ids are completed.
     """
-    found = get_completion_class(shell)
-    if found is None:  # pragma: no cover  these three belong to click
+    completion = get_completion_class(shell)
+    if completion is None:  # pragma: no cover  these three belong to click
         raise click.UsageError(f"no completion for {shell}")
-    script = found(ctx.find_root().command, {}, "sessiondb", COMPLETION).source()
+    script = completion(ctx.find_root().command, {}, "sessiondb", COMPLETION).source()
     click.echo(script)
 
 
@@ -67,8 +67,8 @@ def complete(group: click.Group) -> int:
     """Answer a shell's request in the environment; return the exit code."""
     with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
         request = os.environ[COMPLETION]
-        own = {"obj": Options()}
-        return shell_complete(group, own, "sessiondb", COMPLETION, request)
+        context_args = {"obj": Options()}
+        return shell_complete(group, context_args, "sessiondb", COMPLETION, request)
     return 1
 
 
@@ -107,6 +107,6 @@ def _database(ctx: click.Context) -> Path | None:
     from sessiondb.location.database import resolve
 
     # The options before the command are parsed, but `app` was not called with them.
-    before = ctx.find_root().params
-    local, global_ = bool(before.get("local")), bool(before.get("global_"))
-    return resolve(before.get("db"), scope=scope_of(local=local, global_=global_)).path
+    params = ctx.find_root().params
+    local, global_ = bool(params.get("local")), bool(params.get("global_"))
+    return resolve(params.get("db"), scope=scope_of(local=local, global_=global_)).path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -51,7 +51,7 @@ def _lines(report: dict[str, Any], advice: list[str]) -> Iterator[str]:
 
 def _facts(value: Any) -> Iterator[str]:
     if isinstance(value, list):
-        yield from map(one_line, map(str, value))
+        yield from (one_line(str(item)) for item in value)
         return
     for key, fact in value.items():
         yield f"{_label(key):<20} {_fact(key, fact)}"
@@ -83,11 +83,8 @@ def _fact(name: str, value: Any) -> str:
     if value is None or value == []:
         return "–"
     unit = name.partition("_")[0]
-    return _UNITS.get(unit, _text)(value)
-
-
-def _text(value: Any) -> str:
+    if unit == "time":
+        return clock(value)
+    if unit == "bytes":
+        return size(value)
     return one_line(str(value))
-
-
-_UNITS: dict[str, Callable[[Any], str]] = {"time": clock, "bytes": size}

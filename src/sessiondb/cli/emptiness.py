@@ -52,11 +52,11 @@ def _unknown(store: Store, filters: Filters) -> Iterator[str]:
     for column, wanted in (("source", filters.source), ("agent", filters.agent)):
         if wanted is None:
             continue
-        known = _names(store, column)
+        names = _names(store, column)
         # An empty database has no names: then the filter is not to blame.
-        if wanted not in known and known:
-            more = ", …" if len(known) > SHOWN else ""
-            listed = ", ".join(known[:SHOWN]) + more
+        if wanted not in names and names:
+            more = ", …" if len(names) > SHOWN else ""
+            listed = ", ".join(names[:SHOWN]) + more
             yield f"no session has the {column} {abridged(wanted)}; there are: {listed}"
 
 

@@ -92,12 +92,14 @@ def export_command(
     from sessiondb.formats import exporter
     from sessiondb.formats.redact import Redaction
 
-    to = exporter(form)
-    selection = shared.Selection(refs, filters, to.is_complete)
+    target_format = exporter(form)
+    selection = shared.Selection(refs, filters, target_format.is_complete)
     selection.check("export")
-    detail = to.details[0] if detail is None else detail
-    if detail not in to.details:
-        raise click.UsageError(f"--detail of {form} is one of {', '.join(to.details)}")
+    detail = target_format.details[0] if detail is None else detail
+    if detail not in target_format.details:
+        raise click.UsageError(
+            f"--detail of {form} is one of {', '.join(target_format.details)}"
+        )
     # Asked first: a session may take long to read.
     target = Target.named(written)
     force = target.may_replace(force)
@@ -110,11 +112,11 @@ def export_command(
         if not refs:
             for line in _left_out(store, selection, {s.id for s in sessions}):
                 say(line)
-        target = target.holding(len(sessions), to)
+        target = target.holding(len(sessions), target_format)
 
         redaction = Redaction() if redact else None
-        readable = Readable(store, sessions, to, redaction)
-        if not refs and to.is_complete:
+        readable = Readable(store, sessions, target_format, redaction)
+        if not refs and target_format.is_complete:
             readable.left_out += _half_imported(store, filters)
         exports: Iterable[Export] = readable
         if form == "jsonl":
@@ -123,8 +125,10 @@ def export_command(
         quiet = target.path is None and sys.stdout.isatty()
         shown = counted(exports, "export", len(sessions), quiet=quiet)
         with contextlib.closing(shown):
-            together = to.together and not target.is_folder
-            target.write(to.write(shown, detail=detail, together=together), force)
+            together = target_format.together and not target.is_folder
+            target.write(
+                target_format.write(shown, detail=detail, together=together), force
+            )
     if redaction is not None:
         for line in _redacted_lines(redaction.report()):
             say(line)
@@ -166,12 +170,12 @@ def _left_out(
     subagents = 0 if filters.subagents else left["subagent"]
     archived = left.total() - subagents
 
-    found = {
+    left_out = {
         f"{count(subagents, 'subagent')} (--subagents)": subagents,
         f"{archived:,} archived (--archived)": archived,
     }
     if left:
-        yield f"left out: {', '.join(filter(found.get, found))}"
+        yield f"left out: {', '.join(filter(left_out.get, left_out))}"
 
 
 def _redacted_lines(report: Iterable[Redacted]) -> Iterator[str]:
@@ -215,12 +219,12 @@ class Target:
             return force
         return may_replace([self.path], force)
 
-    def holding(self, number: int, to: Exporter) -> Target:
+    def holding(self, number: int, target_format: Exporter) -> Target:
         """Return the target of *number* sessions: several are a folder or one document.
 
         Raises `click.UsageError` if they need a folder, and this cannot be one.
         """
-        if number <= 1 or self.is_folder or to.together:
+        if number <= 1 or self.is_folder or target_format.together:
             return self
         if self.path is None or self.path.is_file():
             raise click.UsageError(f"{number} sessions need a folder: -o DIR")
@@ -248,11 +252,11 @@ class Readable:
         self,
         store: Store,
         sessions: Sequence[Session],
-        to: Exporter,
+        target_format: Exporter,
         redaction: Redaction | None,
     ) -> None:
         self._store, self._sessions = store, sessions
-        self._to, self._redaction = to, redaction
+        self._to, self._redaction = target_format, redaction
         self.left_out: list[str] = []
 
     def __iter__(self) -> Iterator[Export]:
@@ -266,8 +270,8 @@ class Readable:
                 export = self._read(session)
             except UNREADABLE as error:
                 self.left_out.append(session.id)
-                why = one_line(str(error))
-                say(f"left out: {short_id(session.id)} {title_of(session)}: {why}")
+                reason = one_line(str(error))
+                say(f"left out: {short_id(session.id)} {title_of(session)}: {reason}")
                 continue
             yield export if self._redaction is None else self._redaction.redact(export)
 
@@ -286,15 +290,15 @@ class Readable:
     def _read_through(self, session: Session) -> Export:
         """Return the export of a session after all of its messages were read once."""
         export = self._store.export(session, **self._to.read)
-        held: list[Message] = []
+        messages: list[Message] = []
         size = 0
         for message in export.messages:
             size += 1_000 + sum(map(_characters, message.parts))
             if size <= HELD_CHARACTERS:
-                held.append(message)
+                messages.append(message)
 
         if size <= HELD_CHARACTERS:
-            return replace(export, messages=held)
+            return replace(export, messages=messages)
         # Too long to be held: it is read again while it is written.
         return self._store.export(session, **self._to.read)
 

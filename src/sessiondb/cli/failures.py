@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -95,13 +95,23 @@ def report(error: BaseException, options: Options) -> int:
 def explain(error: BaseException, options: Options) -> Failure:
     """Return the failure that an exception is."""
     error = _translated(error)
-    explained = next(by for kinds, by in _EXPLAINED if isinstance(error, kinds))
-
-    failure = explained(error, options)
+    failure = _failure_of(error, options)
     hint = failure.hint
     if hint is not None:
         hint = shortened(hints.with_database(hint, options.database))
     return replace(failure, message=shortened(failure.message), hint=hint)
+
+
+def _failure_of(error: BaseException, options: Options) -> Failure:
+    if isinstance(error, SessionDBError):
+        return _of_sessiondb(error, options)
+    if isinstance(error, click.ClickException):
+        return _of_click(error, options)
+    if isinstance(error, OSError):
+        return _of_the_system(error)
+    if isinstance(error, KeyboardInterrupt | EOFError | click.Abort):
+        return Failure("Interrupted", "interrupted", None, INTERRUPTED)
+    return _defect(error, options)
 
 
 def _of_sessiondb(error: SessionDBError, options: Options) -> Failure:
@@ -123,30 +133,16 @@ def _of_click(error: click.ClickException, options: Options) -> Failure:
     return Failure("UsageError", message, hint, error.exit_code)
 
 
-def _of_the_system(error: OSError, _: Options) -> Failure:
-    named = f"{error.filename}: " if error.filename else ""
+def _of_the_system(error: OSError) -> Failure:
+    prefix = f"{error.filename}: " if error.filename else ""
     hint = _OS_HINTS.get(error.errno, _PATH_HINT)
-    return Failure("StorageError", f"{named}{error.strerror or error}", hint, 1)
-
-
-def _interruption(_: BaseException, __: Options) -> Failure:
-    return Failure("Interrupted", "interrupted", None, INTERRUPTED)
+    return Failure("StorageError", f"{prefix}{error.strerror or error}", hint, 1)
 
 
 def _defect(error: BaseException, options: Options) -> Failure:
     kind = type(error).__name__
     hint = f"this is a defect of sessiondb; {_verbosely(options)} shows where"
     return Failure(kind, f"{kind}: {error}", hint, 1)
-
-
-#: Kinds of exceptions, with the function that explains them; the first one counts.
-_EXPLAINED: tuple[tuple[Any, Callable[[Any, Options], Failure]], ...] = (
-    (SessionDBError, _of_sessiondb),
-    (click.ClickException, _of_click),
-    (OSError, _of_the_system),
-    ((KeyboardInterrupt, EOFError, click.Abort), _interruption),
-    (BaseException, _defect),
-)
 
 
 def _translated(error: BaseException) -> BaseException:
@@ -187,9 +183,9 @@ def _moved(option: str, options: Options) -> str | None:
     argv = split(options.argv, option)
     if values is None or option not in argv or options.is_long:
         return None
-    at = argv.index(option)
-    end = at + 1 + values
-    return hints.command(*argv[at:end], *argv[:at], *argv[end:])
+    index = argv.index(option)
+    end = index + 1 + values
+    return hints.command(*argv[index:end], *argv[:index], *argv[end:])
 
 
 def _verbosely(options: Options) -> str:

@@ -71,8 +71,8 @@ def fork_command(
             for name, message in (("at", at), ("before", before))
             if message is not None
         }
-        made = store.fork(parent, title=title, directory=directory, **end)
-        fork = store.session(made)
+        new_session = store.fork(parent, title=title, directory=directory, **end)
+        fork = store.session(new_session)
         remember(store, fork)
 
     # A person sees the short id; a program gets one that is unique for ever.
@@ -108,8 +108,8 @@ def _nodes(root: Tree) -> list[tuple[Tree, str]]:
         nodes.append((node, branch))
         for child in reversed(node.children):
             is_last = child is node.children[-1]
-            corner, below = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
-            pending.append((child, indent + corner, indent + below))
+            corner, child_indent = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
+            pending.append((child, indent + corner, indent + child_indent))
     return nodes
 
 
@@ -120,21 +120,23 @@ def tree_json(root: Tree) -> str:
     """
     from sessiondb.model import session_json
 
-    made: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for node, _ in reversed(_nodes(root)):
-        below = ", ".join(made.pop(child.session.id) for child in node.children)
+        children = ", ".join(texts.pop(child.session.id) for child in node.children)
         fields: dict[str, Any] = {"session": session_json(node.session)}
         if node.messages:
             fields["messages"] = list(map(asdict, node.messages))
-        made[node.session.id] = f'{output.dumps(fields)[:-1]}, "children": [{below}]}}'
-    return made[root.session.id]
+        texts[node.session.id] = (
+            f'{output.dumps(fields)[:-1]}, "children": [{children}]}}'
+        )
+    return texts[root.session.id]
 
 
-def _drawn(root: Tree, named: Session) -> Iterator[str]:
+def _drawn(root: Tree, session: Session) -> Iterator[str]:
     nodes = _nodes(root)
     for node, branch in nodes:
         # A family of one needs no mark.
-        is_named = node.session.id == named.id and len(nodes) > 1
+        is_named = node.session.id == session.id and len(nodes) > 1
         yield _node_line(node.session, branch, is_named)
 
 
@@ -165,7 +167,7 @@ def _facts(session: Session) -> str:
         money(session.cost),
         ago(session.time_updated),
     ]
-    return ", ".join(filter(None, facts))
+    return ", ".join(fact for fact in facts if fact)
 
 
 @click.command("diff")
@@ -185,9 +187,9 @@ def diff_command(options: Options, *, a: str, b: str, as_json: bool) -> None:
             {
                 "a": session_json(first),
                 "b": session_json(second),
-                "common": list(map(message_json, result.common)),
-                "only_a": list(map(message_json, result.only_a)),
-                "only_b": list(map(message_json, result.only_b)),
+                "common": [message_json(message) for message in result.common],
+                "only_a": [message_json(message) for message in result.only_a],
+                "only_b": [message_json(message) for message in result.only_b],
             }
         )
     else:

@@ -85,12 +85,12 @@ def follow(
 
 def _touched(store: Store, change: Change, first: int) -> list[Message]:
     """Return the messages that a change may have touched, from seq *first* on."""
-    after = change.since_seq or None
+    last_seq = change.since_seq or None
     try:
-        found = store.messages(change.session_id, branches=True, after=after)
+        messages = store.messages(change.session_id, branches=True, after=last_seq)
     except NotFoundError:  # There was no message yet, or that one is gone.
-        found = store.messages(change.session_id, branches=True)
-    return [message for message in found if message.seq >= first]
+        messages = store.messages(change.session_id, branches=True)
+    return [message for message in messages if message.seq >= first]
 
 
 class _Text:
@@ -158,12 +158,12 @@ class _Log:
 
     def _parent(self, message: Message) -> str | None:
         """Return the id of the message above, which may be older than the first one."""
-        above = message.parent_seq
-        if above is None:
+        parent_seq = message.parent_seq
+        if parent_seq is None:
             return None
-        if above not in self._ids:
-            self._ids[above] = self._store.message(self._id, above).id
-        return self._ids[above]
+        if parent_seq not in self._ids:
+            self._ids[parent_seq] = self._store.message(self._id, parent_seq).id
+        return self._ids[parent_seq]
 
     def _state(self) -> Iterator[str]:
         from sessiondb.formats.jsonl import records

@@ -54,18 +54,18 @@ class Report:
     @property
     def agents(self) -> dict[str, Counter[str]]:
         """The number of each outcome, and of problems, by the name of the program."""
-        found: dict[str, Counter[str]] = {}
+        agents: dict[str, Counter[str]] = {}
         for session in self.sessions:
-            found.setdefault(session["source"], Counter())[session["outcome"]] += 1
+            agents.setdefault(session["source"], Counter())[session["outcome"]] += 1
         for problem in self.problems:
             owner = self.owner(problem.source)
             if owner is not None:
-                found.setdefault(owner, Counter())["problems"] += problem.number
-        return found
+                agents.setdefault(owner, Counter())["problems"] += problem.number
+        return agents
 
     def table(self) -> Iterator[str]:
         """Yield the lines of a table of agents and what became of their sessions."""
-        rare = {name: _RARE[name] for name in filter(self.outcomes.get, _RARE)}
+        rare = {name: head for name, head in _RARE.items() if self.outcomes.get(name)}
         columns = {**_SHOWN, **rare, "problems": "PROBLEMS"}
         rows = [
             [agent(source), *(f"{counts[name]:,}" for name in columns)]
@@ -76,7 +76,7 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """Return the complete report."""
-        found = [problem_json(problem) for problem in self.problems]
+        problems = [problem_json(problem) for problem in self.problems]
         counts = {name: self.outcomes[name] for name in OUTCOMES}
         names = {**_SHOWN, **_RARE, "problems": ""}
         agents = [
@@ -84,14 +84,14 @@ class Report:
             | {_key(name): counts[name] for name in names}
             for source, counts in self.agents.items()
         ]
-        lists = {"sessions": self.sessions, "problems": found}
+        lists = {"sessions": self.sessions, "problems": problems}
         return {**counts, "agents": agents, **lists}
 
     def as_text(self, stores: int, *, dry_run: bool) -> str:
         """Return one line that counts the sessions of *stores* by their outcome."""
-        found = ", ".join(counted(self.outcomes)) or "no sessions"
+        outcomes = ", ".join(counted(self.outcomes)) or "no sessions"
         would = "would be " if dry_run and self.outcomes else ""
-        return f"{would}{found} · {count(stores, 'store')}"
+        return f"{would}{outcomes} · {count(stores, 'store')}"
 
 
 def _key(outcome: str) -> str:
@@ -111,7 +111,9 @@ def problem_json(problem: Problem) -> dict[str, Any]:
 
 def problem_line(problem: Problem) -> str:
     """Return where a problem is and what it is, on one line."""
-    where = problem.source + (f":{problem.line}" if problem.line else "")
+    place = problem.source + (f":{problem.line}" if problem.line else "")
     # Some reasons are sentences of their own, which name the source again.
-    why = problem.why.replace(f"cannot read {problem.source}: ", "cannot be read: ", 1)
-    return f"{one_line(where)}: {one_line(why)}"
+    reason = problem.why.replace(
+        f"cannot read {problem.source}: ", "cannot be read: ", 1
+    )
+    return f"{one_line(place)}: {one_line(reason)}"

@@ -63,10 +63,10 @@ class Changes:
         from sessiondb.formats import stamps
 
         self._search()
-        found: dict[Path, tuple[int, ...]] = {}
+        stamps_by_path: dict[Path, tuple[int, ...]] = {}
         for place in self.places:
-            found |= stamps(place, formats=self._formats)
-        return found
+            stamps_by_path |= stamps(place, formats=self._formats)
+        return stamps_by_path
 
     def _search(self) -> None:
         """Add the stores of projects that appeared, now and then."""
@@ -80,9 +80,9 @@ class Changes:
 
     def look(self) -> Sources | None:
         """Return the stores with a new or changed file; None if there are none."""
-        before, self._seen = self._seen, self._look()
+        earlier, self._seen = self._seen, self._look()
         changed = [
-            file for file, stamp in self._seen.items() if before.get(file) != stamp
+            file for file, stamp in self._seen.items() if earlier.get(file) != stamp
         ]
         if not changed:
             return None
@@ -104,8 +104,8 @@ class Changes:
 
 def _stores(file: Path) -> tuple[Path, ...]:
     """Return every path at which a store may be that *file* is part of."""
-    beside = file.with_name(file.name.rsplit("-", 1)[0])
-    return (file, beside, *file.parents)
+    database = file.with_name(file.name.rsplit("-", 1)[0])
+    return (file, database, *file.parents)
 
 
 class Unfinished:
@@ -126,10 +126,12 @@ class Unfinished:
         if not result.is_torn and file.suffix != ".json":
             return False
 
-        at = stamp(file)
+        file_stamp = stamp(file)
         wait = self._waiting.get(result.source)
-        if wait is None or wait.at != at:
-            wait = self._waiting[result.source] = _Wait([], at, time.monotonic())
+        if wait is None or wait.at != file_stamp:
+            wait = self._waiting[result.source] = _Wait(
+                [], file_stamp, time.monotonic()
+            )
         # A store is read again if another file of it changed.
         if result not in wait.problems:
             wait.problems.append(result)

@@ -133,8 +133,8 @@ def _unfinished(report: Report, *, quiet: bool) -> Iterator[None]:
         yield
     except (KeyboardInterrupt, SystemExit, SessionDBError):
         if report.written and not quiet:
-            before = f"{count(report.written, 'session')} imported before it stopped"
-            say(f"{before}; the same command imports the rest")
+            progress = f"{count(report.written, 'session')} imported before it stopped"
+            say(f"{progress}; the same command imports the rest")
         raise
 
 
@@ -148,17 +148,17 @@ def _passed_over(
 
 def _announce(sources: Sources, as_json: bool) -> dict[str, Any]:
     """Report the stores that were found, and those of agents that cannot be read."""
-    found = [(agent(store.source), store.path) for store in sources.look()]
+    announced = [(agent(store.source), store.path) for store in sources.look()]
     # An import of one format is not about other agents.
     others = [] if sources.formats else agents_of(os.environ)
     if not as_json:
-        _say_first(list(_found(found)), SHOWN_STORES)
+        _say_first(list(_found(announced)), SHOWN_STORES)
         for name, path in others:
             say(f"{name}: not supported yet ({path})")
 
     stores, unsupported = (
         [{"agent": name, "path": str(path)} for name, path in items]
-        for items in (found, others)
+        for items in (announced, others)
     )
     return {"stores": stores, "unsupported": unsupported}
 
@@ -171,8 +171,8 @@ def _found(stores: list[tuple[str, Path]]) -> Iterator[str]:
 
     for name, paths in places.items():
         if len(paths) > SHOWN_OF_AGENT:
-            below = os.path.commonpath(paths)
-            yield f"found {name}: {count(len(paths), 'store')} below {below}"
+            common = os.path.commonpath(paths)
+            yield f"found {name}: {count(len(paths), 'store')} below {common}"
         else:
             yield from (f"found {name}: {path}" for path in paths)
 
@@ -193,13 +193,14 @@ def _show(
     output.write_result({**report.as_json(), **announced}, text, as_json=as_json)
 
     # Advice goes to stderr: what a program reads on stdout stays a report.
-    for outcome in filter(report.outcomes.get, _ADVICE):
-        say(f"{report.outcomes[outcome]} {_ADVICE[outcome]}")
+    for outcome, advice in _ADVICE.items():
+        if report.outcomes.get(outcome):
+            say(f"{report.outcomes[outcome]} {advice}")
 
     if report.problems and not as_json:
         is_written = report.written and not dry_run
-        rest = ", everything else was imported" if is_written else ""
-        say(f"{count(report.problem_count, 'problem')}{rest}:")
+        others = ", everything else was imported" if is_written else ""
+        say(f"{count(report.problem_count, 'problem')}{others}:")
         for problem in report.problems[:SHOWN_PROBLEMS]:
             say(f"  {problem_line(problem)}")
 

@@ -56,8 +56,8 @@ def lines_of(losses: Iterable[Loss]) -> Iterator[str]:
         yield ", ".join(whole)
     for sort, fields in by_sort.items():
         yield _fields_of(sort, fields)
-    for why, times in special.items():
-        yield f"{why} ({times:,} times)" if times > 1 else why
+    for reason, times in special.items():
+        yield f"{reason} ({times:,} times)" if times > 1 else reason
 
 
 def _fields_of(sort: str, losses: list[Loss]) -> str:

@@ -79,15 +79,15 @@ def _set_archived(
 
     with open_store(options, writing=True) as store:
         # All names are resolved before any write: a wrong one changes nothing.
-        named = {session.id: session for session in find_all(store, refs)}
+        sessions = {session.id: session for session in find_all(store, refs)}
         with store.effects() as fx:
             change = fx.archive if archived else fx.unarchive
-            for session in named.values():
+            for session in sessions.values():
                 change(session)
-        after = [store.session(session) for session in named.values()]
+        changed = [store.session(session) for session in sessions.values()]
 
     if as_json:
-        output.write_json({"sessions": list(map(session_json, after))})
+        output.write_json({"sessions": list(map(session_json, changed))})
     else:
         done = "archived" if archived else "unarchived"
-        say(f"{done} {count(len(after), 'session')}")
+        say(f"{done} {count(len(changed), 'session')}")

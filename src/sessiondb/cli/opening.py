@@ -73,13 +73,13 @@ class Options:
         if self.is_long:
             return command(*filter(None, [self.command]), "--help")
 
-        kept = split(self.argv, without)
-        while without in kept:
-            at = kept.index(without)
-            del kept[at : at + 2]
+        arguments = split(self.argv, without)
+        while without in arguments:
+            index = arguments.index(without)
+            del arguments[index : index + 2]
 
-        end = _end(kept)
-        return command(*kept[:end], *more, *kept[end:])
+        end = _end(arguments)
+        return command(*arguments[:end], *more, *arguments[end:])
 
 
 def split(argv: Sequence[str], option: str | None) -> list[str]:
@@ -129,10 +129,10 @@ def locate(options: Options) -> Database:
     """
     from sessiondb.location.database import resolve
 
-    found = resolve(options.db, scope=options.scope)
-    if found.notice:
-        say(found.notice)
-    return found
+    database = resolve(options.db, scope=options.scope)
+    if database.notice:
+        say(database.notice)
+    return database
 
 
 def existing(options: Options) -> Path:
@@ -223,16 +223,16 @@ def terminal_names() -> dict[str, int] | None:
     They are ours and those of oh-my-pi, by its ``ttyid.ts``. The latter are reused for
     other terminals, so they count from the time at which this one was opened.
     """
-    own = terminal()
-    if own is None:
+    terminal_id = terminal()
+    if terminal_id is None:
         return None
 
-    device = own.rpartition(":")[0]
+    device = terminal_id.rpartition(":")[0]
     opened = 0
     with contextlib.suppress(OSError):
         # Reading and writing change only the other times of the device.
         opened = os.stat(device).st_ctime_ns // 1_000_000
-    return {own: 0} | dict.fromkeys(_their_names(device), opened)
+    return {terminal_id: 0} | dict.fromkeys(_their_names(device), opened)
 
 
 def _their_names(device: str) -> Iterator[str]:
@@ -243,8 +243,8 @@ def _their_names(device: str) -> Iterator[str]:
         session = re.sub(r"[\\/]", "-", os.environ.get("ZELLIJ_SESSION_NAME", ""))
         yield "-".join(filter(None, ("zellij", session, pane)))
     for program, variable in _THEIR_NAMES.items():
-        if named := os.environ.get(variable):
-            yield f"{program}-{named}"
+        if value := os.environ.get(variable):
+            yield f"{program}-{value}"
 
 
 def find(store: Store, ref: str | None) -> Session:
@@ -254,9 +254,9 @@ def find(store: Store, ref: str | None) -> Session:
     """
     if ref is None:
         return _find_last(store)
-    (found,) = find_all(store, [ref])
-    remember(store, found)
-    return found
+    (session,) = find_all(store, [ref])
+    remember(store, session)
+    return session
 
 
 def find_all(store: Store, refs: Iterable[str]) -> list[Session]:

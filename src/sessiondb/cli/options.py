@@ -62,9 +62,9 @@ def as_json_or_jsonl(function: F) -> F:
     """Add ``--json`` and ``--jsonl``, which exclude each other."""
 
     @wraps(function)
-    def checked(*args: Any, as_json: bool, as_jsonl: bool, **rest: Any) -> Any:
+    def checked(*args: Any, as_json: bool, as_jsonl: bool, **others: Any) -> Any:
         exclusive({"--json": as_json, "--jsonl": as_jsonl})
-        return function(*args, as_json=as_json, as_jsonl=as_jsonl, **rest)
+        return function(*args, as_json=as_json, as_jsonl=as_jsonl, **others)
 
     return as_json(_as_jsonl(checked))  # type: ignore[return-value]
 
@@ -111,10 +111,10 @@ def format_option(
 def paged(limit: int) -> Callable[[F], F]:
     """Add ``--limit``, by default *limit*, and ``--cursor``."""
     most = click.IntRange(1, 10_000)
-    named = click.option(
+    option = click.option(
         "--limit", type=most, default=limit, metavar="N", help="Show at most N."
     )
-    return lambda function: named(_cursor(function))
+    return lambda function: option(_cursor(function))
 
 
 def further(cursor: str) -> str:
@@ -218,10 +218,10 @@ class Filters:
         """Return the keywords of `Store.sessions` and of other reads with filters."""
         from sessiondb.repository.sessions import ALL, HERE
 
-        found = asdict(self)
+        values = asdict(self)
         scope = self.project if self.project is not None else HERE
-        found["project"] = ALL if found.pop("everywhere") else scope
-        return found
+        values["project"] = ALL if values.pop("everywhere") else scope
+        return values
 
 
 _FILTERS: dict[str, Option] = {

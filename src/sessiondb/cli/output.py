@@ -38,12 +38,12 @@ class Screen:
     width: int
     height: int
 
-    def style(self, text: str, **how: Any) -> str:
+    def style(self, text: str, **styles: Any) -> str:
         """Return *text* in the style that `click.style` knows, if there is colour."""
         # Without a style it would still end in the sequence that resets one.
-        if not (self.color and text and any(how.values())):
+        if not (self.color and text and any(styles.values())):
             return text
-        return click.style(text, **how)
+        return click.style(text, **styles)
 
 
 def screen() -> Screen:
@@ -80,9 +80,10 @@ class Listing(Generic[T]):
     def write(self, *, as_json: bool = False, as_jsonl: bool = False) -> None:
         """Write the items in the chosen form, or in the one that suits stdout."""
         if as_json:
-            write_json({self.name: [*map(self.as_json, self.items)], **self.more})
+            records = [self.as_json(item) for item in self.items]
+            write_json({self.name: records, **self.more})
         elif as_jsonl:
-            write_jsonl(map(self.as_json, self.items))
+            write_jsonl(self.as_json(item) for item in self.items)
         elif not screen().terminal:
             for item in self.items:
                 write_tsv(*self.values(item))
@@ -132,7 +133,7 @@ def _screenful(lines: Iterator[str], shown: Screen) -> tuple[list[str], bool]:
 
 def write_tsv(*values: Any) -> None:
     """Write one tab-separated line."""
-    write("\t".join(map(cell, values)) + "\n")
+    write("\t".join(cell(value) for value in values) + "\n")
 
 
 def dumps(value: Any) -> str:
@@ -245,7 +246,9 @@ def _widths(columns: Columns, fixed: list[str], room: int) -> dict[str, int]:
     """Return the widths of columns; text shrinks until all fit, or to a minimum."""
     from rich.cells import cell_len
 
-    widths = {name: max(map(cell_len, column)) for name, column in columns.items()}
+    widths = {
+        name: max(cell_len(text) for text in column) for name, column in columns.items()
+    }
     least = {name: MIN_COLUMN for name in columns if name not in fixed}
     last = list(columns)[-1]
     if last in least:
@@ -256,5 +259,5 @@ def _widths(columns: Columns, fixed: list[str], room: int) -> dict[str, int]:
         wide = [name for name, width in least.items() if widths[name] > width]
         if not wide:
             break
-        widths[max(wide, key=widths.__getitem__)] -= 1
+        widths[max(wide, key=lambda name: widths[name])] -= 1
     return widths

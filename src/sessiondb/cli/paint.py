@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
-from itertools import chain, groupby
-from operator import attrgetter
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from sessiondb.cli.text import TAB, cut, wrap
@@ -31,27 +29,28 @@ _DIFF_STYLES = {"+": "good", "-": "bad", "@": "dim"}
 def painted(lines: Iterable[Line], screen: Screen) -> Iterator[str]:
     """Return the rows of *lines*; in a pipe without colours, a line at a time."""
     if screen.terminal or screen.color:
-        return _styled(lines, screen)
-    return map(_piped, lines)
+        return _styled_rows(lines, screen)
+    return (_plain_line(line) for line in lines)
 
 
-def _piped(line: Line) -> str:
+def _plain_line(line: Line) -> str:
     indent = line.indent.text
     # Most lines have no indent.
     return indent + line.text.replace("\n", f"\n{indent}") if indent else line.text
 
 
-def _styled(lines: Iterable[Line], screen: Screen) -> Iterator[str]:
-    written = partial(_coloured, screen=screen) if screen.color else _plain
-    rows = _rows if screen.terminal else _row
-    for line in chain.from_iterable(map(_separate, lines)):
-        indent = line.indent
-        for row in rows(line, screen):
-            yield written((indent, *row))
-            indent = line.hang or indent
+def _styled_rows(lines: Iterable[Line], screen: Screen) -> Iterator[str]:
+    for text in lines:
+        for line in _separate_lines(text):
+            indent = line.indent
+            rows = _wrapped_rows(line, screen) if screen.terminal else [line.pieces()]
+            for row in rows:
+                spans = (indent, *row)
+                yield _colored(spans, screen) if screen.color else _plain(spans)
+                indent = line.hang or indent
 
 
-def _separate(line: Line) -> Iterator[Line]:
+def _separate_lines(line: Line) -> Iterator[Line]:
     """Yield each line of a text of one style, with its own style in a diff."""
     if line.spans:
         yield line
@@ -68,11 +67,7 @@ def _diff_style(line: str) -> str:
     return _DIFF_STYLES.get(line[:1], "")
 
 
-def _row(line: Line, _: Screen) -> Iterator[Sequence[Span]]:
-    yield line.pieces()
-
-
-def _rows(line: Line, screen: Screen) -> Iterator[Sequence[Span]]:
+def _wrapped_rows(line: Line, screen: Screen) -> Iterator[Sequence[Span]]:
     room = max(screen.width - len(line.indent.text), MIN_COLUMN)
     if line.cut:
         yield _slice(line, 0, cut(line.text.expandtabs(TAB), room))
@@ -103,11 +98,10 @@ def _plain(spans: Iterable[Span]) -> str:
     return "".join([span.text for span in spans])
 
 
-def _coloured(spans: Iterable[Span], screen: Screen) -> str:
-    filled = filter(attrgetter("text"), spans)
-
+def _colored(spans: Iterable[Span], screen: Screen) -> str:
+    filled = [span for span in spans if span.text]
     # Neighbours of one style share its escape sequences.
     pieces = []
-    for style, group in groupby(filled, key=attrgetter("style")):
+    for style, group in groupby(filled, key=lambda span: span.style):
         pieces.append(screen.style(_plain(group), **_STYLES[style]))
     return "".join(pieces)

@@ -22,10 +22,10 @@ from sessiondb.location.directories import expanded
 @click.pass_obj
 def path_command(options: Options, *, as_json: bool) -> None:
     """Print the path of the database that is used here; it need not exist yet."""
-    found = locate(options)
-    path = str(found.path or ":memory:")
-    exists = found.path is not None and found.path.exists()
-    result = {"path": path, "kind": found.kind, "exists": exists}
+    database = locate(options)
+    path = str(database.path or ":memory:")
+    exists = database.path is not None and database.path.exists()
+    result = {"path": path, "kind": database.kind, "exists": exists}
     output.write_result(result, path, as_json=as_json)
 
 
@@ -48,8 +48,8 @@ def init_command(options: Options, *, for_project: bool, as_json: bool) -> None:
         if options.db is not None or options.scope == "global":
             raise click.UsageError("init --local chooses the database itself")
         # Opened by its path: resolving it again could find one nearer to here.
-        made = location.init_local()
-        options = Options(db=str(made.path))
+        database = location.init_local()
+        options = Options(db=str(database.path))
 
     with open_store(options, writing=True, parents=True) as store:
         path = str(store.path)

@@ -25,7 +25,7 @@ EVERY = 0.1
 
 def counted(
     items: Iterable[T],
-    what: str,
+    noun: str,
     total: int | None = None,
     *,
     quiet: bool = False,
@@ -41,7 +41,7 @@ def counted(
 
     done = 0
     with _bar("{task.fields[number]}") as bar:
-        task = bar.add_task(what, total=total, number="")
+        task = bar.add_task(noun, total=total, number="")
         for item in items:
             done += isinstance(item, kind)
             bar.update(task, completed=done, number=_sessions(done, total))
@@ -56,7 +56,7 @@ def _sessions(done: int, total: int | None) -> str:
 
 @contextmanager
 def watched(
-    done: Callable[[], int], what: str, total: int, *, quiet: bool = False
+    done: Callable[[], int], noun: str, total: int, *, quiet: bool = False
 ) -> Iterator[None]:
     """Show how many of *total* bytes are *done* while the block runs.
 
@@ -68,7 +68,7 @@ def watched(
 
     ended = threading.Event()
     with _bar("{task.percentage:>3.0f}%") as bar:
-        task = bar.add_task(what, total=max(total, 1))
+        task = bar.add_task(noun, total=max(total, 1))
 
         def look() -> None:
             while not ended.wait(EVERY):

@@ -15,7 +15,6 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -79,9 +78,11 @@ class Plan:
             folder = Path(self.file).parent
             if not folder.is_dir():
                 yield ["mkdir", "-p", str(folder)]
-            ours = ["sessiondb", "--db", str(database), "export", self.session.id]
-            how = ["--detail", self.detail] if self.detail else []
-            yield [*ours, "--to", form, *how, "-o", self.file]
+            detail = ["--detail", self.detail] if self.detail else []
+            yield [
+                *("sessiondb", "--db", str(database), "export", self.session.id),
+                *("--to", form, *detail, "-o", self.file),
+            ]
         yield ["cd", self.directory]
         if self.transfer:
             yield self.transfer
@@ -373,17 +374,17 @@ def _transferred(store: Store, session: Session, form: str) -> Plan:
     from sessiondb.formats import exporter
     from sessiondb.formats.protocol import FILE
 
-    to = exporter(form)
-    assert to.take_in is not None, f"{form} is one of the targets"
-    detail = to.taken or to.details[0]
-    exports = [store.export(session, **to.read)]
+    target_format = exporter(form)
+    assert target_format.take_in is not None, f"{form} is one of the targets"
+    detail = target_format.taken or target_format.details[0]
+    exports = [store.export(session, **target_format.read)]
     # A program is given one file. It is read before the next item: losses grow with it.
-    files = losses.documents(to.write(exports, detail=detail))
-    (written,) = map(partial(_written, session.directory), files)
+    files = losses.documents(target_format.write(exports, detail=detail))
+    (written,) = [_written(session.directory, file) for file in files]
     _report_subagents(store, session)
 
     try:
-        taken = to.take_in(written, os.environ)
+        taken = target_format.take_in(written, os.environ)
     except InvalidInputError as error:
         error.hint = error.hint or _elsewhere(store, session, form)
         raise
@@ -396,8 +397,16 @@ def _transferred(store: Store, session: Session, form: str) -> Plan:
         file = str(taken.place)
     transfer = _filled(taken.take_in, FILE, file)
     elsewhere = _elsewhere(store, session, form)
-    given = (transfer, file, written.text, to.taken, elsewhere)
-    plan = Plan(session, form, taken.resume, *given)
+    plan = Plan(
+        session,
+        form,
+        taken.resume,
+        transfer,
+        file,
+        written.text,
+        target_format.taken,
+        elsewhere,
+    )
     if taken.place is not None and plan.is_taken():
         return Plan(session, form, taken.resume)
     return plan
@@ -407,9 +416,9 @@ def _report_subagents(store: Store, session: Session) -> None:
     """Report the subagents that a session started: they are sessions of their own."""
     from sessiondb.maintenance.bundle import parents_first
 
-    found = parents_first(store, [session], with_children=True)
+    sessions = parents_first(store, [session], with_children=True)
     started = [
-        s for s in found if (s.relation, s.parent_id) == ("subagent", session.id)
+        s for s in sessions if (s.relation, s.parent_id) == ("subagent", session.id)
     ]
     if started:
         say(f"left out: {count(len(started), 'subagent')} of this session")
@@ -426,10 +435,11 @@ def _print(plan: Plan, steps: list[list[str]], as_json: bool) -> None:
     if as_json:
         from sessiondb.model import session_json
 
-        found = {"session": session_json(plan.session), "directory": plan.directory}
-        output.write_json(found | {"commands": steps})
+        facts = {"session": session_json(plan.session), "directory": plan.directory}
+        output.write_json(facts | {"commands": steps})
         return
-    output.write(" &&\n".join(" ".join(map(word, step)) for step in steps) + "\n")
+    lines = [" ".join(word(argument) for argument in step) for step in steps]
+    output.write(" &&\n".join(lines) + "\n")
 
 
 def _run(plan: Plan) -> NoReturn:

@@ -158,24 +158,24 @@ def prune_command(
 
 
 def _carry_out(
-    store: Store, removal: Removal, filters: shared.Filters, how: RemovalOptions
+    store: Store, removal: Removal, filters: shared.Filters, options: RemovalOptions
 ) -> int:
     """Show the plan, ask, remove and report; return the exit code."""
     sessions = count(len(removal.going), "session")
     if not removal.going and (unknown := unknown_names(store, filters)):
         say(unknown)
-    how.show(_plan(removal))
+    options.show(_plan(removal))
 
-    if removal.going and not how.dry_run:
-        if not how.given(f"remove {sessions}"):
+    if removal.going and not options.dry_run:
+        if not options.given(f"remove {sessions}"):
             say("nothing removed")
             return 1
         # The bundle is complete on disk before the first session is removed.
-        removal.carry_out(store, _bundled(store, removal, how.bundle))
+        removal.carry_out(store, _bundled(store, removal, options.bundle))
         say(f"removed {sessions}, {size(removal.bytes)}")
 
-    if how.as_json:
-        output.write_json({**removal.as_json(), "dry_run": how.dry_run})
+    if options.as_json:
+        output.write_json({**removal.as_json(), "dry_run": options.dry_run})
     return 0
 
 
@@ -214,9 +214,9 @@ def _plan(removal: Removal) -> Iterator[str]:
 
     imported = sum(s.time_imported is not None for s in going)
     if imported:
-        them = "it" if imported == 1 else "them"
+        pronoun = "it" if imported == 1 else "them"
         yield (
-            f"{imported} came from an import; a later import leaves {them} out, "
+            f"{imported} came from an import; a later import leaves {pronoun} out, "
             "except with --restore"
         )
 

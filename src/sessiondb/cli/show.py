@@ -57,23 +57,28 @@ def show_command(
 
         if as_json:
             fields = {"session": session_json(session)}
-            output.write_json_stream(fields, "messages", map(message_json, messages))
+            records = (message_json(message) for message in messages)
+            output.write_json_stream(fields, "messages", records)
         elif as_jsonl:
-            output.write_jsonl(
-                chain([session_json(session)], map(message_json, messages))
-            )
+            records = (message_json(message) for message in messages)
+            output.write_jsonl(chain([session_json(session)], records))
         else:
-            output.page(_text(_lines(store, session, messages, full=full)))
+            output.page(_shown_rows(_shown_lines(store, session, messages, full=full)))
 
 
-def _text(lines: Iterable[list[Line]]) -> Iterator[str]:
+def _shown_rows(lines: Iterable[list[Line]]) -> Iterator[str]:
     """Yield rows; in a pipe those of a message together, as each write takes time."""
     screen = output.screen()
-    rows = (painted(of_message, screen) for of_message in filter(None, lines))
-    return chain.from_iterable(rows) if screen.terminal else map("\n".join, rows)
+    for lines_of_message in lines:
+        if lines_of_message:
+            rows = painted(lines_of_message, screen)
+            if screen.terminal:
+                yield from rows
+            else:
+                yield "\n".join(rows)
 
 
-def _lines(
+def _shown_lines(
     store: Store, session: Session, messages: Iterable[Message], *, full: bool
 ) -> Iterator[list[Line]]:
     """Yield the lines of the head, then those of each message."""

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,7 +50,7 @@ class Sources:
     stores: int = 0
     unread: list[Path] = field(default_factory=list)
     owners: dict[Path, str] = field(default_factory=dict)
-    _found: dict[Path, list[ForeignStore]] = field(default_factory=dict)
+    _stores: dict[Path, list[ForeignStore]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[SourceItem]:
         for place in self.places:
@@ -64,17 +63,22 @@ class Sources:
         """Return the stores that an import is going to read, to announce them."""
         from sessiondb.formats import find
 
-        for place in filter(is_there, self.places):
-            # The import itself reports a place that cannot be read.
-            with suppress(SourceError, OSError):
-                self._found[place] = list(find(place, formats=self.formats))
-        found = chain.from_iterable(self._found.values())
-        return [store for store in found if store.source in REGISTRY]
+        announced = []
+        for place in self.places:
+            if is_there(place):
+                # The import itself reports a place that cannot be read.
+                with suppress(SourceError, OSError):
+                    self._stores[place] = list(find(place, formats=self.formats))
+        for stores in self._stores.values():
+            announced += [store for store in stores if store.source in REGISTRY]
+        return announced
 
     def owner(self, path: str) -> str | None:
         """Return the program of the store that *path* is part of, None if unknown."""
-        places = (Path(path), *Path(path).parents)
-        return next(filter(None, map(self.owners.get, places)), None)
+        for place in (Path(path), *Path(path).parents):
+            if self.owners.get(place):
+                return self.owners[place]
+        return None
 
     def _at(self, place: Path) -> Iterator[SourceItem]:
         from sessiondb.formats import find
@@ -87,31 +91,33 @@ class Sources:
                 yield Problem(str(place), "there is nothing here")
             return
 
-        before = self.stores
-        looked = self._found.pop(place, None)
-        for found in looked or find(place, formats=self.formats):
-            if self.wanted(found.path):
-                yield from self._read(found)
-        if self.named and self.stores == before:
+        earlier = self.stores
+        looked = self._stores.pop(place, None)
+        for store in looked or find(place, formats=self.formats):
+            if self.wanted(store.path):
+                yield from self._read(store)
+        if self.named and self.stores == earlier:
             yield Problem(str(place), _why_nothing(place, self.formats))
 
-    def _read(self, found: ForeignStore) -> Iterator[SourceItem]:
+    def _read(self, store: ForeignStore) -> Iterator[SourceItem]:
         self.stores += 1
         # One that cannot be read belongs to the agent whose place it is in.
-        if found.source in REGISTRY:
-            self.owners[found.path] = found.source
+        if store.source in REGISTRY:
+            self.owners[store.path] = store.source
         try:
-            yield from found.read()
+            yield from store.read()
         except (SourceError, OSError) as error:
-            self.unread.append(found.path)
-            yield _unread(found.path, error)
+            self.unread.append(store.path)
+            yield _unread(store.path, error)
 
 
 def _unread(place: Path, error: Exception) -> Problem:
     """Return the problem of a place that cannot be read, with the error's hint."""
-    why, hint = str(error), getattr(error, "hint", None)
+    reason, hint = str(error), getattr(error, "hint", None)
     # Some errors say it themselves, for a program that shows no hints.
-    return Problem(str(place), why if hint is None or hint in why else f"{why}; {hint}")
+    return Problem(
+        str(place), reason if hint is None or hint in reason else f"{reason}; {hint}"
+    )
 
 
 def _stdin() -> ForeignStore:
@@ -132,22 +138,29 @@ def _why_nothing(place: Path, formats: tuple[str, ...] | None) -> str:
     from sessiondb.formats.unsupported import agents_at
 
     if formats:
-        found = (sorted(store.sources) for store in find(place))
-        sources = dict.fromkeys(chain.from_iterable(found))
-        others = ", ".join(agent(name) for name in sources if name in REGISTRY)
-        without = f"; without --from, those of {others} are imported" if others else ""
-        return f"no sessions of {' or '.join(map(agent, formats))}{without}"
+        others: dict[str, None] = {}
+        for store in find(place):
+            for name in sorted(store.sources):
+                if name in REGISTRY:
+                    others[agent(name)] = None
+        asked = " or ".join(agent(name) for name in formats)
+        if not others:
+            return f"no sessions of {asked}"
+        return (
+            f"no sessions of {asked}; without --from, those of {', '.join(others)} "
+            "are imported"
+        )
 
     agents = agents_at(place)
     if agents:
         return f"{', '.join(agents)}: not supported yet"
-    why = "no sessions of a known agent"
+    reason = "no sessions of a known agent"
     if place.suffix in DATABASES and is_file(place) and place.stat().st_size:
         from sessiondb.formats.kit.sqlite import is_database
 
         if not is_database(place):
-            why += ": not a SQLite database, or its beginning is damaged"
-    return why
+            reason += ": not a SQLite database, or its beginning is damaged"
+    return reason
 
 
 def sources_at(paths: tuple[str, ...], formats: tuple[str, ...]) -> Sources:
@@ -170,8 +183,8 @@ def sources_at(paths: tuple[str, ...], formats: tuple[str, ...]) -> Sources:
         return Sources(list(dict.fromkeys(places)), chosen, owners=usual)
 
     places = [Path(path) for path in dict.fromkeys(paths)]
-    if not any(map(is_there, places)):
-        missing = ", ".join(map(abridged, paths))
+    if not any(is_there(place) for place in places):
+        missing = ", ".join(abridged(path) for path in paths)
         looks = f"{command('import')} looks where agents keep their sessions"
         raise NotFoundError(
             f"there is nothing at {missing}", hint=f"check the path; {looks}"
@@ -197,11 +210,11 @@ def _in_projects(formats: tuple[str, ...] | None) -> list[Path]:
     top = here()
     if top is None:
         return []
-    found, is_all = in_projects(top, formats=formats)
+    files, is_all = in_projects(top, formats=formats)
     if not is_all:
         say(f"{top} is large: not all of it was searched for stores of projects")
         say(f"  {command('import', 'DIR')} searches one of its folders")
-    return found
+    return files
 
 
 def is_there(place: Path) -> bool:
@@ -211,8 +224,8 @@ def is_there(place: Path) -> bool:
     try:
         place.stat()
     except ValueError as error:
-        why = f"PATH is not a path: {abridged(str(place))}"
-        raise InvalidInputError(why) from error
+        reason = f"PATH is not a path: {abridged(str(place))}"
+        raise InvalidInputError(reason) from error
     except OSError as error:
         return error.errno not in _ABSENT
     return True
@@ -222,9 +235,9 @@ def refuse_itself(sources: Sources, database: Path | None) -> None:
     """Raise `InvalidInputError` if one of the places is the *database* itself."""
     from sessiondb.formats.kit.files import identity
 
-    own = None if database is None else identity(database)
+    file_identity = None if database is None else identity(database)
     for place in sources.places:
-        if own is not None and identity(place) == own:
+        if file_identity is not None and identity(place) == file_identity:
             raise InvalidInputError(
                 f"{place} is the database that is imported into",
                 hint="name another file, or another database with --db",

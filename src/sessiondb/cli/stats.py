@@ -91,11 +91,13 @@ def _keys(by: str) -> list[str]:
     from sessiondb.repository.usage import DIMENSIONS
 
     keys = list(map(str.strip, by.split(",")))
-    known = f"{', '.join(DIMENSIONS[:-1])} and {DIMENSIONS[-1]}"
+    key_names = f"{', '.join(DIMENSIONS[:-1])} and {DIMENSIONS[-1]}"
     # Each key may be there once.
     for key in Counter(keys) - Counter(DIMENSIONS):
-        why = "is given twice" if key in DIMENSIONS else "is not a key"
-        raise click.UsageError(f"--by: {abridged(key)} {why}; the keys are {known}")
+        reason = "is given twice" if key in DIMENSIONS else "is not a key"
+        raise click.UsageError(
+            f"--by: {abridged(key)} {reason}; the keys are {key_names}"
+        )
     return keys
 
 

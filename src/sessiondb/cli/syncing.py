@@ -63,11 +63,11 @@ def _remarks(done: Synced, deleted: int) -> Iterator[str]:
     folder = str(done.folder)
     restores = f"{command('import', '--restore', folder)} restores"
     if deleted:
-        kept = f"{count(deleted, 'session')} removed, and kept in the logs"
-        yield f"{kept}: {restores} them"
+        kept_in_logs = f"{count(deleted, 'session')} removed, and kept in the logs"
+        yield f"{kept_in_logs}: {restores} them"
     if done.removed:
-        here = f"{count(len(done.removed), 'session')} removed here"
-        yield f"{here} because others removed them: {restores} what was removed"
+        removed_here = f"{count(len(done.removed), 'session')} removed here"
+        yield f"{removed_here} because others removed them: {restores} what was removed"
     if done.missing:
         first = done.missing[0]
         writes = command("export", first, "--to", "jsonl", "-o", f"{folder}/")

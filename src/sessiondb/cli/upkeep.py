@@ -67,22 +67,22 @@ def backup_command(options: Options, *, target: str, as_json: bool) -> None:
     from sessiondb.engine.outputs import part_of
     from sessiondb.maintenance.backup import backup
 
-    to = Path(target)
-    if os.path.isdir(to):
-        to /= f"sessions-{datetime.now().astimezone():%Y%m%d-%H%M%S}.db"
+    path = Path(target)
+    if os.path.isdir(path):
+        path /= f"sessions-{datetime.now().astimezone():%Y%m%d-%H%M%S}.db"
     # The copy grows under this name until it is verified; its size is the progress.
-    part = part_of(expanded(str(to)).absolute())
+    part = part_of(expanded(str(path)).absolute())
     with (
         open_store(options) as store,
         watched(lambda: _bytes(part), "backup", _bytes(file_of(store)), quiet=as_json),
     ):
-        made = backup(store, to, part=part)
+        result = backup(store, path, part=part)
 
     if as_json:
-        output.write_json(asdict(made))
+        output.write_json(asdict(result))
     else:
-        output.write(f"{made.path}\n")
-        say(f"{count(made.sessions, 'session')}, {size(made.bytes)}")
+        output.write(f"{result.path}\n")
+        say(f"{count(result.sessions, 'session')}, {size(result.bytes)}")
 
 
 @click.command("vacuum")
@@ -120,11 +120,13 @@ def vacuum_command(options: Options, *, dry_run: bool, yes: bool, as_json: bool)
 
 
 def _vacuum_plan(plan: VacuumPlan, path: Path) -> Iterator[str]:
-    now, free, after = map(size, (plan.bytes_before, plan.bytes_free, plan.bytes_after))
-    yield f"{path}: {now}, {free} of it free; at most {after} after a vacuum"
+    now, free, size_after = map(
+        size, (plan.bytes_before, plan.bytes_free, plan.bytes_after)
+    )
+    yield f"{path}: {now}, {free} of it free; at most {size_after} after a vacuum"
     for room in plan.rooms:
-        needed, there = size(room.bytes_needed), size(room.bytes_available)
-        yield f"the vacuum needs {needed} in {room.folder}, where {there} are free"
+        needed, available = size(room.bytes_needed), size(room.bytes_available)
+        yield f"the vacuum needs {needed} in {room.folder}, where {available} are free"
     if plan.deleted_sessions:
         removed = count(plan.deleted_sessions, "removed session")
         yield f"{removed} still there: their space too"

@@ -14,9 +14,9 @@ def exclusive(options: Mapping[str, Any]) -> None:
     The keys are the options as they are typed; an option that is not given is None or
     False.
     """
-    given = [name for name, value in options.items() if value not in (None, False)]
-    if len(given) > 1:
-        raise click.UsageError(f"{' and '.join(given)} exclude each other")
+    stated = [name for name, value in options.items() if value not in (None, False)]
+    if len(stated) > 1:
+        raise click.UsageError(f"{' and '.join(stated)} exclude each other")
 
 
 def similar(names: Sequence[str]) -> str:

@@ -68,8 +68,10 @@ class Watchers:
         if self._file is not None:
             return self._file
         # By its identity: a database has many paths.
-        of = self.database.stat()
-        name = hashlib.sha256(f"{of.st_dev}:{of.st_ino}".encode()).hexdigest()[:16]
+        facts = self.database.stat()
+        name = hashlib.sha256(f"{facts.st_dev}:{facts.st_ino}".encode()).hexdigest()[
+            :16
+        ]
         folder = state_directory()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
@@ -79,9 +81,9 @@ class Watchers:
         """Return what the other watcher says of itself; it may just have begun."""
         with suppress(OSError, ValueError):
             os.lseek(self._opened(), 0, os.SEEK_SET)
-            found = json.loads(os.read(self._opened(), 1 << 20))
-            if isinstance(found, dict):
-                return found
+            holder = json.loads(os.read(self._opened(), 1 << 20))
+            if isinstance(holder, dict):
+                return holder
         return {}
 
 
