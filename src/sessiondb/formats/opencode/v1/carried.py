@@ -20,17 +20,17 @@ _CALL = Carried(
     values={"outcome": frozenset({"failed", "interrupted"})},
     objects=frozenset({"input_json"}),
 )
-_WHOLE = Carried(frozenset({"data"}))
+_DATA = Carried(frozenset({"data"}))
 _PARTS = {
     "text": _TEXT,
     "reasoning": _TEXT,
     "tool": _CALL,
     "file": FILE,
-    "agent": _WHOLE,
-    "patch": _WHOLE,
-    "snapshot": _WHOLE,
-    "step-start": _WHOLE,
-    "step-finish": _WHOLE,
+    "agent": _DATA,
+    "patch": _DATA,
+    "snapshot": _DATA,
+    "step-start": _DATA,
+    "step-finish": _DATA,
 }
 _SESSION = (
     frozenset(

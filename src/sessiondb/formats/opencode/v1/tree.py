@@ -1,7 +1,7 @@
 """The JSON trees of OpenCode before 1.2: one file per session, message and part.
 
-Version 1.x keeps all projects in one tree, 0.5 one tree per project. A tree
-has no index: names link the files, and the order of a message is in its record.
+Version 1.x keeps all projects in one tree, 0.5 one tree per project. A tree has no
+index: names link the files, and the order of a message is in its record.
 """
 
 from __future__ import annotations
