@@ -15,7 +15,7 @@ from sessiondb.formats.protocol import ForeignStore, Format
 __all__ = ["FORMAT"]
 
 
-def _at(path: Path) -> ForeignStore | None:
+def _agents_store_at(path: Path) -> ForeignStore | None:
     if is_store(path):
         return ForeignStore("openai-agents", path, read)
     return None
@@ -24,4 +24,4 @@ def _at(path: Path) -> ForeignStore | None:
 #: The names that the documentation of the SDK gives to the file of a program.
 _USUAL = frozenset({"conversations.db", "conversation_history.db"})
 
-FORMAT = Format(SUFFIXES, _at, in_projects=_USUAL)
+FORMAT = Format(SUFFIXES, _agents_store_at, in_projects=_USUAL)

@@ -35,24 +35,22 @@ _USAGE = {"session_id", "branch_id", "user_turn_number", "input_tokens"}
 MAIN = "main"
 
 Row = dict[str, Any]
-#: A branch, and the number of a turn in it.
-Turn = tuple[Any, Any]
 
 
 @dataclass(slots=True)
 class Branches:
-    """The places of the messages of one session, by their row ids.
+    """The places of the messages of one session, by their row ids."""
 
-    ``above`` has the message before each one, None for the first of its branch;
-    ``usage`` the row of the turn that a message ends, ``unplaced`` those of turns
-    without a message; ``ends`` the last message of each branch.
-    """
-
-    above: dict[int, int | None] = field(default_factory=dict)
+    #: The message before each one; None for the first of its branch.
+    parents: dict[int, int | None] = field(default_factory=dict)
+    #: The row of each message in ``message_structure``.
     structure: dict[int, Row] = field(default_factory=dict)
+    #: The row of the turn that a message ends.
     usage: dict[int, Row] = field(default_factory=dict)
+    #: The last message of each branch.
     ends: dict[Any, int] = field(default_factory=dict)
-    unplaced: list[Row] = field(default_factory=list)
+    #: The rows of turns without a message.
+    unplaced_usage: list[Row] = field(default_factory=list)
 
     @property
     def leaf(self) -> int | None:
@@ -70,71 +68,64 @@ def has_usage(connection: Connection) -> bool:
     return columns(connection, USAGE) >= _USAGE
 
 
-def branches_of(connection: Connection, session: str) -> Branches:
-    """Return the branches of a session; empty where the file has none."""
-    found = Branches()
-    turns: dict[Turn, int] = {}
+def read_branches(connection: Connection, session: str) -> Branches:
+    """Return the branches of a session; empty for a file without branches."""
+    branches = Branches()
+    # The last answer of each turn of a branch: the tokens of a turn are those of its
+    # answers.
+    answers: dict[tuple[Any, Any], int] = {}
     if has_structure(connection):
-        for row in _rows(connection, STRUCTURE, session):
-            _place(found, turns, row)
+        for row in _rows_of(connection, STRUCTURE, session):
+            message, branch = row["message_id"], row["branch_id"]
+            if type(message) is not int:
+                continue
+
+            # A message of several branches belongs to the first one.
+            if message not in branches.parents:
+                branches.parents[message] = branches.ends.get(branch)
+                branches.structure[message] = without_none(without(_IMPLIED, row))
+            branches.ends[branch] = message
+            if row.get("message_type") not in _WITHOUT_TOKENS:
+                answers[branch, row["user_turn_number"]] = message
+
     if has_usage(connection):
-        for row in _rows(connection, USAGE, session):
-            _spend(found, turns, row)
+        for row in _rows_of(connection, USAGE, session):
+            answer = answers.get((row["branch_id"], row["user_turn_number"]))
+            if answer is None or answer in branches.usage:
+                branches.unplaced_usage.append(row)
+            else:
+                branches.usage[answer] = row
 
-    return found
-
-
-def _rows(connection: Connection, table: str, session: str) -> Iterator[Row]:
-    return records(
-        connection, f"SELECT * FROM {table} WHERE session_id = ? ORDER BY id", session
-    )
+    return branches
 
 
-def _place(found: Branches, turns: dict[Turn, int], row: Row) -> None:
-    """Add a message to its branch; where it first was is where it belongs."""
-    message, branch = row["message_id"], row["branch_id"]
-    if type(message) is not int:
-        return
-
-    if message not in found.above:
-        found.above[message] = found.ends.get(branch)
-        found.structure[message] = without_none(without(_IMPLIED, row))
-
-    found.ends[branch] = message
-    # The tokens of a turn are those of its answers.
-    if row.get("message_type") not in _UNANSWERED:
-        turns[branch, row["user_turn_number"]] = message
-
-
-def _spend(found: Branches, turns: dict[Turn, int], row: Row) -> None:
-    """Add the tokens of a turn to its last message."""
-    message = turns.get((row["branch_id"], row["user_turn_number"]))
-    if message is None or message in found.usage:
-        found.unplaced.append(row)
-    else:
-        found.usage[message] = row
+def _rows_of(connection: Connection, table: str, session: str) -> Iterator[Row]:
+    statement = f"SELECT * FROM {table} WHERE session_id = ? ORDER BY id"
+    return records(connection, statement, session)
 
 
 #: Types of messages that a model did not make.
-_UNANSWERED = ("user", "function_call_output")
+_WITHOUT_TOKENS = ("user", "function_call_output")
 #: Columns of a place that are known without it.
 _IMPLIED = frozenset({"id", "session_id", "message_id", "created_at"})
 
 
 def tokens_of(row: Row) -> Tokens | None:
     """Return the tokens of a turn, disjoint: the SDK counts some within others."""
-    known = take(dict(row), fields.USAGE)
-    known["cache_read"] = _detail(row, "input_tokens_details", "cached_tokens")
-    known["reasoning"] = _detail(row, "output_tokens_details", "reasoning_tokens")
-    return disjoint(without_none(known))
+    counts = take(dict(row), fields.USAGE)
+    counts["cache_read"] = _detail_count(row, "input_tokens_details", "cached_tokens")
+    counts["reasoning"] = _detail_count(
+        row, "output_tokens_details", "reasoning_tokens"
+    )
+    return disjoint(without_none(counts))
 
 
-def _detail(row: Row, column: str, key: str) -> int | None:
+def _detail_count(row: Row, column: str, key: str) -> int | None:
     """Return a count of the details, which are JSON in a text."""
     try:
         details = load_text(str(row.get(column)))
     except OddRecordError:
         return None
 
-    found: int | None = fitting(within(details, key), count)
-    return found
+    number: int | None = fitting(within(details, key), count)
+    return number

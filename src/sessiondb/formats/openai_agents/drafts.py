@@ -17,6 +17,7 @@ from sessiondb.formats.kit.fields import (
     clean_name,
     fitting,
     is_object,
+    objects_in,
     take,
     text,
     within,
@@ -36,36 +37,41 @@ def message_draft(item: Record, message_id: str, time: int | None) -> MessageDra
 
     Raises `OddRecordError` for an item without a type, or one that cannot be stored.
     """
-    kind = _kind(item)
+    kind = _kind_of(item)
     check_storable(item)
-    found = _message(item) if kind == "message" else _other(item, kind)
-    if found["role"] == "assistant":
-        # Items of a model that does not speak Responses say where they are from.
+    columns = _columns_of(item, kind)
+    if columns["role"] == "assistant":
+        # Items of a model that does not speak Responses have its name.
         model = within(item, "provider_data", "model")
-        found["model_id"] = fitting(model, clean_name)
-    return MessageDraft(id=message_id, time_created=time, data=item, **found)
+        columns["model_id"] = fitting(model, clean_name)
+    return MessageDraft(id=message_id, time_created=time, data=item, **columns)
 
 
-def _kind(item: Record) -> str:
+def _kind_of(item: Record) -> str:
     """Return the type of an item; a message may leave it out."""
     kind = item.get("type")
     if kind is None:
-        kind = next(
-            (fields.UNTYPED[key] for key in fields.UNTYPED if key in item), None
-        )
+        for key, untyped_kind in fields.UNTYPED.items():
+            if key in item:
+                return untyped_kind
     if not usable_id(kind):
         raise OddRecordError("has no type")
 
     return str(kind)
 
 
-def _other(item: Record, kind: str) -> Columns:
+def _columns_of(item: Record, kind: str) -> Columns:
+    if kind == "message":
+        return _message_columns(item)
     if kind == "reasoning":
-        return _reasoning(item)
+        # The provider may sum it up, show it, or only return it encrypted.
+        del item["type"]
+        parts = _take_content(item, "summary") + _take_content(item, "content")
+        return {"role": "assistant", "parts": parts or (PartDraft("reasoning"),)}
     if kind.endswith(fields.RESULTS):
-        return _result(item)
+        return _result_columns(item)
     if kind.endswith(fields.CALLS):
-        return _call(item, kind)
+        return _call_columns(item, kind)
 
     return {"role": "event", "kind": kind}
 
@@ -73,9 +79,9 @@ def _other(item: Record, kind: str) -> Columns:
 # -- messages --------------------------------------------------------------------
 
 
-def _message(item: Record) -> Columns:
+def _message_columns(item: Record) -> Columns:
     role = as_string(item.get("role"))
-    parts = _content(item, "content")
+    parts = _take_content(item, "content")
     if role not in fields.ROLES:
         return {"role": "event", "kind": "message", "parts": parts}
 
@@ -84,14 +90,7 @@ def _message(item: Record) -> Columns:
     return {"role": fields.ROLES[role], "parts": parts}
 
 
-def _reasoning(item: Record) -> Columns:
-    """Reasoning, which the provider may sum up, show, or only return encrypted."""
-    del item["type"]
-    parts = _content(item, "summary") + _content(item, "content")
-    return {"role": "assistant", "parts": parts or (PartDraft("reasoning"),)}
-
-
-def _content(item: Record, key: str) -> tuple[PartDraft, ...]:
+def _take_content(item: Record, key: str) -> tuple[PartDraft, ...]:
     """Take the content of an item: a text or a list of blocks."""
     content = item.get(key)
     if text(content):
@@ -99,42 +98,44 @@ def _content(item: Record, key: str) -> tuple[PartDraft, ...]:
         return (PartDraft("text", content),)
 
     blocks = as_list(content)
-    if not blocks or not all(map(_is_block, blocks)):
+    if not blocks or not all(_is_block(block) for block in blocks):
         return ()
     del item[key]
-    return tuple(map(_part, blocks))
+    return tuple(_part_of_block(block) for block in blocks)
 
 
 def _is_block(value: Any) -> bool:
     return is_object(value) and usable_id(value.get("type"))
 
 
-def _part(block: Record) -> PartDraft:
+def _part_of_block(block: Record) -> PartDraft:
     kind = block["type"]
     if kind in fields.TEXTS:
-        here, table = fields.TEXTS[kind]
-        return PartDraft(here, **take(block, table), data=block)
+        part_type, table = fields.TEXTS[kind]
+        return PartDraft(part_type, **take(block, table), data=block)
     if kind in ("input_image", "input_file", "computer_screenshot"):
-        return _file(block)
+        return _file_part(block)
     return PartDraft("custom", data=block)
 
 
-def _file(block: Record) -> PartDraft:
+def _file_part(block: Record) -> PartDraft:
     """A file by its content in a ``data:`` URL, by an address, or by an id alone."""
-    known: Record = {}
-
+    file: Record = {}
     if clean_name(block.get("filename")):
-        known["filename"] = block.pop("filename")
+        file["filename"] = block.pop("filename")
+
     for key in ("image_url", "file_url", "file_data"):
         url = as_text(block.get(key))
         if url is not None:
-            known |= _addressed(block.pop(key))
+            del block[key]
+            file |= _content_at(url)
             break
 
-    return PartDraft("file", data={**known, **block})
+    return PartDraft("file", data={**file, **block})
 
 
-def _addressed(url: str) -> Record:
+def _content_at(url: str) -> Record:
+    """Return the content that a ``data:`` URL has, or any other address."""
     encoded = inline(url)
     if encoded is None:
         return {"url": url}
@@ -145,79 +146,82 @@ def _addressed(url: str) -> Record:
 # -- calls -----------------------------------------------------------------------
 
 
-def _call(item: Record, kind: str) -> Columns:
+def _call_columns(item: Record, kind: str) -> Columns:
     """A call of a tool of the program, or one that the provider has made itself."""
-    has_result = "call_id" in item
-    found = take(item, fields.CALL if has_result else fields.SERVED)
+    is_of_program = "call_id" in item
+    call = take(item, fields.CALL if is_of_program else fields.SERVED)
     # Tools of the provider have no name but the type of their calls.
-    found["tool"] = found.get("tool") or kind.removesuffix(fields.CALLS) or kind
-    found.update(_arguments(item))
+    call["tool"] = call.get("tool") or kind.removesuffix(fields.CALLS) or kind
+    for key in fields.ARGUMENTS:
+        if item.get(key) is not None:
+            call["input"] = _take_arguments(item, key)
+            break
 
-    if has_result:
-        found["status"] = "pending"
+    if is_of_program:
+        call["status"] = "pending"
     else:
-        found.update(_served(item))
-    return {"role": "assistant", "parts": (PartDraft("tool", **found),)}
+        call.update(_served_result(item))
+    return {"role": "assistant", "parts": (PartDraft("tool", **call),)}
 
 
-def _arguments(item: Record) -> Columns:
-    key = next((key for key in fields.ARGUMENTS if item.get(key) is not None), None)
-    if key is None:
-        return {}
-    if text(item[key]):
-        return {"input": _decoded(item, key)}
-    return {"input": item.pop(key)}
+def _take_arguments(item: Record, key: str) -> Any:
+    """Take arguments; JSON that would be written differently stays in the item."""
+    if not text(item[key]):
+        return item.pop(key)
 
-
-def _decoded(item: Record, key: str) -> Any:
-    found = take_json(item, key)
-    if found == item.get(key):
+    arguments = take_json(item, key)
+    if arguments == item.get(key):
         del item[key]
+    return arguments
 
-    return found
 
-
-def _served(item: Record) -> Columns:
+def _served_result(item: Record) -> Columns:
+    """Take the result of a call that the provider has made itself."""
     if text(item.get("error")):
         return {"text": item.pop("error"), "status": "error", "outcome": "failed"}
 
-    found: Columns = {}
+    result: Columns = {}
     if text(item.get("output")):
-        found["text"] = item.pop("output")
+        result["text"] = item.pop("output")
 
     # A call of MCP may leave its status out.
-    otherwise = ("completed" if found else "running", None)
-    state = fields.STATUS.get(as_string(item.get("status")), otherwise)
-    found["status"], found["outcome"] = state
-    return found
+    default = ("completed" if result else "running", None)
+    state = fields.STATUS.get(as_string(item.get("status")), default)
+    result["status"], result["outcome"] = state
+    return result
 
 
-def _result(item: Record) -> Columns:
+def _result_columns(item: Record) -> Columns:
     """A result: its texts are that of the call, the files in it follow."""
     if _is_block(item.get("output")):
         item["output"] = [item["output"]]
-    parts = list(_content(item, "output"))
-    found = take(item, fields.RESULT)
-    found["text"] = _structured(item.get("output"))
+    parts = list(_take_content(item, "output"))
+    result = take(item, fields.RESULT)
+    result["text"] = _text_of_output(item.get("output"))
     if item.get("status") == "failed":
-        found.update(status="error", outcome="failed")
+        result.update(status="error", outcome="failed")
 
     if parts and parts[0].type == "text":
-        found.update(text=parts[0].text, data=parts[0].data)
+        result.update(text=parts[0].text, data=parts[0].data)
         del parts[0]
 
-    return {"role": "tool", "parts": (PartDraft("tool-result", **found), *parts)}
+    return {"role": "tool", "parts": (PartDraft("tool-result", **result), *parts)}
 
 
-def _structured(output: Any) -> str:
+def _text_of_output(output: Any) -> str:
     """Return a result that is neither a text nor blocks; empty if there is none.
 
-    A shell returns what each of its commands has written.
+    A shell returns the output of each of its commands.
     """
     if output is None:
         return ""
 
-    commands = filter(is_object, as_list(output))
-    streams = (item.get(key) for item in commands for key in ("stdout", "stderr"))
-    written = [*filter(text, streams)]
-    return "\n".join(filter(None, written)) if written else compact(output)
+    streams = [
+        command.get(key)
+        for command in objects_in(output)
+        for key in ("stdout", "stderr")
+    ]
+    texts = [stream for stream in streams if text(stream)]
+    if not texts:
+        return compact(output)
+    return "\n".join(stream for stream in texts if stream)

@@ -1,4 +1,4 @@
-"""Where items of the Responses API keep values that have a column; see `kit.fields`.
+"""The keys of Responses items whose values have a column; see `kit.fields`.
 
 Read off openai 2.x (``types/responses/response_input_item_param.py``), whose items the
 SDK stores as they are.
@@ -12,14 +12,14 @@ from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, text
 from sessiondb.formats.kit.usage import counts
 from sessiondb.model import aliases
 
-#: Roles of messages to roles here; a developer speaks for the program.
+#: Roles of messages to roles of drafts; a developer speaks for the program.
 ROLES: Mapping[str, str] = {
     role: aliases.ROLE[role] for role in ("user", "assistant", "system", "developer")
 }
 #: The type of an item without one, by a key that it has: a message may leave it out,
 #: and `EncryptedSession` stores the other one, whose key is not in the file.
 UNTYPED: Mapping[str, str] = {"role": "message", "__enc__": "encrypted"}
-#: Blocks of content that are one text: type here, and where it is.
+#: Blocks of content that are one text: the type of their part, and the key of the text.
 TEXTS: Mapping[str, tuple[str, Fields]] = {
     "input_text": ("text", {"text": ("text", text)}),
     "output_text": ("text", {"text": ("text", text)}),
@@ -30,9 +30,9 @@ TEXTS: Mapping[str, tuple[str, Fields]] = {
 }
 CALL: Fields = {"call_id": ("call_id", clean_text), "name": ("tool", clean_name)}
 RESULT: Fields = {"call_id": ("call_id", clean_text)}
-#: The facts that a tool of the provider states: it has no call id but its own.
+#: A call of a tool of the provider, which has no call id but its own.
 SERVED: Fields = {"id": ("call_id", clean_text), "name": ("tool", clean_name)}
-#: Under which keys calls have their arguments; JSON in a text, or anything else.
+#: The keys of calls for their arguments: JSON in a text, or anything else.
 ARGUMENTS = ("arguments", "input", "action", "operation", "code", "queries")
 #: Ends of the types of calls and of their results.
 CALLS, RESULTS = "_call", "_call_output"

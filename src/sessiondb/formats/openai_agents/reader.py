@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import fitting
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.sqlite import Connection, Error, ForeignDatabase, records
 from sessiondb.formats.kit.texts import time_in_utc
 from sessiondb.formats.openai_agents import branches
-from sessiondb.formats.openai_agents.branches import Branches, branches_of, tokens_of
+from sessiondb.formats.openai_agents.branches import Branches, read_branches, tokens_of
 from sessiondb.formats.openai_agents.drafts import message_draft
-from sessiondb.formats.openai_agents.tables import Pair, pairs
+from sessiondb.formats.openai_agents.tables import TablePair, table_pairs
 from sessiondb.model import MessageDraft, Problem, SourceMessage, SourceSession
 from sessiondb.model.namespaces import Namespace
 from sessiondb.model.versions import digest
@@ -39,55 +38,54 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a file; raises `SourceError` if it cannot be opened."""
     file = ForeignDatabase(path)
     with file.reading():
-        taken: set[str] = set()
+        taken_ids: set[str] = set()
         try:
-            for pair in pairs(file.connection):
-                yield from _Pair(file, pair, taken).sessions()
+            for pair in table_pairs(file.connection):
+                yield from _PairReader(file, pair, taken_ids).sessions()
         except Error as error:
             yield Problem(str(path), f"the rest cannot be read: {error}")
 
 
-class _Pair:
-    """The sessions of a pair of tables; *taken* are the names in pairs before it."""
+class _PairReader:
+    """The sessions of a pair of tables; *taken_ids* are those of the pairs before."""
 
-    def __init__(self, file: ForeignDatabase, pair: Pair, taken: set[str]) -> None:
+    def __init__(
+        self, file: ForeignDatabase, pair: TablePair, taken_ids: set[str]
+    ) -> None:
         self._file = file
         self._pair = pair
-        self._taken = taken
+        self._taken_ids = taken_ids
         self._stamp = stamp(file.path) or (None, None)
 
     def sessions(self) -> Iterator[SourceSession | Problem]:
         """Yield the sessions, also those that have messages and no row of their own."""
-        stamps = self._stamps()
-        for name, row in self._rows(stamps):
-            full = self._full(name)
-            if full is None:
-                why = f"session {abridged(name)} has no usable id"
-                yield Problem(str(self._file.path), why)
+        stamps = self._read_stamps()
+        for name, row in self._read_rows(stamps):
+            is_taken = name in self._taken_ids
+            session_id = f"{self._pair.messages_name}/{name}" if is_taken else name
+            if usable_id(session_id):
+                self._taken_ids.add(session_id)
+                yield self._session_of(name, session_id, row, stamps.get(name, []))
             else:
-                self._taken.add(full)
-                yield self._session(name, full, row, stamps.get(name, []))
+                message = f"session {abridged(name)} has no usable id"
+                yield Problem(str(self._file.path), message)
 
-    def _full(self, name: Any) -> str | None:
-        """Return the id of a session; None without a usable one."""
-        full = f"{self._pair.messages_name}/{name}" if name in self._taken else name
-        found: str | None = fitting(full, usable_id)
-        return found
-
-    def _rows(self, stamps: Stamps) -> Iterator[tuple[Any, Row]]:
+    def _read_rows(self, stamps: Stamps) -> Iterator[tuple[Any, Row]]:
+        """Yield each session and its row, at the end those without a row."""
+        without_row = dict.fromkeys(stamps)
         statement = f"SELECT * FROM {self._pair.sessions}"
-        bare = dict.fromkeys(stamps)
         for row in records(self._file.connection, statement):
             name = row.pop("session_id")
-            bare.pop(name, None)
+            without_row.pop(name, None)
             yield name, row
 
-        yield from ((name, {}) for name in bare)
+        for name in without_row:
+            yield name, {}
 
-    def _stamps(self) -> Stamps:
+    def _read_stamps(self) -> Stamps:
         """Return a stamp of each session, which the index on its messages has."""
         connection = self._file.connection
-        found: Stamps = {}
+        stamps: Stamps = {}
         tables = [(self._pair.messages, "max(id)")]
         if branches.has_structure(connection):
             tables.append((branches.STRUCTURE, "max(id)"))
@@ -99,30 +97,30 @@ class _Pair:
                 f"SELECT session_id, count(*), {last} FROM {table} GROUP BY session_id"
             )
             for name, *numbers in rows:
-                found.setdefault(name, []).append([table, *numbers])
+                stamps.setdefault(name, []).append([table, *numbers])
 
-        return found
+        return stamps
 
-    def _session(
-        self, name: str, full: str, row: Row, stamps: list[Any]
+    def _session_of(
+        self, name: str, session_id: str, row: Row, stamps: list[Any]
     ) -> SourceSession:
         facts = json.dumps([row, stamps], default=repr).encode()
         size, time = self._stamp
         session = SourceSession(
             SOURCE,
-            full,
+            session_id,
             str(self._file.path),
             hashlib.sha256(facts).hexdigest(),
-            namespace=self._namespace(name),
+            namespace=self._namespace_of(name),
             time_created=time_in_utc(row.pop("created_at", None)),
             time_updated=time_in_utc(row.pop("updated_at", None)),
             size=size,
             mtime_ns=time,
             data=row,
         )
-        return replace(session, complete=partial(self._complete, session, name))
+        return replace(session, complete=partial(self._complete_session, session, name))
 
-    def _namespace(self, name: str) -> str:
+    def _namespace_of(self, name: str) -> str:
         """Return the namespace of a session: its first item distinguishes it.
 
         Its row does not: `clear_session` removes that, too, and a compaction begins
@@ -136,28 +134,27 @@ class _Pair:
         ).fetchone()
         return str(Namespace(first=digest(list(first)) if first else ""))
 
-    def _complete(self, session: SourceSession, name: str) -> SourceSession:
+    def _complete_session(self, session: SourceSession, name: str) -> SourceSession:
         """Return a session with its branches; raises ValueError."""
         with self._file.reading() as connection:
             try:
-                found = branches_of(connection, name)
-                leaf = _id_at(connection, self._pair, found.leaf)
+                branches = read_branches(connection, name)
+                leaf = _message_id_at(connection, self._pair, branches.leaf)
             except Error as error:
                 raise ValueError(f"its branches cannot be read: {error}") from error
 
-        messages = Messages(self._file, self._pair, name, found)
-        data = {**session.data, "turn_usage": found.unplaced}
-        if not found.unplaced:
-            del data["turn_usage"]
-
+        data = dict(session.data)
+        if branches.unplaced_usage:
+            data["turn_usage"] = branches.unplaced_usage
+        messages = AgentsMessages(self._file, self._pair, name, branches)
         return replace(session, leaf=leaf, messages=messages, data=data)
 
 
-class Messages:
+class AgentsMessages:
     """The messages of a session and their problems; read again each time."""
 
     def __init__(
-        self, file: ForeignDatabase, pair: Pair, session: str, branches: Branches
+        self, file: ForeignDatabase, pair: TablePair, session: str, branches: Branches
     ) -> None:
         self._file = file
         self._pair = pair
@@ -168,54 +165,60 @@ class Messages:
         """Read the session; memory holds one item, and the ids of all."""
         with self._file.reading() as connection:
             try:
-                yield from self._read(connection)
+                yield from self._read_messages(connection)
             except Error as error:
                 yield self._problem(f"its other messages cannot be read: {error}")
 
-    def _read(self, connection: Connection) -> Iterator[SourceMessage | Problem]:
+    def _read_messages(
+        self, connection: Connection
+    ) -> Iterator[SourceMessage | Problem]:
         names: dict[int, str] = {}
+        first_name = ""
         rows = connection.execute(
             "SELECT id, message_data, created_at"
             f" FROM {self._pair.messages} WHERE session_id = ? ORDER BY id",
             (self._session,),
         )
-        for number, raw, written in rows:
-            names[number] = name = message_id(number, raw)
+        for number, raw, created in rows:
+            name = message_id(number, raw)
+            names[number] = name
+            first_name = first_name or name
             try:
-                draft = message_draft(_item(raw), name, time_in_utc(written))
+                draft = message_draft(_load_item(raw), name, time_in_utc(created))
             except OddRecordError as error:
                 yield self._problem(f"message {number} {error}")
                 continue
 
-            first = next(iter(names.values()))
-            draft = self._with_rows(draft, number, first)
-            yield SourceMessage(draft, parent=self._above(number, names))
+            draft = self._with_rows(draft, number, first_name)
+            yield SourceMessage(draft, parent=self._parent_of(number, names))
 
-    def _with_rows(self, draft: MessageDraft, number: int, first: str) -> MessageDraft:
+    def _with_rows(
+        self, draft: MessageDraft, number: int, first_name: str
+    ) -> MessageDraft:
         """Return a message with the rows of other tables on it."""
-        beside: Row = {}
+        rows: Row = {}
         tokens = None
         if draft.kind == "compaction":
-            # What it replaced was removed: all that is before it stays.
-            beside["first_kept_id"] = first
+            # The messages that it replaced were removed: all that precede it remain.
+            rows["first_kept_id"] = first_name
         if number in self._branches.structure:
-            beside["structure"] = self._branches.structure[number]
+            rows["structure"] = self._branches.structure[number]
         if number in self._branches.usage:
-            beside["turn_usage"] = usage = self._branches.usage[number]
-            tokens = tokens_of(usage)
+            rows["turn_usage"] = self._branches.usage[number]
+            tokens = tokens_of(self._branches.usage[number])
 
-        return replace(draft, tokens=tokens, data={**draft.data, **beside})
+        return replace(draft, tokens=tokens, data={**draft.data, **rows})
 
-    def _above(self, number: int, names: dict[int, str]) -> Any:
+    def _parent_of(self, number: int, names: dict[int, str]) -> Any:
         """Return the message before one in its branch; without branches, the last."""
-        if number not in self._branches.above:
+        if number not in self._branches.parents:
             return ...
-        above = self._branches.above[number]
-        return None if above is None else names.get(above, ...)
+        parent = self._branches.parents[number]
+        return None if parent is None else names.get(parent, ...)
 
-    def _problem(self, why: str) -> Problem:
+    def _problem(self, message: str) -> Problem:
         return Problem(
-            str(self._file.path), f"session {abridged(self._session)}: {why}"
+            str(self._file.path), f"session {abridged(self._session)}: {message}"
         )
 
 
@@ -230,7 +233,9 @@ def message_id(number: Any, raw: Any) -> str:
     return f"{number}-{zlib.crc32(content):08x}"
 
 
-def _id_at(connection: Connection, pair: Pair, number: int | None) -> str | None:
+def _message_id_at(
+    connection: Connection, pair: TablePair, number: int | None
+) -> str | None:
     """Return the id of the message in a row; None if there is none."""
     if number is None:
         return None
@@ -240,7 +245,7 @@ def _id_at(connection: Connection, pair: Pair, number: int | None) -> str | None
     return None if row is None else message_id(number, row[0])
 
 
-def _item(raw: Any) -> Row:
+def _load_item(raw: Any) -> Row:
     if isinstance(raw, str):
         raw = raw.encode("utf-8", "surrogateescape")
     if not isinstance(raw, bytes):

@@ -8,7 +8,6 @@ Read off ``memory/sqlite_session.py`` of openai-agents 0.24; the tables of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,9 +30,10 @@ _MESSAGES = {"id", "session_id", "message_data", "created_at"}
 _USUAL = "agent_messages"
 
 
-class Pair(NamedTuple):
-    """A table of sessions and one of their messages, by their quoted names."""
+class TablePair(NamedTuple):
+    """A table of sessions and one of their messages."""
 
+    #: Their names, quoted for statements.
     sessions: str
     messages: str
     #: The name of the table of messages as it is.
@@ -43,7 +43,7 @@ class Pair(NamedTuple):
 def is_store(path: Path) -> bool:
     """Return whether the file at *path* has such tables.
 
-    A file that cannot be read is not one: its name does not tell it apart.
+    A file that cannot be read is not one: its name does not identify it.
     """
     if path.suffix not in SUFFIXES or not is_file(path):
         return False
@@ -51,30 +51,25 @@ def is_store(path: Path) -> bool:
     file = ForeignDatabase(path, glance=True)
     try:
         with file.reading():
-            return bool(pairs(file.connection))
+            return bool(table_pairs(file.connection))
     except (SourceError, Error):
         return False
 
 
-def pairs(connection: Connection) -> list[Pair]:
+def table_pairs(connection: Connection) -> list[TablePair]:
     """Return the pairs of tables, the usual one first."""
-    names = sorted(_tables(connection), key=lambda name: (name != _USUAL, name))
-    found = ((_sessions_of(connection, name), name) for name in names)
-    return [
-        Pair(quoted(sessions), quoted(name), name)
-        for sessions, name in found
-        if sessions is not None
+    names = [
+        name for name in tables(connection) if columns(connection, name) >= _MESSAGES
     ]
+    pairs: list[TablePair] = []
+    for name in sorted(names, key=lambda name: (name != _USUAL, name)):
+        sessions = _sessions_table_of(connection, name)
+        if sessions is not None:
+            pairs.append(TablePair(quoted(sessions), quoted(name), name))
+    return pairs
 
 
-def _tables(connection: Connection) -> Iterator[str]:
-    """Yield the tables that have the columns of messages."""
-    for name in tables(connection):
-        if columns(connection, name) >= _MESSAGES:
-            yield name
-
-
-def _sessions_of(connection: Connection, messages: str) -> str | None:
+def _sessions_table_of(connection: Connection, messages: str) -> str | None:
     """Return the table of sessions that a table of messages refers to."""
     for name in references(connection, messages):
         if columns(connection, name) >= _SESSIONS:
