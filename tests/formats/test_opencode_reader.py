@@ -143,6 +143,17 @@ def test_the_digest_changes_with_anything_that_changed(tmp_path: Path) -> None:
     assert one(tree).digest != before
 
 
+def test_an_output_that_is_not_utf_8_is_read_to_the_byte(tmp_path: Path) -> None:
+    file = tmp_path / "tool-output" / "tool_1"
+    file.parent.mkdir()
+    file.write_bytes(b"caf\xe9\r\n")
+    state = done({}, "…", outputPath=str(file))
+    item = session(1, assistant(1, tool("bash", "call_1", state)))
+    (answer,) = drafts(one(sqlite_store(tmp_path / "opencode.db", item)))
+    output = {"name": "tool-output/tool_1", "content": b"caf\xe9\r\n"}
+    assert answer.parts[0].data["output_file"] == output
+
+
 def test_a_cut_output_comes_along_only_from_inside_the_store(tmp_path: Path) -> None:
     data = tmp_path / "opencode"
     outputs = data / "tool-output"
