@@ -13,7 +13,7 @@ from typing import Any
 
 from sessiondb.formats.codex.fields import INJECTED
 from sessiondb.formats.codex.outcomes import ending_of, outcome_of_item, outcome_of_text
-from sessiondb.formats.codex.sources import StatedSources
+from sessiondb.formats.codex.sources import CodexSources
 from sessiondb.formats.codex.usage import CodexUsage
 from sessiondb.formats.kit.fields import (
     as_object,
@@ -45,7 +45,7 @@ class Course:
         #: Hashes of the prompts that events of the rollout name, if any does.
         self.prompt_hashes: set[int] = set()
         self.usage = CodexUsage()
-        self.sources = StatedSources()
+        self.sources = CodexSources()
         #: The last message, and the one that the next continues; ``...`` is the last.
         self.last_id: str | None = None
         self.next_parent: Any = ...

@@ -8,8 +8,7 @@ an event. A record keeps its envelope and its types, so that `records` finds the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 from sessiondb.formats.codex import fields
@@ -31,12 +30,11 @@ from sessiondb.formats.kit.fields import (
     check_storable,
     clean_name,
     filled,
-    fitting,
     is_object,
+    objects_in,
     take,
     text,
     within,
-    without_none,
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.naming import MARK
@@ -49,37 +47,42 @@ Record = dict[str, Any]
 Columns = dict[str, Any]
 Parts = tuple[PartDraft, ...]
 
-#: How a call ended that did not fail, where a record states it.
+#: How a call ended that did not fail, if a record states it.
 COMPLETED = "completed"
 _DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
 #: Texts around a picture, which Codex labels as typed.
-_PICTURE_MARK = re.compile(r'<image(?: name=\[[^]\n]*\])?(?: path="[^\n]*")?>|</image>')
-#: A text that the model is shown as if the user had said it.
-_SHOWN_TO_MODEL: Columns = {"role": "event", "kind": "custom_message"}
-_AUTHORS: Mapping[str | None, Columns] = {
-    "assistant": {"role": "assistant"},
-    "developer": {"role": "system"},
-    "system": {"role": "system"},
-}
+_PICTURE_TAG = re.compile(r'<image(?: name=\[[^]\n]*\])?(?: path="[^\n]*")?>|</image>')
 
 
 def message_draft(
-    record: Record, item: Record | None, id_and_time: Columns, course: Course
+    record: Record, item: Record | None, identity: Columns, course: Course
 ) -> MessageDraft:
     """Return the message that a record is, which holds *item* or is an event.
 
+    The *identity* of a message is its id and its time.
+
     Raises `OddRecordError` for a record without a type, or one that cannot be stored.
     """
-    kind = as_text(record.get("type")) or as_text(record.get("record_type"))
-    if kind is None and is_header(record):
-        kind = "session_meta"
-    if not usable_id(kind):
+    record_type = as_text(record.get("type")) or as_text(record.get("record_type"))
+    if record_type is None and is_header(record):
+        record_type = "session_meta"
+    if record_type is None or not usable_id(record_type):
         raise OddRecordError("has no type")
 
-    assert kind is not None
     check_storable(record)
-    columns = _message_columns(record, item, kind, course)
-    return MessageDraft(data=record, **id_and_time, **columns)
+    if item is not None:
+        item_type = as_text(item.get("type")) or record_type
+        outcome = record.get(fields.OUTCOME)
+        columns = _columns_of_item(item, item_type, outcome, course)
+    elif record_type == "event_msg":
+        columns = _columns_of_event(record, course)
+    else:
+        columns = _columns_of_record(record, record_type, course)
+
+    if columns["role"] == "assistant":
+        # Items name no model: it is that of the last turn.
+        columns |= _model_of_turn(course)
+    return MessageDraft(data=record, **identity, **columns)
 
 
 def item_of(record: Record) -> Record | None:
@@ -92,166 +95,237 @@ def item_of(record: Record) -> Record | None:
     return payload if is_item else None
 
 
-def _message_columns(
-    record: Record, item: Record | None, kind: str, course: Course
+def _columns_of_item(
+    item: Record, item_type: str, outcome: Any, course: Course
 ) -> Columns:
-    if item is not None:
-        kind = as_text(item.get("type")) or kind
-        columns = _read_item(course, item, kind)
-    elif kind == "event_msg":
-        event = as_object(record.get("payload", record))
-        kind = as_text(event.get("type")) or kind
-        columns = _read_event(course, event, kind, is_marked=MARK in record)
-    else:
-        payload = as_object(record.get("payload", record))
-        columns = _read_record(course, payload, kind)
-        if columns.get("kind") == "thinking_level_change":
-            # The level goes into the data, unless that has another one.
-            if "level" in record:
-                del columns["kind"]
-            record.setdefault("level", payload["effort"])
-
-    role = columns.get("role")
-    if role is None:
-        return {"role": "event", "kind": _kind_of_event(kind), **columns}
-    if role == "assistant":
-        # Items name no model: it is that of the last turn.
-        return columns | _model_columns(course)
-    if role == "tool":
-        return _with_stated_outcome(record, columns)
-    return columns
-
-
-def _kind_of_event(name: str) -> str:
-    return fields.KINDS.get(name, name) if usable_id(name) else "custom"
-
-
-def _model_columns(course: Course) -> Columns:
-    return filled({"model_id": course.model, "provider_id": course.provider})
-
-
-def _with_stated_outcome(record: Record, columns: Columns) -> Columns:
-    """Return the columns of a result with the outcome that the record states itself."""
-    outcome = record.get(fields.OUTCOME)
-    if outcome != COMPLETED and not (text(outcome) and outcome in OUTCOMES):
-        return columns
-
-    result, *files = columns["parts"]
-    ending = ending_of(None if outcome == COMPLETED else outcome)
-    return {**columns, "parts": (replace(result, **ending), *files)}
-
-
-# -- items ---------------------------------------------------------------------
-
-
-def _read_item(course: Course, item: Record, kind: str) -> Columns:
-    """Return the columns of an item; one of an unknown type has none.
+    """Return the columns of what was said; *outcome* is that which its record states.
 
     A type that a later release adds is an event until its meaning is known.
     """
-    if kind in ("message", "agent_message"):
-        author = as_text(item.get("role"))
-        if author == "user":
-            return _read_prompt(course, item)
-        # Of another agent, or of an unknown role: the model is shown it.
-        return {**_AUTHORS.get(author, _SHOWN_TO_MODEL), "parts": _content_parts(item)}
-    if kind == "reasoning":
-        return _read_reasoning(item)
-    if kind in fields.RESULTS:
-        return _read_result(course, item)
-    if kind in fields.CALLS:
-        return _read_call(item, fields.CALLS[kind])
-    return {}
+    if item_type in ("message", "agent_message"):
+        return _columns_of_message(item, course)
+    if item_type == "reasoning":
+        return {"role": "assistant", "parts": _reasoning_parts(item)}
+    if item_type in fields.RESULTS:
+        return {"role": "tool", "parts": _result_parts(item, outcome, course)}
+    if item_type in fields.CALLS:
+        shape = fields.CALLS[item_type]
+        return {"role": "assistant", "parts": _call_parts(item, shape)}
+    return _event_columns(item_type)
 
 
-def _read_prompt(course: Course, item: Record) -> Columns:
-    typed = _typed_blocks(course, item)
+def _columns_of_record(record: Record, record_type: str, course: Course) -> Columns:
+    """Return the columns of a record outside of the conversation: an event."""
+    payload = as_object(record.get("payload", record))
+    columns = _event_columns(record_type)
+    match record_type:
+        case "session_meta" | "turn_context":
+            sources = sources_of_settings(payload)
+            columns["parts"] = course.sources.new_parts(sources, payload)
+            if record_type == "turn_context":
+                columns |= _turn_settings(record, payload, course)
+        case "world_state":
+            sources = sources_of_state(payload)
+            columns["parts"] = course.sources.new_parts(sources, payload)
+        case "compacted":
+            columns["parts"] = _summary_parts(payload)
+        case "token_usage_record":
+            columns |= _usage_columns(course.usage.tokens_of_response(payload), course)
+    return columns
+
+
+def _columns_of_event(record: Record, course: Course) -> Columns:
+    """Return the columns of an event, which may mean something for later records."""
+    payload = as_object(record.get("payload", record))
+    event_type = as_text(payload.get("type")) or "event_msg"
+    columns = _event_columns(event_type)
+    match event_type:
+        case "token_count":
+            columns |= _usage_columns(course.usage.tokens_of_total(payload), course)
+        case "task_started" | "turn_started":
+            course.begin_task()
+        case "task_complete" | "turn_complete":
+            # The error of a provider is here alone.
+            if is_object(payload.get("error")):
+                columns |= {"kind": "failed", "error": payload["error"]}
+        case "error":
+            if text(payload.get("message")):
+                columns["error"] = {"message": payload["message"]}
+        case "thread_rolled_back":
+            course.roll_back(payload)
+        case "thread_settings_applied":
+            course.apply_settings(payload)
+        case (
+            "item_completed"
+            | "exec_command_end"
+            | "patch_apply_end"
+            | "mcp_tool_call_end"
+        ):
+            course.end_call(payload)
+        case "agent_reasoning":
+            # That of another program, which no model of Codex may be sent. In a record
+            # of Codex itself, the reasoning is in an item, too.
+            if MARK in record and text(payload.get("text")):
+                part = PartDraft("reasoning", payload.pop("text"), data={"of": "text"})
+                return {"role": "assistant", "parts": (part,)}
+    return columns
+
+
+def _event_columns(name: str) -> Columns:
+    kind = fields.KINDS.get(name, name) if usable_id(name) else "custom"
+    return {"role": "event", "kind": kind}
+
+
+def _model_of_turn(course: Course) -> Columns:
+    return filled({"model_id": course.model, "provider_id": course.provider})
+
+
+# -- messages ------------------------------------------------------------------
+
+
+def _columns_of_message(item: Record, course: Course) -> Columns:
+    match item.get("role"):
+        case "user":
+            return _columns_of_prompt(item, course)
+        case "assistant":
+            return {"role": "assistant", "parts": _content_parts(item)}
+        case "developer" | "system":
+            return {"role": "system", "parts": _content_parts(item)}
+    # Of another agent, or of an unknown role: the model is shown it.
+    return {"role": "event", "kind": "custom_message", "parts": _content_parts(item)}
+
+
+def _columns_of_prompt(item: Record, course: Course) -> Columns:
+    typed = _typed_blocks(item, course)
     parts = _content_parts(item, typed)
-    if any(typed) or not parts:
+    if True in typed or not parts:
         course.add_prompt()
         return {"role": "user", "parts": parts}
 
     # Codex added all of it, so it is not a turn of the user.
-    sources = course.sources.take_new(sources_of_texts(parts), item)
-    return {**_SHOWN_TO_MODEL, "parts": (*parts, *sources)}
+    sources = course.sources.new_parts(sources_of_texts(parts), item)
+    return {"role": "event", "kind": "custom_message", "parts": (*parts, *sources)}
 
 
-def _typed_blocks(course: Course, item: Record) -> list[bool]:
-    """Return whether a person added each block of a prompt.
+def _typed_blocks(item: Record, course: Course) -> list[bool]:
+    """Return whether the user typed each block of a prompt.
 
     New records say what each block is, and who added it. In older ones an event repeats
     what was typed.
     """
     blocks = as_list(item.get("content"))
-    metadata = item.get("internal_chat_message_metadata_passthrough")
-    kinds = as_list(within(metadata, "content_item_kinds"))
-    sources = as_list(within(metadata, "content_item_metadata"))
-    if len(blocks) in (len(kinds), len(sources)):
-        has_picture = any(within(block, "type") == "input_image" for block in blocks)
-        typed = []
-        for index, block in enumerate(blocks):
-            kind = kinds[index] if index < len(kinds) else None
-            source = sources[index] if index < len(sources) else None
-            content = as_string(within(block, "text"))
-            is_mark = has_picture and _PICTURE_MARK.fullmatch(content) is not None
-            typed.append(_is_by_user(kind, source) and not is_mark)
-        return typed
+    labels = item.get("internal_chat_message_metadata_passthrough")
+    kinds = as_list(within(labels, "content_item_kinds"))
+    sources = as_list(within(labels, "content_item_metadata"))
+    if len(blocks) not in (len(kinds), len(sources)):
+        return _typed_by_events(blocks, course)
 
+    has_picture = any(within(block, "type") == "input_image" for block in blocks)
+    typed = []
+    labels_of_blocks = zip_longest(kinds, sources)
+    for block, (kind, source) in zip(blocks, labels_of_blocks, strict=False):
+        block_text = as_string(within(block, "text"))
+        is_tag = has_picture and _PICTURE_TAG.fullmatch(block_text) is not None
+        typed.append(_is_by_user(kind, source) and not is_tag)
+    return typed
+
+
+def _typed_by_events(blocks: list[Any], course: Course) -> list[bool]:
+    """Return whether the user typed each block, by the events of the rollout."""
     texts = [as_text(within(block, "text")) for block in blocks]
     # An event joins the texts of a prompt, which may be typed only as one.
-    if course.prompt_hashes and course.is_typed(
-        "".join(part for part in texts if part)
-    ):
+    prompt = "".join(item for item in texts if item is not None)
+    if course.prompt_hashes and course.is_typed(prompt):
         return [True] * len(blocks)
 
-    are_typed = [course.is_typed(content) for content in texts if content is not None]
     # A picture has no text: it was added with the texts around it.
-    is_picture_typed = any(are_typed) or not are_typed
-    return [
-        is_picture_typed if content is None else course.is_typed(content)
-        for content in texts
-    ]
+    typed = [None if item is None else course.is_typed(item) for item in texts]
+    is_picture_typed = True in typed or False not in typed
+    return [is_picture_typed if item is None else item for item in typed]
 
 
 def _is_by_user(kind: Any, source: Any) -> bool:
-    """Return whether the user added a block, by its labels."""
     author = within(source, "provenance", "type")
     if text(author):
         return author == "user"
 
     # Without any label a block is what older releases wrote for a prompt.
-    label: str = fitting(kind, text, "unknown")
-    return label == "unknown" or label.startswith("user.")
+    return not text(kind) or kind == "unknown" or kind.startswith("user.")
 
 
-def _read_reasoning(item: Record) -> Columns:
-    """A summary and, rarely, the content; both are lists of texts, or null."""
-    parts = []
+def _content_parts(item: Record, typed: list[bool] | None = None) -> Parts:
+    content: Any = item.get("content")
+    if text(content):
+        del item["content"]
+        return (PartDraft("text", content, data={"plain": True}),)
+    if not _are_blocks(content):
+        return ()
+
+    del item["content"]
+    if typed is None:
+        return tuple(_part_of_block(block) for block in content)
+    return tuple(
+        _part_of_block(block, is_typed)
+        for block, is_typed in zip(content, typed, strict=True)
+    )
+
+
+def _part_of_block(block: Record, is_typed: bool = True) -> PartDraft:
+    """Return the part that a block is; one without its text or picture is kept."""
+    data = {"block": block} if is_typed else {"block": block, "synthetic": True}
+    part_type, key = fields.BLOCKS.get(block["type"], ("custom", ""))
+    if not text(block.get(key)):
+        return PartDraft("custom", data=data)
+
+    value = block.pop(key)
+    if part_type == "text":
+        return PartDraft(part_type, value, data=data)
+
+    match = _DATA_URL.fullmatch(value)
+    file = {"url": value} if match is None else embedded(match[1], match[2])
+    return PartDraft(part_type, data={**file, **data})
+
+
+def _are_blocks(value: Any) -> bool:
+    """Return whether a value is a list of blocks that is not empty."""
+    blocks = as_list(value)
+    return bool(blocks) and all(is_block(block) for block in blocks)
+
+
+# -- reasoning, calls and results ------------------------------------------------
+
+
+def _reasoning_parts(item: Record) -> Parts:
+    """Return a summary and, rarely, the content: lists of texts, or null."""
+    parts: list[PartDraft] = []
     for key in ("summary", "content"):
-        if _is_list_of(item.get(key), _has_text):
-            for block in item.pop(key):
+        blocks = as_list(item.get(key))
+        if blocks and all(text(within(block, "text")) for block in blocks):
+            del item[key]
+            for block in blocks:
                 thought = block.pop("text")
                 data = {"block": block, "of": key}
                 parts.append(PartDraft("reasoning", thought, data=data))
-    return {"role": "assistant", "parts": tuple(parts)}
+    return tuple(parts)
 
 
-def _read_call(item: Record, shape: fields.CallShape) -> Columns:
+def _call_parts(item: Record, shape: fields.CallShape) -> Parts:
     if not (shape.tool or as_text(item.get("name"))):
         # A tool part needs the name of a tool; the record is kept as it is.
-        return {"role": "assistant", "parts": (PartDraft("custom"),)}
+        return (PartDraft("custom"),)
 
     columns = {"tool": shape.tool, **_status_of_call(item, shape)}
     columns |= take(item, shape.fields)
     if shape.json is not None:
-        columns |= without_none({"input": take_json(item, shape.json)})
-    parts = [PartDraft("tool", **columns)]
+        call_input = take_json(item, shape.json)
+        if call_input is not None:
+            columns["input"] = call_input
+    part = PartDraft("tool", **columns)
 
     if shape.tool == "image_generation" and text(item.get("result")):
         image = embedded("image/png", item.pop("result"))
-        parts.append(PartDraft("file", data={**image, "of": "result"}))
-
-    return {"role": "assistant", "parts": tuple(parts)}
+        return (part, PartDraft("file", data={**image, "of": "result"}))
+    return (part,)
 
 
 def _status_of_call(item: Record, shape: fields.CallShape) -> Columns:
@@ -263,16 +337,20 @@ def _status_of_call(item: Record, shape: fields.CallShape) -> Columns:
     return {"status": "completed"}
 
 
-def _read_result(course: Course, item: Record) -> Columns:
-    """A result, with the ending of its call."""
+def _result_parts(item: Record, outcome: Any, course: Course) -> Parts:
+    """Return a result, with the ending of its call, and the files in it."""
     columns: Columns = take(item, fields.RESULT)
-    output, files, data = _read_output(item)
-    ending = course.ending_of_call(columns.get("call_id"), output)
-    part = PartDraft("tool-result", output, data=data, **columns, **ending)
-    return {"role": "tool", "parts": (part, *files)}
+    output, more, data = _take_output(item)
+    columns |= course.ending_of_call(columns.get("call_id"), output)
+    # sessiondb writes the outcome of a call if the text of its result does not say it.
+    if outcome == COMPLETED:
+        columns |= ending_of(None)
+    elif text(outcome) and outcome in OUTCOMES:
+        columns |= ending_of(outcome)
+    return (PartDraft("tool-result", output, data=data, **columns), *more)
 
 
-def _read_output(item: Record) -> tuple[str, list[PartDraft], Record]:
+def _take_output(item: Record) -> tuple[str, list[PartDraft], Record]:
     """Return the text of a result, its other parts, and what writes them again.
 
     Of a list of blocks the texts are joined, for `Part.text` is what is searched.
@@ -283,174 +361,76 @@ def _read_output(item: Record) -> tuple[str, list[PartDraft], Record]:
     if text(output):
         del item["output"]
         return output, [], {}
-    if not _is_list_of(output, is_block):
-        names = [within(tool, "name") for tool in as_list(item.get("tools"))]
-        return ", ".join(name for name in names if text(name)), [], {"absent": True}
+    if not _are_blocks(output):
+        tools = [tool.get("name") for tool in objects_in(item.get("tools"))]
+        return ", ".join(name for name in tools if text(name)), [], {"absent": True}
 
     del item["output"]
     texts: list[str] = []
-    parts: list[PartDraft] = []
+    more: list[PartDraft] = []
     shape: list[int | None] = []
     for block in output:
-        content = _plain_text(block)
-        if content is None:
-            parts.append(_part_of_block(block))
+        block_text = _plain_text(block)
+        if block_text is None:
+            more.append(_part_of_block(block))
             shape.append(None)
         else:
-            texts.append(content)
-            shape.append(len(content))
-    return "\n".join(texts), parts, {"shape": shape}
-
-
-# -- content ---------------------------------------------------------------------
-
-
-def _content_parts(item: Record, typed: list[bool] | None = None) -> Parts:
-    """Return the parts of a message; *typed* says which blocks are of a person."""
-    content: Any = item.get("content")
-    if text(content):
-        del item["content"]
-        return (PartDraft("text", content, data={"plain": True}),)
-    if not _is_list_of(content, is_block):
-        return ()
-
-    del item["content"]
-    typed = typed or [True] * len(content)
-    return tuple(
-        [
-            _part_of_block(block, is_typed)
-            for block, is_typed in zip(content, typed, strict=True)
-        ]
-    )
-
-
-def _is_list_of(values: Any, fits: Callable[[Any], bool]) -> bool:
-    """Return whether *values* is a list that is not empty, of values that fit."""
-    items = as_list(values)
-    return bool(items) and all(fits(item) for item in items)
-
-
-def _has_text(value: Any) -> bool:
-    return text(within(value, "text"))
+            texts.append(block_text)
+            shape.append(len(block_text))
+    return "\n".join(texts), more, {"shape": shape}
 
 
 def _plain_text(block: Record) -> str | None:
     """Return the text of a block that has nothing else."""
-    is_plain = block.keys() == {"type", "text"} and block["type"] == "input_text"
-    return as_text(block["text"]) if is_plain else None
+    if block.keys() == {"type", "text"} and block["type"] == "input_text":
+        return as_text(block["text"])
+    return None
 
 
-def _part_of_block(block: Record, is_typed: bool = True) -> PartDraft:
-    """Return the part that a block is; one without its text or picture is kept."""
-    data = {"block": block} if is_typed else {"block": block, "synthetic": True}
-    kind, key = fields.BLOCKS.get(block["type"], ("custom", ""))
-    if not text(block.get(key)):
-        return PartDraft("custom", data=data)
-
-    value = block.pop(key)
-    if kind == "text":
-        return PartDraft(kind, value, data=data)
-
-    match = _DATA_URL.fullmatch(value)
-    file = {"url": value} if match is None else embedded(match[1], match[2])
-    return PartDraft(kind, data={**file, **data})
+# -- events --------------------------------------------------------------------
 
 
-# -- records outside of the conversation, and events -----------------------------
-
-
-def _read_record(course: Course, payload: Record, kind: str) -> Columns:
-    """Return the columns of a record that is neither an item nor an event of a turn."""
-    match kind:
-        case "session_meta":
-            return _source_columns(course, payload)
-        case "turn_context":
-            return _read_turn(course, payload)
-        case "world_state":
-            sources = sources_of_state(payload)
-            return {"parts": course.sources.take_new(sources, payload)}
-        case "compacted":
-            return _read_compaction(payload)
-        case "token_usage_record":
-            return _usage_columns(course, course.usage.tokens_of_response(payload))
-    return {}
-
-
-def _read_event(
-    course: Course, event: Record, kind: str, *, is_marked: bool
-) -> Columns:
-    """Return the columns of an event, and record what it means for later records.
-
-    One that *is_marked* was written by sessiondb.
-    """
-    match kind:
-        case "token_count":
-            return _usage_columns(course, course.usage.tokens_of_total(event))
-        case "task_started" | "turn_started":
-            course.begin_task()
-        case "task_complete" | "turn_complete":
-            # The error of a provider is here alone.
-            if is_object(event.get("error")):
-                return {"kind": "failed", "error": event["error"]}
-        case "error":
-            if text(event.get("message")):
-                return {"error": {"message": event["message"]}}
-        case "thread_rolled_back":
-            course.roll_back(event)
-        case "thread_settings_applied":
-            course.apply_settings(event)
-        case "agent_reasoning":
-            # Of a record of Codex itself the reasoning is in an item, too. That of
-            # another program is here alone, since no model of Codex may be sent it.
-            if is_marked and text(event.get("text")):
-                thought = PartDraft("reasoning", event.pop("text"), data={"of": "text"})
-                return {"role": "assistant", "parts": (thought,)}
-        case _:
-            if kind in fields.ENDINGS:
-                course.end_call(event)
-    return {}
-
-
-def _source_columns(course: Course, payload: Record) -> Columns:
-    sources = sources_of_settings(payload)
-    return {"parts": course.sources.take_new(sources, payload)}
-
-
-def _read_turn(course: Course, payload: Record) -> Columns:
-    """The settings of a turn, with its model: an event of what they change."""
-    course.model = fitting(payload.get("model"), clean_name, course.model)
-    columns = {**_model_columns(course), **_source_columns(course, payload)}
-    has_new_model = course.model != course.turn_model
+def _turn_settings(record: Record, payload: Record, course: Course) -> Columns:
+    """Return the model of a turn, and the kind of an event that changes a setting."""
+    model = payload.get("model")
+    if clean_name(model):
+        course.model = model
+    columns = _model_of_turn(course)
+    is_other_model = course.model != course.turn_model
     course.turn_model = course.model
 
     effort = payload.get("effort")
     if clean_name(effort) and effort != course.effort:
         course.effort = effort
-        columns["kind"] = "thinking_level_change"
-    elif has_new_model:
+        # The level of the event is in its data, unless that has another one.
+        if "level" not in record:
+            record["level"] = effort
+            columns["kind"] = "thinking_level_change"
+    elif is_other_model:
         columns["kind"] = "model_change"
     return columns
 
 
-def _read_compaction(payload: Record) -> Columns:
-    """The summary; if the provider holds it, the texts that were kept."""
-    if fitting(payload.get("message"), text):
-        return {"parts": (PartDraft("text", payload.pop("message")),)}
-
-    # The record keeps those, so they are not written again.
-    texts = []
-    for item in as_list(payload.get("replacement_history")):
-        if within(item, "role") in ("user", "assistant"):
-            blocks = as_list(item.get("content"))
-            texts += [block["text"] for block in blocks if _has_text(block)]
-    summary = "\n\n".join(texts)
-    if not summary:
-        return {}
-    return {"parts": (PartDraft("text", summary, data={"added": True}),)}
-
-
-def _usage_columns(course: Course, tokens: Tokens | None) -> Columns:
-    """The counts of a response; a record that repeats them is an event of its name."""
+def _usage_columns(tokens: Tokens | None, course: Course) -> Columns:
+    """Return the counts of a response; none for a record that repeats them."""
     if tokens is None:
         return {}
-    return {"kind": "usage", "tokens": tokens, **_model_columns(course)}
+    return {"kind": "usage", "tokens": tokens, **_model_of_turn(course)}
+
+
+def _summary_parts(payload: Record) -> Parts:
+    """Return the summary; if the provider holds it, the texts that were kept."""
+    summary = payload.get("message")
+    if summary and text(summary):
+        del payload["message"]
+        return (PartDraft("text", summary),)
+
+    texts = []
+    for item in objects_in(payload.get("replacement_history")):
+        if item.get("role") in ("user", "assistant"):
+            blocks = as_list(item.get("content"))
+            texts += [within(block, "text") for block in blocks]
+
+    # The record keeps those, so they are not written again.
+    history = "\n\n".join(item for item in texts if text(item))
+    return (PartDraft("text", history, data={"added": True}),) if history else ()

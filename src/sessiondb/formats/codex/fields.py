@@ -35,20 +35,20 @@ def _is_input(value: Any) -> bool:
 _INPUT: Rule = ("input", _is_input)
 
 
-#: A key of our own beside a result: how its call ended, if its text does not say it.
+#: sessiondb's key beside a result: how its call ended, if its text does not say it.
 OUTCOME = "sessiondb_outcome"
 
 
 class CallShape(NamedTuple):
-    """An item that is a call: its keys, and its tool if it names none.
+    """An item that is a call."""
 
-    ``json`` is the key of an input that is JSON in a string. The provider ran a call
-    that ``is_hosted``, so that no result follows.
-    """
-
+    #: Its keys that have a column.
     fields: Fields
+    #: Its tool, if it names none.
     tool: str | None = None
+    #: The key of an input that is JSON in a string.
     json: str | None = None
+    #: Whether the provider ran it, so that no result follows.
     is_hosted: bool = False
 
 
@@ -69,8 +69,6 @@ RESULTS = frozenset(
 )
 #: The items that old rollouts have without an envelope.
 ITEMS = frozenset({*CALLS, *RESULTS, "message", "reasoning"})
-#: The events that end a call, which they name.
-ENDINGS = ("item_completed", "exec_command_end", "patch_apply_end", "mcp_tool_call_end")
 #: Blocks of text.
 _TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
 #: Blocks with a text or a picture: the type of their part, and the key of that.

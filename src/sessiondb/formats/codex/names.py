@@ -44,17 +44,20 @@ _COLUMNS = frozenset({"id", "name", "title", "first_user_message", "archived_at"
 
 
 @dataclass(slots=True)
-class Names:
-    """The titles of sessions and when they were archived, in Unix ms, by their id."""
+class CodexNames:
+    """The facts about sessions that are beside their rollouts, by the session's id."""
 
+    #: Their titles.
     titles: dict[str, str] = field(default_factory=dict)
+    #: When they were archived, in Unix ms.
     archived: dict[str, int] = field(default_factory=dict)
+    #: The files that cannot be read.
     problems: list[Problem] = field(default_factory=list)
 
 
-def names_in(home: Path | None) -> Names:
+def names_in(home: Path | None) -> CodexNames:
     """Return what a home knows of its sessions; the database wins over the index."""
-    names = Names()
+    names = CodexNames()
     if home is None:
         return names
 

@@ -29,7 +29,7 @@ from sessiondb.formats.codex.logs import (
     is_rollout,
     rollouts_of,
 )
-from sessiondb.formats.codex.names import Names, history_in, names_in
+from sessiondb.formats.codex.names import CodexNames, history_in, names_in
 from sessiondb.formats.codex.outcomes import call_that_spawned
 from sessiondb.formats.kit.fields import (
     as_list,
@@ -127,7 +127,7 @@ def read_home(folder: Path) -> Iterator[SourceItem]:
 
 
 def _read_threads(
-    threads: Mapping[str, CodexLog], rollouts: Rollouts, names: Names
+    threads: Mapping[str, CodexLog], rollouts: Rollouts, names: CodexNames
 ) -> Iterator[SourceSession | Problem]:
     yield from names.problems
     yield from in_order(
@@ -142,7 +142,7 @@ def _read_threads(
 
 
 def _read_thread(
-    name: str, rollouts: Rollouts, names: Names, *, is_cut: bool
+    name: str, rollouts: Rollouts, names: CodexNames, *, is_cut: bool
 ) -> Iterator[SourceSession | Problem]:
     logs, problems = rollouts.logs_of_thread(name)
     yield from problems
@@ -169,7 +169,7 @@ def _read_thread(
     yield read_headers(thread)
 
 
-def _time_archived(log: CodexLog, names: Names) -> int | None:
+def _time_archived(log: CodexLog, names: CodexNames) -> int | None:
     """Return when a session was archived: its rollout was moved, and not changed."""
     if not log.is_archived:
         return None
@@ -212,7 +212,7 @@ def read_headers(thread: CodexThread) -> SourceSession:
 def read_completely(thread: CodexThread) -> SourceSession:
     """Return a session with everything that its rollouts say of it."""
     first = thread.logs[0]
-    scans = [Scan(piece.log.path) for piece in thread.pieces]
+    scans = [RolloutScan(piece.log.path) for piece in thread.pieces]
     title, time_updated = thread.title, None
     # The last of its own rollouts that says it counts.
     for scan in reversed(scans[-len(thread.logs) :]):
@@ -252,7 +252,7 @@ def _find_call(thread: CodexThread) -> str | None:
     return None
 
 
-class Scan:
+class RolloutScan:
     """What the events of a rollout name, found without decoding most of its lines."""
 
     def __init__(self, path: Path) -> None:
@@ -302,7 +302,7 @@ def _object_in(raw: bytes) -> Record:
 class CodexMessages:
     """The messages of a session and their problems; read again each time."""
 
-    def __init__(self, thread: CodexThread, scans: list[Scan]) -> None:
+    def __init__(self, thread: CodexThread, scans: list[RolloutScan]) -> None:
         self._thread = thread
         self._pieces = list(zip(thread.pieces, scans, strict=True))
 
@@ -320,7 +320,7 @@ class CodexMessages:
             yield from self._read_piece(piece, scan, course)
 
     def _read_piece(
-        self, piece: Piece, scan: Scan, course: Course
+        self, piece: Piece, scan: RolloutScan, course: Course
     ) -> Iterator[SourceMessage | Problem]:
         log = piece.log
         is_own = piece.cut is None

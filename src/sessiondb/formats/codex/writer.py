@@ -19,7 +19,6 @@ from sessiondb.formats.content import error_text, file_of
 from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import (
     UNKNOWN,
-    Call,
     Conversion,
     as_json,
     call_of,
@@ -44,9 +43,11 @@ class CodexWriter(Conversion):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
+        #: The sums of the counts so far.
         self._total = [0] * len(COUNTS)
         #: The place of the message that is written.
         self._index = 0
+        #: The id of the turn that is open, and its last answer.
         self._turn: str | None = None
         self._answer: str | None = None
 
@@ -177,7 +178,11 @@ class CodexWriter(Conversion):
             loss = f"the name of tool {call.tool}: it is {name}"
             self.lose(loss, message, part=part, field="tool")
 
-        kind, arguments = _arguments_of(part, call)
+        if type(part.input) is str:
+            kind, arguments = "custom_tool_call", {"input": part.input}
+        else:
+            kind = "function_call"
+            arguments = {"arguments": compact(as_json(call.arguments))}
         item = {"type": kind, "name": name, **arguments, "call_id": call.id}
         yield "response_item", item
 
@@ -283,13 +288,6 @@ def _lines(message: Message, payloads: Payloads) -> Iterator[Record]:
         if OUTCOME in payload:
             record[OUTCOME] = payload.pop(OUTCOME)
         yield record
-
-
-def _arguments_of(part: Part, call: Call) -> tuple[str, Record]:
-    """Return the type of a call, and its input: a text alone, or an object as JSON."""
-    if type(part.input) is str:
-        return "custom_tool_call", {"input": part.input}
-    return "function_call", {"arguments": compact(as_json(call.arguments))}
 
 
 def _write_thoughts(texts: list[str]) -> Payloads:
