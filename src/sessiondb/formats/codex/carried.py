@@ -1,4 +1,4 @@
-"""What a rollout of Codex carries of a session of another program."""
+"""The fields of a session of another program that a rollout of Codex carries."""
 
 from __future__ import annotations
 

@@ -92,9 +92,9 @@ def _numbered_records(export: Export, losses: Losses) -> Iterator[tuple[str, Rec
     Those of messages that were added here have ordinals if those before them do.
     """
     last: int | None = None
-    for file, is_ours, records in _records_by_message(export, losses):
+    for file, is_added_here, records in _records_by_message(export, losses):
         for record in records:
-            if is_ours and last is not None:
+            if is_added_here and last is not None:
                 record["ordinal"] = last + 1
             last = fitting(record.get("ordinal"), integer, last)
             yield file, record
@@ -103,7 +103,7 @@ def _numbered_records(export: Export, losses: Losses) -> Iterator[tuple[str, Rec
 def _records_by_message(
     export: Export, losses: Losses
 ) -> Iterator[tuple[str, bool, Iterable[Record]]]:
-    """Yield the records of each message: their rollout, and whether they are ours."""
+    """Yield the records of each message: their rollout, and if they are added here."""
     session = export.session
     names = Names(session.source_id or session.id)
     writer = CodexWriter(export, [], losses, names)
@@ -199,7 +199,7 @@ def _is_record(message: Message) -> bool:
 
 def _write_as_new(export: Export, losses: Losses) -> Iterator[Document]:
     session = export.session
-    # Codex finds a session by a UUID alone, and an import finds ours by it again.
+    # Codex finds a session by a UUID alone, and an import finds the original by it.
     thread = uuid_of(session.id)
     head = [_new_header(session, thread)]
     # Codex derives a title itself, which changes with the first prompt.
@@ -245,7 +245,7 @@ def _first_file_of(session: Session) -> str:
 
 
 def _path_in_home(session: Session, name: str) -> str:
-    """Return where a home has a rollout; Codex dates the folders by its name."""
+    """Return the path of a rollout in a home, whose folders have its date."""
     safe = file_name(name)
     if session.time_archived is not None:
         return f"{FOLDERS[1]}/{safe}"

@@ -34,7 +34,7 @@ from sessiondb.model import Problem
 
 #: Lines of a rollout that are looked at for its header.
 HEAD_LINES = 4
-#: Where a home keeps its rollouts; the second has those of archived sessions.
+#: The folders of a home with rollouts; the second has those of archived sessions.
 FOLDERS = ("sessions", "archived_sessions")
 _NAME = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-([^_]+)(?:_(.+))?\.jsonl")
 

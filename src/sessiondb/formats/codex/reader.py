@@ -183,6 +183,7 @@ def read_headers(thread: CodexThread) -> SourceSession:
     first = thread.logs[0]
     outside = repr((thread.title, thread.time_archived, thread.missing, first.parent))
     digest = blake2b(outside.encode("utf-8", "surrogatepass"), digest_size=8)
+    digest_of_files = log_digest(*(piece.log.path for piece in thread.pieces))
 
     facts = deepcopy(first.facts)
     time = time_of_text(facts.get("timestamp"))
@@ -195,8 +196,7 @@ def read_headers(thread: CodexThread) -> SourceSession:
         "codex",
         thread.id,
         str(thread.logs[-1].path),
-        f"{log_digest(*(piece.log.path for piece in thread.pieces))} "
-        f"{digest.hexdigest()}",
+        f"{digest_of_files} {digest.hexdigest()}",
         title=thread.title,
         agent=agent,
         parent_source_id=first.parent,
@@ -253,7 +253,7 @@ def _find_call(thread: CodexThread) -> str | None:
 
 
 class RolloutScan:
-    """What the events of a rollout name, found without decoding most of its lines."""
+    """The prompts and the title that events name; most lines are not decoded."""
 
     def __init__(self, path: Path) -> None:
         #: Hashes, because a session may have many prompts, and long ones.

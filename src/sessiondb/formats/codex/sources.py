@@ -28,7 +28,7 @@ from sessiondb.model import Part, PartDraft
 
 Record = dict[str, Any]
 
-#: Where headers and settings of turns have a text, and the kind of the source.
+#: The paths of texts in headers and settings of turns, and the kind of each source.
 _TEXT_PATHS = {
     ("base_instructions", "text"): "base_instructions",
     ("instructions",): "instructions",
