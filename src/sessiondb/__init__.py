@@ -15,6 +15,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from sessiondb import readers
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
@@ -261,6 +263,7 @@ _HOMES = {
     "sessiondb.store": ("Store",),
     "sessiondb.streaming.parts": ("StreamCall", "StreamPart"),
 }
+readers.MODULES["sessiondb"] = "sessiondb.importing.databases"
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of the package

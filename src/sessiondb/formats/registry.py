@@ -13,6 +13,7 @@ from typing import Any
 
 from sessiondb.errors import InvalidInputError, UnsupportedError, abridged
 from sessiondb.formats.protocol import Exporter, Format, NamesOf, own_name
+from sessiondb.readers import MODULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,7 @@ REGISTRY: dict[str, Entry] = {
         resume="opencode --session {}",
     ),
     "opencode2": Entry("OpenCode 2", writes=f"{_HERE}.opencode.v2.exporter"),
-    # A room above: it reads through the same reads as every database.
-    "sessiondb": Entry("sessiondb", reads="sessiondb.importing.databases"),
+    "sessiondb": Entry("sessiondb", reads=MODULES["sessiondb"]),
     "jsonl": Entry("sessiondb's log", reads=f"{_HERE}.jsonl", writes=f"{_HERE}.jsonl"),
     "event-log": Entry(
         "plain log",
