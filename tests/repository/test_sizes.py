@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Column, Index, Integer, MetaData, Table, Text
+from sqlalchemy import text as sql
 
 from sessiondb import SessionHandle, Store, assistant, text, tool, user
+from sessiondb.engine.sqlite.session_sizes import bytes_of_row
 from sessiondb.maintenance import vacuum
 from sessiondb.repository.sessions import ALL
 
@@ -136,3 +141,24 @@ def test_pages_by_size_follow_each_other(tmp_path: Path) -> None:
         assert (tuple(found), tuple(sizes)) == (everything.items, everything.sizes)
         assert sizes == sorted(sizes, reverse=True)
         assert len(store.sessions(project=ALL, order="size", title="absent")) == 0
+
+
+def test_a_new_column_and_a_new_index_weigh() -> None:
+    def weight(*, length: int, is_indexed: bool) -> int:
+        table = Table("t", MetaData(), Column("rid", Integer, primary_key=True))
+        table.append_column(Column("tone", Text))
+        if is_indexed:
+            Index("ix_tone", table.c.tone, sqlite_where=sql("tone IS NOT NULL"))
+        with closing(sqlite3.connect(":memory:")) as db:
+            db.execute("CREATE TABLE t (rid INTEGER PRIMARY KEY, tone TEXT)")
+            db.execute("INSERT INTO t (tone) VALUES (?)", ("x" * length or None,))
+            (size,) = db.execute(f"SELECT {bytes_of_row(table)} FROM t").fetchone()
+        return int(size)
+
+    assert (
+        weight(length=100, is_indexed=False) - weight(length=0, is_indexed=False) == 100
+    )
+    assert (
+        weight(length=100, is_indexed=True) - weight(length=100, is_indexed=False) > 100
+    )
+    assert weight(length=0, is_indexed=True) == weight(length=0, is_indexed=False)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from sessiondb.arguments import checks_arguments
 from sessiondb.database.core import Core
 from sessiondb.database.loading import load
+from sessiondb.engine.default import ENGINE
 from sessiondb.errors import NotFoundError
 from sessiondb.ids import valid_id
 from sessiondb.model import (
@@ -48,7 +49,7 @@ from sessiondb.model.handles import (
     SessionRef,
     message_key,
 )
-from sessiondb.repository import Read, family, lists, sizes, transcript
+from sessiondb.repository import Read, family, lists, transcript
 from sessiondb.repository.references import find_session, last_used, session_by_id
 from sessiondb.repository.sessions import (
     ALL,
@@ -258,7 +259,7 @@ class Queries:
         for ref in sessions:
             ids.append((yield from self.session(ref)).id)  # noqa: PERF401  it yields
 
-        return (yield from sizes.freed(ids))[0]
+        return (yield from ENGINE.session_sizes.freed(ids))[0]
 
     def context(
         self,

@@ -9,7 +9,14 @@ interface: a database has a path in the file system, and the statements that
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -108,6 +115,12 @@ class Dialect(Protocol):
         Raises `ValueError` if *columns* are not in table order.
         """
 
+    def index_hint(self, index: str) -> str:
+        """Return the text after a table that is to be searched by *index*.
+
+        Empty for an engine that chooses the index itself.
+        """
+
     def list_text(self, name: str) -> str:
         """Return the list parameter *name* as a subquery in parentheses.
 
@@ -132,37 +145,35 @@ class SearchQuery(NamedTuple):
         return {"match": self.match, "literals": self.literals}
 
 
+#: The marks around a word of a snippet that matches.
+SNIPPET_MARKS = ("\u2039", "\u203a")
+
+
 class SearchIndex(Protocol):
     """The search index over the words of parts, titles and prompts.
 
-    Its structure and its query syntax are private to the engine. Callers write parts
-    of its queries: *columns* of a result, *joins*, and *terms*, with AND before each.
-    In these, ``f`` is a match in the index, ``p`` its row of ``part`` and ``s`` its row
-    of ``session``. `newest`, `sessions` and `titles` leave out deleted and half
-    imported sessions. New parts are indexed by `put`; the database itself, by triggers,
-    indexes titles and prompts, and follows every change and delete, also of a shell.
+    Its structure and its query syntax are private to the engine: it answers questions,
+    each by a complete query. New parts are indexed by `put`; the database itself, by
+    triggers, indexes titles and prompts, and follows every change and delete, also of a
+    shell.
+
+    Callers give *terms*: conditions in plain SQL over the rows ``s`` of ``session``,
+    ``m`` of ``message`` and ``p`` of ``part`` that a match belongs to. *bounds* are
+    names of parameters that the engine compares with its own entries:
+
+    * ``cursor``, ``top``, ``last``: the *place* of a match, an integer that is larger
+      for a newer one, is below, at most, at least this;
+    * ``seen``, a list parameter: its session is none of these;
+    * ``literals``: its text has each of these, as `SearchQuery` has them.
+
+    All queries have the parameter ``:match`` of a `SearchQuery`; deleted and half
+    imported sessions are left out.
     """
 
-    #: SQL expression: the position of a match ``f``, an integer, larger if newer.
-    place: str
-    #: SQL expression: the rank of a match ``f``, a number, the best one smallest.
-    rank: str
-    #: SQL terms, without AND: the text of a match ``f``, in parts and in titles, has
-    #: each of ``:literals``.
-    literal: str
-    literal_title: str
-    #: SQL terms, without AND: a row of ``prompt``, which has no alias, matches
-    #: ``:match``, and has each of ``:literals``.
-    prompt_matches: str
-    prompt_literal: str
-    #: A subquery in parentheses with one column ``rid``: the parts in the index.
-    indexed: str
-    #: SQL joins that add to a row ``p`` of ``part`` the count of its indexed words.
-    words_of_part: str
-    #: SQL expression over these joins: the count, as opaque bytes for `words`.
-    word_count: str
-    #: A query for one row, the arguments of `bytes_per_word`.
-    totals: str
+    #: The queries for the number of parts that are marked as indexed and are missing in
+    #: the index, and of entries of the index without such a part.
+    count_missing: str
+    count_orphans: str
 
     def put(self, connection: Connection, rids: str) -> None:
         """Index rows of ``part`` that are not in the index yet.
@@ -176,53 +187,53 @@ class SearchIndex(Protocol):
         Raises `InvalidInputError` for a query without words, or with an operator.
         """
 
-    def part_matches(self, *, literal: bool) -> str:
-        """Return an SQL term, without AND: a row ``p`` of ``part`` matches ``:match``.
+    def matches(
+        self, terms: Sequence[str], bounds: Iterable[str], *, order: str, is_shown: bool
+    ) -> str:
+        """Return the query for matches in parts, newest first, at most ``:rows``.
 
-        With *literal* its text has each of ``:literals``, too.
+        Its columns are place, session, seq, message id, snippet and a key by which
+        *order* sorts them, smallest first: that of ``rank`` is how well a match fits,
+        of ``time`` the time of the part, of ``newest`` NULL. Message id and snippet are
+        NULL unless *is_shown*. The query stops at the limit, so its cost does not
+        depend on the number of all matches.
         """
 
-    def newest(self, columns: str, joins: str, terms: str) -> str:
-        """Return the query for matches in parts: `place`, then *columns*.
-
-        The newest match comes first, and there are at most ``:rows``. The query stops
-        there, so its cost does not depend on the number of all matches.
-        """
-
-    def sessions(self, joins: str, terms: str) -> str:
+    def sessions(self, terms: Sequence[str], bounds: Iterable[str]) -> str:
         """Return the query for the ids of sessions with matches in parts, each once.
 
         The session of the newest match comes first.
         """
 
-    def snippets(self, columns: str, joins: str) -> str:
-        """Return the query for given matches in parts: `place`, then *columns*.
+    def snippets(self) -> str:
+        """Return the query for (place, message id, snippet) of given matches in parts.
 
         ``:rids``, a list parameter, are their places, ``:low`` and ``:high`` the
         smallest and the largest of these.
         """
 
-    def snippet(self, marks: tuple[str, str], table: str = "part") -> str:
-        """Return an SQL expression: the text around a match ``f``.
+    def titles(
+        self,
+        terms: Sequence[str],
+        bounds: Collection[str],
+        terms_of_parts: Sequence[str],
+    ) -> str:
+        """Return the query for sessions whose title alone matches, at most ``:rows``.
 
-        The words that match are between *marks*. *table* is ``part`` or ``session``
-        (its title).
+        Its columns are those of `matches` up to the snippet, of the first message; the
+        newest session comes first. Left out are the sessions of the list parameter
+        ``shown`` if it is among *bounds*, else those with a match in their parts up to
+        the place ``:top`` that passes *terms_of_parts*. There is no ``p`` and ``m`` in
+        *terms*.
         """
 
-    def titles(self, columns: str, terms: str) -> str:
-        """Return the query for sessions whose title matches: `place`, then *columns*.
+    def prompts(
+        self, columns: str, terms: Sequence[str], bounds: Collection[str]
+    ) -> str:
+        """Return the query for prompts, newest first, at most ``:rows``.
 
-        The newest session comes first, and there are at most ``:rows``. There is no
-        ``p`` in it.
-        """
-
-    def words(self, counts: str) -> int:
-        """Return the number of words of several ``hex(word_count)``, concatenated."""
-
-    def bytes_per_word(self, record: str | None, total: int | None) -> float:
-        """Return the mean bytes that a word takes in the index; 0.0 if it is empty.
-
-        The arguments are the row of `totals`, opaque to the caller.
+        *terms* are over the row of ``prompt``, which has no alias; *bounds* are
+        ``match`` and ``literals``, or neither for all prompts.
         """
 
     def damaged(self, connection: Connection) -> Iterator[str]:
@@ -239,6 +250,20 @@ class SearchIndex(Protocol):
 
     def optimize(self, connection: Connection) -> None:
         """Free the space of removed text, and restore the speed of queries."""
+
+
+class SessionSizes(Protocol):
+    """The bytes that sessions take in the database.
+
+    Each method is a read: a generator that yields statements with their parameters, and
+    receives their rows.
+    """
+
+    def each(self) -> Generator[Any, Any, dict[str, int]]:
+        """Return by id the bytes that removing each session alone would free."""
+
+    def freed(self, session_ids: Iterable[str]) -> Generator[Any, Any, tuple[int, int]]:
+        """Return the bytes that removing these together frees, and their parts."""
 
 
 @dataclass(slots=True)
@@ -289,6 +314,10 @@ class Engine(Protocol):
     @property
     def search(self) -> SearchIndex:
         """The search index."""
+
+    @property
+    def session_sizes(self) -> SessionSizes:
+        """The sizes of sessions, loaded on first use."""
 
     @property
     def upkeep(self) -> Upkeep:

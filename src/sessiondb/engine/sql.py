@@ -145,4 +145,4 @@ def _key(table: Table) -> str:
 
 def by_index(table: Table, index: str) -> tuple[Table, str, str]:
     """Return what ``with_hint`` needs to search *table* by *index*."""
-    return table, f"INDEXED BY {index}", ENGINE.dialect.name
+    return table, ENGINE.dialect.index_hint(index), ENGINE.dialect.name

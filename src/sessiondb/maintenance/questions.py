@@ -73,13 +73,6 @@ COUNTED_TWICE = f"""
                 AND k.time_deleted IS NULL)) > 0
 """
 _TWICE = f"SELECT count(*) FROM ({COUNTED_TWICE})"
-_NOT_FOUND = f"""
-SELECT count(*) FROM part WHERE indexed = 1 AND rid NOT IN {ENGINE.search.indexed}
-"""
-_FOUND_IN_VAIN = f"""
-SELECT count(*) FROM {ENGINE.search.indexed} AS i
- WHERE i.rid NOT IN (SELECT rid FROM part WHERE indexed = 1)
-"""
 
 #: Worktrees that several projects have.
 SHARED_WORKTREES = """
@@ -121,10 +114,14 @@ SELECT s.id FROM session AS s
 #: By check: (the defect, the SQL that counts it, what a repair does about it).
 QUESTIONS: dict[str, list[tuple[str, str, str]]] = {
     "search": [
-        ("parts that search does not find", _NOT_FOUND, "rebuild the index"),
+        (
+            "parts that search does not find",
+            ENGINE.search.count_missing,
+            "rebuild the index",
+        ),
         (
             "rows of the search index without a part",
-            _FOUND_IN_VAIN,
+            ENGINE.search.count_orphans,
             "rebuild the index",
         ),
     ],

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Text, cast, func, literal_column, select, text
 
+from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement, p
 from sessiondb.model import (
     Comparison,
@@ -16,7 +17,7 @@ from sessiondb.model import (
     Tree,
 )
 from sessiondb.model.paths import path_to
-from sessiondb.repository import Read, sizes
+from sessiondb.repository import Read
 from sessiondb.repository.decode import (
     SELECT_SESSION,
     listed,
@@ -224,6 +225,6 @@ def plan_delete(
             to = detached if is_kept else going
             to.append(child)
 
-    size, parts = yield from sizes.freed(item.id for item in going)
+    size, parts = yield from ENGINE.session_sizes.freed(item.id for item in going)
     messages = sum(item.message_count for item in going)
     return DeletePlan(tuple(going), tuple(detached), messages, parts, size)

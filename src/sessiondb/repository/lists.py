@@ -139,7 +139,7 @@ _PROMPTS = Statement(
     )
 )
 _OF = "EXISTS (SELECT 1 FROM session s WHERE s.id = prompt.session_id AND"
-_FILTERS = {
+_TERMS_OF_PROMPTS = {
     "project_id": "project_id = :project_id",
     "source": "source = :source",
     "agent": f"{_OF} s.agent = :agent)",
@@ -149,8 +149,6 @@ _FILTERS = {
     "since": "time_created >= :since",
     "until": "time_created < :until",
     "below": "(time_created, id) < (:below, :below_id)",
-    "match": ENGINE.search.prompt_matches,
-    "literals": ENGINE.search.prompt_literal,
 }
 
 
@@ -169,26 +167,23 @@ def prompts(
     if cursor is not None:
         params["below"], params["below_id"] = decode_cursor(cursor, int, str)
 
-    shape = tuple(filter(_FILTERS.__contains__, params))
-    rows = yield _history(shape), {**params, "rows": check_limit(limit) + 1}
+    rows = yield _history(tuple(params)), {**params, "rows": check_limit(limit) + 1}
 
-    found = tuple(_prompt(row, base) for row in rows[:limit])
+    items = tuple([_prompt(row, base) for row in rows[:limit]])
     if len(rows) <= limit:
-        return Page(found)
-
-    return Page(found, encode_cursor(found[-1].time_created, found[-1].id))
+        return Page(items)
+    return Page(items, encode_cursor(items[-1].time_created, items[-1].id))
 
 
 @lru_cache(maxsize=256)
-def _history(shape: tuple[str, ...]) -> Statement:
-    """Return the query for prompts that pass these filters, newest first."""
-    terms = " AND ".join(_FILTERS[name] for name in shape) or "1"
-    return Statement(
-        lambda: text(
-            f"SELECT {_COLUMNS} FROM prompt WHERE {terms} "
-            "ORDER BY time_created DESC, id DESC LIMIT :rows"
-        )
-    )
+def _history(names: tuple[str, ...]) -> Statement:
+    """Return the query for prompts with the parameters *names*, newest first."""
+    bounds = [name for name in names if name in ("match", "literals")]
+    # The time and the id of a cursor are one term.
+    filters = [name for name in names if name not in ("match", "literals", "below_id")]
+    terms = [_TERMS_OF_PROMPTS[name] for name in filters]
+    sql = ENGINE.search.prompts(_COLUMNS, terms, bounds)
+    return Statement(lambda: text(sql))
 
 
 def prompts_of(base: str | None, session_id: str) -> Read[list[Prompt]]:

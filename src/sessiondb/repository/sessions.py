@@ -12,7 +12,7 @@ import math
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -24,10 +24,11 @@ from sqlalchemy import and_, func, literal_column, or_, select, text
 
 from sessiondb import codec
 from sessiondb.arguments import one_of
+from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement, as_list, by_index, p, texts
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Page, Project, Session
-from sessiondb.repository import Read, sizes
+from sessiondb.repository import Read
 from sessiondb.repository.decode import SELECT_SESSION, listed
 from sessiondb.schema import project_directory, session
 from sessiondb.schema.tables import LISTED
@@ -131,7 +132,7 @@ _values_of = attrgetter(*_NARROWING)
 
 
 #: Filter → its term in SQL text, over messages ``m`` of sessions ``s``.
-_OF_MESSAGES = {
+_TERMS_OF_MESSAGES = {
     "project_id": "s.project_id = :project_id",
     "source": "s.source = :source",
     "agent": "s.agent = :agent",
@@ -143,13 +144,13 @@ _OF_MESSAGES = {
 }
 
 
-def terms_of_messages(**more: str) -> Callable[[tuple[str, ...]], str]:
-    """Return a function from the names of parameters to their terms, each after AND.
+def terms_of_messages(names: Iterable[str], **more: str) -> list[str]:
+    """Return the terms of the parameters *names*, over rows ``m`` and ``s``.
 
     *more* are the terms of further parameters, or other ones of the same filters.
     """
-    known = _OF_MESSAGES | more
-    return lambda shape: "".join(f" AND {known[name]}" for name in shape)
+    terms = _TERMS_OF_MESSAGES | more
+    return [terms[name] for name in names]
 
 
 def _is_int64(value: object) -> bool:
@@ -359,7 +360,7 @@ def _by_size(
 ) -> Read[Page[Session]]:
     """Return one page, largest first, after one pass over the tables."""
     named = yield _ids_of(_shape(filters)), filters.params()
-    weights = yield from sizes.each()
+    weights = yield from ENGINE.session_sizes.each()
 
     order = sorted((-weights.get(name, 0), name) for (name,) in named)
     if after is not None:

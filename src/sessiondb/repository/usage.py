@@ -46,13 +46,11 @@ _UNPAID = ", ".join(count_sum(f"m.tokens_{name}", "m.cost IS NULL") for name in 
 _COUNTED = " OR ".join(f"m.tokens_{name} IS NOT NULL" for name in _TOKENS)
 
 
-# An answer may name an agent other than that of its session.
-_terms = terms_of_messages(agent=f"{_KEYS['agent']} = :agent")
-
-
 @lru_cache(maxsize=128)
 def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
     keys = ", ".join(_KEYS[name] for name in by) or "NULL"
+    # An answer may name an agent other than that of its session.
+    terms = terms_of_messages(shape, agent=f"{_KEYS['agent']} = :agent")
     # Always grouped by model as well: prices are per model.
     tools = ""
     if "tool" in by:
@@ -68,8 +66,8 @@ def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
         "FROM message AS m JOIN session AS s ON s.id = m.session_id "
         f"JOIN project AS j ON j.id = s.project_id{tools} "
         "WHERE m.inherited = 0 AND s.time_deleted IS NULL AND s.time_importing IS NULL "
-        f"AND (m.cost IS NOT NULL OR {_COUNTED}) "
-        f"{_terms(shape)} GROUP BY m.model_id, {keys} ORDER BY {keys}"
+        f"AND {' AND '.join([f'(m.cost IS NOT NULL OR {_COUNTED})', *terms])} "
+        f"GROUP BY m.model_id, {keys} ORDER BY {keys}"
     )
     return Statement(lambda: text(sql))
 

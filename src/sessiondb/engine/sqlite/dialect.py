@@ -15,7 +15,7 @@ from sessiondb.engine.elements import ListParameter
 
 
 class _Compiler(SQLiteCompiler):
-    """SQLAlchemy's, with hints: the planner may prefer the larger index."""
+    """SQLAlchemy's, with the hints of `SQLiteText.index_hint`."""
 
     def get_from_hint_text(
         self,
@@ -67,6 +67,10 @@ class SQLiteText:
         if tuple(compiled.positiontup or ()) != tuple(columns):
             raise ValueError(f"columns must be in table order: {', '.join(columns)}")
         return str(compiled)
+
+    def index_hint(self, index: str) -> str:
+        """Return the hint for *index*: the planner may prefer the larger one."""
+        return f"INDEXED BY {index}"
 
     def list_text(self, name: str) -> str:
         """Return the list parameter *name* as a subquery in parentheses."""

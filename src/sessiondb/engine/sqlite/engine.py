@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from sessiondb.engine.sqlite.dialect import SQLiteText
     from sessiondb.engine.sqlite.search import SearchIndex
+    from sessiondb.engine.sqlite.session_sizes import SessionSizes
     from sessiondb.engine.sqlite.upkeep import SQLiteUpkeep
 
 #: Pages of the -wal after which a commit moves it into the file. More than SQLite's own
@@ -58,6 +59,13 @@ class SQLite:
         from sessiondb.engine.sqlite.search import SearchIndex
 
         return SearchIndex()
+
+    @cached_property
+    def session_sizes(self) -> SessionSizes:
+        """The sizes of sessions."""
+        from sessiondb.engine.sqlite.session_sizes import SessionSizes
+
+        return SessionSizes()
 
     translate = staticmethod(translate)
     connect = staticmethod(connect)

@@ -13,10 +13,11 @@ elsewhere) repeats the MATCH for each of them, so no statement here does.
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from sessiondb.engine.base import Connection, SearchQuery
+from sessiondb.engine.base import SNIPPET_MARKS, Connection, SearchQuery
 from sessiondb.engine.sqlite.dialect import DIALECT
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.engine.sqlite.search_query import CONTAINS, parse_query
@@ -102,8 +103,34 @@ _PUT = (
     "SELECT rid, text, input, title "
     f"FROM part_search_content WHERE rid IN {DIALECT.list_text('rids')}"
 )
-_OF_PART = "CROSS JOIN part AS p ON p.rid = f.rowid"
 _VISIBLE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
+_PARTS = "part_search AS f CROSS JOIN part AS p ON p.rid = f.rowid"
+_MESSAGES = "CROSS JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq"
+_SESSIONS = "CROSS JOIN session AS s ON s.id = p.session_id"
+#: The terms of the bounds of `engine.base.SearchIndex`, for matches in parts.
+_BOUNDS = {
+    "cursor": "f.rowid < :cursor",
+    "top": "f.rowid <= :top",
+    "last": "f.rowid >= :last",
+    "seen": f"p.session_id NOT IN {DIALECT.list_text('seen')}",
+    "literals": f"{CONTAINS}(:literals, f.text, f.input, f.title)",
+}
+#: Keys by which matches are sorted, smallest first. The time is the part's: that of its
+#: message is a row elsewhere in the file, and would double the cost.
+_SORT_KEYS = {
+    "newest": "NULL", "time": "-p.time_created", "rank": "bm25(part_search)",
+}  # fmt: skip
+_OF_MESSAGE = re.compile(r"\bm\.")
+_MARK_BEGIN, _MARK_END = SNIPPET_MARKS
+
+
+def _snippet(table: str, column: int) -> str:
+    """Return the text around a match in a column; -1 is the column that fits best."""
+    return f"snippet({table}, {column}, '{_MARK_BEGIN}', '{_MARK_END}', '…', 16)"
+
+
+def _where(terms: Iterable[str]) -> str:
+    return "".join(f" AND {term}" for term in terms)
 
 
 class SearchIndex:
@@ -117,105 +144,112 @@ class SearchIndex:
 
     # -- reading -------------------------------------------------------------
 
-    #: Where a match is in the index: a newer one is farther behind.
-    place = "f.rowid"
-    #: How well a match fits, the smallest best.
-    rank = "bm25(part_search)"
-
-    #: Terms for texts that must occur literally, of which FTS5 has only the words.
-    literal = f"{CONTAINS}(:literals, f.text, f.input, f.title)"
-    literal_title = f"{CONTAINS}(:literals, f.title)"
-
     def query(self, query: str) -> SearchQuery:
         """Return what a user's *query* searches for: see `search_query`."""
         return parse_query(query)
 
-    def newest(self, columns: str, joins: str, terms: str) -> str:
+    def matches(
+        self, terms: Sequence[str], bounds: Iterable[str], *, order: str, is_shown: bool
+    ) -> str:
         """Return the query for matches in parts, newest first, at most ``:rows``."""
+        message = f"m.id, {_snippet('part_search', -1)}" if is_shown else "NULL, NULL"
         return (
-            f"SELECT f.rowid, {columns} {self._matches(joins, terms)} "
+            f"SELECT f.rowid, p.session_id, p.seq, {message}, {_SORT_KEYS[order]} "
+            f"{self._from_parts(terms, bounds, has_message=is_shown)} "
             "ORDER BY f.rowid DESC LIMIT :rows"
         )
 
-    def sessions(self, joins: str, terms: str) -> str:
+    def sessions(self, terms: Sequence[str], bounds: Iterable[str]) -> str:
         """Return the query for the sessions with matches in parts.
 
         The session of the newest match comes first.
         """
-        return f"SELECT DISTINCT p.session_id {self._matches(joins, terms)}"
+        return f"SELECT DISTINCT p.session_id {self._from_parts(terms, bounds)}"
 
-    def _matches(self, joins: str, terms: str) -> str:
+    def _from_parts(
+        self, terms: Sequence[str], bounds: Iterable[str], *, has_message: bool = False
+    ) -> str:
+        # Only some terms need the message, whose row is elsewhere in the file.
+        has_message = has_message or any(_OF_MESSAGE.search(term) for term in terms)
+        conditions = [*terms, *(_BOUNDS[name] for name in bounds)]
         return (
-            f"FROM part_search AS f {_OF_PART} {joins} "
-            "CROSS JOIN session AS s ON s.id = p.session_id "
-            f"WHERE f.part_search MATCH :match AND {_VISIBLE}{terms}"
+            f"FROM {_PARTS} {_MESSAGES if has_message else ''} {_SESSIONS} "
+            f"WHERE f.part_search MATCH :match AND {_VISIBLE}{_where(conditions)}"
         )
 
-    def snippets(self, columns: str, joins: str) -> str:
+    def snippets(self) -> str:
         """Return the query for the matches ``:rids``, from ``:low`` to ``:high``."""
         return (
-            f"SELECT f.rowid, {columns} FROM part_search AS f {_OF_PART} {joins} "
+            f"SELECT f.rowid, m.id, {_snippet('part_search', -1)} "
+            f"FROM {_PARTS} {_MESSAGES} "
             "WHERE f.part_search MATCH :match AND f.rowid BETWEEN :low AND :high "
             # The + keeps SQLite from looking up rows, which would repeat the MATCH.
             f"AND +f.rowid IN {DIALECT.list_text('rids')}"
         )
 
-    def snippet(self, marks: tuple[str, str], table: str = "part") -> str:
-        """Return the column that shows a match in its words, between *marks*."""
-        column = {"part": -1, "session": 0}[table]
-        mark_begin, mark_end = marks
+    def titles(
+        self,
+        terms: Sequence[str],
+        bounds: Collection[str],
+        terms_of_parts: Sequence[str],
+    ) -> str:
+        """Return the query for sessions whose title alone matches."""
+        if "shown" in bounds:
+            is_new = f"s.id NOT IN {DIALECT.list_text('shown')}"
+        else:
+            literal = f" AND {_BOUNDS['literals']}" if "literals" in bounds else ""
+            is_new = (
+                "NOT EXISTS (SELECT 1 FROM part AS p JOIN message AS m "
+                "ON m.session_id = p.session_id AND m.seq = p.seq "
+                "WHERE p.session_id = s.id AND p.rid IN ("
+                "SELECT f.rowid FROM part_search AS f "
+                f"WHERE f.part_search MATCH :match{literal}) "
+                f"AND p.rid <= :top{_where(terms_of_parts)})"
+            )
+        conditions = ["s.message_count > 0", is_new, *terms]
+        if "cursor" in bounds:
+            conditions.append("f.rowid < :cursor")
+        if "literals" in bounds:
+            conditions.append(f"{CONTAINS}(:literals, f.title)")
         return (
-            f"snippet({table}_search, {column}, '{mark_begin}', '{mark_end}', '…', 16)"
-        )
-
-    def titles(self, columns: str, terms: str) -> str:
-        """Return the query for sessions whose title matches, at most ``:rows``."""
-        return (
-            f"SELECT f.rowid, {columns} FROM session_search AS f "
-            "CROSS JOIN session AS s ON s.rid = f.rowid "
-            f"WHERE f.session_search MATCH :match AND {_VISIBLE}{terms} "
+            "SELECT f.rowid, s.id, "
+            "(SELECT min(seq) FROM message WHERE session_id = s.id), "
+            "(SELECT id FROM message WHERE session_id = s.id ORDER BY seq LIMIT 1), "
+            f"{_snippet('session_search', 0)} "
+            "FROM session_search AS f CROSS JOIN session AS s ON s.rid = f.rowid "
+            f"WHERE f.session_search MATCH :match AND {_VISIBLE}{_where(conditions)} "
             "ORDER BY f.rowid DESC LIMIT :rows"
         )
 
-    def part_matches(self, *, literal: bool) -> str:
-        """Return the term for a row of ``part`` named p that matches."""
-        further = f" AND {self.literal}" if literal else ""
+    def prompts(
+        self, columns: str, terms: Sequence[str], bounds: Collection[str]
+    ) -> str:
+        """Return the query for prompts, newest first, at most ``:rows``."""
+        conditions = list(terms)
+        if "match" in bounds:
+            conditions.append(
+                "rid IN (SELECT rowid FROM prompt_search "
+                "WHERE prompt_search MATCH :match)"
+            )
+        if "literals" in bounds:
+            conditions.append(f"{CONTAINS}(:literals, prompt.text)")
         return (
-            "p.rid IN (SELECT f.rowid FROM part_search AS f "
-            f"WHERE f.part_search MATCH :match{further})"
+            f"SELECT {columns} FROM prompt WHERE {' AND '.join(conditions) or '1'} "
+            "ORDER BY time_created DESC, id DESC LIMIT :rows"
         )
 
-    #: Terms for rows of ``prompt`` that match, and that have the literals.
-    prompt_matches = (
-        "rid IN (SELECT rowid FROM prompt_search WHERE prompt_search MATCH :match)"
-    )
-    prompt_literal = f"{CONTAINS}(:literals, prompt.text)"
-
-    #: The rows of ``part`` that are in the index, as a table of ``rid``.
-    indexed = "(SELECT id AS rid FROM part_search_docsize)"
-
-    # -- sizes ---------------------------------------------------------------
-
-    #: FTS5's record of a part: the number of words of each column, as varints.
-    words_of_part = "JOIN part_search_docsize AS d ON d.id = p.rid"
-    word_count = "d.sz"
-    #: FTS5's averages record, and the bytes of the index: see `bytes_per_word`.
-    totals = (
-        "SELECT (SELECT hex(block) FROM part_search_data WHERE id = 1), "
-        "(SELECT sum(length(block) + 12) FROM part_search_data)"
-    )
-
-    def words(self, counts: str) -> int:
-        """Return the sum of what ``group_concat(hex(word_count), '')`` holds."""
-        return sum(_varints(bytes.fromhex(counts)))
-
-    def bytes_per_word(self, record: str | None, total: int | None) -> float:
-        """Return the bytes of the index for each word in it; 0.0 for an empty one."""
-        # FTS5 keeps the number of rows and then that of the words of each column.
-        words = sum(list(_varints(bytes.fromhex(record or "")))[1:])
-        return (total or 0) / words if words else 0.0
-
     # -- upkeep --------------------------------------------------------------
+
+    #: The number of parts that are marked as indexed and are not, and of entries of the
+    #: index without such a part.
+    count_missing = (
+        "SELECT count(*) FROM part WHERE indexed = 1 "
+        "AND rid NOT IN (SELECT id FROM part_search_docsize)"
+    )
+    count_orphans = (
+        "SELECT count(*) FROM part_search_docsize AS i "
+        "WHERE i.id NOT IN (SELECT rid FROM part WHERE indexed = 1)"
+    )
 
     def damaged(self, connection: Connection) -> Iterator[str]:
         """Yield the names of search tables that differ from their content.
@@ -243,6 +277,30 @@ class SearchIndex:
         """Merge the segments of all transactions, and drop removed entries."""
         for name in NAMES:
             connection.execute(f"INSERT INTO {name} ({name}) VALUES ('optimize')")
+
+
+# -- the words of parts ------------------------------------------------------------
+
+#: FTS5's record of a part: the number of words of each column, as varints.
+WORDS_OF_PART = "JOIN part_search_docsize AS d ON d.id = p.rid"
+WORD_COUNT = "d.sz"
+#: FTS5's averages record, and the bytes of the index: see `bytes_per_word`.
+TOTALS = (
+    "SELECT (SELECT hex(block) FROM part_search_data WHERE id = 1), "
+    "(SELECT sum(length(block) + 12) FROM part_search_data)"
+)
+
+
+def count_words(counts: str) -> int:
+    """Return the sum of what ``group_concat(hex(WORD_COUNT), '')`` holds."""
+    return sum(_varints(bytes.fromhex(counts)))
+
+
+def bytes_per_word(record: str | None, total: int | None) -> float:
+    """Return the bytes of the index for each word in it; 0.0 for an empty one."""
+    # FTS5 keeps the number of rows and then that of the words of each column.
+    _, *words = _varints(bytes.fromhex(record)) if record else (0,)
+    return (total or 0) / sum(words) if sum(words) else 0.0
 
 
 def _varints(packed: bytes) -> Iterable[int]:

@@ -3,10 +3,10 @@
 One definition for lists by size, plans of removals and the biggest sessions:
 
 * its rows (session, messages, parts, todos, diffs, labels), with their entries in
-  the indexes;
+  the indexes: columns and indexes are those of the tables, so a new one weighs;
 * its share of the search index: its words, at what a word takes on average in the
-  index of this database, according to SQLite's own records of the index. A fork that
-  stays takes over the entries of the messages it copied, so these are not freed;
+  index of this database, according to FTS5's own records. A fork that stays takes over
+  the entries of the messages it copied, so these are not freed;
 * the blobs that no other session refers to. Several sessions that go together also
   free what only they share.
 
@@ -17,152 +17,164 @@ it). It reads each table once, whatever the number of sessions.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any, TypeVar
 
-from sqlalchemy import text
+from sqlalchemy import Column, Index, LargeBinary, Table, Text, UniqueConstraint, text
 
-from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement, as_list, list_text
-from sessiondb.repository import Read
+from sessiondb.engine.sqlite import search
+from sessiondb.schema import tables
+
+T = TypeVar("T")
+#: A read: it yields statements with their parameters, and receives their rows.
+Read = Generator[tuple[Statement, Mapping[str, Any]], list[tuple[Any, ...]], T]
 
 #: Bytes that SQLite adds to each cell of a page: its place, its length, its rowid.
 _CELL = 9
+#: Bytes of an entry of an index, besides its cell and its texts.
+_ENTRY = _CELL + 3
 #: A page without its header, and the most that a row keeps of itself on one.
 _PAGE, _ON_PAGE, _LEAST, _OVERFLOW = 4084, 4061, 489, 4092
-#: Columns of fixed size (times, counts, cost) and the header of a row.
-_MESSAGE, _PART, _SESSION, _SMALL = 55, 42, 1_100, 40
+#: Bytes of a time in ms, of a REAL, and of any other number, which is small.
+_TIME, _REAL, _SMALL = 6, 8, 2
+#: Bytes of the name of a blob: a SHA-256 in hexadecimal.
+_HASH = 64
 #: Pages are left with room for half a row.
 _FILL = 1.05
-#: Of a part: its record of lengths in the search index.
+#: Bytes of a part in FTS5's table of lengths.
 _DOCUMENT = 12
 
-
-def _length(*columns: str) -> str:
-    return " + ".join(f"coalesce(length(CAST({c} AS BLOB)), 0)" for c in columns)
-
-
-def _entry(*columns: str) -> str:
-    """Return what an index takes for one row."""
-    return f"({_length(*columns)} + {_CELL + 3})"
-
-
-#: The columns that name a blob: table, column, and the column of their session.
-_HOLDERS = (
-    ("part", "text_blob", "session_id"),
-    ("part", "input_blob", "session_id"),
-    ("part", "data_blob", "session_id"),
-    ("message", "data_blob", "session_id"),
-    ("file_diff", "before_blob", "session_id"),
-    ("file_diff", "after_blob", "session_id"),
-    ("session", "data_blob", "id"),
-)
-
-
-def _hash_entries(table: str) -> str:
-    return " + ".join(
-        f"iif({column} IS NULL, 0, {64 + 64 + _CELL})"
-        for of, column, _ in _HOLDERS
-        if of == table
-    )
-
-
-_PARTS = (
-    f"{_PART + _CELL} + "
-    + _length(
-        "session_id", "id", "type", "tool", "call_id", "status", "outcome", "title",
-        "input", "text", "data",
-    )
-    + f" + {_entry('session_id')} + {_hash_entries('part')}"
-    + f" + iif(call_id IS NULL, 0, {_entry('session_id', 'call_id')})"
-    + f" + iif(type = 'tool', {_entry('session_id', 'id')}, 0)"
-    + f" + iif(indexed = 1, {_DOCUMENT}, 0)"
-)  # fmt: skip
-_MESSAGES = (
-    f"{_MESSAGE + _CELL} + "
-    + _length(
-        "session_id", "id", "turn_id", "role", "kind", "agent", "provider_id",
-        "model_id", "response_id", "usage_key", "finish", "error", "data",
-    )
-    + f" + {_entry('session_id')} + {_entry('session_id', 'id')}"
-    + f" + {_entry('session_id', 'turn_id')} + {_hash_entries('message')}"
-    + f" + iif(usage_key IS NULL, 0, {_entry('usage_key')})"
-)  # fmt: skip
-_TODOS = (
-    f"{_SMALL + _CELL} + {_length('session_id', 'content', 'id')}"
-    f" + {_entry('session_id')}"
-)
-_LABELS = (
-    f"{_SMALL} + {_length('session_id', 'label')} + {_entry('session_id', 'label')}"
-    f" + {_entry('session_id')}"
-)
-_DIFFS = (
-    f"{_SMALL + _CELL} + {_length('session_id', 'path', 'patch')}"
-    f" + {_entry('session_id', 'path')} + {_hash_entries('file_diff')}"
-)
-_ROWS = {
-    "part": _PARTS,
-    "message": _MESSAGES,
-    "todo": _TODOS,
-    "label": _LABELS,
-    "file_diff": _DIFFS,
+#: The tables with the rows of a session, and the columns that name it.
+_OWNERS: dict[Table, str] = {
+    tables.session: "id",
+    tables.part: "session_id",
+    tables.message: "session_id",
+    tables.todo: "session_id",
+    tables.label: "session_id",
+    tables.file_diff: "session_id",
 }
-
-_INDEX = ENGINE.search
+#: The columns that name a blob: table, column, and the column of their session.
+_HOLDERS = [
+    (table.name, column.name, owner)
+    for table, owner in _OWNERS.items()
+    for column in table.c
+    if any(key.target_fullname == "blob.hash" for key in column.foreign_keys)
+]
 _NAMED = f"IN {list_text('ids')}"
 
 
-def _only(named: bool, term: str) -> str:
-    """Return *term*, which narrows a statement to named sessions, or nothing."""
-    return f" {term}" if named else ""
+# -- the bytes of a row ----------------------------------------------------------
 
 
-def _sum_of(table: str, bytes_of_row: str, named: bool) -> Statement:
-    where = _only(named, f"WHERE session_id {_NAMED}")
+def bytes_of_row(table: Table) -> str:
+    """Return SQL for what a row takes in its table and in every index of it."""
+    # The record begins with the type of each column.
+    fixed = _CELL + 2 + len(table.c) + sum(_fixed_bytes(column) for column in table.c)
+    terms = [str(fixed), _text_bytes(table.c)]
+    for index in _indexes(table):
+        condition = index.dialect_options["sqlite"]["where"]
+        entry = _bytes_of_entry(list(index.columns))
+        terms.append(entry if condition is None else f"iif({condition}, {entry}, 0)")
+    terms += [
+        _bytes_of_entry(list(constraint.columns))
+        for constraint in table.constraints
+        if isinstance(constraint, UniqueConstraint)
+    ]
+    if table is tables.part:
+        terms.append(f"iif(indexed = 1, {_DOCUMENT}, 0)")
+    return " + ".join(terms)
+
+
+def _indexes(table: Table) -> list[Index]:
+    return sorted(table.indexes, key=lambda index: str(index.name))
+
+
+def _fixed_bytes(column: Column[Any]) -> int:
+    """Return the bytes of a number; half of those of one that is often NULL."""
+    if isinstance(column.type, Text | LargeBinary) or column.primary_key:
+        return 0
+    if column.name.startswith("time_"):
+        size = _TIME
+    else:
+        size = _REAL if column.type.python_type is float else _SMALL
+    return size // 2 if column.nullable else size
+
+
+def _text_bytes(columns: Iterable[Column[Any]]) -> str:
+    """Return SQL for the bytes of the values that have any length."""
+    sizes = [
+        f"coalesce(length(CAST({column.name} AS BLOB)), 0)"
+        for column in columns
+        if isinstance(column.type, Text | LargeBinary)
+    ]
+    return " + ".join(sizes) or "0"
+
+
+def _bytes_of_entry(columns: list[Column[Any]]) -> str:
+    """Return SQL for what an index takes for one row."""
+    return f"({_ENTRY} + {_text_bytes(columns)})"
+
+
+def blob_bytes(size: int) -> int:
+    """Return what a blob of *size* bytes takes: its row, its pages, its index entry.
+
+    A value that fits on a page shares it with as many as fit; a larger one fills pages
+    of its own.
+    """
+    row = size + _HASH + 20
+    on_page = row
+    if row > _ON_PAGE:
+        beyond = _LEAST + (row - _LEAST) % _OVERFLOW
+        on_page = beyond if beyond <= _ON_PAGE else _LEAST
+
+    pages = -(-(row - on_page) // _OVERFLOW) * 4096
+    shared = _PAGE // max(1, _PAGE // (on_page + _CELL))
+    return pages + max(shared, on_page + _CELL) + _HASH + _CELL
+
+
+# -- statements --------------------------------------------------------------------
+
+
+def _rows_of(table: Table, owner: str, *, named: bool) -> Statement:
+    """Return the query for (session, bytes, rows) of a table."""
+    condition = f" WHERE {owner} {_NAMED}" if named else ""
     return Statement(
         lambda: text(
-            f"SELECT session_id, sum({bytes_of_row}), count(*) "
-            f"FROM {table}{where} GROUP BY 1"
+            f"SELECT {owner}, sum({bytes_of_row(table)}), count(*) "
+            f"FROM {table.name}{condition} GROUP BY 1"
         )
     )
 
 
-def _sessions(named: bool) -> Statement:
-    of = (
-        "id source_id slug title directory data summary_diffs metadata share_url revert"
-    ).split()
-    where = _only(named, f"WHERE id {_NAMED}")
-    return Statement(
-        lambda: text(f"SELECT id, {_SESSION} + {_length(*of)}, 1 FROM session{where}")
-    )
-
-
-def _words(named: bool) -> Statement:
-    where = _only(named, f"AND p.session_id {_NAMED}")
+def _words_of(*, named: bool) -> Statement:
+    """Return the query for the lengths of the indexed parts of sessions."""
+    condition = f" AND p.session_id {_NAMED}" if named else ""
     return Statement(
         lambda: text(
-            f"SELECT p.session_id, group_concat(hex({_INDEX.word_count}), '') "
-            f"FROM part AS p {_INDEX.words_of_part} "
-            f"WHERE p.indexed = 1{where} GROUP BY 1"
+            f"SELECT p.session_id, group_concat(hex({search.WORD_COUNT}), '') "
+            f"FROM part AS p {search.WORDS_OF_PART} "
+            f"WHERE p.indexed = 1{condition} GROUP BY 1"
         )
     )
 
 
-def _taken_over(named: bool) -> Statement:
+def _words_taken_over(*, named: bool) -> Statement:
     """Return the query for the words of parts that a fork which stays has a copy of."""
-    where = _only(named, f"AND f.parent_id {_NAMED} AND f.id NOT {_NAMED}")
+    condition = f" AND f.parent_id {_NAMED} AND f.id NOT {_NAMED}" if named else ""
     return Statement(
         lambda: text(
             "SELECT session_id, group_concat(hex(words), '') FROM ("
-            f"SELECT DISTINCT p.session_id, p.rid, {_INDEX.word_count} AS words "
+            f"SELECT DISTINCT p.session_id, p.rid, {search.WORD_COUNT} AS words "
             "FROM session AS f "
             "JOIN message AS m ON m.session_id = f.id AND m.inherited = 1 "
             "JOIN message AS o "
             "ON o.session_id = f.parent_id AND o.id = m.id AND o.seq = m.seq "
             "JOIN part AS p "
             "ON p.session_id = o.session_id AND p.seq = o.seq AND p.indexed = 1 "
-            f"{_INDEX.words_of_part} "
-            f"WHERE f.relation = 'fork' AND f.time_deleted IS NULL{where}) GROUP BY 1"
+            f"{search.WORDS_OF_PART} "
+            f"WHERE f.relation = 'fork' AND f.time_deleted IS NULL{condition}) "
+            "GROUP BY 1"
         )
     )
 
@@ -183,7 +195,7 @@ _OWN_BLOBS = Statement(
 )
 
 
-def _freed() -> Any:
+def _freed_blobs() -> Any:
     """Return the blobs that the named sessions hold and no other does."""
     held = " UNION ".join(
         f"SELECT {column} AS hash FROM {table} "
@@ -201,70 +213,60 @@ def _freed() -> Any:
     )
 
 
-_FREED_BLOBS = Statement(_freed)
-_TOTALS = Statement(lambda: text(_INDEX.totals))
-_EACH = {
-    named: [
-        _sessions(named),
-        *(_sum_of(table, of, named) for table, of in _ROWS.items()),
-    ]
+_FREED_BLOBS = Statement(_freed_blobs)
+_TOTALS = Statement(lambda: text(search.TOTALS))
+#: By whether sessions are named: the statement of each table, and those of words.
+_ROWS = {
+    named: {
+        table.name: _rows_of(table, owner, named=named)
+        for table, owner in _OWNERS.items()
+    }
     for named in (False, True)
 }
-_WORDS = {named: (_words(named), _taken_over(named)) for named in (False, True)}
+_WORDS = {
+    named: (_words_of(named=named), _words_taken_over(named=named))
+    for named in (False, True)
+}
 
 
-def each() -> Read[dict[str, int]]:
-    """Return by id the bytes that removing each session alone would free."""
-    sums, _ = yield from _own_rows({})
-    for session_id, size in (yield _OWN_BLOBS, {}):
-        sums[session_id] += blob_bytes(size)
-    return {session_id: round(number) for session_id, number in sums.items()}
+class SessionSizes:
+    """SQLite's half of `engine.base.SessionSizes`."""
+
+    def each(self) -> Read[dict[str, int]]:
+        """Return by id the bytes that removing each session alone would free."""
+        sums, _ = yield from _bytes_of_rows({})
+        for session_id, size in (yield _OWN_BLOBS, {}):
+            sums[session_id] += blob_bytes(size)
+        return {session_id: round(number) for session_id, number in sums.items()}
+
+    def freed(self, session_ids: Iterable[str]) -> Read[tuple[int, int]]:
+        """Return the bytes that removing these together frees, and their parts."""
+        ids = {"ids": as_list(session_ids)}
+        sums, counts = yield from _bytes_of_rows(ids)
+        blobs = sum(blob_bytes(size) for (size,) in (yield _FREED_BLOBS, ids))
+        return round(sum(sums.values()) + blobs), counts["part"]
 
 
-def freed(session_ids: Iterable[str]) -> Read[tuple[int, int]]:
-    """Return the bytes that removing these sessions together frees, and their parts."""
-    named = {"ids": as_list(session_ids)}
-    sums, counts = yield from _own_rows(named)
-    blobs = sum(blob_bytes(size) for (size,) in (yield _FREED_BLOBS, named))
-    return round(sum(sums.values()) + blobs), counts["part"]
-
-
-def _own_rows(
-    named: dict[str, str],
+def _bytes_of_rows(
+    ids: dict[str, str],
 ) -> Read[tuple[dict[str, float], dict[str, int]]]:
     """Return the bytes of rows and of search, by session, and the rows of each table.
 
-    *named* are the parameters for some sessions; empty for all.
+    *ids* are the parameters for some sessions; empty for all.
     """
     sums: dict[str, float] = defaultdict(float)
     counts: dict[str, int] = defaultdict(int)
-    some = bool(named)
-    for table, statement in zip(("session", *_ROWS), _EACH[some], strict=True):
-        for session_id, number, rows in (yield statement, named):
+    is_named = bool(ids)
+    for table, statement in _ROWS[is_named].items():
+        for session_id, number, rows in (yield statement, ids):
             sums[session_id] += number * _FILL
             counts[table] += rows
 
     record, total = (yield _TOTALS, {})[0]
-    per_word = _INDEX.bytes_per_word(record, total)
-    for sign, statement in zip((1, -1), _WORDS[some], strict=True):
-        for session_id, lengths in (yield statement, named):
-            sums[session_id] += sign * _INDEX.words(lengths) * per_word
-
+    per_word = search.bytes_per_word(record, total)
+    own_words, words_that_stay = _WORDS[is_named]
+    for session_id, lengths in (yield own_words, ids):
+        sums[session_id] += search.count_words(lengths) * per_word
+    for session_id, lengths in (yield words_that_stay, ids):
+        sums[session_id] -= search.count_words(lengths) * per_word
     return sums, counts
-
-
-def blob_bytes(size: int) -> int:
-    """Return what a blob of *size* bytes takes: its row, its pages, its index entry.
-
-    A value that fits on a page shares it with as many as fit; a larger one fills pages
-    of its own.
-    """
-    row = size + 64 + 20
-    here = row
-    if row > _ON_PAGE:
-        rest = _LEAST + (row - _LEAST) % _OVERFLOW
-        here = rest if rest <= _ON_PAGE else _LEAST
-
-    pages = -(-(row - here) // _OVERFLOW) * 4096
-    shared = _PAGE // max(1, _PAGE // (here + _CELL))
-    return pages + max(shared, here + _CELL) + 64 + _CELL
