@@ -15,6 +15,7 @@ from collections.abc import (
     Generator,
     Iterable,
     Iterator,
+    Mapping,
     Sequence,
 )
 from dataclasses import dataclass, field
@@ -126,6 +127,16 @@ class Dialect(Protocol):
 
         Its value is a JSON array: see `sql.as_list`.
         """
+
+
+class EngineStatement(NamedTuple):
+    """A statement in the engine's own SQL, as a read yields it."""
+
+    text: str
+
+    def bind(self, params: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        """Return the SQL text and its parameters."""
+        return self.text, params
 
 
 class SearchQuery(NamedTuple):

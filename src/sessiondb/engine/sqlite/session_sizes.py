@@ -16,19 +16,21 @@ it). It reads each table once, whatever the number of sessions.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, Index, LargeBinary, Table, Text, UniqueConstraint, text
+from sqlalchemy import Column, Index, LargeBinary, Table, Text, UniqueConstraint
 
-from sessiondb.engine.sql import Statement, as_list, list_text
+from sessiondb.engine.base import EngineStatement
 from sessiondb.engine.sqlite import search
+from sessiondb.engine.sqlite.dialect import DIALECT
 from sessiondb.schema import tables
 
 T = TypeVar("T")
 #: A read: it yields statements with their parameters, and receives their rows.
-Read = Generator[tuple[Statement, Mapping[str, Any]], list[tuple[Any, ...]], T]
+Read = Generator[tuple[EngineStatement, Mapping[str, Any]], list[tuple[Any, ...]], T]
 
 #: Bytes that SQLite adds to each cell of a page: its place, its length, its rowid.
 _CELL = 9
@@ -61,7 +63,7 @@ _HOLDERS = [
     for column in table.c
     if any(key.target_fullname == "blob.hash" for key in column.foreign_keys)
 ]
-_NAMED = f"IN {list_text('ids')}"
+_NAMED = f"IN {DIALECT.list_text('ids')}"
 
 
 # -- the bytes of a row ----------------------------------------------------------
@@ -136,46 +138,40 @@ def blob_bytes(size: int) -> int:
 # -- statements --------------------------------------------------------------------
 
 
-def _rows_of(table: Table, owner: str, *, named: bool) -> Statement:
+def _rows_of(table: Table, owner: str, *, named: bool) -> EngineStatement:
     """Return the query for (session, bytes, rows) of a table."""
     condition = f" WHERE {owner} {_NAMED}" if named else ""
-    return Statement(
-        lambda: text(
-            f"SELECT {owner}, sum({bytes_of_row(table)}), count(*) "
-            f"FROM {table.name}{condition} GROUP BY 1"
-        )
+    return EngineStatement(
+        f"SELECT {owner}, sum({bytes_of_row(table)}), count(*) "
+        f"FROM {table.name}{condition} GROUP BY 1"
     )
 
 
-def _words_of(*, named: bool) -> Statement:
+def _words_of(*, named: bool) -> EngineStatement:
     """Return the query for the lengths of the indexed parts of sessions."""
     condition = f" AND p.session_id {_NAMED}" if named else ""
-    return Statement(
-        lambda: text(
-            f"SELECT p.session_id, group_concat(hex({search.WORD_COUNT}), '') "
-            f"FROM part AS p {search.WORDS_OF_PART} "
-            f"WHERE p.indexed = 1{condition} GROUP BY 1"
-        )
+    return EngineStatement(
+        f"SELECT p.session_id, group_concat(hex({search.WORD_COUNT}), '') "
+        f"FROM part AS p {search.WORDS_OF_PART} "
+        f"WHERE p.indexed = 1{condition} GROUP BY 1"
     )
 
 
-def _words_taken_over(*, named: bool) -> Statement:
+def _words_taken_over(*, named: bool) -> EngineStatement:
     """Return the query for the words of parts that a fork which stays has a copy of."""
     condition = f" AND f.parent_id {_NAMED} AND f.id NOT {_NAMED}" if named else ""
-    return Statement(
-        lambda: text(
-            "SELECT session_id, group_concat(hex(words), '') FROM ("
-            f"SELECT DISTINCT p.session_id, p.rid, {search.WORD_COUNT} AS words "
-            "FROM session AS f "
-            "JOIN message AS m ON m.session_id = f.id AND m.inherited = 1 "
-            "JOIN message AS o "
-            "ON o.session_id = f.parent_id AND o.id = m.id AND o.seq = m.seq "
-            "JOIN part AS p "
-            "ON p.session_id = o.session_id AND p.seq = o.seq AND p.indexed = 1 "
-            f"{search.WORDS_OF_PART} "
-            f"WHERE f.relation = 'fork' AND f.time_deleted IS NULL{condition}) "
-            "GROUP BY 1"
-        )
+    return EngineStatement(
+        "SELECT session_id, group_concat(hex(words), '') FROM ("
+        f"SELECT DISTINCT p.session_id, p.rid, {search.WORD_COUNT} AS words "
+        "FROM session AS f "
+        "JOIN message AS m ON m.session_id = f.id AND m.inherited = 1 "
+        "JOIN message AS o "
+        "ON o.session_id = f.parent_id AND o.id = m.id AND o.seq = m.seq "
+        "JOIN part AS p "
+        "ON p.session_id = o.session_id AND p.seq = o.seq AND p.indexed = 1 "
+        f"{search.WORDS_OF_PART} "
+        f"WHERE f.relation = 'fork' AND f.time_deleted IS NULL{condition}) "
+        "GROUP BY 1"
     )
 
 
@@ -185,17 +181,15 @@ _REFERENCES = " UNION ALL ".join(
     for table, column, owner in _HOLDERS
 )
 #: Blobs with one holder.
-_OWN_BLOBS = Statement(
-    lambda: text(
-        "SELECT r.session_id, b.size FROM "
-        f"(SELECT hash, min(session_id) AS session_id FROM ({_REFERENCES}) "
-        "GROUP BY hash HAVING min(session_id) = max(session_id)) AS r "
-        "JOIN blob AS b ON b.hash = r.hash"
-    )
+_OWN_BLOBS = EngineStatement(
+    "SELECT r.session_id, b.size FROM "
+    f"(SELECT hash, min(session_id) AS session_id FROM ({_REFERENCES}) "
+    "GROUP BY hash HAVING min(session_id) = max(session_id)) AS r "
+    "JOIN blob AS b ON b.hash = r.hash"
 )
 
 
-def _freed_blobs() -> Any:
+def _freed_blobs() -> EngineStatement:
     """Return the blobs that the named sessions hold and no other does."""
     held = " UNION ".join(
         f"SELECT {column} AS hash FROM {table} "
@@ -207,14 +201,14 @@ def _freed_blobs() -> Any:
         f"AND {owner} NOT {_NAMED})"
         for table, column, owner in _HOLDERS
     )
-    return text(
+    return EngineStatement(
         f"SELECT b.size FROM ({held}) AS h JOIN blob AS b ON b.hash = h.hash "
         f"WHERE {elsewhere}"
     )
 
 
-_FREED_BLOBS = Statement(_freed_blobs)
-_TOTALS = Statement(lambda: text(search.TOTALS))
+_FREED_BLOBS = _freed_blobs()
+_TOTALS = EngineStatement(search.TOTALS)
 #: By whether sessions are named: the statement of each table, and those of words.
 _ROWS = {
     named: {
@@ -241,7 +235,7 @@ class SessionSizes:
 
     def freed(self, session_ids: Iterable[str]) -> Read[tuple[int, int]]:
         """Return the bytes that removing these together frees, and their parts."""
-        ids = {"ids": as_list(session_ids)}
+        ids = {"ids": json.dumps(list(session_ids))}
         sums, counts = yield from _bytes_of_rows(ids)
         blobs = sum(blob_bytes(size) for (size,) in (yield _FREED_BLOBS, ids))
         return round(sum(sums.values()) + blobs), counts["part"]
