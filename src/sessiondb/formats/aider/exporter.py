@@ -20,7 +20,7 @@ from sessiondb.formats.aider.conventions import (
     started,
     typed_entry,
 )
-from sessiondb.formats.aider.records import head_of, kept, raw_of
+from sessiondb.formats.aider.records import head_of, raw_of, stored_text
 from sessiondb.formats.aider.writer import Entries, Writer
 from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import is_from, is_native
@@ -112,7 +112,7 @@ def _run(
             yield from writer.blocks(message)
         else:
             yield _own(message, writer)
-    yield kept(data, "torn")
+    yield stored_text(data, "torn")
     writer.lose_branches()
 
 

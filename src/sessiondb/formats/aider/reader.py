@@ -35,12 +35,12 @@ _END = Assignment(Block("head", TOP), None), None
 
 def read(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a chat history, in the order of the file."""
-    beside = path.with_name(INPUTS)
+    inputs_path = path.with_name(INPUTS)
     try:
-        inputs = Inputs(beside)
+        inputs = Inputs(inputs_path)
     except SourceError as error:
-        yield Problem(str(beside), str(error))
-        inputs = Inputs(beside, is_readable=False)
+        yield Problem(str(inputs_path), str(error))
+        inputs = Inputs(inputs_path, is_readable=False)
 
     # Resolved, so that `..` and a link give the name of the project's own folder.
     folder = path.parent.resolve()
@@ -48,25 +48,24 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
         headers = Headers(lines)
         runs = runs_of(headers, folder)
 
-    typed = inputs.of_runs([run.time for run in runs])
-    yield from map(partial(_session, path), runs, typed)
-    yield from map(partial(_earlier, path), filter(_is_earlier, pairwise(runs)))
+    typed_inputs = inputs.of_runs([run.time for run in runs])
+    for run, typed in zip(runs, typed_inputs, strict=True):
+        yield _run_session(path, run, typed)
+
+    for previous, run in pairwise(runs):
+        # Whatever the time zones of the two.
+        if (run.time or 0) < (previous.time or 0) - _ZONES:
+            message = (
+                "a run began before the one above it: "
+                "its header may be text of an answer"
+            )
+            yield Problem(str(path), message, run.line.number)
+
     if headers.torn:
         yield Problem(str(path), "the file ends inside of a header", is_torn=True)
 
 
-def _is_earlier(pair: tuple[Run, Run]) -> bool:
-    """Return whether a run began before the one above it, in whatever time zones."""
-    above, run = pair
-    return (run.time or 0) < (above.time or 0) - _ZONES
-
-
-def _earlier(path: Path, pair: tuple[Run, Run]) -> Problem:
-    why = "a run began before the one above it: its header may be text of an answer"
-    return Problem(str(path), why, pair[1].line.number)
-
-
-def _session(path: Path, run: Run, typed: Typed) -> SourceSession:
+def _run_session(path: Path, run: Run, typed: Typed) -> SourceSession:
     return SourceSession(
         "aider",
         run.name,
@@ -76,14 +75,14 @@ def _session(path: Path, run: Run, typed: Typed) -> SourceSession:
         directory=str(run.folder),
         namespace=run.namespace,
         time_created=run.time,
-        complete=partial(_complete, path, run, typed),
+        complete=partial(_complete_session, path, run, typed),
     )
 
 
-def _complete(path: Path, run: Run, typed: Typed) -> SourceSession:
+def _complete_session(path: Path, run: Run, typed: Typed) -> SourceSession:
     """Return a session with the facts in all of its blocks."""
     facts, inputs = Messages(path, run, typed).facts()
-    torn, head = map(drafts.as_text, (run.torn, facts.head))
+    torn, head = drafts.as_text(run.torn), drafts.as_text(facts.head)
     is_usual = run.started is not None and head == header(run.started)
     data = {
         "ordinal": run.ordinal,
@@ -93,7 +92,7 @@ def _complete(path: Path, run: Run, typed: Typed) -> SourceSession:
         "inputs": inputs,
     }
     return replace(
-        _session(path, run, typed),
+        _run_session(path, run, typed),
         version=facts.version,
         data=filled(data),
         **drafts.model(facts.model),
@@ -111,10 +110,10 @@ class Messages:
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
         """Read the run; memory holds two blocks."""
         state = State(time=self._run.time)
-        yield from self._found(self._assigned(state), state)
+        yield from self._read_messages(self._assigned(state), state)
 
-        for why, number in state.problems.items():
-            yield Problem(str(self._path), why, number)
+        for message, number in state.problems.items():
+            yield Problem(str(self._path), message, number)
 
     def facts(self) -> tuple[Facts, list[list[str]]]:
         """Return the facts of the run, and the input besides its prompts.
@@ -123,8 +122,8 @@ class Messages:
         """
         run = self._run
         with opened(self._path) as lines:
-            rest = lines.batches(run.facts.end, run.end)
-            if not (self._typed.is_known or any(map(may_announce, rest))):
+            batches = lines.batches(run.facts.end, run.end)
+            if not (self._typed.is_known or any(map(may_announce, batches))):
                 return run.facts, []
 
         facts = Facts()
@@ -137,26 +136,28 @@ class Messages:
         self._typed.rewind()
         with opened(self._path) as lines:
             blocks = noted(Scanner(lines, self._run.line, self._run.end))
-            said = (block for block in blocks if block.kind != "head")
-            yield from Assigned(said, self._typed, state)
+            message_blocks = (block for block in blocks if block.kind != "head")
+            yield from Assigned(message_blocks, self._typed, state)
 
-    def _found(
-        self, found: Iterable[Assignment], state: State
+    def _read_messages(
+        self, assignments: Iterable[Assignment], state: State
     ) -> Iterator[SourceMessage | Problem]:
         is_counted = False
-        reported = ((item, drafts.report_in(item.block)) for item in found)
-        for ((block, typed), report), (_, after) in pairwise(chain(reported, [_END])):
+        reported = ((item, drafts.report_in(item.block)) for item in assignments)
+        for ((block, typed), report), (_, next_report) in pairwise(
+            chain(reported, [_END])
+        ):
             name = f"{self._run.name}-{block.line.number - self._run.line.number + 1}"
             if block.kind == "prompt":
                 draft = drafts.asked(block, typed, state, name)
             elif block.kind == "answer":
                 # Its report is at the beginning of the output that follows it.
-                draft = drafts.answered(block, after, state, name)
+                draft = drafts.answered(block, next_report, state, name)
             else:
                 draft = drafts.shown(block, report, state, name, counts=not is_counted)
 
-            is_counted = block.kind == "answer" and after is not None
+            is_counted = block.kind == "answer" and next_report is not None
             if isinstance(draft.data.get("raw"), bytes):
-                why = "text that is not UTF-8 is replaced"
-                yield Problem(str(self._path), why, block.line.number)
+                message = "text that is not UTF-8 is replaced"
+                yield Problem(str(self._path), message, block.line.number)
             yield SourceMessage(draft)
