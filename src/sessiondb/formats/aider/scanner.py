@@ -110,15 +110,19 @@ class Block:
         if self.kind != "head":
             return None
 
-        found = filter(None, map(HEADER.fullmatch, map(_bare, self.lines)))
-        match = next(found, None)
-        return match and match[1].decode()
+        for line in self.lines:
+            match = HEADER.fullmatch(_bare(line))
+            if match:
+                return match[1].decode()
+        return None
 
     def last(self) -> bytes:
         """Return the last line that is not empty, without its end."""
         count, last = self._searched
-        rest = map(_bare, reversed(self.lines[count:]))
-        last = next(filter(None, rest), last)
+        for line in reversed(self.lines[count:]):
+            if bare := _bare(line):
+                last = bare
+                break
         self._searched = len(self.lines), last
         return last
 
@@ -126,18 +130,18 @@ class Block:
     def outputs(self) -> list[tuple[str, bool]]:
         """Each output of aider's in it, and whether that has lines without a mark."""
         marks, continued = frozenset(self.marks), set[int]()
-        found: list[list[str]] = []
+        outputs: list[list[str]] = []
         for number, raw in enumerate(self.lines):
             line = raw.decode("utf-8", "replace").rstrip("\r\n").removesuffix(BREAK)
             # The first line has a mark: a block of output begins with one.
             if number in marks:
-                continued.add(len(found))
+                continued.add(len(outputs))
             elif line.startswith(">"):
                 line = line.removeprefix(">").removeprefix(" ")
-                found.append([])
-            found[-1].append(line)
+                outputs.append([])
+            outputs[-1].append(line)
 
-        texts = ("\n".join(lines).rstrip("\n") for lines in found)
+        texts = ("\n".join(lines).rstrip("\n") for lines in outputs)
         return [(text, count in continued) for count, text in enumerate(texts, 1)]
 
 
@@ -195,8 +199,8 @@ class Scanner:
         if _IS_MEANT(batch, at):
             return b""
 
-        found = _NEXT_MEANT(batch, at)
-        return batch[at : found.end() if found else len(batch)]
+        match = _NEXT_MEANT(batch, at)
+        return batch[at : match.end() if match else len(batch)]
 
     def _take(self, line: Line, raw: bytes) -> Block | None:
         """Add a line to a block; return the one before if it begins another one."""
@@ -249,8 +253,8 @@ class Scanner:
         if self._fence is not None and not self._leaves_fence(line, bare, is_apart):
             return None
 
-        found = _SHAPES.fullmatch(bare)
-        shape = found.lastgroup if found else self._rest
+        match = _SHAPES.fullmatch(bare)
+        shape = match.lastgroup if match else self._rest
         place = shape, is_apart, self._block.kind
         if place in _BEGINS:
             return _BEGINS[place]
@@ -305,10 +309,11 @@ class Scanner:
         """Return whether a *tag* begins again before it is closed, or never is."""
         name, most = tag.removeprefix(b"<"), min(self._end, offset + AHEAD)
         lines = rb"\n(?:<%b|(</%b\s*?(?:\n|\Z)))" % (name, name)
-        batches = self._lines.batches(offset, most)
-        found = (re.search(lines, b"\n" + batch) for batch in batches)
-        match = next(filter(None, found), None)
-        return match is None or match[1] is None
+        for batch in self._lines.batches(offset, most):
+            match = re.search(lines, b"\n" + batch)
+            if match:
+                return match[1] is None
+        return True
 
     # -- output of several lines -----------------------------------------------------
 
@@ -326,10 +331,12 @@ class Scanner:
 
         # The first line that decides it does so for all lines before it.
         if line.offset > self._decided[0]:
-            found = (x for x in self._ahead(line) if _DECIDING.fullmatch(x[1]))
-            # Without one the output is complete.
-            offset, bare = next(found, (line.offset, b"> "))
-            self._decided = offset, _OTHER.fullmatch(bare) is None
+            # Without such a line the output is complete.
+            self._decided = line.offset, False
+            for offset, bare in self._ahead(line):
+                if _DECIDING.fullmatch(bare):
+                    self._decided = offset, _OTHER.fullmatch(bare) is None
+                    break
         return self._decided[1]
 
 
