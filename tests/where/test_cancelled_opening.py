@@ -20,6 +20,7 @@ import pytest
 
 from sessiondb import ALL, AsyncStore, CorruptionError, Store
 from sessiondb.database import lifetime
+from sessiondb.database.core import Core
 from sessiondb.engine.sqlite.files import creation_lock
 from sessiondb.writer import registry
 
@@ -192,3 +193,19 @@ async def test_an_opening_that_fails_leaves_nothing_open(
     os.replace(tmp_path / "good.db", database)
     with Store.open(database) as again:
         assert len(again.sessions(project=ALL, empty=True).items) == 1
+
+
+@pytest.mark.parametrize("is_acquired", [False, True])
+def test_an_opening_that_was_interrupted_before_it_started_harms_no_other(
+    is_acquired: bool, database: Path
+) -> None:
+    core = Core(database)
+    if is_acquired:
+        core.writer = registry.acquire(database, core)
+    # What the collector does with a store whose constructor was interrupted here.
+    core.abandon()
+    assert core in lifetime.COLLECTED
+    with Store.open(database) as store:
+        assert len(store.sessions(project=ALL, empty=True).items) == 1
+    assert core not in lifetime.COLLECTED
+    assert left_open(database) == []

@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from processes import run, said
 
 from sessiondb import ALL, BEGINNING, AsyncStore, Store, user
+from sessiondb.engine.default import ENGINE
 from sessiondb.errors import DatabaseReplacedError
 
 
@@ -74,6 +76,31 @@ def test_the_new_file_is_not_opened_beside_the_old_one(
     store.close()
     with Store.open(store.path) as again:
         assert _titles(again) == ["other"]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_file_that_is_replaced_while_a_read_opens_it_is_not_read(
+    is_async: bool, store: Store, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader: Any = await AsyncStore.open(store.path) if is_async else store
+    if not is_async:
+        store._core.pause()
+    connect = ENGINE.connect
+
+    def connect_too_late(path: Path, **options: Any) -> Any:
+        # As if another process had done it between two of our system calls.
+        os.replace(other, path)
+        return connect(path, **options)
+
+    monkeypatch.setattr(ENGINE, "connect", connect_too_late)
+    with pytest.raises(DatabaseReplacedError, match="replaced"):
+        result = reader.sessions(project=ALL)
+        if is_async:
+            await result
+    monkeypatch.undo()
+    if is_async:
+        await reader.close()
+    store.close()
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from sessiondb.database.executor import SerialExecutor
 from sessiondb.database.reading import read_on
 from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
-from sessiondb.errors import MissingExtraError
+from sessiondb.errors import MissingExtraError, SessionDBError
 from sessiondb.repository import Read
 from sessiondb.writer.inbox import resolve
 
@@ -50,7 +50,12 @@ class Reader:
         """
         if not self._connections:
             self._connections.append(self._core.connect_reader(one_thread=True))
-        return read_on(self._connections[0], query)
+        try:
+            return read_on(self._connections[0], query)
+        except SessionDBError:
+            # Another database in its place fails in many ways; it is one error.
+            self._core.check_readable()
+            raise
 
 
 def _close(connections: list[Connection]) -> None:

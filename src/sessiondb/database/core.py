@@ -122,7 +122,6 @@ class Core:
             self._see_state()
         except BaseException:
             self.close()
-            release(self)
             raise
 
     def _see_state(self) -> None:
@@ -131,6 +130,7 @@ class Core:
         try:
             newest, leftover = connection.execute(_STATE).fetchone()
         except ENGINE.Error as error:
+            self.writer.connection.check_in_place()
             if not is_corrupt(error):
                 raise ENGINE.translate(error) from error
             # The next read or write reports it; a damaged index may affect none.
@@ -167,12 +167,20 @@ class Core:
 
         See `Engine.connect` for *one_thread*.
         """
-        return ENGINE.connect(
+        connection = ENGINE.connect(
             self.path,
             mode="ro" if self.read_only else "reader",
             busy_timeout=self.busy_timeout,
             one_thread=one_thread,
         )
+        try:
+            # The files were opened one after the other: another database that took
+            # the place meanwhile would be read in part, or in place of this one.
+            self.writer.connection.check_in_place()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     # -- writing -------------------------------------------------------------
 
@@ -278,6 +286,8 @@ class Core:
 
         if self._started:
             self._stop(wait=not self.writer.serving_here)
+        # Also what was acquired by a start that was interrupted.
+        release(self)
         self._remove_temporary()
         lifetime.OPEN.discard(self)
         self._released = True
@@ -288,7 +298,6 @@ class Core:
         self.pause()
         if self.readers.past is not None:
             self.readers.past.close()
-        release(self)
 
     def abandon(self) -> None:
         """Arrange for this to be closed soon: its store was collected.
@@ -301,8 +310,13 @@ class Core:
             return
 
         lifetime.COLLECTED.append(self)
-        if self.service.running:
+        if self.has_thread:
             self.service.put(self.close_now)
+
+    @property
+    def has_thread(self) -> bool:
+        """Whether the thread of this store runs; one that never started has none."""
+        return self._started and self.service.running
 
     def close_now(self) -> None:
         """Close a store that was collected."""

@@ -29,7 +29,7 @@ def close_collected() -> None:
     would wait for each other. Any other thread waits until all are closed.
     """
     for core in list(COLLECTED):
-        if core.service.running and in_worker():
+        if core.has_thread and in_worker():
             continue
         core.close_now()
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
-from sessiondb.errors import CorruptionError, InvalidInputError
+from sessiondb.errors import CorruptionError, InvalidInputError, SessionDBError
 from sessiondb.model.damage import damaged
 from sessiondb.repository import Read
 from sessiondb.repository.decode import LOST
@@ -138,6 +138,10 @@ class IdleReaders:
         connection = self.checkout()
         try:
             return read_on(connection, query, self.past)
+        except SessionDBError:
+            # Another database in its place fails in many ways; it is one error.
+            self._check()
+            raise
         finally:
             self.give_back(connection)
 
