@@ -25,7 +25,7 @@ from sessiondb import (
 )
 from sessiondb.cli.output import Screen
 from sessiondb.cli.paint import painted
-from sessiondb.cli.show import _lines as shown_lines
+from sessiondb.cli.show import _shown_lines as shown_lines
 from sessiondb.formats.transcript.terminal import Line, Span, Terminal, preview
 
 CONTROL = re.compile(

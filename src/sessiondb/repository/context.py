@@ -13,11 +13,8 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import chain
-from operator import attrgetter
 from typing import Any
 
 from sessiondb.arguments import one_of
@@ -25,6 +22,8 @@ from sessiondb.errors import abridged
 from sessiondb.model import Context, ContextSource, Message, ModelName, Part
 from sessiondb.model.records import SOURCE, SOURCE_KEYS
 
+#: How calls without a result, and results without a call, are repaired.
+REPAIRS = ("synthesise", "strip", "drop", "none")
 #: The role of the model that the conversation is held with.
 DEFAULT_ROLE = "default"
 #: The extension message after an unsent answer with which that one is sent.
@@ -37,11 +36,12 @@ _SOURCE: dict[str, type] = dict.fromkeys(SOURCE_KEYS, str) | {
     "truncated": bool,
     "error": object,
 }
-_TYPE, _PARTS = attrgetter("type"), attrgetter("parts")
 
 
 @dataclass(slots=True)
-class _Gathered:
+class ContextState:
+    """What the messages of a path, up to one of them, leave in the context."""
+
     places: dict[str | None, int]
     #: The first message of the tail that the last requested compaction is to keep.
     tail: Any = None
@@ -67,201 +67,153 @@ class _Gathered:
     edits: dict[str, tuple[Part, ...]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
-    def keep_from(self, message: Message, kept: Any) -> None:
-        """Drop the messages before the one with the id *kept*; None drops all.
+    def apply(self, message: Message) -> None:
+        """Change the context by a message: by its kind, its parts or its role."""
+        if message.role == "event" or message.kind == "compaction":
+            self._apply_event(message)
+        elif message.role == "system":
+            self._add_system(message)
+        elif message.parts and all(part.type == "compaction" for part in message.parts):
+            # The request of one names the first message of the tail that it is to keep.
+            self.tail = message.parts[0].data.get("tail_start_id")
+        else:
+            self.shown.append(message)
+            if message.role == "assistant" and not self.is_chosen:
+                self.set_model(DEFAULT_ROLE, message.model_id, message.provider_id)
+        self.sources += [part for part in message.parts if part.type == SOURCE]
 
-        *message* is the compaction that states it. The kept part may begin with an
+    def _apply_event(self, message: Message) -> None:
+        data = message.data
+        match message.kind:
+            case "custom_message":
+                self.shown.append(message)
+            case "branch_summary":
+                if message.text:
+                    self.shown.append(message)
+            case "compaction":
+                self._compact(message)
+            case "reset":
+                self.first, self.summary = len(self.shown), None
+                self.events.pop("compaction", None)
+            case "context":
+                self.sources = []
+                self.system = list(message.context_texts)
+                self.sections = {}
+            case "model_change":
+                self._change_model(message)
+            case "thinking_level_change":
+                self.thinking = _first_of(data.get("level"), message.text)
+            case "mode_change":
+                self.mode = _first_of(data.get("mode"), message.agent, message.text)
+                self.events[message.kind] = message
+            case "rules":
+                stated = data.get("rules")
+                for rule in stated if isinstance(stated, list) else [dict(data)]:
+                    key = json.dumps(rule, sort_keys=True, default=repr)
+                    self.rules.setdefault(key, rule)
+            case "session_init":
+                self.session_init = dict(data)
+            case "context_edit":
+                target = _as_text(data.get("target_id"))
+                if target:
+                    self.edits[target] = message.parts
+            case _:
+                # It is not sent to a model; the last one of its kind counts.
+                self.events[message.kind] = message
+
+    def _add_system(self, message: Message) -> None:
+        sections: dict[str | None, str | None] = {}
+        texts = []
+        for part in message.parts:
+            sections[_as_text(part.data.get("section"))] = part.text
+            if "section" not in part.data and part.text:
+                texts.append(part.text)
+        if not any(sections):
+            self.system.append(message.text)
+            return
+
+        self.system += texts
+        # A section replaces the earlier one of its name; without a text it removes it.
+        for name, text in sections.items():
+            if name and text:
+                self.sections[name] = text
+            elif name:
+                self.sections.pop(name, None)
+
+    def _compact(self, message: Message) -> None:
+        # A compaction that failed, or is still being written, cuts nothing.
+        is_unfinished = message.role == "assistant" and not message.time_completed
+        if is_unfinished or message.error is not None:
+            return
+
+        data = message.data
+        first = _first_of(data.get("first_kept_id"), data.get("tail_start_id"))
+        self._keep_from(message, first or self.tail)
+        self.summary = _first_of(message.text, data.get("summary"))
+        self.events[message.kind] = message
+
+    def _keep_from(self, message: Message, first_id: Any) -> None:
+        """Drop the messages before the one with the id *first_id*; None drops all.
+
+        *message* is the compaction that states it. What is kept may begin with an
         event, which is not sent but has its place on the path; and before an earlier
         compaction, in place of which this one is.
         """
         self.first = len(self.shown)
-        if not kept:
+        if not first_id:
             return
 
-        first = self.places.get(_text(kept))
-        if first is None:
+        place = self.places.get(_as_text(first_id))
+        if place is None:
             self.problems.append(
-                f"message {message.seq} keeps from {abridged(kept)}, "
+                f"message {message.seq} keeps from {abridged(first_id)}, "
                 "which is not on the path"
             )
         else:
-            self.first = bisect_left(self.shown, first, key=self.place)
+            self.first = bisect_left(
+                self.shown, place, key=lambda shown: self.places[shown.id]
+            )
 
-    def place(self, message: Message) -> int:
-        """Return the place of *message* on the path."""
-        return self.places[message.id]
+    def _change_model(self, message: Message) -> None:
+        data = message.data
+        self.set_model(
+            data.get("role"),
+            _first_of(message.model_id, data.get("model_id"), message.text),
+            _first_of(message.provider_id, data.get("provider_id")),
+        )
+        if data.get("chosen") is True and data.get("role") in (None, DEFAULT_ROLE):
+            self.is_chosen = True
 
     def set_model(self, role: Any, model: Any, provider: Any) -> None:
         """Record the model of a role; data of other types is ignored."""
-        name = _text(model)
+        name = _as_text(model)
         if name:
-            known_role = _text(role) or DEFAULT_ROLE
-            self.models[known_role] = ModelName(name, _text(provider))
+            role_name = _as_text(role) or DEFAULT_ROLE
+            self.models[role_name] = ModelName(name, _as_text(provider))
 
 
-#: How a message changes the context.
-_Step = Callable[[_Gathered, Message], None]
-
-
-def _text(value: Any) -> str | None:
+def _as_text(value: Any) -> str | None:
     """Return a string as it is, None for data of any other type."""
     return value if isinstance(value, str) else None
 
 
-def _first(*values: Any) -> Any:
+def _first_of(*values: Any) -> Any:
     """Return the first of *values* that is not empty, else None."""
-    return next(filter(None, values), None)
+    for value in values:
+        if value:
+            return value
+    return None
 
 
-def _cut(state: _Gathered, message: Message) -> None:
-    # A compaction that failed, or is still being written, cuts nothing.
-    unfinished = message.role == "assistant" and not message.time_completed
-    if unfinished or message.error is not None:
-        return
-
-    data = message.data
-    state.keep_from(
-        message,
-        _first(data.get("first_kept_id"), data.get("tail_start_id"), state.tail),
-    )
-    state.summary = _first(message.text, data.get("summary"))
-    _keep(state, message)
-
-
-def _reset(state: _Gathered, _: Message) -> None:
-    state.first, state.summary = len(state.shown), None
-    state.events.pop("compaction", None)
-
-
-def _branch_summary(state: _Gathered, message: Message) -> None:
-    if message.text:
-        state.shown.append(message)
-
-
-def _context(state: _Gathered, message: Message) -> None:
-    state.sources = []
-    state.system = list(message.context_texts)
-    state.sections = {}
-
-
-def _is_source(item: Part) -> bool:
-    return item.type == SOURCE
-
-
-def _source(item: Part) -> ContextSource:
+def _source_of(part: Part) -> ContextSource:
     """Return what a part says of its source; values of other types are left out."""
-    said = item.input
-    known = said if isinstance(said, dict) else {}
-    fits: dict[str, Any] = {
+    facts = part.input if isinstance(part.input, dict) else {}
+    fitting: dict[str, Any] = {
         key: value
-        for key, value in known.items()
+        for key, value in facts.items()
         if isinstance(value, _SOURCE.get(key, ()))
     }
-    return ContextSource(**fits, text=item.text, title=item.title)
-
-
-def _model(state: _Gathered, message: Message) -> None:
-    data = message.data
-    state.set_model(
-        data.get("role"),
-        _first(message.model_id, data.get("model_id"), message.text),
-        _first(message.provider_id, data.get("provider_id")),
-    )
-    if data.get("chosen") is True and data.get("role") in (None, DEFAULT_ROLE):
-        state.is_chosen = True
-
-
-def _thinking(state: _Gathered, message: Message) -> None:
-    state.thinking = _first(message.data.get("level"), message.text)
-
-
-def _mode(state: _Gathered, message: Message) -> None:
-    state.mode = _first(message.data.get("mode"), message.agent, message.text)
-    _keep(state, message)
-
-
-def _rules(state: _Gathered, message: Message) -> None:
-    several = message.data.get("rules")
-    rules = several if isinstance(several, list) else [dict(message.data)]
-
-    for rule in rules:
-        state.rules.setdefault(json.dumps(rule, sort_keys=True, default=repr), rule)
-
-
-def _session_init(state: _Gathered, message: Message) -> None:
-    state.session_init = dict(message.data)
-
-
-def _edit(state: _Gathered, message: Message) -> None:
-    target = _text(message.data.get("target_id"))
-    if target:
-        state.edits[target] = message.parts
-
-
-_EVENTS: dict[str | None, _Step] = {
-    "custom_message": lambda state, message: state.shown.append(message),
-    "compaction": _cut,
-    "branch_summary": _branch_summary,
-    "reset": _reset,
-    "context": _context,
-    "model_change": _model,
-    "thinking_level_change": _thinking,
-    "mode_change": _mode,
-    "rules": _rules,
-    "session_init": _session_init,
-    "context_edit": _edit,
-}
-
-
-def _keep(state: _Gathered, message: Message) -> None:
-    """Keep an event that is not sent to a model; the last one of its kind counts."""
-    state.events[message.kind] = message
-
-
-def _system(state: _Gathered, message: Message) -> None:
-    named = {_text(item.data.get("section")): item.text for item in message.parts}
-    if not any(named):
-        state.system.append(message.text)
-        return
-
-    # A section replaces the earlier one of its name; without a text it removes it.
-    own = (item.text for item in message.parts if "section" not in item.data)
-    state.system += filter(None, own)
-    for name, text in named.items():
-        if name and text:
-            state.sections[name] = text
-        elif name:
-            state.sections.pop(name, None)
-
-
-def _request(state: _Gathered, message: Message) -> None:
-    """Record the first message of the tail that a compaction is to keep."""
-    state.tail = message.parts[0].data.get("tail_start_id")
-
-
-def _append(state: _Gathered, message: Message) -> None:
-    state.shown.append(message)
-
-
-def _answered(state: _Gathered, message: Message) -> None:
-    state.shown.append(message)
-    if not state.is_chosen:
-        state.set_model(DEFAULT_ROLE, message.model_id, message.provider_id)
-
-
-_ROLES: dict[str, _Step] = {"system": _system, "assistant": _answered}
-
-
-def _step(message: Message) -> _Step:
-    """Return how a message changes the context: by its kind, its parts or its role."""
-    if message.role == "event" or message.kind == "compaction":
-        return _EVENTS.get(message.kind, _keep)
-
-    is_request = set(map(_TYPE, message.parts)) == {"compaction"}
-    if is_request and message.role != "system":
-        return _request
-
-    return _ROLES.get(message.role, _append)
+    return ContextSource(**fitting, text=part.text, title=part.title)
 
 
 def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
@@ -270,13 +222,13 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
     Raises `InvalidInputError`.
     """
     one_of(repair, REPAIRS, "repair")
-    state = _Gathered({message.id: place for place, message in enumerate(path)})
+    state = ContextState({message.id: place for place, message in enumerate(path)})
     for message in path:
-        _step(message)(state, message)
-        state.sources += filter(_is_source, message.parts)
+        state.apply(message)
 
-    sent = _sent(state.shown[state.first :])
-    messages = _once(_repaired(state, _edited(sent, state.edits), repair))
+    messages = _without_unsent(state.shown[state.first :])
+    messages = _with_edits(messages, state.edits)
+    messages = _without_repetitions(_repaired(state, messages, repair))
     return Context(
         tuple(messages),
         (*state.system, *state.sections.values()),
@@ -287,36 +239,33 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
         tuple(state.rules.values()),
         state.session_init,
         tuple(state.problems),
-        tuple(map(_source, state.sources)),
+        tuple([_source_of(part) for part in state.sources]),
         {kind: dict(last.data) for kind, last in state.events.items() if kind},
     )
 
 
-def _sent(shown: Sequence[Message]) -> list[Message]:
+def _without_unsent(shown: Sequence[Message]) -> list[Message]:
     """Return *shown* without answers that are not sent again, and their results."""
-    gone = {
-        message.id: message
-        for message, after in zip(shown, [*shown[1:], None], strict=False)
-        if message.finish in _FAILED and _is_unsent(message, after)
-    }
-    if not gone:
-        return list(shown)
-
-    calls = _named(gone.values(), "tool")
-    left = [message for message in shown if message.id not in gone]
-    return _changed(left, partial(_is_record_of, calls), _without)
-
-
-def _is_unsent(message: Message, after: Message | None) -> bool:
-    """Return whether an answer is not sent; what continues it comes right after."""
-    is_continued = after is not None and after.data.get("customType") == _CONTINUES
-    return message.data.get("unsent") is True and not is_continued
+    unsent, sent = [], []
+    for index, message in enumerate(shown):
+        following = shown[index + 1] if index + 1 < len(shown) else None
+        is_marked = message.finish in _FAILED and message.data.get("unsent") is True
+        # The message that continues an answer comes right after it.
+        if is_marked and (
+            following is None or following.data.get("customType") != _CONTINUES
+        ):
+            unsent.append(message)
+        else:
+            sent.append(message)
+    if not unsent:
+        return sent
+    return _without_results_of(sent, _call_ids(unsent, "tool"))
 
 
 # -- edits -------------------------------------------------------------------------
 
 
-def _edited(
+def _with_edits(
     messages: list[Message], edits: dict[str, tuple[Part, ...]]
 ) -> list[Message]:
     """Return *messages* with the parts that *edits* give them, by their ids."""
@@ -330,85 +279,88 @@ def _edited(
         for item in message.parts
         if item.type == "tool-result" and item.call_id
     }
-    kept = (_as_edited(message, edits.get(message.id)) for message in messages)
-    is_answered = partial(_is_call_of, results)
-    return _changed(
-        list(filter(None, kept)), is_answered, partial(_with_results, results)
-    )
+    edited = []
+    for message in messages:
+        parts = list(message.parts)
+        if message.id in edits:
+            parts = _edited_parts(message, edits[message.id])
+        # The calls have the edited results, too.
+        for index, part in enumerate(parts):
+            if part.type == "tool" and part.call_id in results:
+                parts[index] = _with_result_text(part, results[part.call_id])
+        if parts or (message.id not in edits and not message.parts):
+            edited.append(replace(message, parts=tuple(parts)))
+    return edited
 
 
-def _as_edited(message: Message, parts: tuple[Part, ...] | None) -> Message | None:
-    if parts is None:
-        return message
-
-    # The text of a result stays one, of the same call.
-    given = [item for item in message.parts if item.type == "tool-result"][:1]
-    texts = [item for item in parts if item.type == "text"][: len(given)]
-    results = [replace(given[0], text=item.text) for item in texts]
-    return _holding(message, [*results, *parts[len(texts) :]])
-
-
-def _is_call_of(results: Collection[str | None], item: Part) -> bool:
-    return item.type == "tool" and item.call_id in results
+def _edited_parts(message: Message, parts: tuple[Part, ...]) -> list[Part]:
+    """Return the parts of an edit; the text of a result stays one, of the same call."""
+    for item in message.parts:
+        if item.type == "tool-result":
+            texts = [part for part in parts if part.type == "text"][:1]
+            results = [replace(item, text=part.text) for part in texts]
+            return [*results, *parts[len(texts) :]]
+    return list(parts)
 
 
-def _with_results(
-    results: Mapping[str | None, tuple[Part, ...]], message: Message, _: list[Part]
-) -> Message | None:
-    """Return *message* with the edited results in its calls, which have them, too."""
-    parts = [
-        _with_text(item, results[item.call_id]) if _is_call_of(results, item) else item
-        for item in message.parts
-    ]
-    return _holding(message, parts)
-
-
-def _with_text(call: Part, result: tuple[Part, ...]) -> Part:
+def _with_result_text(call: Part, result: tuple[Part, ...]) -> Part:
     """Return a call with the text of its *result*; without one it has none yet."""
     if not result:
         return replace(call, status="pending", outcome=None, text=None)
-    texts = (item.text for item in result if item.type == "text")
-    return replace(call, text=next(texts, None))
+    texts = [part.text for part in result if part.type == "text"]
+    return replace(call, text=texts[0] if texts else None)
 
 
 # -- calls and results -----------------------------------------------------------
 
-#: Changes a message some of whose parts were chosen; None omits the message.
-_Change = Callable[[Message, list[Part]], Message | None]
 
-
-def _repaired(state: _Gathered, messages: list[Message], name: str) -> list[Message]:
+def _repaired(
+    state: ContextState, messages: list[Message], repair: str
+) -> list[Message]:
     """Return *messages* without unmatched calls and results."""
-    repair = REPAIRS[name]
-
-    def repair_and_report(message: Message, loose: list[Part]) -> Message | None:
-        state.problems += [
-            f"message {message.seq}: {item.type} {item.call_id} is unmatched"
-            for item in loose
-        ]
-        return repair(message, loose)
-
     while True:
-        calls, answered = _named(messages, "tool"), _named(messages, "tool-result")
-        is_dangling = partial(_is_dangling, calls, answered)
-        kept = _changed(messages, is_dangling, repair_and_report)
+        calls = _call_ids(messages, "tool")
+        answered = _call_ids(messages, "tool-result")
+        repaired = []
+        for message in messages:
+            loose = [
+                part for part in message.parts if _is_dangling(calls, answered, part)
+            ]
+            for part in loose:
+                state.problems.append(
+                    f"message {message.seq}: {part.type} {part.call_id} is unmatched"
+                )
+            if not loose or repair == "none":
+                repaired.append(message)
+            elif repair != "drop":
+                parts = _repaired_parts(message, loose, is_stripped=repair == "strip")
+                if parts:
+                    repaired.append(replace(message, parts=parts))
 
         # A dropped message may have held the calls of results that remain.
-        if len(kept) == len(messages):
-            return kept
-        messages = kept
+        if len(repaired) == len(messages):
+            return repaired
+        messages = repaired
 
 
-def _changed(
-    messages: list[Message], is_chosen: Callable[[Part], bool], change: _Change
-) -> list[Message]:
-    """Return *messages* with *change* applied to those that have chosen parts."""
-    out: list[Message | None] = []
-    for message in messages:
-        chosen = list(filter(is_chosen, message.parts))
-        out.append(change(message, chosen) if chosen else message)
+def _repaired_parts(
+    message: Message, loose: list[Part], *, is_stripped: bool
+) -> tuple[Part, ...]:
+    """Return the parts of a message without the *loose* ones.
 
-    return list(filter(None, out))
+    Unless *is_stripped*, a call that is one stays, with an error as its result.
+    """
+    unmatched = {id(part) for part in loose}
+    parts = []
+    for part in message.parts:
+        if id(part) not in unmatched:
+            parts.append(part)
+        elif part.type == "tool" and not is_stripped:
+            result = part.text or _NO_RESULT
+            parts.append(
+                replace(part, status="error", outcome="interrupted", text=result)
+            )
+    return tuple(parts)
 
 
 def _is_dangling(calls: set[str | None], answered: set[str | None], item: Part) -> bool:
@@ -421,73 +373,44 @@ def _is_dangling(calls: set[str | None], answered: set[str | None], item: Part) 
     return item.type == "tool-result" and item.call_id not in calls
 
 
-def _parts_in(messages: Iterable[Message]) -> Iterator[Part]:
-    return chain.from_iterable(map(_PARTS, messages))
-
-
-def _named(messages: Iterable[Message], kind: str) -> set[str | None]:
+def _call_ids(messages: Iterable[Message], kind: str) -> set[str | None]:
     """Return the ids of all calls, or of all results."""
-    named = {item.call_id for item in _parts_in(messages) if item.type == kind}
-    return named - {None, ""}
+    ids = {
+        part.call_id
+        for message in messages
+        for part in message.parts
+        if part.type == kind
+    }
+    return ids - {None, ""}
 
 
-def _once(messages: list[Message]) -> list[Message]:
+def _without_repetitions(messages: list[Message]) -> list[Message]:
     """Return messages without records of results that their calls already have."""
-    calls = [item for item in _parts_in(messages) if item.type == "tool"]
-    settled = {item.call_id for item in calls if item.status in _SETTLED}
-    repeated = _named(messages, "tool-result") & settled
-    if not repeated:
+    settled = {
+        part.call_id
+        for message in messages
+        for part in message.parts
+        if part.type == "tool" and part.status in _SETTLED
+    }
+    return _without_results_of(messages, _call_ids(messages, "tool-result") & settled)
+
+
+def _without_results_of(
+    messages: list[Message], calls: Collection[str | None]
+) -> list[Message]:
+    """Return messages without the records of results of *calls*; none is left empty."""
+    if not calls:
         return messages
 
-    return _changed(messages, partial(_is_record_of, repeated), _without)
-
-
-def _is_record_of(calls: set[str | None], item: Part) -> bool:
-    """Return whether a part is the record of a result of one of *calls*."""
-    return item.type == "tool-result" and item.call_id in calls
-
-
-def _without(message: Message, gone: list[Part]) -> Message | None:
-    """Return *message* without the parts *gone*; None if no part is left."""
-    named = set(map(id, gone))
-    return _holding(message, [item for item in message.parts if id(item) not in named])
-
-
-def _holding(message: Message, parts: list[Part]) -> Message | None:
-    """Return *message* with other parts; None for no parts."""
-    return replace(message, parts=tuple(parts)) if parts else None
-
-
-def _unchanged(message: Message, _: list[Part]) -> Message | None:
-    return message
-
-
-def _dropped(_: Message, __: list[Part]) -> Message | None:
-    return None
-
-
-def _synthesised(message: Message, loose: list[Part]) -> Message | None:
-    """Give the calls an error as their result, and omit results without a call."""
-    repaired = []
-    unmatched = set(map(id, loose))
-    for item in message.parts:
-        if id(item) not in unmatched:
-            repaired.append(item)
-        elif item.type == "tool":
-            repaired.append(_interrupted(item))
-
-    return _holding(message, repaired)
-
-
-def _interrupted(call: Part) -> Part:
-    shown = call.text or _NO_RESULT
-    return replace(call, status="error", outcome="interrupted", text=shown)
-
-
-#: Name → the repair of a message with unmatched parts.
-REPAIRS: dict[str, _Change] = {
-    "synthesise": _synthesised,
-    "strip": _without,
-    "drop": _dropped,
-    "none": _unchanged,
-}
+    out = []
+    for message in messages:
+        parts = [
+            part
+            for part in message.parts
+            if part.type != "tool-result" or part.call_id not in calls
+        ]
+        if len(parts) == len(message.parts):
+            out.append(message)
+        elif parts:
+            out.append(replace(message, parts=tuple(parts)))
+    return out

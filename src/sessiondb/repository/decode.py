@@ -60,8 +60,8 @@ def maker(cls: type[T], last: Sequence[str] = ()) -> Callable[..., T]:
         "__post_init__": become,
     }
     twin: Any = type(cls.__name__, (), members)
-    made: Callable[..., T] = dataclass(slots=True, eq=False, repr=False)(twin)
-    return made
+    built: Callable[..., T] = dataclass(slots=True, eq=False, repr=False)(twin)
+    return built
 
 
 def _names(cls: type[Any], without: Sequence[str]) -> list[str]:
@@ -110,8 +110,8 @@ def session_of(row: Row, base: str | None = None) -> Session:
     """Return the record of a row of `SELECT_SESSION`; raises `CorruptionError`."""
     *plain, directory, diffs, revert, permission, metadata, packed, large, name = row
     if name is not None:
-        if why := why_unreadable(large, name):
-            raise damaged(session_name(plain[0]), why)
+        if reason := why_unreadable(large, name):
+            raise damaged(session_name(plain[0]), reason)
         packed = large
     try:
         return _make_session(
@@ -133,15 +133,15 @@ def listed(rows: Iterable[Row], base: str | None) -> list[Session]:
     One that is damaged does not hide the others: it is listed without the columns that
     cannot be decoded, and a warning names it.
     """
-    found = []
+    sessions = []
     for row in rows:
         try:
-            found.append(session_of(row, base))
+            sessions.append(session_of(row, base))
         except CorruptionError as error:
             warnings.warn(f"{error}; {error.hint}", stacklevel=2)
-            found.append(session_of(_without_damage(row), base))
+            sessions.append(session_of(_without_damage(row), base))
 
-    return found
+    return sessions
 
 
 def _without_damage(row: Row) -> Row:
@@ -198,12 +198,12 @@ def message_of(row: Row, parts: tuple[Part, ...], missing: list[Missing]) -> Mes
             missing.append((message_name(session_id, seq), why_missing))
 
     try:
-        why = None if error is None else json.loads(error)
+        reason = None if error is None else json.loads(error)
         data = codec.unpack(packed) if packed else {}
     except _UNDECODABLE as undecodable:
         raise damaged(message_name(session_id, seq), undecodable) from undecodable
 
-    return _make_message(*plain, why, inherited == 1, data, parts)
+    return _make_message(*plain, reason, inherited == 1, data, parts)
 
 
 # -- parts -----------------------------------------------------------------------
@@ -274,8 +274,8 @@ def part_of(row: Row, session_id: str, missing: list[Missing]) -> Part:
     return _make_part(*plain, arguments, shown, data, inherited == 1)
 
 
-def _missing_values(row: Row, what: str) -> list[Missing]:
-    """Return why values of a row of `SELECT_PART`, the part *what*, cannot be shown."""
+def _missing_values(row: Row, noun: str) -> list[Missing]:
+    """Return why values of a row of `SELECT_PART`, the part *noun*, cannot be shown."""
     values = dict(zip((column.name for column in _PART_COLUMNS), row, strict=True))
     reasons = [
         why_unreadable(values[content], values[name])
@@ -286,7 +286,7 @@ def _missing_values(row: Row, what: str) -> list[Missing]:
         )
         if values[name] is not None
     ]
-    return [(what, why) for why in reasons if why is not None]
+    return [(noun, why) for why in reasons if why is not None]
 
 
 def parts_by_seq(
@@ -312,5 +312,5 @@ LOST = Statement(lambda: text("SELECT 1 WHERE 0"))
 
 def report_missing(session_id: str, missing: Iterable[Missing]) -> Read[None]:
     """Report what is missing of a session, and why."""
-    for what, why in missing:
-        yield LOST, {"session_id": session_id, "what": what, "why": why}
+    for name, why in missing:
+        yield LOST, {"session_id": session_id, "what": name, "why": why}

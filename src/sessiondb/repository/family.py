@@ -100,10 +100,10 @@ def nodes(session_id: str, count: int) -> Read[tuple[MessageNode, ...]]:
     """
     rows = yield _NODES, {"sid": session_id}
     leaf = yield from leaf_of(session_id)
-    above = {row[0]: row[1] for row in rows}
-    missing = missing_messages(session_id, above, count)
+    parents = {row[0]: row[1] for row in rows}
+    missing = missing_messages(session_id, parents, count)
     yield from report_missing(session_id, missing)
-    path = set(path_to(above, leaf))
+    path = set(path_to(parents, leaf))
 
     names: dict[int, list[str]] = {}
     for item in (yield from labels(session_id)):
@@ -150,8 +150,8 @@ def _grow(
 
     built: dict[str, Tree] = {}
     for item in reversed(order):
-        below = tuple(built.pop(child.id) for child in children.get(item.id, ()))
-        built[item.id] = Tree(item, below, shown.get(item.id, ()))
+        children_of = tuple(built.pop(child.id) for child in children.get(item.id, ()))
+        built[item.id] = Tree(item, children_of, shown.get(item.id, ()))
 
     return built[top.id]
 
@@ -222,8 +222,8 @@ def plan_delete(
         rows = yield _CHILDREN, {"sid": item.id}
         for child in listed(rows, base):
             is_kept = keep_forks and child.relation == "fork"
-            to = detached if is_kept else going
-            to.append(child)
+            target = detached if is_kept else going
+            target.append(child)
 
     size, parts = yield from ENGINE.session_sizes.freed(item.id for item in going)
     messages = sum(item.message_count for item in going)

@@ -37,7 +37,7 @@ _first_call = (
 
 
 def _changes() -> Any:
-    there = select(
+    still_exists = select(
         session.c.change,
         session.c.id,
         session.c.revision,
@@ -57,7 +57,7 @@ def _changes() -> Any:
     ).where(deletion.c.change > p("since"))
 
     # SQLite merges the two along their indexes and stops at the limit.
-    both = union_all(there, gone)
+    both = union_all(still_exists, gone)
     return both.order_by(literal_column("1")).limit(literal_column(str(CHANGES)))
 
 
@@ -85,11 +85,11 @@ def changes_since(
     again under its id begins at 0.
     """
     rows = yield _CHANGES, {"since": since.number}
-    found: list[Change] = []
+    changes: list[Change] = []
     place = since
     for number, sid, revision, last_seq, deleted, *open_seqs in rows:
         place, reported = since._replace(number=number), seen.pop(sid, 0)
-        found.append(
+        changes.append(
             Change(place.cursor, sid, revision, last_seq, reported, bool(deleted))
         )
 
@@ -98,4 +98,4 @@ def changes_since(
                 [last_seq, *(seq - 1 for seq in open_seqs if seq is not None)]
             )
 
-    return found, place
+    return changes, place

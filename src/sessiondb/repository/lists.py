@@ -86,14 +86,14 @@ _DIFFS = Statement(
 def projects(base: str | None) -> Read[list[Project]]:
     """Return every project, by worktree."""
     rows = yield _PROJECTS, {}
-    found = []
+    items = []
     for row in rows:
         values = list(row)
         values[1], values[6] = absolute(values[1], base), json.loads(values[6])
         values[9] = None if values[9] is None else json.loads(values[9])
-        found.append(Project(*values))
+        items.append(Project(*values))
 
-    return found
+    return items
 
 
 def todos(session_id: str) -> Read[list[Todo]]:
@@ -106,18 +106,21 @@ def diffs(session_id: str) -> Read[list[FileDiff]]:
     """Return the known changes of files in a session; none is ``[]``."""
     rows = yield _DIFFS, {"sid": session_id}
     missing: list[Missing] = []
-    found: list[FileDiff] = []
-    for path, *plain, before, before_name, after, after_name in rows:
+    items: list[FileDiff] = []
+    for path, *plain, content_before, before_name, content_after, after_name in rows:
         contents: list[bytes | None] = []
-        for content, name in ((before, before_name), (after, after_name)):
-            why = None if name is None else why_unreadable(content, name)
-            if why is not None:
-                missing.append((diff_name(session_id, path), why))
-            contents.append(content if why is None else None)
-        found.append(FileDiff(path, *plain, *contents))
+        for content, name in (
+            (content_before, before_name),
+            (content_after, after_name),
+        ):
+            reason = None if name is None else why_unreadable(content, name)
+            if reason is not None:
+                missing.append((diff_name(session_id, path), reason))
+            contents.append(content if reason is None else None)
+        items.append(FileDiff(path, *plain, *contents))
 
     yield from report_missing(session_id, missing)
-    return found
+    return items
 
 
 _BASE = Statement(
@@ -215,10 +218,12 @@ def _abandoned() -> Any:
         message.c.session_id == session.c.id, message.c.time_completed.is_(None)
     )
     open_call = exists().where(part.c.session_id == session.c.id, UNSETTLED)
-    held = exists().where(lease.c.session_id == session.c.id, text(LIVING_LEASE))
-    ours = or_(session.c.time_imported.is_(None), session.c.time_detached.is_not(None))
+    is_held = exists().where(lease.c.session_id == session.c.id, text(LIVING_LEASE))
+    is_local = or_(
+        session.c.time_imported.is_(None), session.c.time_detached.is_not(None)
+    )
     return SELECT_SESSION.where(
-        VISIBLE, ours, or_(open_message, open_call), ~held
+        VISIBLE, is_local, or_(open_message, open_call), ~is_held
     ).order_by(session.c.id)
 
 
@@ -240,10 +245,10 @@ _OPEN_CALLS = Statement(
 def unfinished(base: str | None) -> Read[list[Unfinished]]:
     """Return the sessions that were left open and that no living writer holds."""
     rows = yield _ABANDONED, {"now": now_ms()}
-    found = []
+    messages = []
     for item in listed(rows, base):
-        found.append((yield from open_in(item)))  # noqa: PERF401  it yields
-    return found
+        messages.append((yield from open_in(item)))  # noqa: PERF401  it yields
+    return messages
 
 
 def open_in(item: Session) -> Read[Unfinished]:

@@ -55,18 +55,18 @@ def _equal(column: Any) -> Statement:
     )
 
 
-def _candidates(*where: Any) -> Statement:
+def _candidates(*conditions: Any) -> Statement:
     """Return the query for the sessions that an unclear name may mean."""
     return Statement(
-        lambda: SELECT_SESSION.where(VISIBLE, *where).limit(
+        lambda: SELECT_SESSION.where(VISIBLE, *conditions).limit(
             literal_column(str(MAX_CANDIDATES + 1))
         )
     )
 
 
-def _like(column: Any, *where: Any) -> Statement:
+def _like(column: Any, *conditions: Any) -> Statement:
     """Return the query for the sessions whose name fits a pattern."""
-    return _candidates(column.like(p("pattern"), escape="\\"), *where)
+    return _candidates(column.like(p("pattern"), escape="\\"), *conditions)
 
 
 _BY_ID = _equal(session.c.id)
@@ -89,12 +89,12 @@ _REMOVED = Statement(
 )
 
 
-def _used_here(*where: Any) -> Any:
+def _used_here(*conditions: Any) -> Any:
     """Return the query for the sessions used last in a directory, newest first."""
     return (
         SELECT_SESSION.add_columns(terminal.c.id, terminal.c.time_updated)
         .join(terminal, terminal.c.session_id == session.c.id)
-        .where(terminal.c.directory == p("directory"), VISIBLE, *where)
+        .where(terminal.c.directory == p("directory"), VISIBLE, *conditions)
         .order_by(terminal.c.time_updated.desc())
     )
 
@@ -103,8 +103,8 @@ _IN_ANY = Statement(lambda: _used_here().limit(1))
 _IN_TERMINAL = Statement(lambda: _used_here(terminal.c.id.in_(texts("names"))))
 
 
-def _not_found(why: str) -> NotFoundError:
-    return NotFoundError(why, hint=_ALL_SESSIONS)
+def _not_found(reason: str) -> NotFoundError:
+    return NotFoundError(reason, hint=_ALL_SESSIONS)
 
 
 def session_by_id(base: str | None, session_id: str) -> Read[Session]:
@@ -123,8 +123,8 @@ def find_session(base: str | None, ref: str) -> Read[Session]:
     and `AmbiguousIdError` with the candidates.
     """
     if not isinstance(ref, str) or not ref:
-        what = f"a session is named by its id, slug, title or @, not {abridged(ref)}"
-        raise InvalidInputError(what, hint=_ALL_SESSIONS)
+        rule = f"a session is named by its id, slug, title or @, not {abridged(ref)}"
+        raise InvalidInputError(rule, hint=_ALL_SESSIONS)
     # SQLite refuses to look for a pattern of 50,000 bytes.
     if len(ref) > MAX_ID_BYTES or not is_unicode(ref):
         raise _not_found(f"no session is named {abridged(ref)}")
@@ -171,20 +171,20 @@ def _only(rows: Rows, ref: str, base: str | None) -> Session:
     if len(rows) == 1:
         return session_of(rows[0], base)
 
-    found = listed(rows[:MAX_CANDIDATES], base)
+    sessions = listed(rows[:MAX_CANDIDATES], base)
     more = " or more" if len(rows) > MAX_CANDIDATES else ""
     raise AmbiguousIdError(
-        f"{abridged(ref)} names {len(found)} sessions{more}",
-        candidates=[item.id for item in found],
-        sessions=found,
-        hint=f"type more of the id: {command('show', found[0].id)}",
+        f"{abridged(ref)} names {len(sessions)} sessions{more}",
+        candidates=[item.id for item in sessions],
+        sessions=sessions,
+        hint=f"type more of the id: {command('show', sessions[0].id)}",
     )
 
 
 def last_used(
     base: str | None,
     ref: str,
-    here: Filters,
+    filters: Filters,
     directory: str | None,
     names: Mapping[str, int] | None,
 ) -> Read[Session]:
@@ -192,7 +192,7 @@ def last_used(
 
     ``@`` is the session last used in *directory*, in the terminal with these *names*
     unless they are None. If there is none, and for ``@~N``, the newest sessions that
-    pass the filters *here* are counted.
+    pass the filters *filters* are counted.
     """
     back = _steps_back(ref)
     if back == 0 and directory is not None:
@@ -200,7 +200,7 @@ def last_used(
         if row is not None:
             return session_of(row, base)
 
-    page = yield from list_sessions(base, here, limit=min(back + 1, MAX_LIMIT))
+    page = yield from list_sessions(base, filters, limit=min(back + 1, MAX_LIMIT))
     if len(page.items) <= back:
         raise _not_found(f"there is no session {abridged(ref)} here")
     return page.items[back]
@@ -215,8 +215,8 @@ def _last_in(directory: str, names: Mapping[str, int] | None) -> Read[Row | None
     if names is None:
         rows = yield _IN_ANY, {"directory": directory}
     else:
-        known = {"directory": directory, "names": as_list(names)}
-        rows = yield _IN_TERMINAL, known
+        params = {"directory": directory, "names": as_list(names)}
+        rows = yield _IN_TERMINAL, params
 
     since = names or {}
     for *row, name, time in rows:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -90,7 +88,9 @@ class _Shown:
         seqs = [entry.seq for entry in messages]
         self.is_in_order = seqs == sorted(seqs)
         for entry in messages:
-            for item in filter(_CALL_ID, entry.parts):
+            for item in entry.parts:
+                if not item.call_id:
+                    continue
                 if item.type == "tool":
                     _add(self.calls, entry.seq, item)
                     self._add_ended(entry.seq, item)
@@ -99,7 +99,7 @@ class _Shown:
 
     def read_results(self, path: Callable[[], Read[Sequence[int]]]) -> Read[None]:
         """Find the results of the calls that are on *path*."""
-        rows = yield _RESULTS, self._named(self.calls)
+        rows = yield _RESULTS, self._params_of(self.calls)
         if not rows:
             return
 
@@ -121,7 +121,7 @@ class _Shown:
         if not elsewhere:
             return
 
-        rows = yield _CALLS, self._named(elsewhere)
+        rows = yield _CALLS, self._params_of(elsewhere)
         parts = yield from _parts_of(self.session_id, rows)
         for seq, item in parts:
             self._add_ended(seq, item)
@@ -131,8 +131,9 @@ class _Shown:
         if call.status not in ("pending", "running"):
             _add(self.ended, seq, call)
 
-    def _named(self, calls: Iterable[str | None]) -> dict[str, Any]:
-        return {"sid": self.session_id, "calls": as_list(sorted(map(str, calls)))}
+    def _params_of(self, calls: Iterable[str | None]) -> dict[str, Any]:
+        names = sorted(str(call) for call in calls)
+        return {"sid": self.session_id, "calls": as_list(names)}
 
     def message(self, entry: Message) -> Message:
         """Return a message whose parts have the texts that belong to them."""
@@ -150,35 +151,35 @@ class _Shown:
     def _with_result(self, seq: int, call: Part) -> Part:
         """Return a call with its last result on the path, if there is one."""
         results = self.results.get(call.call_id)
-        here = self.places.get(seq)
-        if results is None or here is None:
+        place_of_call = self.places.get(seq)
+        if results is None or place_of_call is None:
             return call
 
         # An id that is used again for another call ends the search at that call.
         uses = self.uses[call.call_id]
-        after = bisect_right(uses, here)
-        end = uses[after] if after < len(uses) else len(self.places)
-        before = bisect_left(results, end, key=_PLACE)
-        if not before or results[before - 1][0] <= here:
+        next_use = bisect_right(uses, place_of_call)
+        end = uses[next_use] if next_use < len(uses) else len(self.places)
+        count = bisect_left(results, end, key=_PLACE)
+        if not count or results[count - 1][0] <= place_of_call:
             return call
 
         # Of several in one message it is the first.
-        place, _ = results[before - 1]
+        place, _ = results[count - 1]
         _, last = results[bisect_left(results, place, key=_PLACE)]
         status, outcome = ending(last.outcome, failed=last.status == "error")
         return replace(call, text=last.text, status=status, outcome=outcome)
 
     def _with_text_of_call(self, seq: int, result: Part) -> Part:
         """Return a bare result with the text of the last call that ended before it."""
-        known = self.ended.get(result.call_id)
-        if known is None:
+        calls = self.ended.get(result.call_id)
+        if calls is None:
             return result
 
         if self.is_in_order:
-            _, shown = known[bisect_left(known, seq, key=_PLACE) - 1]
+            _, shown = calls[bisect_left(calls, seq, key=_PLACE) - 1]
         else:
-            before = [entry for entry in known if entry[0] < seq]
-            _, shown = (before or known)[-1]
+            earlier = [entry for entry in calls if entry[0] < seq]
+            _, shown = (earlier or calls)[-1]
         return replace(result, text=shown.text)
 
 
@@ -203,18 +204,19 @@ def with_results(
     session_id: str, messages: list[Message], path: Callable[[], Read[Sequence[int]]]
 ) -> Read[list[Message]]:
     """Return *messages* with calls and results resolved; *path* is the live path."""
-    parts = chain.from_iterable(map(_PARTS, messages))
-    has_records = "tool-result" in map(_TYPE, parts)
-    found = yield _ANY_RESULT, {"sid": session_id}
-    if not has_records and not found:
+    has_records = any(
+        part.type == "tool-result" for message in messages for part in message.parts
+    )
+    stored_results = yield _ANY_RESULT, {"sid": session_id}
+    if not has_records and not stored_results:
         return messages
 
     shown = _Shown(session_id)
     shown.collect(messages)
-    if found:
+    if stored_results:
         yield from shown.read_results(path)
     yield from shown.read_calls()
-    return list(map(shown.message, messages))
+    return [shown.message(message) for message in messages]
 
 
 def with_own_results(session_id: str, path: list[Message]) -> Read[list[Message]]:
@@ -228,26 +230,16 @@ def with_own_results(session_id: str, path: list[Message]) -> Read[list[Message]
     if not calls:
         return path
 
-    where = {"sid": session_id, "calls": as_list(sorted(map(str, calls)))}
-    rows = yield _RECORDS, where
+    names = as_list(sorted(str(call) for call in calls))
+    rows = yield _RECORDS, {"sid": session_id, "calls": names}
     elsewhere = {call_id for (call_id,) in rows}
-    is_open = partial(_is_call_of, elsewhere)
-    return [_opened(message, is_open) for message in path]
+    return [_with_open_calls(message, elsewhere) for message in path]
 
 
-def _is_call_of(calls: Collection[str], item: Part) -> bool:
-    return item.type == "tool" and item.call_id in calls
-
-
-def _opened(message: Message, is_open: Callable[[Part], bool]) -> Message:
-    """Return *message* with some of its calls as they were without a result."""
-    if not any(map(is_open, message.parts)):
-        return message
-
-    parts = [
-        replace(item, status="pending", outcome=None, text=None)
-        if is_open(item)
-        else item
-        for item in message.parts
-    ]
+def _with_open_calls(message: Message, calls: Collection[str]) -> Message:
+    """Return *message* with the calls named *calls* as they were without a result."""
+    parts = list(message.parts)
+    for index, item in enumerate(parts):
+        if item.type == "tool" and item.call_id in calls:
+            parts[index] = replace(item, status="pending", outcome=None, text=None)
     return replace(message, parts=tuple(parts))

@@ -15,9 +15,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from itertools import compress
-from operator import attrgetter, itemgetter
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
 from sqlalchemy import and_, func, literal_column, or_, select, text
@@ -272,27 +271,27 @@ _AFTER: dict[str, tuple[Any, ...]] = {
 
 def _index(shape: Filters, order: str) -> str | None:
     """Return the index that a list walks; None is the one of the unique id."""
-    parts = compress(
-        ("listed", "project"),
-        (shape.is_default, shape.project_id is not None),
-    )
-    by = "created" if order == "created" else "used"
-    name = "_".join(("ix_session", *parts, by))
+    name = "ix_session"
+    if shape.is_default:
+        name += "_listed"
+    if shape.project_id is not None:
+        name += "_project"
+    name += "_created" if order == "created" else "_used"
     return None if name == "ix_session_created" else name
 
 
 @lru_cache(maxsize=256)
-def _list(shape: Filters, order: str, after: bool) -> Statement:
-    return Statement(partial(_page, shape, order, after))
+def _page_statement(shape: Filters, order: str, has_cursor: bool) -> Statement:
+    return Statement(lambda: _page_query(shape, order, has_cursor))
 
 
-def _page(shape: Filters, order: str, after: bool) -> Any:
-    """Return the query for a page of sessions: the first, or the one *after* a key."""
+def _page_query(shape: Filters, order: str, has_cursor: bool) -> Any:
+    """Return the query for a page of sessions: the first, or the one after a cursor."""
     statement = SELECT_SESSION.where(*shape.conditions())
     index = _index(shape, order)
     if index is not None:
         statement = statement.with_hint(*by_index(session, index))
-    if after:
+    if has_cursor:
         statement = statement.where(*_AFTER[order])
 
     return statement.order_by(*_ORDER_BY[order]).limit(p("limit"))
@@ -325,14 +324,15 @@ def list_sessions(
     """Return one page of sessions, newest first (or most costly, or largest)."""
     one_of(order, ORDERS, "order")
     check_limit(limit)
-    after = None if cursor is None else decode_cursor(cursor, int | float, str)
+    cursor_key = None if cursor is None else decode_cursor(cursor, int | float, str)
     if order == "size":
-        return (yield from _by_size(base, filters, limit, after))
+        return (yield from _by_size(base, filters, limit, cursor_key))
 
     params: dict[str, Any] = {**filters.params(), "limit": limit + 1}
-    if after is not None:
-        params["after"], params["after_id"] = after
-    rows = yield _list(_shape(filters), order, cursor is not None), params
+    if cursor_key is not None:
+        params["after"], params["after_id"] = cursor_key
+    has_cursor = cursor_key is not None
+    rows = yield _page_statement(_shape(filters), order, has_cursor), params
 
     items = tuple(listed(rows[:limit], base))
     if len(rows) <= limit:
@@ -356,24 +356,24 @@ _KEY_OF: dict[str, Callable[[Session], float]] = {
 
 
 def _by_size(
-    base: str | None, filters: Filters, limit: int, after: list[Any] | None
+    base: str | None, filters: Filters, limit: int, cursor: list[Any] | None
 ) -> Read[Page[Session]]:
     """Return one page, largest first, after one pass over the tables."""
-    named = yield _ids_of(_shape(filters)), filters.params()
-    weights = yield from ENGINE.session_sizes.each()
+    rows = yield _ids_of(_shape(filters)), filters.params()
+    sizes = yield from ENGINE.session_sizes.each()
 
-    order = sorted((-weights.get(name, 0), name) for (name,) in named)
-    if after is not None:
-        number, name = after
+    order = sorted((-sizes.get(name, 0), name) for (name,) in rows)
+    if cursor is not None:
+        number, name = cursor
         order = order[bisect_right(order, (-number, name)) :]
     shown = order[:limit]
 
-    rows = yield _BY_IDS, {"ids": as_list(map(itemgetter(1), shown))}
-    found = {item.id: item for item in listed(rows, base)}
+    rows = yield _BY_IDS, {"ids": as_list(name for _, name in shown)}
+    sessions = {item.id: item for item in listed(rows, base)}
     # A damaged page can hold a row whose id an index still has.
-    intact = [(found[name], -size) for size, name in shown if name in found]
-    items = tuple(map(itemgetter(0), intact))
-    numbers = tuple(map(itemgetter(1), intact))
+    intact = [(-size, name) for size, name in shown if name in sessions]
+    items = tuple([sessions[name] for _, name in intact])
+    numbers = tuple([size for size, _ in intact])
     if len(order) <= limit:
         return Page(items, sizes=numbers)
 

@@ -127,12 +127,12 @@ def _blob_of() -> Any:
         part.c.session_id: (part.c.text_blob, part.c.input_blob, part.c.data_blob),
         file_diff.c.session_id: (file_diff.c.before_blob, file_diff.c.after_blob),
     }
-    held = [
-        exists().where(of == p("sid"), column == blob.c.hash)
-        for of, columns in owner.items()
+    holders = [
+        exists().where(kind == p("sid"), column == blob.c.hash)
+        for kind, columns in owner.items()
         for column in columns
     ]
-    return select(blob.c.data).where(blob.c.hash == p("hash"), or_(*held))
+    return select(blob.c.data).where(blob.c.hash == p("hash"), or_(*holders))
 
 
 _BLOB_OF = Statement(_blob_of)
@@ -197,36 +197,36 @@ def live_path(
         leaf = yield from leaf_of(session_id)
 
     rows = yield _LINKS, {"sid": session_id}
-    above: dict[int, int | None] = dict(rows)
+    parents: dict[int, int | None] = dict(rows)
     if branches:
         yield from report_missing(
-            session_id, missing_messages(session_id, above, count)
+            session_id, missing_messages(session_id, parents, count)
         )
-        return list(above)
+        return list(parents)
 
-    path = path_to(above, leaf)
-    end = break_of(above, path, leaf)
+    path = path_to(parents, leaf)
+    end = break_of(parents, path, leaf)
     if end is not None:
-        why = CIRCLE if end in above else REMOVED
-        yield from report_missing(session_id, [(message_name(session_id, end), why)])
+        reason = CIRCLE if end in parents else REMOVED
+        yield from report_missing(session_id, [(message_name(session_id, end), reason)])
     return path
 
 
 def missing_messages(
-    session_id: str, above: dict[int, int | None], count: int | None
+    session_id: str, parent_of: dict[int, int | None], count: int | None
 ) -> list[Missing]:
     """Return what is missing among all messages of a session: parents, and a number.
 
-    *above* has the parent of each message, *count* is the number that there should be.
+    *parent_of* has the parent of each message, *count* is the number there should be.
     """
-    parents = {parent for parent in above.values() if parent is not None}
-    gone = sorted(parents - above.keys())
+    parents = {parent for parent in parent_of.values() if parent is not None}
+    gone = sorted(parents - parent_of.keys())
     missing = [(message_name(session_id, seq), REMOVED) for seq in gone]
     # The last messages of branches are the parents of none.
-    further = (count or 0) - len(above) - len(gone)
+    further = (count or 0) - len(parent_of) - len(gone)
     if further > 0:
-        why = f"it had {count} messages, {further} more are not in the file"
-        missing.append((session_name(session_id), why))
+        reason = f"it had {count} messages, {further} more are not in the file"
+        missing.append((session_name(session_id), reason))
     return missing
 
 
@@ -271,19 +271,19 @@ class _Descent:
         return True
 
 
-def tail_path(session_id: str, last: int, below: int | None = None) -> Read[list[int]]:
-    """Return the last *last* seqs of the live path (those below seq *below*)."""
+def tail_path(session_id: str, last: int, least: int | None = None) -> Read[list[int]]:
+    """Return the last *last* seqs of the live path (those below seq *least*)."""
     leaf = yield from leaf_of(session_id)
-    scan = _Descent(leaf, last, below or 0)
+    scan = _Descent(leaf, last, least or 0)
     while scan.want is not None:
         top = scan.want
         rows = yield _DOWN, {"sid": session_id, "top": top, "rows": last + 16}
         if not scan.follow(rows):
             live = yield from live_path(session_id, leaf=leaf)
-            return _slice(live, None, below)[-last:]
+            return _slice(live, None, least)[-last:]
         if scan.want == top:
-            what = message_name(session_id, top)
-            yield from report_missing(session_id, [(what, REMOVED)])
+            name = message_name(session_id, top)
+            yield from report_missing(session_id, [(name, REMOVED)])
             break
 
     return scan.path[::-1]
@@ -305,8 +305,8 @@ def load(
     if not path:
         return []
 
-    found = yield from _stored(session_id, path)
-    messages = [found[seq] for seq in path if seq in found]
+    stored = yield from _stored(session_id, path)
+    messages = [stored[seq] for seq in path if seq in stored]
     if not resolve:
         return messages
     return (
@@ -316,9 +316,9 @@ def load(
 
 def _stored(session_id: str, path: Sequence[int]) -> Read[dict[int, Message]]:
     """Return by seq the messages at *path* as they are stored."""
-    of_messages, of_parts, where = _statements_at(session_id, path)
-    rows = yield of_messages, where
-    part_rows = yield of_parts, where
+    of_messages, of_parts, params = _statements_at(session_id, path)
+    rows = yield of_messages, params
+    part_rows = yield of_parts, params
     wanted = set(path)
     if len(rows) != len(wanted):
         rows = [row for row in rows if row[1] in wanted]
@@ -326,18 +326,18 @@ def _stored(session_id: str, path: Sequence[int]) -> Read[dict[int, Message]]:
 
     missing: list[Missing] = []
     parts = parts_by_seq(part_rows, session_id, missing)
-    found: dict[int, Message] = {}
+    messages: dict[int, Message] = {}
     for row in rows:
         seq = row[1]
         of_message = parts.get(seq, ())
         # Parts are numbered without gaps, and none is ever removed alone.
         if of_message and of_message[-1].idx >= len(of_message):
             missing.append((message_name(session_id, seq), GAP))
-        found[seq] = message_of(row, tuple(of_message), missing)
+        messages[seq] = message_of(row, tuple(of_message), missing)
 
     if missing:
         yield from report_missing(session_id, missing)
-    return found
+    return messages
 
 
 def _statements_at(
@@ -397,8 +397,8 @@ def messages(
 
     is_from_root = any((branches, after is not None, limit is not None))
     if last is None or is_from_root:
-        known = yield from live_path(session_id, branches=branches, count=count)
-        chosen = _slice(known, after, before)[:limit]
+        live = yield from live_path(session_id, branches=branches, count=count)
+        chosen = _slice(live, after, before)[:limit]
         path = chosen if last is None else chosen[-last:]
     else:
         path = yield from tail_path(session_id, last, before)
@@ -408,8 +408,8 @@ def messages(
 
 def one_message(session_id: str, seq: int) -> Read[Message]:
     """Return one message by its seq, also one off the live path."""
-    found = yield from load(session_id, [seq])
-    return found[0]
+    messages = yield from load(session_id, [seq])
+    return messages[0]
 
 
 def blob_bytes(name: str, session_id: str | None = None) -> Read[bytes]:
@@ -422,12 +422,12 @@ def blob_bytes(name: str, session_id: str | None = None) -> Read[bytes]:
             f"hash must be 64 hexadecimal digits, not {abridged(name)}"
         )
 
-    statement, of = _BLOB, ""
+    statement, owner = _BLOB, ""
     if session_id is not None:
-        statement, of = _BLOB_OF, f" in session {session_id}"
+        statement, owner = _BLOB_OF, f" in session {session_id}"
     rows = yield statement, {"hash": name, "sid": session_id}
     if not rows:
-        raise NotFoundError(f"no blob {name}{of}")
+        raise NotFoundError(f"no blob {name}{owner}")
 
     content = bytes(rows[0][0])
     if why_unreadable(content, name):
@@ -449,18 +449,18 @@ def pages(
     path = yield from live_path(session_id, branches=branches, count=count)
     weights: dict[int, int] = dict((yield _WEIGHTS, {"sid": session_id}))
 
-    found: list[list[int]] = []
+    paths: list[list[int]] = []
     filled = PAGE_BYTES + 1  # the first message begins a page
     for seq in path:
         weight = weights.get(seq, 0)
         filled += weight
-        if filled > PAGE_BYTES or len(found[-1]) == size:
-            found.append([])
+        if filled > PAGE_BYTES or len(paths[-1]) == size:
+            paths.append([])
             filled = weight
 
-        found[-1].append(seq)
+        paths[-1].append(seq)
 
-    return found
+    return paths
 
 
 class Identity(NamedTuple):

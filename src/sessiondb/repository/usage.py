@@ -47,13 +47,13 @@ _COUNTED = " OR ".join(f"m.tokens_{name} IS NOT NULL" for name in _TOKENS)
 
 
 @lru_cache(maxsize=128)
-def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
-    keys = ", ".join(_KEYS[name] for name in by) or "NULL"
+def _statement(keys_by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
+    keys = ", ".join(_KEYS[name] for name in keys_by) or "NULL"
     # An answer may name an agent other than that of its session.
     terms = terms_of_messages(shape, agent=f"{_KEYS['agent']} = :agent")
     # Always grouped by model as well: prices are per model.
     tools = ""
-    if "tool" in by:
+    if "tool" in keys_by:
         # A message that calls two tools counts in both groups.
         tools = (
             " LEFT JOIN (SELECT DISTINCT session_id, seq, tool FROM part "
@@ -72,20 +72,22 @@ def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
     return Statement(lambda: text(sql))
 
 
-def _dimensions(by: object) -> tuple[str, ...]:
-    """Return the dimensions that *by* names, one or several.
+def _dimensions(dimensions: object) -> tuple[str, ...]:
+    """Return the dimensions that *dimensions* names, one or several.
 
     Raises `InvalidInputError`.
     """
-    names = (by,) if isinstance(by, str) else by
+    names = (dimensions,) if isinstance(dimensions, str) else dimensions
     if not isinstance(names, list | tuple):
-        raise InvalidInputError(f"usage is grouped by names, not by {abridged(by)}")
+        raise InvalidInputError(
+            f"usage is grouped by names, not by {abridged(dimensions)}"
+        )
 
-    known = f"the keys are {', '.join(DIMENSIONS)}"
+    known_keys = f"the keys are {', '.join(DIMENSIONS)}"
     for name in names:
         if name not in DIMENSIONS:
             raise InvalidInputError(
-                f"usage cannot be grouped by {abridged(name)}; {known}"
+                f"usage cannot be grouped by {abridged(name)}; {known_keys}"
             )
         if names.count(name) > 1:
             raise InvalidInputError(f"usage is grouped by {name} twice")
