@@ -46,19 +46,21 @@ def backup(
     if outputs.check_place(to):
         raise ConflictError(f"{to} already exists", hint="a backup needs a new file")
     with ENGINE.upkeep.copied(file_of(store), to, part=part) as copy:
-        made = _verified(copy)
-    return replace(made, path=to)
+        summary = _verified(copy)
+    return replace(summary, path=to)
 
 
-def _path(to: str | os.PathLike[str]) -> Path:
+def _path(target: str | os.PathLike[str]) -> Path:
     try:
-        name = os.fspath(to)
+        name = os.fspath(target)
         path = Path(name).expanduser().absolute()
     except (TypeError, RuntimeError) as error:
-        raise InvalidInputError(f"to must be a path, not {abridged(to)}") from error
+        raise InvalidInputError(f"to must be a path, not {abridged(target)}") from error
 
     if not name or "\0" in name:
-        raise InvalidInputError(f"to must be a path, without NUL, not {abridged(to)}")
+        raise InvalidInputError(
+            f"to must be a path, without NUL, not {abridged(target)}"
+        )
     return path
 
 

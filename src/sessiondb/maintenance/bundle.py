@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,15 +54,17 @@ def parents_first(
     for session in sessions:
         if session.id in wanted:
             continue
-        found = _below(store.tree(session), session.id) if with_children else [session]
-        wanted |= {item.id: item for item in found}
+        family = [session]
+        if with_children:
+            family = _below(store.tree(session), session.id)
+        wanted |= {item.id: item for item in family}
 
     # An import links a session to its parent only if that came before.
     families: dict[str, list[Session]] = {}
     for placed in order.parents_first(wanted, lambda name: wanted[name].parent_id):
         session = wanted[placed.name]
         families.setdefault(session.root_id, []).append(session)
-    return list(chain.from_iterable(families.values()))
+    return [session for family in families.values() for session in family]
 
 
 def _below(tree: Tree, session_id: str) -> list[Session]:
@@ -90,13 +92,13 @@ def write_bundle(
     exists, or if a session has changed since, `SessionDBError` if the file would not
     restore the sessions, and the errors of `outputs.writing`.
     """
-    found = parents_first(store, sessions)
-    exports = (store.export(session, **jsonl.READ) for session in found)
+    ordered = parents_first(store, sessions)
+    exports = (store.export(session, **jsonl.READ) for session in ordered)
     with outputs.writing(path) as file, outputs.packed(file, path) as out:
         for item in jsonl.write(exports, together=True):
             out.writelines(item.encoded())  # type: ignore[union-attr]
 
-    return _read_back(store, {session.id: session for session in found}, path)
+    return _read_back(store, {session.id: session for session in ordered}, path)
 
 
 def _read_back(store: Store, missing: dict[str, Session], path: Path) -> dict[str, int]:
@@ -114,7 +116,8 @@ def _read_back(store: Store, missing: dict[str, Session], path: Path) -> dict[st
         revisions[name] = item.stored.revision
 
     if missing:
-        raise _not_restorable(path, f"session {next(iter(missing))} is not in it")
+        name = min(missing)
+        raise _not_restorable(path, f"session {name} is not in it")
     return revisions
 
 
@@ -128,8 +131,8 @@ def _compare(store: Store, item: SourceSession, path: Path) -> None:
             hint=f"remove {path} and run the command again; nothing was removed",
         )
 
-    kept = len(item.todos or ()), len(item.diffs or ()), len(item.stored.labels)
-    if kept != (len(export.todos), len(export.diffs), len(export.labels)):
+    counts = len(item.todos or ()), len(item.diffs or ()), len(item.stored.labels)
+    if counts != (len(export.todos), len(export.diffs), len(export.labels)):
         raise _not_restorable(
             path, f"todos, diffs or labels of {export.session.id} are missing"
         )
@@ -141,9 +144,9 @@ def _compare(store: Store, item: SourceSession, path: Path) -> None:
     for read, stored in pairs:
         # None is the shorter side, equal to no message.
         if read != stored:
-            where = f"message {stored[0]}" if stored else "a message"
+            place = f"message {stored[0]}" if stored else "a message"
             raise _not_restorable(
-                path, f"{where} of {export.session.id} reads back differently"
+                path, f"{place} of {export.session.id} reads back differently"
             )
 
 
@@ -157,9 +160,9 @@ def _intact(item: SourceSession, path: Path) -> Iterator[SourceMessage]:
 
 
 def _read(message: SourceMessage) -> list[Any]:
-    draft, at = message.draft, message.stored.seq if message.stored else None
+    draft, seq = message.draft, message.stored.seq if message.stored else None
     inputs = [part.input for part in draft.parts]
-    return [at, *_values(draft, draft.parts), inputs]
+    return [seq, *_values(draft, draft.parts), inputs]
 
 
 def _stored(message: Message) -> list[Any]:
@@ -172,8 +175,10 @@ def _input_of(part: Part) -> Any:
     return NO_INPUT if part.input_json is None else part.input
 
 
-def _values(of: MessageDraft | Message, parts: Iterable[PartDraft | Part]) -> list[Any]:
-    return [_values_of(of), *map(_part_values, parts)]
+def _values(
+    message: MessageDraft | Message, parts: Iterable[PartDraft | Part]
+) -> list[Any]:
+    return [_values_of(message), *map(_part_values, parts)]
 
 
 def _part_values(part: PartDraft | Part) -> list[Any]:
@@ -182,8 +187,8 @@ def _part_values(part: PartDraft | Part) -> list[Any]:
     return [updated, _values_of_part(part)]
 
 
-def _not_restorable(path: Path, why: str) -> SessionDBError:
+def _not_restorable(path: Path, reason: str) -> SessionDBError:
     return SessionDBError(
-        f"{path} would not restore the sessions: {why}",
+        f"{path} would not restore the sessions: {reason}",
         hint=f"nothing was removed; {command('check')} verifies the database",
     )

@@ -83,17 +83,17 @@ def _is_of_pages(finding: Finding) -> bool:
 
 
 def _found_by(name: str, run: Check, connection: Connection) -> list[Finding]:
-    found: list[Finding] = []
+    findings: list[Finding] = []
     try:
-        found.extend(run(connection))
+        findings.extend(run(connection))
     except ENGINE.Error as error:
-        why = ENGINE.translate(error)
+        reason = ENGINE.translate(error)
         # A lock is not a defect; anything else is.
-        if isinstance(why, BusyError):
-            raise why from error
-        found.append(Finding(name, str(error), 1))
+        if isinstance(reason, BusyError):
+            raise reason from error
+        findings.append(Finding(name, str(error), 1))
 
-    return found
+    return findings
 
 
 def _integrity(connection: Connection) -> Iterator[Finding]:
@@ -128,8 +128,8 @@ def _lost_blobs(connection: Connection) -> Iterator[Finding]:
             f"AND NOT EXISTS (SELECT 1 FROM blob WHERE hash = {column}) GROUP BY 1"
         )
         for session_id, number in connection.execute(sql):
-            what = f"values of {table}.{column} of session {session_id} are lost"
-            yield Finding("lost", what, number)
+            defect = f"values of {table}.{column} of session {session_id} are lost"
+            yield Finding("lost", defect, number)
 
 
 def _lost_parts(connection: Connection) -> Iterator[Finding]:
@@ -139,8 +139,8 @@ def _lost_parts(connection: Connection) -> Iterator[Finding]:
         "GROUP BY session_id, seq HAVING max(idx) >= count(*)) GROUP BY session_id"
     )
     for session_id, number in connection.execute(sql):
-        what = f"parts of messages of session {session_id} are lost"
-        yield Finding("lost", what, number)
+        defect = f"parts of messages of session {session_id} are lost"
+        yield Finding("lost", defect, number)
 
 
 def _cycles(connection: Connection) -> Iterator[Finding]:
@@ -150,9 +150,9 @@ def _cycles(connection: Connection) -> Iterator[Finding]:
             "cycles", "sessions that are their own ancestors", len(looped), "detach one"
         )
     if looped_messages := message_cycles(connection):
-        what = "messages that are their own ancestors"
+        defect = "messages that are their own ancestors"
         action = "put them behind the message before them"
-        yield Finding("cycles", what, len(looped_messages), action)
+        yield Finding("cycles", defect, len(looped_messages), action)
 
 
 def session_cycles(connection: Connection) -> list[str]:
@@ -160,14 +160,14 @@ def session_cycles(connection: Connection) -> list[str]:
     rows = connection.execute(
         "SELECT id, parent_id, time_created FROM session WHERE parent_id IS NOT NULL"
     ).fetchall()
-    above = {name: parent for name, parent, _ in rows}
+    parents = {name: parent for name, parent, _ in rows}
     age = {name: (time, name) for name, _, time in rows}
-    return [min(circle, key=age.__getitem__) for circle in circles(above)]
+    return [min(circle, key=lambda name: age[name]) for circle in circles(parents)]
 
 
 def message_cycles(connection: Connection) -> list[tuple[str, int]]:
     """Return (session, seq) of one message of each circle of parents, the first."""
-    found: list[tuple[str, int]] = []
+    first_messages: list[tuple[str, int]] = []
     # A parent with a smaller seq cannot lead back.
     sessions = connection.execute(
         "SELECT DISTINCT session_id FROM message WHERE parent_seq > seq"
@@ -177,29 +177,29 @@ def message_cycles(connection: Connection) -> list[tuple[str, int]]:
         rows = connection.execute(
             "SELECT seq, parent_seq FROM message WHERE session_id = ?", (session_id,)
         )
-        found += [
+        first_messages += [
             (session_id, min(circle)) for circle in circles(dict(rows.fetchall()))
         ]
 
-    return found
+    return first_messages
 
 
-def circles(above: dict[Any, Any]) -> list[list[Any]]:
+def circles(parents: dict[Any, Any]) -> list[list[Any]]:
     """Return the circles in a map from each item to the one above it."""
-    found: list[list[Any]] = []
+    rings: list[list[Any]] = []
     done: set[Any] = set()
 
-    for start in above:
+    for start in parents:
         path: dict[Any, int] = {}
         item = start
-        while item in above and item not in done and item not in path:
+        while item in parents and item not in done and item not in path:
             path[item] = len(path)
-            item = above[item]
+            item = parents[item]
         if item in path:
-            found.append(list(path)[path[item] :])
+            rings.append(list(path)[path[item] :])
         done |= path.keys()
 
-    return found
+    return rings
 
 
 def _payload(connection: Connection) -> Iterator[Finding]:
@@ -222,8 +222,8 @@ def _payload(connection: Connection) -> Iterator[Finding]:
             except (CodecError, TypeError):
                 broken[session_id] += 1
         for session_id, number in broken.items():
-            what = f"values of {table}.data of session {session_id} cannot be decoded"
-            yield Finding("payload", what, number)
+            defect = f"values of {table}.data of session {session_id} cannot be decoded"
+            yield Finding("payload", defect, number)
 
 
 def _blobs(connection: Connection) -> Iterator[Finding]:
@@ -233,8 +233,8 @@ def _blobs(connection: Connection) -> Iterator[Finding]:
             altered.append(name)
 
     if altered:
-        what = "blobs whose content does not match their hash"
-        yield Finding("blobs", what, len(altered))
+        defect = "blobs whose content does not match their hash"
+        yield Finding("blobs", defect, len(altered))
         yield from _altered_values(connection, altered)
 
     sql = f"SELECT count(*) FROM blob WHERE hash NOT IN ({used_blobs(connection)})"
@@ -251,8 +251,8 @@ def _altered_values(connection: Connection, names: list[str]) -> Iterator[Findin
         for name in names:
             of_sessions.update(row[0] for row in connection.execute(sql, (name,)))
         for session_id, number in of_sessions.items():
-            what = f"values of {table}.{column} of session {session_id} were changed"
-            yield Finding("blobs", what, number)
+            defect = f"values of {table}.{column} of session {session_id} were changed"
+            yield Finding("blobs", defect, number)
 
 
 def used_blobs(connection: Connection) -> str:
@@ -272,14 +272,14 @@ def _derived(connection: Connection) -> Iterator[Finding]:
 
 def _counting(name: str) -> Check:
     def run(connection: Connection) -> Iterator[Finding]:
-        for what, sql, action in QUESTIONS[name]:
+        for defect, sql, action in QUESTIONS[name]:
             if number := connection.execute(sql).fetchone()[0]:
-                yield Finding(name, what, number, action)
+                yield Finding(name, defect, number, action)
 
     return run
 
 
 def _search_index(connection: Connection) -> Iterator[Finding]:
     for name in ENGINE.search.damaged(connection):
-        what = f"{name} differs from its content"
-        yield Finding("search index", what, 1, "rebuild it")
+        defect = f"{name} differs from its content"
+        yield Finding("search index", defect, 1, "rebuild it")

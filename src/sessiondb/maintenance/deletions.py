@@ -79,13 +79,13 @@ def deleted_here(
     With the version of the deletion, and True if the log was continued by others, who
     thereby keep the session.
     """
-    known = tombstones(store)
+    buried = tombstones(store)
     for item in logged:
         if item.stored.is_deleted:
             continue
 
-        by_source_id = known.get(item.name)
-        version = known.get((item.source, item.stored.id, ""), by_source_id)
+        by_source_id = buried.get(item.name)
+        version = buried.get((item.source, item.stored.id, ""), by_source_id)
         if version is not None:
             yield item, version, _is_continued(item.stored, version)
 

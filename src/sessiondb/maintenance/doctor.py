@@ -82,7 +82,7 @@ def _error_facts(error: SessionDBError) -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str | None]:
-    found: dict[str, str | None] = {
+    versions: dict[str, str | None] = {
         "sessiondb": __version__,
         "python": platform.python_version(),
         "system": platform.platform(),
@@ -90,8 +90,8 @@ def _versions() -> dict[str, str | None]:
         "msgpack": None,
     }
     with suppress(metadata.PackageNotFoundError):
-        found["msgpack"] = metadata.version("msgpack")
-    return found
+        versions["msgpack"] = metadata.version("msgpack")
+    return versions
 
 
 def _inside(path: Path) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain, islice
-from operator import attrgetter
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from sessiondb.arguments import checked
@@ -50,9 +49,12 @@ class Removal:
     @property
     def detached(self) -> list[Session]:
         """The forks that stay and lose their parent."""
-        of_plans = map(attrgetter("detached"), self.plans.values())
-        forks = chain.from_iterable(of_plans)
-        return [fork for fork in forks if fork.id not in self.going]
+        return [
+            fork
+            for plan in self.plans.values()
+            for fork in plan.detached
+            if fork.id not in self.going
+        ]
 
     def total(self, name: str) -> int:
         """Return the sum of an attribute of the plans, ``messages`` or ``parts``."""
@@ -60,16 +62,14 @@ class Removal:
 
     def as_json(self) -> dict[str, Any]:
         """Return the sessions that go and stay, and the totals, as JSON values."""
-        lists = {
-            "sessions": self.going.values(),
-            "detached": self.detached,
-            "staying": self.staying.values(),
+        return {
+            "sessions": [session_json(session) for session in self.going.values()],
+            "detached": [session_json(session) for session in self.detached],
+            "staying": [session_json(session) for session in self.staying.values()],
+            "messages": self.total("messages"),
+            "parts": self.total("parts"),
+            "bytes": self.bytes,
         }
-        found: dict[str, Any] = {
-            name: list(map(session_json, of)) for name, of in lists.items()
-        }
-        found |= {name: self.total(name) for name in ("messages", "parts")}
-        return found | {"bytes": self.bytes}
 
     def measure(self, store: Store) -> Removal:
         """Set ``bytes``, where shared values count once; return the removal."""
@@ -154,21 +154,22 @@ class _Rule:
     keep: int | None
 
     def __post_init__(self) -> None:
-        by_content = (self.empty, self.keep is not None)
-        if all(by_content) or not any((*by_content, self.older_than is not None)):
+        has_keep = self.keep is not None
+        has_rule = self.empty or has_keep or self.older_than is not None
+        if (self.empty and has_keep) or not has_rule:
             raise InvalidInputError("prune by older_than, and by one of empty and keep")
 
     def chosen(self, sessions: Iterator[Session]) -> dict[str, Session]:
         """Return the *sessions* that the rule chooses, by id, the last used first."""
-        rest = islice(sessions, self.keep or 0, None)
-        return {session.id: session for session in rest if self._fits(session)}
+        older = islice(sessions, self.keep or 0, None)
+        return {session.id: session for session in older if self._fits(session)}
 
     def allows(self, plan: DeletePlan, chosen: Mapping[str, Session]) -> bool:
         """Return whether a plan removes only chosen sessions and their subagents."""
         others = [item for item in plan.sessions if item.id not in chosen]
         # A subagent is a part of the session that called it: it need not be chosen.
         are_subagents = {item.relation for item in others} <= {"subagent"}
-        return are_subagents and all(map(self._fits, others))
+        return are_subagents and all(self._fits(item) for item in others)
 
     def _fits(self, session: Session) -> bool:
         is_fresh = (

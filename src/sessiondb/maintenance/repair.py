@@ -88,9 +88,9 @@ def repair(
     `UntrustedDatabaseError` for a schema that is not ours, `BusyError`,
     `StorageError`; each leaves the rows as they were.
     """
-    found = check(store) if findings is None else findings
-    if not repairable(found):
-        return Repaired(None, [], found)
+    defects = check(store) if findings is None else findings
+    if not repairable(defects):
+        return Repaired(None, [], defects)
 
     now = datetime.now(UTC)
     path = file_of(store)
@@ -109,7 +109,9 @@ def repair(
     # A repair may uncover defects that others had hidden.
     left = check(store)
     gone = {finding.what for finding in left}
-    return Repaired(backup, [f for f in repairable(found) if f.what not in gone], left)
+    return Repaired(
+        backup, [f for f in repairable(defects) if f.what not in gone], left
+    )
 
 
 def _repair_indexes(connection: Connection) -> None:
@@ -120,7 +122,7 @@ def _repair_indexes(connection: Connection) -> None:
         engine.reindex(connection)
         lines = engine.damage(connection)
 
-    if any(map(engine.is_of_pages, lines)):
+    if any(engine.is_of_pages(line) for line in lines):
         raise CorruptionError(
             f"pages of the file are damaged beyond repair: {lines[0].strip()}",
             hint=f"{command('export', '-a', '--to', 'jsonl', '-o', 'saved.jsonl')} "
@@ -219,12 +221,12 @@ def _projects(run: _Run) -> None:
         "WHERE project_id NOT IN (SELECT id FROM project) GROUP BY 1"
     )
     for project_id, created, updated, directory in lost:
-        known = run.column(
+        directories = run.column(
             "SELECT directory FROM project_directory WHERE project_id = ? "
             "ORDER BY kind <> 'worktree', rid DESC LIMIT 1",
             project_id,
         )
-        worktree = (*known, directory)[0]
+        worktree = directories[0] if directories else directory
         run.rows(
             "INSERT INTO project (id, worktree, time_created, time_updated) "
             "VALUES (?, ?, ?, ?)",
@@ -285,11 +287,11 @@ def _forget_imports(run: _Run) -> None:
         "SELECT source, coalesce(source_id, id) FROM session "
         "UNION SELECT source, source_id FROM tombstone"
     )
-    known = set(run.rows(names))
+    names_here = set(run.rows(names))
     for rid, source, path in run.rows("SELECT rid, source, path FROM import_ledger"):
         # A source id may contain a "#", so any of them may be the separator.
-        ends = [path[at + 1 :] for at, char in enumerate(path) if char == "#"]
-        if ends and not any((source, end) in known for end in ends):
+        ends = [path[index + 1 :] for index, char in enumerate(path) if char == "#"]
+        if ends and not any((source, end) in names_here for end in ends):
             run.rows("DELETE FROM import_ledger WHERE rid = ?", rid)
 
 
@@ -343,10 +345,10 @@ def _restore_names(run: _Run, used: str) -> None:
     # One at a time: all blobs together may be larger than memory.
     for name in run.column(f"SELECT hash FROM blob WHERE hash NOT IN ({used})"):
         (data,) = run.column("SELECT data FROM blob WHERE hash = ?", name)
-        found = hashlib.sha256(data).hexdigest()
-        if found in lost:
-            lost.remove(found)
-            run.rows("UPDATE blob SET hash = ? WHERE hash = ?", found, name)
+        digest = hashlib.sha256(data).hexdigest()
+        if digest in lost:
+            lost.remove(digest)
+            run.rows("UPDATE blob SET hash = ? WHERE hash = ?", digest, name)
 
 
 def _tree(run: _Run) -> None:

@@ -92,17 +92,17 @@ def sync(store: Store) -> Synced:
     files = {path.name: _seen(path.lstat()) for path in folder.glob("*.jsonl")}
     logged = _read(store, done, files, notes)
     _settle_deletions(store, done, files, logged)
-    after = _write(store, done, files, notes)
-    if after != notes:
-        _replace(root / NOTES, [json.dumps(after)])
+    new_notes = _write(store, done, files, notes)
+    if new_notes != notes:
+        _replace(root / NOTES, [json.dumps(new_notes)])
     return done
 
 
 def _noted(path: Path) -> Notes:
     try:
-        found = json.loads(path.read_bytes())
+        notes = json.loads(path.read_bytes())
         return {
-            name: (size, time, state) for name, (size, time, state) in found.items()
+            name: (size, time, state) for name, (size, time, state) in notes.items()
         }
     except (OSError, ValueError, AttributeError, TypeError):
         return {}
@@ -145,9 +145,9 @@ def _read(store: Store, done: Synced, files: Files, notes: Notes) -> list[Logged
     for item in logged:
         is_placed = (item.source, item.source_id) in placed
         if not is_placed and str(item.path) not in reported:
-            where = "is of a directory outside the project, so it is not read"
+            reason = "is of a directory outside the project, so it is not read"
             done.problems.append(
-                Problem(str(item.path), f"session {item.source_id} {where}")
+                Problem(str(item.path), f"session {item.source_id} {reason}")
             )
 
     return logged
@@ -157,11 +157,11 @@ def _changed_files(
     store: Store, done: Synced, files: Files, notes: Notes
 ) -> list[Path]:
     """Return the files that changed since the last sync; the others count as read."""
-    here = {name: session for name, _, session in _sessions(store) if name in files}
+    sessions = {name: session for name, _, session in _sessions(store) if name in files}
     waiting: list[Path] = []
 
     for name in sorted(files, reverse=True):
-        session = here.get(name)
+        session = sessions.get(name)
         if session is None or notes.get(name, ())[:2] != files[name]:
             waiting.append(done.folder / name)
             continue
@@ -230,19 +230,19 @@ def _items(path: Path, seen: tuple[int, int]) -> Iterator[SourceItem]:
         yield Problem(str(path), "not a file, so it is not read")
         return
 
-    found = list(find(path, formats=["jsonl"]))
+    logs = list(find(path, formats=["jsonl"]))
     size, _ = seen
-    if size and not found:
+    if size and not logs:
         yield Problem(str(path), "not a log of sessiondb")
 
-    for store in found:
+    for store in logs:
         yield from store.read()
 
 
 def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
     """Write the changes that the files do not have; return the new notes."""
     damaged = {problem.source for problem in done.problems}
-    after: Notes = {}
+    new_notes: Notes = {}
     _agree(store, files, notes)
 
     for name, state, session in _sessions(store):
@@ -252,7 +252,7 @@ def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
             if seen is None:
                 done.missing.append(session.id)
             if seen is None or noted == (*seen, state):
-                after[name] = noted
+                new_notes[name] = noted
                 continue
 
         is_intact = str(path) not in damaged
@@ -266,9 +266,9 @@ def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
             done.written.append(session.id)
         # Without a note, the next sync reads a damaged file again.
         if left is not None and is_intact:
-            after[name] = (*left, state)
+            new_notes[name] = (*left, state)
 
-    return after
+    return new_notes
 
 
 def _update(
@@ -298,7 +298,7 @@ def _agree(store: Store, files: Files, notes: Notes) -> None:
     )
     while some := list(islice(changed, AT_ONCE)):
         with store.effects(durability="normal") as fx:
-            fx.add(*map(NoteVersions, some))
+            fx.add(*(NoteVersions(session_id) for session_id in some))
 
 
 def _complete(

@@ -77,8 +77,8 @@ def vacuum(store: Store, *, busy_timeout: float = 10.0) -> Vacuumed:
     store.reap()
 
     with connected(path, mode="rw", busy_timeout=busy_timeout) as connection:
-        before = ENGINE.upkeep.space(connection, path).bytes
+        bytes_before = ENGINE.upkeep.space(connection, path).bytes
         truncated = ENGINE.upkeep.rewrite(connection, path)
-        after = ENGINE.upkeep.space(connection, path).bytes
+        bytes_after = ENGINE.upkeep.space(connection, path).bytes
 
-    return Vacuumed(before, after, truncated)
+    return Vacuumed(bytes_before, bytes_after, truncated)
