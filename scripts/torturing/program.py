@@ -8,6 +8,7 @@ matters, what was acknowledged, and any error that the program itself can detect
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
 import itertools
 import json
@@ -334,6 +335,7 @@ def main() -> None:
         thread.join(PATIENCE)
         if thread.is_alive():
             log("wrong", what="a thread waits for ever")
+            faulthandler.dump_traceback()
             os._exit(1)
     store.close()
     log("closed")
