@@ -54,7 +54,7 @@ class Reader:
             return read_on(self._connections[0], query)
         except SessionDBError:
             # Another database in its place fails in many ways; it is one error.
-            self._core.check_readable()
+            self._core.check_in_place()
             raise
 
 

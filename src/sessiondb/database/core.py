@@ -81,7 +81,9 @@ class Core:
         self.path: Path = chosen  # type: ignore[assignment]
         self._pid = os.getpid()
 
-        self.readers = IdleReaders(self.check_readable, self.connect_reader)
+        self.readers = IdleReaders(
+            self.check_readable, self.check_in_place, self.connect_reader
+        )
         # Bound once: every read is called through this name.
         self.read = self.readers.read
         self.worktrees = Worktrees(self.base, cwd, self.read)
@@ -130,7 +132,7 @@ class Core:
         try:
             newest, leftover = connection.execute(_STATE).fetchone()
         except ENGINE.Error as error:
-            self.writer.connection.check_in_place()
+            self.check_in_place()
             if not is_corrupt(error):
                 raise ENGINE.translate(error) from error
             # The next read or write reports it; a damaged index may affect none.
@@ -160,6 +162,10 @@ class Core:
     def check_readable(self) -> None:
         """Raise `StoreClosedError`, or `DatabaseReplacedError` for another file."""
         self.check_usable()
+        self.check_in_place()
+
+    def check_in_place(self) -> None:
+        """Raise `DatabaseReplacedError` if another file is at the path."""
         self.writer.connection.check_in_place()
 
     def connect_reader(self, *, one_thread: bool = False) -> Connection:
@@ -176,7 +182,7 @@ class Core:
         try:
             # The files were opened one after the other: another database that took
             # the place meanwhile would be read in part, or in place of this one.
-            self.writer.connection.check_in_place()
+            self.check_in_place()
         except BaseException:
             connection.close()
             raise

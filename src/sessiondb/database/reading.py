@@ -102,13 +102,18 @@ def read_on(connection: Connection, query: Read[T], past: Past | None = None) ->
 class IdleReaders:
     """The reader connections of one store, lent to one read at a time.
 
-    *check* is called before each read, *connect* makes a connection if none is idle.
+    *check* is called before each read, *check_in_place* after one that failed;
+    *connect* makes a connection if none is idle.
     """
 
     def __init__(
-        self, check: Callable[[], None], connect: Callable[[], Connection]
+        self,
+        check: Callable[[], None],
+        check_in_place: Callable[[], None],
+        connect: Callable[[], Connection],
     ) -> None:
         self._check, self._connect = check, connect
+        self._check_in_place = check_in_place
         self._idle: deque[Connection] = deque()
         #: Lets reads continue past damage; if None, they raise.
         self.past: PastDamage | None = None
@@ -140,7 +145,7 @@ class IdleReaders:
             return read_on(connection, query, self.past)
         except SessionDBError:
             # Another database in its place fails in many ways; it is one error.
-            self._check()
+            self._check_in_place()
             raise
         finally:
             self.give_back(connection)
