@@ -198,7 +198,7 @@ class GeminiMessages:
             message = f"message {abridged(entry.name)} {error}"
             return records.problem(message, entry.versions[-1].line)
 
-        draft = outputs.added(draft)
+        draft = outputs.add_outputs(draft)
         # Nothing is ever copied; ids of messages are those of one session.
         usage_id = f"{self.log.session}/{entry.name}"
         return SourceMessage(draft, parent, fitting(usage_id, usable_id))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import product, starmap
 from pathlib import Path
 
 from sessiondb.formats.kit.json import OddRecordError
@@ -54,18 +53,23 @@ def locations(
     the folders in the home of the user.
     """
 
-    def found(env: Mapping[str, str]) -> list[Path]:
-        named = filter(None, map(env.get, configured))
-        home = filter(None, [env.get("HOME")])
-        places = [Path(name).expanduser() for name in named]
-        return [*places, *starmap(Path, product(home, below_home))]
+    def locations_in(env: Mapping[str, str]) -> list[Path]:
+        folders = [env.get(variable) for variable in configured]
+        paths = [Path(folder).expanduser() for folder in folders if folder]
+        home = env.get("HOME")
+        if home:
+            paths += [Path(home, folder) for folder in below_home]
+        return paths
 
-    return found
+    return locations_in
 
 
 def ancestor(path: Path, name: str) -> Path | None:
     """Return the nearest folder above *path* with that *name*, or None."""
-    return next((folder for folder in path.parents if folder.name == name), None)
+    for folder in path.parents:
+        if folder.name == name:
+            return folder
+    return None
 
 
 def is_link(path: Path) -> bool:
@@ -91,19 +95,19 @@ def may_search(folder: Path) -> bool:
 def identity(path: Path) -> tuple[int, int] | None:
     """Return device and inode of a file; None where there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def stamp(path: Path) -> tuple[int, int] | None:
     """Return size and modification time (ns) of a file; None where there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns
+    return status.st_size, status.st_mtime_ns
 
 
 def read_file(path: Path) -> bytes | None:
@@ -112,11 +116,11 @@ def read_file(path: Path) -> bytes | None:
     Raises `OddRecordError` when it cannot be read.
     """
     try:
-        found = path.lstat()
+        status = path.lstat()
 
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise OddRecordError("is not a regular file")
-        if found.st_size > MAX_RECORD:
+        if status.st_size > MAX_RECORD:
             raise OddRecordError(f"is larger than {MAX_RECORD} bytes")
 
         return path.read_bytes()
@@ -130,9 +134,9 @@ def read_small(path: Path) -> bytes | None:
     """Return the content of a regular file of at most `MAX_FILE` bytes, else None."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | _NO_TRICKS), "rb") as file:
-            found = os.fstat(file.fileno())
+            status = os.fstat(file.fileno())
 
-            if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE:
+            if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE:
                 return None
             return file.read(MAX_FILE)
     except OSError:
@@ -146,12 +150,12 @@ def entries(folder: Path) -> Iterator[os.DirEntry[str]]:
     """
     try:
         with os.scandir(folder) as listing:
-            found = sorted(listing, key=lambda entry: entry.name)
+            ordered = sorted(listing, key=lambda entry: entry.name)
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
         raise unreadable(error) from None
-    yield from found
+    yield from ordered
 
 
 def unreadable(error: OSError) -> OddRecordError:

@@ -8,9 +8,8 @@ list, or a single part.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import chain, dropwhile, filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -65,22 +64,23 @@ def parts_of(content: Any) -> Iterator[PartDraft]:
     """Yield the parts of a content; their objects are taken apart."""
     for value in listed(content):
         if value not in (None, ""):
-            yield from _parts(value)
+            yield from _parts_of_value(value)
 
 
 def texts_of(content: Any) -> list[str]:
     """Return the texts of a content that are not thoughts."""
     values = listed(content)
-    said = [part.get("text") for part in objects_in(values) if not part.get("thought")]
-    return list(filter(text, [*values, *said]))
+    parts = [part for part in objects_in(values) if not part.get("thought")]
+    candidates = [*values, *(part.get("text") for part in parts)]
+    return [value for value in candidates if text(value)]
 
 
 def responses_of(content: Any) -> list[Record]:
     """Return the responses to calls in a content."""
-    return objects_in([within(v, "functionResponse") for v in listed(content)])
+    return objects_in([within(part, "functionResponse") for part in listed(content)])
 
 
-def _parts(value: Any) -> Iterator[PartDraft]:
+def _parts_of_value(value: Any) -> Iterator[PartDraft]:
     if text(value):
         yield PartDraft("text", value)
         return
@@ -88,36 +88,51 @@ def _parts(value: Any) -> Iterator[PartDraft]:
         yield PartDraft("custom", data={"part": value})
         return
 
-    key = next((key for key in _KINDS if is_object(value.get(key))), None)
-    if key is not None:
-        yield from _KINDS[key](value.pop(key), value)
-        return
-
-    known = take(value, {"text": ("text", text)})
-    if not known:
-        yield PartDraft("custom", data=value)
-    elif value.get("thought") is True:
-        del value["thought"]
-        yield PartDraft("reasoning", **known, data=value)
+    if is_object(value.get("functionCall")):
+        yield _call_part(value.pop("functionCall"), value)
+    elif is_object(value.get("functionResponse")):
+        response = value.pop("functionResponse")
+        files = as_list(response.get("parts"))
+        result = result_of(response)
+        yield replace(result, data={**result.data, **value})
+        for file in files:
+            if _is_file(file):
+                yield from _parts_of_value(file)
+    elif is_object(value.get("inlineData")):
+        yield _inline_part(value.pop("inlineData"), value)
+    elif is_object(value.get("fileData")):
+        file = value.pop("fileData")
+        yield PartDraft("file", data={**value, **take(file, FILE), **file})
     else:
-        yield PartDraft("text", **known, data=value)
+        yield _text_part(value)
 
 
-def _call(call: Record, rest: Record) -> Iterator[PartDraft]:
+def _text_part(value: Record) -> PartDraft:
+    columns = take(value, {"text": ("text", text)})
+    if not columns:
+        return PartDraft("custom", data=value)
+    if value.get("thought") is True:
+        del value["thought"]
+        return PartDraft("reasoning", **columns, data=value)
+    return PartDraft("text", **columns, data=value)
+
+
+def _call_part(call: Record, outer: Record) -> PartDraft:
+    """Return a call; *outer* is what is left of the object that it was in."""
     if not clean_name(call.get("name")):
-        yield PartDraft("custom", data={"functionCall": call, **rest})
-        return
+        return PartDraft("custom", data={"functionCall": call, **outer})
 
-    known = take(call, CALL)
-    yield PartDraft("tool", **known, status="pending", data={**call, **rest})
+    columns = take(call, CALL)
+    return PartDraft("tool", **columns, status="pending", data={**call, **outer})
 
 
-def _response(response: Record, rest: Record) -> Iterator[PartDraft]:
-    more = as_list(response.get("parts"))
-    part = result_of(response)
-    yield replace(part, type="tool-result", data={**part.data, **rest})
-    for value in filter(_is_file, more):
-        yield from _parts(value)
+def _inline_part(blob: Record, outer: Record) -> PartDraft:
+    """Return a file with its content; *outer* is the rest of the object around it."""
+    encoded = blob.pop("data", None)
+    if not text(encoded):
+        return PartDraft("custom", data={"inlineData": blob, **outer})
+    mime = blob.pop("mimeType", None)
+    return PartDraft("file", data={**outer, **blob, **embedded(mime, encoded)})
 
 
 def result_of(response: Record) -> PartDraft:
@@ -127,13 +142,13 @@ def result_of(response: Record) -> PartDraft:
     is its own JSON, and stays in ``data`` as well.
     """
     failed = text(within(response, "response", "error"))
-    known = take(response, ERROR if failed else OUTPUT)
-    if "text" not in known and response.get("response") is not None:
-        known["text"] = compact(response["response"])
+    columns = take(response, ERROR if failed else OUTPUT)
+    if "text" not in columns and response.get("response") is not None:
+        columns["text"] = compact(response["response"])
 
     if failed:
-        known |= {"status": "error", "outcome": "failed"}
-    return PartDraft("tool-result", **known, data=response)
+        columns |= {"status": "error", "outcome": "failed"}
+    return PartDraft("tool-result", **columns, data=response)
 
 
 def _is_file(value: Any) -> bool:
@@ -142,29 +157,9 @@ def _is_file(value: Any) -> bool:
 
 def files_of(content: Any) -> Iterator[PartDraft]:
     """Yield the files of a content, and nothing else."""
-    for value in filter(_is_file, as_list(content)):
-        yield from _parts(dict(value))
-
-
-def _inline(blob: Record, rest: Record) -> Iterator[PartDraft]:
-    encoded = blob.pop("data", None)
-    if not text(encoded):
-        yield PartDraft("custom", data={"inlineData": blob, **rest})
-        return
-    mime = blob.pop("mimeType", None)
-    yield PartDraft("file", data={**rest, **blob, **embedded(mime, encoded)})
-
-
-def _file(file: Record, rest: Record) -> Iterator[PartDraft]:
-    yield PartDraft("file", data={**rest, **take(file, FILE), **file})
-
-
-_KINDS: Mapping[str, Callable[[Record, Record], Iterator[PartDraft]]] = {
-    "functionCall": _call,
-    "functionResponse": _response,
-    "inlineData": _inline,
-    "fileData": _file,
-}
+    for value in as_list(content):
+        if _is_file(value):
+            yield from _parts_of_value(dict(value))
 
 
 # -- messages ------------------------------------------------------------------
@@ -195,19 +190,22 @@ def marked(
     the content that was typed, as far as that is recorded, all other texts.
     """
     texts = [part.text or "" for part in parts if part.type == "text"]
-    marks = {*filter(added.match, texts), *dropwhile(_is_before_files, texts)}
+    added_texts = set()
+    is_after_heading = False
+    for prompt_text in texts:
+        if prompt_text.lstrip().startswith(_FILES):
+            is_after_heading = True
+        if is_after_heading or added.match(prompt_text):
+            added_texts.add(prompt_text)
 
     # A prompt that was edited on its way does not have the typed texts.
-    own = set(texts_of(typed)).intersection(texts)
-    marks |= set(texts).difference(own) if own else set()
+    typed_texts = set(texts_of(typed)).intersection(texts)
+    if typed_texts:
+        added_texts |= set(texts) - typed_texts
     return tuple(
-        synthetic(part) if part.type == "text" and part.text in marks else part
+        synthetic(part) if part.type == "text" and part.text in added_texts else part
         for part in parts
     )
-
-
-def _is_before_files(text: str) -> bool:
-    return not text.lstrip().startswith(_FILES)
 
 
 def take_tokens(
@@ -219,11 +217,11 @@ def take_tokens(
     of it, depending on the provider: the count at *total* shows which.
     """
     record = as_object(usage)
-    known = take(dict(record), counts)
-    both = known.get("input", 0) + known.get("output", 0)
-    is_within = total is not None and record.get(total) == both
+    columns = take(dict(record), counts)
+    input_and_output = columns.get("input", 0) + columns.get("output", 0)
+    is_within = total is not None and record.get(total) == input_and_output
 
-    tokens = disjoint(known, CACHES | REASONING if is_within else CACHES)
+    tokens = disjoint(columns, CACHES | REASONING if is_within else CACHES)
     if tokens is not None:
         take(record, counts)
     return tokens
@@ -236,35 +234,42 @@ def take_tokens(
 class Outputs:
     """The complete outputs of tools, of which a record has only the ends.
 
-    The record has the path that the file had on the machine that wrote it: *named*
-    finds the place below *folder* in that. A file is read from inside the folder alone,
-    and comes with the first message that names it.
+    A file is read from inside the folder alone, and comes with the first message that
+    names it.
     """
 
+    #: The folder of the files; None if it is not known.
     folder: Path | None
-    named: re.Pattern[str]
+    #: Finds the place of a file below the folder in the path that it had on the machine
+    #: that wrote the record.
+    place_pattern: re.Pattern[str]
+    #: The places of the files that a message before has named.
     seen: set[str] = field(default_factory=set)
 
-    def added(self, draft: MessageDraft, *beside: Any) -> MessageDraft:
-        """Return a message with the files that its results, or texts *beside*, name."""
+    def add_outputs(self, draft: MessageDraft, *further_texts: Any) -> MessageDraft:
+        """Return a message with the files that its results or *further_texts* name."""
         if self.folder is None:
             return draft
 
         results = [part.text for part in draft.parts if part.type.startswith("tool")]
-        # The name is in the first lines of the text in place of the output.
-        said = [item[:_NAMED_WITHIN] for item in filter(text, [*beside, *results])]
-        found = chain.from_iterable(map(self.named.findall, said))
-
-        places = dict.fromkeys(name.replace("\\", "/") for name in found)
-        new = list(filterfalse(self.seen.__contains__, places))
-        self.seen.update(new)
-        files = _outputs(self.folder, new)
+        files = []
+        for item in (*further_texts, *results):
+            if not text(item):
+                continue
+            # The name is in the first lines of the text in place of the output.
+            for name in self.place_pattern.findall(item[:_NAMED_WITHIN]):
+                place = name.replace("\\", "/")
+                if place in self.seen:
+                    continue
+                self.seen.add(place)
+                content = read_small(self.folder / place)
+                if content is not None:
+                    files.append(_output_file(place, content))
         return replace(draft, parts=(*draft.parts, *files))
 
 
-def _outputs(folder: Path, places: list[str]) -> Iterator[PartDraft]:
-    for place in places:
-        content = read_small(folder / place)
-        if content is not None:
-            known = {"filename": place.rpartition("/")[2], "content": content}
-            yield PartDraft("file", data={**known, "added": place})
+def _output_file(place: str, content: bytes) -> PartDraft:
+    name = place.rpartition("/")[2]
+    return PartDraft(
+        "file", data={"filename": name, "content": content, "added": place}
+    )

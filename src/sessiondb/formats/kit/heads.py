@@ -25,7 +25,7 @@ from sessiondb.formats.kit.lines import glance
 #: Bytes that the first lines of a log have, usually and at most.
 _USUAL, _LONGEST = 64 << 10, 16 << 20
 #: How much of a file is kept, at most.
-_KEPT = 4 * _USUAL
+_MOST_CACHED = 4 * _USUAL
 
 Record = dict[str, Any]
 
@@ -36,6 +36,7 @@ class _Head:
     def __init__(self, path: Path, size: int) -> None:
         self.bytes = glance(path, size)
         self.is_all = len(self.bytes) < size
+        #: The object on a line, or none, by the index of the line.
         self._objects: dict[int, list[Record]] = {}
 
     @cached_property
@@ -45,27 +46,28 @@ class _Head:
 
     def records(self, most: int) -> Iterator[Record]:
         """Yield the objects among the first *most* lines, each decoded once."""
-        found = self._objects
-        for place, line in enumerate(self.lines[:most]):
-            if place not in found:
-                found[place] = [*objects_of([line])]
-            yield from found[place]
+        for index, line in enumerate(self.lines[:most]):
+            if index not in self._objects:
+                self._objects[index] = list(objects_of([line]))
+            yield from self._objects[index]
 
 
 def forget() -> None:
     """Read the next file, whatever it is."""
-    _kept.cache_clear()
+    _cached_head.cache_clear()
 
 
 # A file may need two sizes.
 @lru_cache(maxsize=2)
-def _kept(path: Path, at: tuple[int, int] | None, size: int) -> _Head:
-    del at
+def _cached_head(path: Path, _stamp: tuple[int, int] | None, size: int) -> _Head:
+    """Return the head of a file, which is read again if its stamp has changed."""
     return _Head(path, size)
 
 
-def _head(path: Path, size: int) -> _Head:
-    return _Head(path, size) if size > _KEPT else _kept(path, stamp(path), size)
+def _read_head(path: Path, size: int) -> _Head:
+    if size > _MOST_CACHED:
+        return _Head(path, size)
+    return _cached_head(path, stamp(path), size)
 
 
 def beginning(path: Path, most: int = _USUAL) -> bytes:
@@ -73,7 +75,7 @@ def beginning(path: Path, most: int = _USUAL) -> bytes:
 
     *most* is at most 64 KB. Raises `SourceError` if not a single one can be read.
     """
-    return _head(path, _USUAL).bytes[:most]
+    return _read_head(path, _USUAL).bytes[:most]
 
 
 def first_lines(path: Path, most: int, *, longest: int = _LONGEST) -> list[bytes]:
@@ -90,7 +92,7 @@ def first_objects(
     caller does not change a record: others get the same one. Raises `SourceError` if
     nothing of the file can be read.
     """
-    return [*_long_enough(path, most, longest).records(most)]
+    return list(_long_enough(path, most, longest).records(most))
 
 
 def first_records(
@@ -101,7 +103,7 @@ def first_records(
     Empty for a log that numbers the records of any program in an envelope.
     """
     records = first_objects(path, most, longest=longest)
-    return [] if any(map(has_envelope, records)) else records
+    return [] if any(has_envelope(record) for record in records) else records
 
 
 def has_envelope(record: Record) -> bool:
@@ -112,11 +114,11 @@ def has_envelope(record: Record) -> bool:
 
 def _long_enough(path: Path, most: int, longest: int) -> _Head:
     size = _USUAL
-    head = _head(path, size)
+    head = _read_head(path, size)
     # A first line may hold all instructions to a model.
     while len(head.lines) <= most and not head.is_all and size < longest:
         size *= 4
-        head = _head(path, size)
+        head = _read_head(path, size)
     return head
 
 

@@ -39,17 +39,13 @@ def load(raw: Raw) -> Any:
     if not isinstance(raw, bytes):
         return raw
 
-    text = _decoded(raw)
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        raise OddRecordError("is not UTF-8") from None
     # A large record is in memory twice then, not three times.
     del raw
     return load_text(text)
-
-
-def _decoded(raw: bytes) -> str:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        raise OddRecordError("is not UTF-8") from None
 
 
 def load_text(text: str) -> Any:
@@ -64,26 +60,27 @@ def load_text(text: str) -> Any:
         raise OddRecordError(f"is not JSON ({error})") from None
 
     # Counting brackets is cheap; only a record that has enough of them is walked.
-    if text.count("[") + text.count("{") > MAX_DEPTH and not _shallow(value):
+    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deep(value):
         raise OddRecordError(f"is nested deeper than {MAX_DEPTH}")
     return value
 
 
 def load_object(raw: Raw) -> dict[str, Any]:
     """Decode a JSON object; raises `OddRecordError`."""
-    given = [raw]
+    # Popped, so that this function does not hold the bytes while they are decoded.
+    holder = [raw]
     del raw
-    value = load(given.pop())
+    value = load(holder.pop())
     if type(value) is not dict:
         raise OddRecordError("is not a JSON object")
     return value
 
 
-def _refuse(constant: str) -> Any:
+def _refuse_constant(constant: str) -> Any:
     raise ValueError(f"{constant} is not a JSON number")
 
 
-_decoder = json.JSONDecoder(parse_constant=_refuse)
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 _scan = make_scanner(cast(Any, _decoder))
 
 
@@ -103,23 +100,24 @@ def decode(text: str) -> Any:
     return value if is_all else _decoder.decode(text)
 
 
-def _shallow(value: Any) -> bool:
+def _is_deep(value: Any) -> bool:
+    """Return whether *value* is nested deeper than `MAX_DEPTH`."""
     level = [value]
     for _ in range(MAX_DEPTH):
         level = below(level)
         if not level:
-            return True
+            return False
 
-    return False
+    return True
 
 
 def below(values: Iterable[Any]) -> list[Any]:
     """Return the objects and lists directly inside *values*, which are such too."""
-    found: list[Any] = []
+    containers: list[Any] = []
     for value in values:
         items = value.values() if isinstance(value, dict) else value
-        found += [item for item in items if type(item) in _CONTAINERS]
-    return found
+        containers += [item for item in items if type(item) in _CONTAINERS]
+    return containers
 
 
 def object_of(value: Any) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import filterfalse, product
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
@@ -18,7 +17,7 @@ from sessiondb.formats.kit.files import is_file, stamp
 from sessiondb.formats.kit.heads import objects_of
 from sessiondb.formats.kit.lines import ends_inside_of_a_line, opened
 from sessiondb.formats.kit.order import in_order
-from sessiondb.formats.kit.packed import SUFFIXES, is_packed
+from sessiondb.formats.kit.packed import is_packed
 from sessiondb.formats.kit.walk import Walk
 from sessiondb.model import Problem, SourceHistory, SourcePrompt, SourceSession
 
@@ -67,9 +66,13 @@ def logs_below(
             yield Problem(str(inside.path), f"the folder {inside.odd}")
 
         files = [e.name for e in inside.files if e.is_file(follow_symlinks=False)]
-        twins = frozenset(map("".join, product(files, SUFFIXES)))
-        for path in map(inside.path.joinpath, filterfalse(twins.__contains__, files)):
-            if is_log(unpacked_name(path)):
+        names = frozenset(files)
+        for name in files:
+            path = inside.path / name
+            unpacked = unpacked_name(path)
+            if is_packed(path) and unpacked.name in names:
+                continue
+            if is_log(unpacked):
                 yield path
 
 
@@ -78,25 +81,21 @@ def unpacked_name(path: Path) -> Path:
     return path.with_suffix("") if is_packed(path) else path
 
 
-def _is_never_spare(_: SessionLog) -> bool:
-    return False
-
-
 def add_logs(
-    found: Iterable[Path | Problem],
+    items: Iterable[Path | Problem],
     look_at: Callable[[Path], L | None],
     logs: dict[str, L],
     *,
     without_session: str = "the log has no header",
-    is_spare: Callable[[L], bool] = _is_never_spare,
+    is_spare: Callable[[L], bool] | None = None,
 ) -> Iterator[Problem]:
-    """Add the logs that were *found* to *logs* by their sessions.
+    """Add the logs among *items*, of a search, to *logs* by their sessions.
 
-    Yields the problems among *found*, those of logs that *look_at* cannot read or that
+    Yields the problems among *items*, those of logs that *look_at* cannot read or that
     are *without_session*, and those of logs that `keep_longer` leaves out. An empty
     file is passed over: some programs create their log before its first record.
     """
-    for item in found:
+    for item in items:
         if isinstance(item, Problem):
             yield item
             continue
@@ -115,7 +114,7 @@ def add_logs(
 
 
 def keep_longer(
-    log: L, logs: dict[str, L], is_spare: Callable[[L], bool] = _is_never_spare
+    log: L, logs: dict[str, L], is_spare: Callable[[L], bool] | None = None
 ) -> Iterator[Problem]:
     """Add a log to *logs*, which keeps the longer one of two logs of a session.
 
@@ -128,13 +127,13 @@ def keep_longer(
     if other is log:
         return
 
-    longer, shorter = sorted(
-        (other, log), key=lambda log: _size(log.path), reverse=True
-    )
+    longer, shorter = other, log
+    if _size(log.path) > _size(other.path):
+        longer, shorter = log, other
     logs[log.session] = longer
-    if not is_spare(shorter):
-        why = f"session {log.session} is also in {longer.path}, which is not shorter"
-        yield Problem(str(shorter.path), why)
+    if is_spare is None or not is_spare(shorter):
+        reason = f"session {log.session} is also in {longer.path}, which is not shorter"
+        yield Problem(str(shorter.path), reason)
 
 
 def read_in_order(
@@ -142,19 +141,19 @@ def read_in_order(
 ) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of *logs*, parents first; see `kit.order.in_order`."""
 
-    def session(name: str, cut: bool) -> Iterable[SourceSession | Problem]:
+    def read_log(name: str, cut: bool) -> Iterable[SourceSession | Problem]:
         log = logs[name]
         return read(log._replace(parent=None, relation=None) if cut else log)
 
     return in_order(
-        logs, lambda name: logs[name].parent, session, lambda name: logs[name].path
+        logs, lambda name: logs[name].parent, read_log, lambda name: logs[name].path
     )
 
 
 def _size(path: Path) -> int:
     # A log may be removed at any time; the other one is then the longer one.
-    at = stamp(path)
-    return -1 if at is None else at[0]
+    size_and_time = stamp(path)
+    return -1 if size_and_time is None else size_and_time[0]
 
 
 def is_readable(
@@ -174,9 +173,8 @@ def log_digest(*paths: Path) -> str:
 
     It also changes when a file is created or removed.
     """
-    return " ".join(
-        "-" if at is None else f"{at[0]}:{at[1]}" for at in map(stamp, paths)
-    )
+    stamps = [stamp(path) for path in paths]
+    return " ".join("-" if pair is None else f"{pair[0]}:{pair[1]}" for pair in stamps)
 
 
 def records_naming(path: Path, name: str) -> Iterator[dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import filterfalse
 from typing import NamedTuple
 
 from sessiondb.errors import abridged
@@ -11,9 +10,10 @@ from sessiondb.model import Problem, SourceSession
 
 
 class Placed(NamedTuple):
-    """A session in its place; ``cut`` says that its parent is its own descendant."""
+    """A session in its place."""
 
     name: str
+    #: Whether its parent is its own descendant.
     cut: bool
 
 
@@ -28,20 +28,23 @@ def parents_first(
     order = dict.fromkeys(names)
     done: set[str] = set()
 
-    # Those that are done as the parents of others are left out.
-    for name in filterfalse(done.__contains__, order):
+    for name in order:
+        # It was yielded as the parent of another one.
+        if name in done:
+            continue
+
         chain = [name]
         seen = {name}
         cut = None
-
         # Not recursive: a hostile store nests deeper than the stack of Python.
-        while (above := parent_of(chain[-1])) in order and above not in done:
-            assert above is not None
-            if above in seen:
+        parent = parent_of(name)
+        while parent is not None and parent in order and parent not in done:
+            if parent in seen:
                 cut = chain[-1]
                 break
-            seen.add(above)
-            chain.append(above)
+            seen.add(parent)
+            chain.append(parent)
+            parent = parent_of(parent)
 
         for link in reversed(chain):
             done.add(link)
@@ -52,15 +55,15 @@ def in_order(
     names: Iterable[str],
     parent_of: Callable[[str], str | None],
     read: Callable[[str, bool], Iterable[SourceSession | Problem]],
-    where: Callable[[str], object],
+    path_of: Callable[[str], object],
 ) -> Iterator[SourceSession | Problem]:
     """Yield the sessions *names*, each once, after its parent if that is one of them.
 
     ``read(name, cut)`` yields a session, without its parent if it is *cut*: it is its
-    own ancestor, and the problem of that names the file ``where(name)``.
+    own ancestor, and the problem of that names the file ``path_of(name)``.
     """
     for name, cut in parents_first(names, parent_of):
         if cut:
-            why = f"session {abridged(name)} is its own ancestor"
-            yield Problem(str(where(name)), why)
+            reason = f"session {abridged(name)} is its own ancestor"
+            yield Problem(str(path_of(name)), reason)
         yield from read(name, cut)

@@ -23,6 +23,10 @@ MAX_RATIO, FREE_BYTES = 100, 64 << 20
 #: Bytes that are unpacked at once: 4 MB at gzip's worst ratio, 128 MB at Zstandard's.
 _PIECE = 4 << 10
 _GZIP = 31
+#: How packed files begin, for those that have no name.
+_MAGIC = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd"}
+#: The endings of packed files.
+SUFFIXES = frozenset(_MAGIC)
 #: Bytes that Zstandard keeps of what it has unpacked: as many as its own tool allows.
 _WINDOW = 128 << 20
 
@@ -43,39 +47,17 @@ class _Decompressor(Protocol):
     def decompress(self, data: bytes, /) -> bytes: ...
 
 
-def _gzip() -> tuple[Callable[[], _Decompressor], type[Exception]]:
-    return lambda: zlib.decompressobj(_GZIP), zlib.error
-
-
-def _zstd() -> tuple[Callable[[], _Decompressor], type[Exception]]:
-    """Return a decompressor of Zstandard; raises ImportError if none is installed."""
-    try:
-        own: Any = import_module("compression.zstd")  # Python 3.14
-    except ImportError:
-        package: Any = import_module("zstandard")
-        limited = package.ZstdDecompressor(max_window_size=_WINDOW)
-        return limited.decompressobj, package.ZstdError
-    return own.ZstdDecompressor, own.ZstdError
-
-
-_KINDS = {".gz": _gzip, ".zst": _zstd}
-#: The endings of packed files.
-SUFFIXES = frozenset(_KINDS)
-
-
 def is_packed(path: Path) -> bool:
     """Return whether *path* has the name of a packed file."""
     return path.suffix in SUFFIXES
 
 
-#: How packed files begin, for those that have no name.
-_MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
-
-
 def suffix_of(beginning: bytes) -> str:
     """Return the suffix of a packed file that begins so; empty for any other."""
-    found = (end for magic, end in _MAGIC.items() if beginning.startswith(magic))
-    return next(found, "")
+    for suffix, magic in _MAGIC.items():
+        if beginning.startswith(magic):
+            return suffix
+    return ""
 
 
 def unpack(file: IO[bytes], path: Path, copy: IO[bytes]) -> str | None:
@@ -89,8 +71,8 @@ def unpack(file: IO[bytes], path: Path, copy: IO[bytes]) -> str | None:
         for piece in inflated(file, path):
             written += copy.write(piece[: limit - written])
             if written >= limit:
-                why = f"more than {limit} bytes, {MAX_RATIO} times its size"
-                return f"it unpacks to {why}: the rest is not read"
+                size = f"more than {limit} bytes, {MAX_RATIO} times its size"
+                return f"it unpacks to {size}: the rest is not read"
     except DamagedError as error:
         return f"the packed file is damaged: {error}; the rest is not read"
     return None
@@ -103,20 +85,22 @@ def inflated(file: IO[bytes], path: Path) -> Iterator[bytes]:
     decompressor for a file of that name is installed.
     """
     try:
-        new, failure = _KINDS[path.suffix]()
+        new, failure = _decompressor_of(path)
     except ImportError as error:
         hint = "`pip install 'sessiondb[zstd]'` installs it"
-        why = f"cannot read {path}: it is packed with Zstandard, which needs zstandard"
-        raise SourceError(why, hint=hint) from error
+        reason = "it is packed with Zstandard, which needs zstandard"
+        raise SourceError(f"cannot read {path}: {reason}", hint=hint) from error
 
     inflater, begun = new(), False
     while chunk := file.read(_PIECE):
         while chunk:
-            before = _copied(inflater)
+            # Zstandard cannot be copied.
+            copy = inflater.copy() if hasattr(inflater, "copy") else None
             try:
                 piece = inflater.decompress(chunk)
             except failure as error:
-                yield _intact(before, chunk, failure)
+                if copy is not None:
+                    yield _intact_beginning(copy, chunk, failure)
                 raise DamagedError(str(error)) from None
 
             begun = True
@@ -131,18 +115,30 @@ def inflated(file: IO[bytes], path: Path) -> Iterator[bytes]:
         raise DamagedError("it breaks off")
 
 
-def _copied(inflater: Any) -> Any:
-    """Return *inflater* as it is now; None for Zstandard, which cannot be copied."""
-    return inflater.copy() if hasattr(inflater, "copy") else None
+def _decompressor_of(
+    path: Path,
+) -> tuple[Callable[[], _Decompressor], type[Exception]]:
+    """Return what makes a decompressor for a packed file, and what that raises.
+
+    Raises ImportError if none is installed.
+    """
+    if path.suffix == ".gz":
+        return lambda: zlib.decompressobj(_GZIP), zlib.error
+    try:
+        standard: Any = import_module("compression.zstd")  # Python 3.14
+    except ImportError:
+        package: Any = import_module("zstandard")
+        limited = package.ZstdDecompressor(max_window_size=_WINDOW)
+        return limited.decompressobj, package.ZstdError
+    return standard.ZstdDecompressor, standard.ZstdError
 
 
-def _intact(inflater: Any, chunk: bytes, failure: type[Exception]) -> bytes:
+def _intact_beginning(
+    inflater: _Decompressor, chunk: bytes, failure: type[Exception]
+) -> bytes:
     """Return what comes before the damage in *chunk*."""
-    found = bytearray()
-    if inflater is None:
-        return b""
-
+    intact = bytearray()
     with suppress(failure):
         for index in range(len(chunk)):
-            found += inflater.decompress(chunk[index : index + 1])
-    return bytes(found)
+            intact += inflater.decompress(chunk[index : index + 1])
+    return bytes(intact)

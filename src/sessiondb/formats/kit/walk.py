@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from operator import attrgetter
 from pathlib import Path
 
 from sessiondb.formats.kit.files import entries, may_search, unreadable
@@ -25,20 +24,19 @@ MAX_DEPTH = 24
 NEVER = frozenset({".git", "node_modules"})
 #: The entries of a bare git repository.
 _BARE = frozenset({"HEAD", "objects", "refs"})
-_name: Callable[[os.DirEntry[str]], str] = attrgetter("name")
 
 
 @dataclass(slots=True)
 class Folder:
-    """A folder with the ``files`` in it, and the ``folders`` that are walked next.
-
-    A caller that removes names of ``folders`` leaves those out. ``odd`` says why the
-    folder cannot be read: the end of a sentence about it.
-    """
+    """A folder that a walk passes."""
 
     path: Path
+    #: Its entries that are not folders.
     files: list[os.DirEntry[str]] = field(default_factory=list)
+    #: The names of the folders in it that are walked next: a caller that removes names
+    #: leaves those out.
     folders: list[str] = field(default_factory=list)
+    #: The reason why it cannot be read: the end of a sentence about it.
     odd: str = ""
 
 
@@ -53,49 +51,54 @@ class Walk:
         self, top: Path, *, depth: int = MAX_DEPTH, most: int | None = None
     ) -> None:
         self._depth = depth
+        #: The entries that are left to a limited walk.
         self._left = most
+        #: The folders that come next, with their depth below *top*.
         self._pending = deque([(top, 0)])
-        # The last one added comes next, or the first one.
-        self._next = self._pending.pop if most is None else self._pending.popleft
         self.is_complete = True
 
     def __iter__(self) -> Iterator[Folder]:
         while self._pending and self._left != 0:
-            path, depth = self._next()
-            folder = self._look(path)
+            path, depth = self._pending.popleft()
+            folder = self._list_folder(path)
             yield folder
 
-            names = folder.folders if depth < self._depth else []
-            inner = [(path / name, depth + 1) for name in names]
-            self._pending.extend(reversed(inner) if self._left is None else inner)
+            if depth == self._depth:
+                continue
+            inner = [(path / name, depth + 1) for name in folder.folders]
+            if self._left is None:
+                # In depth: the folders inside come before the next one beside it.
+                self._pending.extendleft(reversed(inner))
+            else:
+                self._pending.extend(inner)
 
-        self.is_complete &= not self._pending
+        if self._pending:
+            self.is_complete = False
 
-    def _look(self, path: Path) -> Folder:
+    def _list_folder(self, path: Path) -> Folder:
         """Return a folder, and count its entries; one that does not exist is empty."""
         try:
-            found = list(entries(path))
-            if found and not may_search(path):
+            listing = list(entries(path))
+            if listing and not may_search(path):
                 return Folder(path, odd="cannot be searched (Permission denied)")
-            folders = {e.name for e in found if e.is_dir(follow_symlinks=False)}
+            folders = {e.name for e in listing if e.is_dir(follow_symlinks=False)}
         except OddRecordError as error:
             return Folder(path, odd=str(error))
         except OSError as error:
             return Folder(path, odd=str(unreadable(error)))
 
-        if _BARE.issubset(map(_name, found)):
+        if {entry.name for entry in listing} >= _BARE:
             return Folder(path)
+        if self._left is not None:
+            if len(listing) > self._left:
+                self.is_complete = False
+            listing = listing[: self._left]
+            self._left -= len(listing)
 
-        found = self._counted(found)
-        files = [entry for entry in found if entry.name not in folders]
-        inner = folders.difference(NEVER)
-        return Folder(path, files, list(filter(inner.__contains__, map(_name, found))))
-
-    def _counted(self, found: list[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
-        """Return as many entries as are left to a limited walk."""
-        if self._left is None:
-            return found
-        self.is_complete &= len(found) <= self._left
-        found = found[: self._left]
-        self._left -= len(found)
-        return found
+        folder = Folder(path)
+        for entry in listing:
+            if entry.name not in folders:
+                folder.files.append(entry)
+            elif entry.name not in NEVER:
+                folder.folders.append(entry.name)
+        return folder

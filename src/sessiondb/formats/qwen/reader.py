@@ -191,7 +191,8 @@ class _QwenReading:
         files: list[Any] = []
         for path in _OUTPUT_FILES:
             files += as_list(within(draft.data, *path))
-        draft = replace(self._outputs.added(draft, *files), response_id=response_id)
+        draft = self._outputs.add_outputs(draft, *files)
+        draft = replace(draft, response_id=response_id)
         # A fork copies records with their uuid.
         usage_id = (response_id or uuid) if draft.tokens else None
         return SourceMessage(draft, parent=parent, usage_id=usage_id)
