@@ -40,8 +40,8 @@ def additions(
     A file that is not *intact*, in which something could not be read, is only ever
     added to: a newer release may have written that part.
     """
-    there = set(map(_key, filter(bytes.strip, file)))
-    ours: set[bytes] = set()
+    present = {_key(raw) for raw in file if raw.strip()}
+    wanted: set[bytes] = set()
     missing: list[str] = []
     size = 0
 
@@ -49,17 +49,17 @@ def additions(
         raw = line.encode()
         key = _key(raw)
         size += len(raw)
-        ours.add(key)
-        if key not in there:
+        wanted.add(key)
+        if key not in present:
             missing.append(line)
 
-    if not intact or there <= ours:
+    if not intact or present <= wanted:
         return missing
 
     file.seek(0)
-    stale = [raw for raw in filter(bytes.strip, file) if _key(raw) not in ours]
-    outweighed = sum(map(len, stale)) > size
-    if outweighed or not all(map(_is_out_of_date, stale)):
+    stale = [raw for raw in file if raw.strip() and _key(raw) not in wanted]
+    is_outweighed = sum(len(raw) for raw in stale) > size
+    if is_outweighed or not all(_is_out_of_date(raw) for raw in stale):
         return None
     return missing
 
@@ -67,17 +67,17 @@ def additions(
 def _key(raw: bytes) -> bytes:
     """Return a key that is the same for all lines with the same meaning."""
     line = raw.rstrip(b"\r\n")
-    said = _SEQ.sub(b"", line, count=1)
+    content = _SEQ.sub(b"", line, count=1)
 
     # A blob is its content, whichever record came with it.
-    if blob := _BLOB.match(said):
-        said = b"blob " + blob[1]
-    elif _HEAD.match(said):
-        said = json.dumps(without(_OWN, _object(line)), sort_keys=True).encode()
-    elif _INHERITED in said and _object(line).get("inherited") is True:
+    if blob := _BLOB.match(content):
+        content = b"blob " + blob[1]
+    elif _HEAD.match(content):
+        content = json.dumps(without(_OWN, _object(line)), sort_keys=True).encode()
+    elif _INHERITED in content and _object(line).get("inherited") is True:
         # The message's own comes before all that is nested.
-        said = said.replace(_INHERITED, b"", 1)
-    return hashlib.blake2b(said, digest_size=16).digest()
+        content = content.replace(_INHERITED, b"", 1)
+    return hashlib.blake2b(content, digest_size=16).digest()
 
 
 def _object(line: bytes) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.event_log.logs import is_plain
 from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.records import Record, picked
-from sessiondb.formats.jsonl.scan import Found, Scan, directory_of, record_at
+from sessiondb.formats.jsonl.scan import LoggedSession, Scan, directory_of, record_at
 from sessiondb.formats.jsonl.state import State
 from sessiondb.formats.kit import packed
 from sessiondb.formats.kit.files import is_file
@@ -63,15 +63,15 @@ def at(path: Path) -> ForeignStore | None:
 def _is_ours(path: Path) -> bool:
     try:
         lines = first_lines(path, _GLANCE_LINES, longest=_GLANCE_BYTES)
-        found = first_objects(path, _GLANCE_LINES, longest=_GLANCE_BYTES)
+        objects = first_objects(path, _GLANCE_LINES, longest=_GLANCE_BYTES)
     except SourceError:
         return False
-    return _are_ours(lines, found)
+    return _are_ours(lines, objects)
 
 
-def _are_ours(lines: list[bytes], found: Iterable[dict[str, Any]]) -> bool:
+def _are_ours(lines: list[bytes], objects: Iterable[dict[str, Any]]) -> bool:
     """Return whether a file begins with our records: those of a plain log are not."""
-    return any(map(_is_record, lines)) and not is_plain(found)
+    return any(_is_record(line) for line in lines) and not is_plain(objects)
 
 
 def _is_record(line: bytes) -> bool:
@@ -99,8 +99,10 @@ def read_stream(file: IO[bytes], name: Path) -> Iterator[SourceSession | Problem
         if _are_ours(beginning, objects_of(beginning)):
             yield from read_lines(lines)
         else:
-            why = "not a log of sessiondb" if beginning else "there is nothing to read"
-            yield lines.problem(why)
+            reason = (
+                "not a log of sessiondb" if beginning else "there is nothing to read"
+            )
+            yield lines.problem(reason)
 
 
 def read_lines(lines: Lines) -> Iterator[SourceSession | Problem]:
@@ -108,21 +110,21 @@ def read_lines(lines: Lines) -> Iterator[SourceSession | Problem]:
     scan = Scan(lines)
     yield from scan.problems
 
-    for found in _parents_first(scan.sessions):
-        if found.meta is None:
-            why = f"session {found.id!r:.80} has no session_meta"
-            yield scan.problem(why, found.first)
+    for session in _parents_first(scan.sessions):
+        if session.meta is None:
+            reason = f"session {session.id!r:.80} has no session_meta"
+            yield scan.problem(reason, session.first)
             continue
 
         try:
-            state = State(scan, found, found.meta)
+            state = State(scan, session, session.meta)
             yield from state.problems
-            yield session_of(scan, found, state)
+            yield session_of(scan, session, state)
         except _UNREADABLE as error:
-            yield scan.problem(f"session {found.id!r:.80}: {error}", found.first)
+            yield scan.problem(f"session {session.id!r:.80}: {error}", session.first)
 
 
-def _parents_first(sessions: dict[str, Found]) -> Iterator[Found]:
+def _parents_first(sessions: dict[str, LoggedSession]) -> Iterator[LoggedSession]:
     def parent_of(name: str) -> str | None:
         parent = sessions[name].lineage.get("parent_id")
         return parent if isinstance(parent, str) else None
@@ -132,10 +134,10 @@ def _parents_first(sessions: dict[str, Found]) -> Iterator[Found]:
         yield sessions[name]
 
 
-def session_of(scan: Scan, found: Found, state: State) -> SourceSession:
+def session_of(scan: Scan, logged: LoggedSession, state: State) -> SourceSession:
     """Return a session; raises `_UNREADABLE` if its values cannot be."""
     meta, stat = state.meta, scan.lines.stat
-    lineage, project = found.lineage, object_of(meta.get("project"))
+    lineage, project = logged.lineage, object_of(meta.get("project"))
     base = _base(scan.lines.path)
     # In a folder of logs, a project is where the folder is.
     worktree = project.get("worktree", None if base is None else ".")
@@ -143,8 +145,8 @@ def session_of(scan: Scan, found: Found, state: State) -> SourceSession:
 
     title, title_source = state.value(versions.TITLE, ("", "derived"))
     data = dict(state.value(versions.DATA, {}))
-    if found.unknown:
-        data[records.UNKNOWN] = found.unknown
+    if logged.unknown:
+        data[records.UNKNOWN] = logged.unknown
 
     todos = map(_todo, state.value(versions.TODOS, ()))
     metadata = {key: value for key, (value,) in state.below(versions.METADATA).items()}
@@ -152,10 +154,10 @@ def session_of(scan: Scan, found: Found, state: State) -> SourceSession:
 
     return SourceSession(
         source=text_of(meta["source"]),
-        source_id=found.id if source_id is None else text_of(source_id),
+        source_id=logged.id if source_id is None else text_of(source_id),
         path=str(scan.lines.path),
-        digest=found.digest.hexdigest(),
-        messages=messages_of(scan, found),
+        digest=logged.digest.hexdigest(),
+        messages=messages_of(scan, logged),
         title=title,
         title_source=title_source,
         directory=_absolute(meta.get("directory", ""), base),
@@ -176,7 +178,7 @@ def session_of(scan: Scan, found: Found, state: State) -> SourceSession:
         mtime_ns=stat.st_mtime_ns,
         data=data,
         namespace=text_of(meta.get("namespace", "")),
-        stored=_stored(found, state),
+        stored=_stored(logged, state),
         **picked(meta, ("version", "agent", "provider_id", "model_id")),
         **dict(zip(versions.SUMMARY_FIELDS, summary, strict=True)),
         **{name: state.value(name) for name in versions.PLAIN},
@@ -187,11 +189,11 @@ def _todo(values: Iterable[Any]) -> Todo:
     return Todo(**dict(zip(records.TODO_FIELDS, values, strict=True)))
 
 
-def _stored(found: Found, state: State) -> StoredSession:
+def _stored(logged: LoggedSession, state: State) -> StoredSession:
     meta = state.meta
-    last = next(reversed(found.messages), None)
+    last = next(reversed(logged.messages), None)
     return StoredSession(
-        id=found.id,
+        id=logged.id,
         native=meta.get("source_id") is None,
         slug=meta.get("slug"),
         leaf=state.value(versions.LEAF) if state.names_leaf else last,
@@ -199,13 +201,13 @@ def _stored(found: Found, state: State) -> StoredSession:
         last_seq=state.last_seq,
         time_detached=state.time_detached,
         labels=tuple((m, label) for label, m in state.below(versions.LABEL).items()),
-        prompts=tuple(found.prompts.values()),
+        prompts=tuple(logged.prompts.values()),
         versions=state.versions,
         diff_messages=tuple(state.diff_messages),
         seen=state.seen,
         deleted=state.deleted,
         **picked(meta, ("time_imported", "model_source")),
-        **picked(found.lineage, ("root_id", "parent_id", "parent_seq")),
+        **picked(logged.lineage, ("root_id", "parent_id", "parent_seq")),
     )
 
 
@@ -225,9 +227,9 @@ def _absolute(directory: Any, base: str | None) -> Any:
     return path if Path(path).is_relative_to(base) else base
 
 
-def messages_of(scan: Scan, found: Found) -> Iterator[SourceMessage | Problem]:
+def messages_of(scan: Scan, logged: LoggedSession) -> Iterator[SourceMessage | Problem]:
     """Yield the messages of a session, each read when its turn comes."""
-    for message_id, lines in found.messages.items():
+    for message_id, lines in logged.messages.items():
         try:
             yield _message(message_id, list(_complete(scan, lines)))
         except _UNREADABLE as error:
@@ -236,8 +238,8 @@ def messages_of(scan: Scan, found: Found) -> Iterator[SourceMessage | Problem]:
 
 def _complete(scan: Scan, lines: Iterable[Line]) -> Iterator[Record]:
     """Yield the records of a message, blobs put in, those that end something last."""
-    found = map(scan.read, lines)
-    for record in sorted(found, key=lambda r: r["type"] in records.ENDING_TYPES):
+    read_records = [scan.read(line) for line in lines]
+    for record in sorted(read_records, key=lambda r: r["type"] in records.ENDING_TYPES):
         _fill(scan, record)
         for part in record.get("parts", ()):
             _fill(scan, part)
@@ -251,8 +253,8 @@ def _fill(scan: Scan, record: Record) -> None:
         record["input"] = json.loads(scan.blob(record["input_blob"]))
 
 
-def _message(message_id: str, given: list[Record]) -> SourceMessage:
-    head, end, parts = _merged(given)
+def _message(message_id: str, entries: list[Record]) -> SourceMessage:
+    head, end, parts = _merged(entries)
     if "type" not in head:
         raise ValueError("its first record is missing")
 
@@ -267,7 +269,7 @@ def _message(message_id: str, given: list[Record]) -> SourceMessage:
     draft = MessageDraft(
         role=records.MESSAGE_TYPES[kind],
         id=message_id,
-        parts=tuple(map(_part, ordered)),
+        parts=tuple([_part(part) for part in ordered]),
         tokens=None if tokens is None else Tokens(**picked(tokens, Tokens.__slots__)),
         time_created=head["time"],
         data=object_of(head.get("data")),
@@ -280,13 +282,13 @@ def _message(message_id: str, given: list[Record]) -> SourceMessage:
     return SourceMessage(draft, parent=head["parent_id"], stored=stored)
 
 
-def _merged(given: list[Record]) -> tuple[Record, Record, dict[str, Record]]:
+def _merged(entries: list[Record]) -> tuple[Record, Record, dict[str, Record]]:
     """Return what begins a message, what ends it, and its parts by id."""
     head: Record = {}
     end: Record = {}
     parts: dict[str, Record] = {}
 
-    for record in given:
+    for record in entries:
         kind = record["type"]
         if kind in records.MESSAGE_TYPES:
             head |= record

@@ -60,9 +60,9 @@ _ELSEWHERE = ("role", "id", "tokens", "data", "parts", "time_created", "time_com
 
 def _message_fields() -> tuple[str, ...]:
     """Return what the record of a message has: all that a caller can set, in order."""
-    stated = {of.name for of in fields(MessageDraft)}.difference(END_FIELDS, _ELSEWHERE)
-    names = map(attrgetter("name"), fields(Message))
-    return tuple(filter({*stated, "usage_key"}.__contains__, names))
+    names = {field.name for field in fields(MessageDraft)} | {"usage_key"}
+    names -= {*END_FIELDS, *_ELSEWHERE}
+    return tuple([field.name for field in fields(Message) if field.name in names])
 
 
 MESSAGE_FIELDS = _message_fields()
@@ -93,8 +93,10 @@ _OF_STATE = frozenset({*versions.PLAIN, versions.LEAF, versions.SUMMARY, version
 Record = dict[str, Any]
 
 
-def _known(of: Any, names: Iterable[str]) -> Record:
-    return {name: value for name in names if (value := getattr(of, name)) is not None}
+def _known(holder: Any, names: Iterable[str]) -> Record:
+    return {
+        name: value for name in names if (value := getattr(holder, name)) is not None
+    }
 
 
 def picked(record: Record, names: Iterable[str]) -> Record:
@@ -148,10 +150,10 @@ def _revision_of_about(export: Export) -> int:
     session = export.session
     facts = {name: getattr(session, name) for name in versions.ABOUT_FIELDS}
     about = versions.about_of(facts)
-    here = {versions.ABOUT: about} if about.count(None) < len(about) else {}
+    values = {versions.ABOUT: about} if about.count(None) < len(about) else {}
     base = picked(dict(export.base), [versions.ABOUT])
-    known = versions.versions_of(here, base, session.revision, 0)
-    return known.get(versions.ABOUT, _NEVER).revision
+    known_versions = versions.versions_of(values, base, session.revision, 0)
+    return known_versions.get(versions.ABOUT, _NEVER).revision
 
 
 def message_records(message: Message, parent_id: str | None) -> Iterator[Record]:
@@ -210,10 +212,10 @@ _OPEN = (None, "pending", "running")
 
 def _steps(message: Message, part: Part) -> Iterator[Record]:
     """Yield the beginning of a part and, of a call that ended, the result."""
-    where = message.session_id, message.seq
+    place = message.session_id, message.seq
     names = {"message_id": message.id, "part_id": part.id}
     kind = _kind_of(message, part)
-    begun = envelope(kind, *where, part.time_created) | names | {"idx": part.idx}
+    begun = envelope(kind, *place, part.time_created) | names | {"idx": part.idx}
     if kind == "part":
         begun["part_type"] = part.type
     begun |= _call(part)
@@ -223,7 +225,7 @@ def _steps(message: Message, part: Part) -> Iterator[Record]:
 
     yield begun
     when = part.time_updated if part.time_ended is None else part.time_ended
-    ended = envelope("tool_finished", *where, when) | names
+    ended = envelope("tool_finished", *place, when) | names
     yield ended | _known(part, ("call_id",)) | _result(part)
 
 
@@ -243,11 +245,11 @@ def _kind_of(message: Message, part: Part) -> str:
 
 def _call(part: Part) -> Record:
     record = _known(part, PART_FIELDS)
-    given = part.input_json
-    if given is None:
+    arguments = part.input_json
+    if arguments is None:
         return record
-    if len(given.encode()) >= BLOB_BYTES:
-        return record | {"input_blob": given}
+    if len(arguments.encode()) >= BLOB_BYTES:
+        return record | {"input_blob": arguments}
     return record | {"input": part.input}
 
 
@@ -298,35 +300,37 @@ def _hash(content: bytes | None) -> str | None:
 def state(export: Export, ids: Mapping[int, str]) -> Iterator[Record]:
     """Yield what may change about a session; *ids* of messages are by seq."""
     session = export.session
-    here = values(export, ids)
-    known = versions.versions_of(
-        here, export.base, session.revision, session.time_updated
+    values_here = values(export, ids)
+    known_versions = versions.versions_of(
+        values_here, export.base, session.revision, session.time_updated
     )
 
     def record(kind: str, version: versions.Version) -> Record:
-        found = envelope(kind, session.id, session.last_seq, version.time)
-        return found | {"revision": version.revision}
+        out = envelope(kind, session.id, session.last_seq, version.time)
+        return out | {"revision": version.revision}
 
     def field(name: str, kind: str, **values: Any) -> Iterator[Record]:
         """Yield the record of a field that has a version, and of no other."""
-        if name in known:
-            yield record(kind, known[name]) | values
+        if name in known_versions:
+            yield record(kind, known_versions[name]) | values
 
-    named = {"title": session.title, "title_source": session.title_source}
-    yield from field(versions.TITLE, "session_renamed", **named)
+    title = {"title": session.title, "title_source": session.title_source}
+    yield from field(versions.TITLE, "session_renamed", **title)
     archived = "unarchived" if session.time_archived is None else "archived"
     yield from field(versions.ARCHIVED, archived)
 
-    yield from _labels(here, known, record)
+    yield from _labels(values_here, known_versions, record)
 
     todos = [_known(todo, TODO_FIELDS) for todo in export.todos]
     yield from field(versions.TODOS, "todos", todos=todos)
     for diff in export.diffs:
-        of = {"list": known[versions.DIFFS].digest}
-        yield from field(versions.DIFFS, "file_changed", **of, **_diff(diff, ids))
+        digests = {"list": known_versions[versions.DIFFS].digest}
+        yield from field(versions.DIFFS, "file_changed", **digests, **_diff(diff, ids))
 
-    own = versions.Version(session.revision, session.time_updated)
-    yield record("session_state", own) | _rest(session, here, known)
+    own_version = versions.Version(session.revision, session.time_updated)
+    yield record("session_state", own_version) | _rest(
+        session, values_here, known_versions
+    )
 
 
 def deleted(session_id: str, version: versions.Version) -> Record:
@@ -336,17 +340,19 @@ def deleted(session_id: str, version: versions.Version) -> Record:
 
 
 def _labels(
-    here: Mapping[str, Any],
-    known: Mapping[str, versions.Version],
+    values: Mapping[str, Any],
+    known_versions: Mapping[str, versions.Version],
     record: Callable[[str, versions.Version], Record],
 ) -> Iterator[Record]:
-    for name in sorted(name for name in known if name.startswith(versions.LABEL)):
+    for name in sorted(
+        name for name in known_versions if name.startswith(versions.LABEL)
+    ):
         label = {
             "label": name.removeprefix(versions.LABEL),
-            "message_id": here.get(name),
+            "message_id": values.get(name),
         }
-        kind = "labeled" if name in here else "unlabeled"
-        yield record(kind, known[name]) | without_none(label)
+        kind = "labeled" if name in values else "unlabeled"
+        yield record(kind, known_versions[name]) | without_none(label)
 
 
 def _diff(diff: FileDiff, ids: Mapping[int, str]) -> Record:
@@ -359,15 +365,20 @@ def _diff(diff: FileDiff, ids: Mapping[int, str]) -> Record:
 
 
 def _rest(
-    session: Session, here: Mapping[str, Any], known: Mapping[str, versions.Version]
+    session: Session,
+    values: Mapping[str, Any],
+    known_versions: Mapping[str, versions.Version],
 ) -> Record:
     record = _known(session, STATE_FIELDS)
-    record["leaf_id"] = here.get(versions.LEAF)
+    record["leaf_id"] = values.get(versions.LEAF)
 
     # Without an entry, a field that is here has the version of the record itself.
-    implied = dict.fromkeys(here, (session.revision, session.time_updated))
-    stated = {name: of[:2] for name, of in known.items() if is_of_state(name, here)}
-    others = {n: list(of) for n, of in sorted(stated.items()) if of != implied.get(n)}
+    implied = dict.fromkeys(values, (session.revision, session.time_updated))
+    others = {}
+    for name in sorted(known_versions):
+        revision, time, *_ = known_versions[name]
+        if is_of_state(name, values) and (revision, time) != implied.get(name):
+            others[name] = [revision, time]
 
     several = {
         "metadata": _metadata(session),
@@ -377,10 +388,10 @@ def _rest(
     return record | filled(several)
 
 
-def is_of_state(name: str, here: Mapping[str, Any]) -> bool:
+def is_of_state(name: str, values: Mapping[str, Any]) -> bool:
     """Return whether a field has no record of its own, and is in ``session_state``."""
     if name == versions.DIFFS:
-        return name not in here
+        return name not in values
     return name in _OF_STATE or name.startswith(versions.METADATA)
 
 

@@ -49,15 +49,15 @@ def relayed(
     name = export.session.id
     with made_to_be_read(about, partial(_RelayedLines, path, name)) as lines:
         scan = Scan(lines)
-        found = scan.sessions.get(name)
-        if found is None or found.meta is None:
+        logged = scan.sessions.get(name)
+        if logged is None or logged.meta is None:
             yield from scan.problems
             return
 
         # What the messages say comes later; which there are is part of the state.
-        found.messages = {message_id: [] for message_id in ids.values()}
-        state = State(scan, found, found.meta)
-        session = session_of(scan, found, state)
+        logged.messages = {message_id: [] for message_id in ids.values()}
+        state = State(scan, logged, logged.meta)
+        session = session_of(scan, logged, state)
         yield from (*scan.problems, *state.problems)
     yield replace(session, digest=digest, messages=_relayed(path, name, messages, ids))
 
@@ -74,8 +74,8 @@ def _relayed(
     with made_to_be_read(pieces, make) as lines:
         scan = Scan(lines)
         yield from (*problems, *scan.problems)
-        for found in scan.sessions.values():
-            yield from messages_of(scan, found)
+        for logged in scan.sessions.values():
+            yield from messages_of(scan, logged)
 
 
 def _pieces(
@@ -94,8 +94,8 @@ def _pieces(
             # Some values are decoded only now: a damaged one costs its own message.
             lines = [*writer.message_lines(message, ids)]
         except UNREADABLE as error:
-            what = message_name(message.session_id, message.seq)
-            problems.append(Problem(str(path), f"{what} is damaged: {error}"))
+            name = message_name(message.session_id, message.seq)
+            problems.append(Problem(str(path), f"{name} is damaged: {error}"))
         else:
             yield from map(str.encode, lines)
 
@@ -108,24 +108,24 @@ class _RelayedLines(Lines):
     """
 
     def __init__(
-        self, path: Path, session: str, file: IO[bytes], found: os.stat_result
+        self, path: Path, session: str, file: IO[bytes], stat: os.stat_result
     ) -> None:
-        super().__init__(path, file, found)
+        super().__init__(path, file, stat)
         self._session = session
 
-    def problem(self, why: str, line: Line | None = None) -> Problem:
+    def problem(self, reason: str, line: Line | None = None) -> Problem:
         """Return a problem of the database."""
         name = session_name(self._session)
-        return Problem(str(self.path), f"{self._name_of(line) or name}: {why}")
+        return Problem(str(self.path), f"{self._name_of(line) or name}: {reason}")
 
     def skipped(self, error: Exception, line: Line, raw: bytes = b"\n") -> Problem:
         """Return the problem of a message, or a property, that is left out."""
         del raw
         return self.problem(str(error), line)
 
-    def refused(self, what: str, error: Exception, line: Line) -> Problem:
+    def refused(self, name: str, error: Exception, line: Line) -> Problem:
         """Return the problem of the message that begins at a line."""
-        del what
+        del name
         return self.problem(str(error), line)
 
     def _name_of(self, line: Line | None) -> str | None:

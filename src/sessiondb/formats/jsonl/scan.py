@@ -41,7 +41,7 @@ _ENCODINGS: dict[str | None, Callable[[str], bytes]] = {
 
 
 @dataclass(slots=True)
-class Found:
+class LoggedSession:
     """One session of a file: lines of messages by id, and records with their lines."""
 
     id: str
@@ -60,23 +60,23 @@ class Scan:
 
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
-        self.sessions: dict[str, Found] = {}
+        self.sessions: dict[str, LoggedSession] = {}
         self._blobs: dict[str, Line] = {}
 
         # Their texts may be blobs of lines that are still to come.
-        about: list[tuple[Found, Line]] = []
+        about: list[tuple[LoggedSession, Line]] = []
         for line, raw, record in lines.records(record_at):
             name = record["session_id"]
-            found = self.sessions.get(name)
-            if found is None:
-                found = self.sessions[name] = Found(name, line)
-            found.digest.update(raw.rstrip(b"\r\n"))
-            if not self._take_place(found, line, record):
-                about.append((found, line))
+            logged = self.sessions.get(name)
+            if logged is None:
+                logged = self.sessions[name] = LoggedSession(name, line)
+            logged.digest.update(raw.rstrip(b"\r\n"))
+            if not self._take_place(logged, line, record):
+                about.append((logged, line))
 
-        for found, line in about:
+        for logged, line in about:
             try:
-                self._take_about(found, self.read(line), line)
+                self._take_about(logged, self.read(line), line)
             except (ValueError, RecursionError) as error:
                 lines.problems.append(lines.skipped(error, line))
 
@@ -85,48 +85,50 @@ class Scan:
         """What is wrong with the lines of the file."""
         return self.lines.problems
 
-    def problem(self, why: str, line: Line) -> Problem:
+    def problem(self, reason: str, line: Line) -> Problem:
         """Return a problem of this file."""
-        return self.lines.problem(why, line)
+        return self.lines.problem(reason, line)
 
-    def _take_place(self, found: Found, line: Line, record: Record) -> bool:
+    def _take_place(self, logged: LoggedSession, line: Line, record: Record) -> bool:
         """Record where a line of a message or a blob is; False for any other line."""
         kind = record["type"]
         if kind == "blob":
             self._blobs.setdefault(str(record.get("hash")), line)
         elif kind in _OF_MESSAGE:
-            found.messages.setdefault(record["message_id"], []).append(line)
+            logged.messages.setdefault(record["message_id"], []).append(line)
         else:
             return False
         return True
 
-    def _take_about(self, found: Found, record: Record, line: Line) -> None:
+    def _take_about(self, logged: LoggedSession, record: Record, line: Line) -> None:
         kind = record["type"]
         if kind == "session_meta":
             # Of equal ones the last holds.
-            if found.meta is None or _about(record) >= _about(found.meta):
-                found.meta = record
+            if logged.meta is None or _about(record) >= _about(logged.meta):
+                logged.meta = record
         elif kind in records.HEAD_TYPES:
-            found.lineage = record
+            logged.lineage = record
         elif kind in records.STATE_TYPES:
-            found.state.append((line, record))
+            logged.state.append((line, record))
         elif kind == records.PROMPT:
             prompt = self._prompt(record)
-            found.prompts[prompt.id] = prompt
+            logged.prompts[prompt.id] = prompt
         else:
-            found.unknown.append(record)
+            logged.unknown.append(record)
 
     def _prompt(self, record: Record) -> Prompt:
-        given = dict(record)
-        if "text_blob" in given:
-            given["text"] = self.text(given["text_blob"])
+        columns = dict(record)
+        if "text_blob" in columns:
+            columns["text"] = self.text(columns["text_blob"])
         for name in ("prompt_id", "source", "text"):
-            if as_text(given.get(name)) in (None, ""):
+            if as_text(columns.get(name)) in (None, ""):
                 raise ValueError(f"a prompt without {name}")
 
-        where = directory_of(given.get("directory"))
-        facts = given["source"], given["time"]
-        return Prompt(given["prompt_id"], given["text"], where, None, None, *facts)
+        directory = directory_of(columns.get("directory"))
+        facts = columns["source"], columns["time"]
+        return Prompt(
+            columns["prompt_id"], columns["text"], directory, None, None, *facts
+        )
 
     def read(self, line: Line) -> Record:
         """Return the record of a line that was scanned, its blobs put in."""

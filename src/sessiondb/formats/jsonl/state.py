@@ -8,13 +8,13 @@ it counts as newer than all that do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any, TypeGuard
 
 from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.records import Record, picked
-from sessiondb.formats.jsonl.scan import Found, Scan
+from sessiondb.formats.jsonl.scan import LoggedSession, Scan
 from sessiondb.formats.kit.fields import fitting
 from sessiondb.formats.kit.json import object_of, text_of
 from sessiondb.formats.kit.lines import Line
@@ -36,20 +36,23 @@ class State:
     version alone. A record that cannot be one of its type is one of ``problems``.
     """
 
-    def __init__(self, scan: Scan, found: Found, meta: Record) -> None:
+    def __init__(self, scan: Scan, logged: LoggedSession, meta: Record) -> None:
         self.meta, self.problems = meta, Problems()
         self._scan = scan
-        self.seen = digest(sorted(found.messages))
-        given = [record for _, record in found.state]
-        self.deleted = max(filter(None, map(_deletion, given)), default=None)
-        self._summarise(given)
+        self.seen = digest(sorted(logged.messages))
+        state_records = [record for _, record in logged.state]
+        deletions = [_deletion(record) for record in state_records]
+        self.deleted = max(
+            (version for version in deletions if version is not None), default=None
+        )
+        self._summarise(state_records)
 
         self.values: dict[str, Any] = {}
         self.versions: dict[str, Version] = {}
         self.diffs: list[FileDiff] = []
         self.diff_messages: list[str | None] = []
 
-        for line, record in found.state:
+        for line, record in logged.state:
             try:
                 self._take_record(record)
             except _UNUSABLE as error:
@@ -57,15 +60,15 @@ class State:
 
         # Lists come last: each is several records, which are taken together.
         self._take_about(meta)
-        self._take_diffs(found.state)
+        self._take_diffs(logged.state)
 
     def _summarise(self, records: list[Record]) -> None:
         """Set the fields that are the greatest, or the least, of all records."""
-        given = [record for record in records if record["type"] != "deleted"]
-        states = [record for record in given if record["type"] == "session_state"]
+        living = [record for record in records if record["type"] != "deleted"]
+        states = [record for record in living if record["type"] == "session_state"]
 
-        revisions = filter(_is_revision, _numbers(given, "revision"))
-        self.revision = max(revisions, default=0)
+        revisions = _numbers(living, "revision")
+        self.revision = max((n for n in revisions if _is_revision(n)), default=0)
         self.time_updated = max(_numbers(states, "time_updated"), default=None)
         self.time_detached = min(_numbers(states, "time_detached"), default=None)
         self.last_seq = max(_numbers(states, "last_seq"), default=0)
@@ -92,21 +95,17 @@ class State:
     def _take_record(self, record: Record) -> None:
         """Take every field of a record, or none if one of them cannot be."""
         version = self._version(record)
-        fields = _FIELDS.get(record["type"])
-        if fields is None:
-            return
-
         # A list first: a later field may be refused.
-        for name, value, of in list(fields(record, version)):
-            self._take(name, value, of)
+        for name, value, own_version in list(fields_of(record, version)):
+            self._take(name, value, own_version)
 
     def _take(self, name: str, value: Any, version: Version) -> bool:
         """Take a field unless a greater version is known; return whether it did."""
         new = version._replace(digest=digest(value))
-        known = self.versions.get(name)
-        if known is not None:
-            here = order(name, self.values.get(name), known)
-            if here > order(name, value, new):
+        old = self.versions.get(name)
+        if old is not None:
+            old_order = order(name, self.values.get(name), old)
+            if old_order > order(name, value, new):
                 return False
 
         self.versions[name] = new
@@ -121,10 +120,10 @@ class State:
         if revision or about.count(None) < len(about):
             self._take(versions.ABOUT, about, Version(revision, 0))
 
-    def _take_diffs(self, given: list[tuple[Line, Record]]) -> None:
+    def _take_diffs(self, state: list[tuple[Line, Record]]) -> None:
         """Take the lists of changed files; one that cannot be is a problem."""
         lists: dict[tuple[Version, str], list[tuple[Line, Record]]] = {}
-        for line, record in given:
+        for line, record in state:
             of_list = record["type"] == "file_changed"
             if of_list and _is_revision(record.get("revision", 0)):
                 key = self._version(record), str(record.get("list"))
@@ -148,29 +147,27 @@ class State:
         places = dict(zip(names, count(1))) | {None: 0}
 
         # Merged files may hold one record twice, each with a seq of its own.
-        found: dict[str, tuple[list[Any], FileDiff, str | None]] = {}
+        unique: dict[str, tuple[list[Any], FileDiff, str | None]] = {}
         for record, name in zip(items, names, strict=True):
             diff = self._diff(record, places)
             value = records.diff_value(diff, name)
-            found[repr(value)] = value, diff, name
+            unique[repr(value)] = value, diff, name
 
-        value = [found[key][0] for key in sorted(found)]
+        value = [unique[key][0] for key in sorted(unique)]
         if self._take(versions.DIFFS, value, version):
-            _, diffs, messages = zip(*found.values(), strict=True)
-            self.diffs, self.diff_messages = list(diffs), list(messages)
+            self.diffs = [diff for _, diff, _ in unique.values()]
+            self.diff_messages = [name for _, _, name in unique.values()]
 
     def _diff(self, record: Record, places: Mapping[str | None, int]) -> FileDiff:
         """Return a changed file, its blobs put in."""
-        known = picked(record, records.DIFF_FIELDS)
-        sides: dict[str, Callable[[Any], Any]] = {
-            "before": self._scan.blob,
-            "after": self._scan.blob,
-            "patch": self._scan.text,
-        }
-        for side, read in sides.items():
-            if f"{side}_blob" in record:
-                known[side] = read(record[f"{side}_blob"])
-        return FileDiff(seq=places[record.get("message_id")], **known)
+        columns = picked(record, records.DIFF_FIELDS)
+        if "before_blob" in record:
+            columns["before"] = self._scan.blob(record["before_blob"])
+        if "after_blob" in record:
+            columns["after"] = self._scan.blob(record["after_blob"])
+        if "patch_blob" in record:
+            columns["patch"] = self._scan.text(record["patch_blob"])
+        return FileDiff(seq=places[record.get("message_id")], **columns)
 
 
 # -- the fields of a record: (name, value or None, version) of each ----------------
@@ -178,52 +175,33 @@ class State:
 Field = tuple[str, Any, Version]
 
 
-def _title(record: Record, version: Version) -> Iterator[Field]:
-    title = [text_of(record["title"]), record.get("title_source", "derived")]
-    yield versions.TITLE, None if title == _DERIVED else title, version
-
-
-def _archived(record: Record, version: Version) -> Iterator[Field]:
-    yield versions.ARCHIVED, record["time"], version
-
-
-def _unarchived(record: Record, version: Version) -> Iterator[Field]:
-    del record
-    yield versions.ARCHIVED, None, version
-
-
-def _labeled(record: Record, version: Version) -> Iterator[Field]:
-    message_id = text_of(record["message_id"])
-    yield versions.LABEL + text_of(record["label"]), message_id, version
-
-
-def _unlabeled(record: Record, version: Version) -> Iterator[Field]:
-    yield versions.LABEL + text_of(record["label"]), None, version
-
-
-def _todos(record: Record, version: Version) -> Iterator[Field]:
-    todos = map(object_of, record["todos"])
-    items = [list(map(todo.get, records.TODO_FIELDS)) for todo in todos]
-    yield versions.TODOS, items or None, version
-
-
-def _state(record: Record, version: Version) -> Iterator[Field]:
-    here = _values(record)
-    named = dict(_named_versions(record))
-    for name in {**here, **named}:
-        if records.is_of_state(name, here):
-            yield name, here.get(name), named.get(name, version)
-
-
-_FIELDS: dict[str, Callable[[Record, Version], Iterator[Field]]] = {
-    "session_renamed": _title,
-    "archived": _archived,
-    "unarchived": _unarchived,
-    "labeled": _labeled,
-    "unlabeled": _unlabeled,
-    "todos": _todos,
-    "session_state": _state,
-}
+def fields_of(record: Record, version: Version) -> Iterator[Field]:
+    """Yield the fields that a record of the state sets; none for other types."""
+    match record["type"]:
+        case "session_renamed":
+            title = [text_of(record["title"]), record.get("title_source", "derived")]
+            yield versions.TITLE, None if title == _DERIVED else title, version
+        case "archived":
+            yield versions.ARCHIVED, record["time"], version
+        case "unarchived":
+            yield versions.ARCHIVED, None, version
+        case "labeled":
+            message_id = text_of(record["message_id"])
+            yield versions.LABEL + text_of(record["label"]), message_id, version
+        case "unlabeled":
+            yield versions.LABEL + text_of(record["label"]), None, version
+        case "todos":
+            items = []
+            for item in record["todos"]:
+                todo = object_of(item)
+                items.append([todo.get(name) for name in records.TODO_FIELDS])
+            yield versions.TODOS, items or None, version
+        case "session_state":
+            values = _values(record)
+            own_versions = dict(_own_versions(record))
+            for name in {**values, **own_versions}:
+                if records.is_of_state(name, values):
+                    yield name, values.get(name), own_versions.get(name, version)
 
 
 def _values(record: Record) -> dict[str, Any]:
@@ -234,7 +212,7 @@ def _values(record: Record) -> dict[str, Any]:
     leaf = record.get("leaf_id")
     return versions.values_of(
         metadata=object_of(record.get("metadata")),
-        summary=tuple(map(record.get, versions.SUMMARY_FIELDS)),
+        summary=tuple([record.get(name) for name in versions.SUMMARY_FIELDS]),
         data=object_of(record.get("data") or None),
         leaf=None if leaf is None else text_of(leaf),
         **{name: record.get(name) for name in versions.PLAIN},
@@ -247,7 +225,7 @@ def _values(record: Record) -> dict[str, Any]:
     )
 
 
-def _named_versions(record: Record) -> Iterator[tuple[str, Version]]:
+def _own_versions(record: Record) -> Iterator[tuple[str, Version]]:
     """Yield the versions of fields that are not those of the record itself."""
     for name, pair in object_of(record.get("versions")).items():
         revision, time = pair
@@ -268,5 +246,5 @@ def _is_revision(value: Any) -> TypeGuard[int]:
     return type(value) is int and 0 <= value <= MAX_REVISION
 
 
-def _numbers(given: list[Record], name: str) -> list[int]:
-    return [record[name] for record in given if type(record.get(name)) is int]
+def _numbers(records: list[Record], name: str) -> list[int]:
+    return [record[name] for record in records if type(record.get(name)) is int]

@@ -62,7 +62,7 @@ def plain(value: Any, keep: Keep) -> Any:
         return items
 
     if isinstance(value, Mapping):
-        odd = any(map(_is_odd, value))
+        odd = any(_is_odd(key) for key in value)
         pairs = []
         for key, item in value.items():
             pairs.append((key, plain(item, keep)))
@@ -137,21 +137,21 @@ def exact(value: Any, blob: Blobs) -> Any:
         if key.startswith("$"):
             return _value_of(key, text_of(item), blob)
 
-    found = {}
+    out = {}
     for key, item in value.items():
-        found[key] = exact(item, blob)
-    return found
+        out[key] = exact(item, blob)
+    return out
 
 
 def _object_of(pairs: Any, blob: Blobs) -> dict[str, Any]:
     """Return the object of pairs; raises ValueError for anything else."""
-    if not isinstance(pairs, list) or not all(map(_is_pair, pairs)):
+    if not isinstance(pairs, list) or not all(_is_pair(pair) for pair in pairs):
         raise ValueError("$map is a list of pairs")
 
-    found = {}
+    out = {}
     for name, value in pairs:
-        found[text_of(exact(name, blob))] = exact(value, blob)
-    return found
+        out[text_of(exact(name, blob))] = exact(value, blob)
+    return out
 
 
 def _is_pair(value: Any) -> bool:

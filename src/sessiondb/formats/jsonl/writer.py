@@ -68,8 +68,8 @@ def message_lines(message: Message, ids: Mapping[int, str]) -> Iterator[str]:
     *ids* are those of all messages of the session by seq, also of those that are
     missing: what follows one of them still names it as its parent.
     """
-    above = message.parent_seq
-    parent_id = None if above is None else ids.get(above)
+    parent_seq = message.parent_seq
+    parent_id = None if parent_seq is None else ids.get(parent_seq)
     yield from _lines(records.message_records(message, parent_id), set())
 
 
@@ -80,16 +80,16 @@ def _unknown_lines(export: Export) -> Iterator[str]:
         yield line_of(record, lambda _: None)
 
 
-def _lines(given: Iterable[Record], seen: set[str]) -> Iterator[str]:
-    for record in given:
+def _lines(records_: Iterable[Record], seen: set[str]) -> Iterator[str]:
+    for record in records_:
         yield from record_lines(record, seen)
 
 
 def record_lines(record: Record, seen: set[str]) -> list[str]:
     """Return the lines of a record: blobs that are not *seen* yet, and its own."""
     blobs = _Blobs(seen)
-    own = blobs.line(record)
-    return [*blobs.new, own]
+    line = blobs.line(record)
+    return [*blobs.new, line]
 
 
 def _messages(export: Export, ids: dict[int, str]) -> Iterator[Record]:
@@ -97,17 +97,17 @@ def _messages(export: Export, ids: dict[int, str]) -> Iterator[Record]:
     later: list[tuple[int, int | None, int]] = []
     for message in export.messages:
         ids[message.seq] = message.id
-        above = message.parent_seq
-        parent_id = None if above is None else ids.get(above)
+        parent_seq = message.parent_seq
+        parent_id = None if parent_seq is None else ids.get(parent_seq)
         if parent_id is None:
-            later.append((message.seq, above, message.time_created))
+            later.append((message.seq, parent_seq, message.time_created))
         yield from records.message_records(message, parent_id)
 
     # Only an import can leave a child before its parent.
-    for seq, above, time in later:
-        if above in ids:
+    for seq, parent_seq, time in later:
+        if parent_seq in ids:
             record = records.envelope("relinked", export.session.id, seq, time)
-            yield record | {"message_id": ids[seq], "parent_id": ids[above]}
+            yield record | {"message_id": ids[seq], "parent_id": ids[parent_seq]}
 
 
 class _Blobs:
@@ -125,30 +125,31 @@ class _Blobs:
 
         return line_of(self._lifted(record, record), keep)
 
-    def _lifted(self, of: Record, record: Record) -> Record:
+    def _lifted(self, part: Record, record: Record) -> Record:
         for name in _LARGE:
-            value = of.get(name, "")
+            value = part.get(name, "")
             if len(value) * 4 >= BLOB_BYTES:
                 raw = value.encode("utf-8", "surrogatepass")
                 if len(raw) >= BLOB_BYTES:
-                    of = without((name,), of)
-                    of[f"{name}_blob"] = self._name(record, raw)
+                    part = without((name,), part)
+                    part[f"{name}_blob"] = self._name(record, raw)
 
-        for name in filter(of.__contains__, _ALWAYS):
-            of[name] = self._name(record, of[name])
+        for name in _ALWAYS:
+            if name in part:
+                part[name] = self._name(record, part[name])
 
         # The blobs of a part come before its message, not before the part.
-        if "parts" in of:
-            of["parts"] = [self._lifted(part, record) for part in of["parts"]]
-        return of
+        if "parts" in part:
+            part["parts"] = [self._lifted(item, record) for item in part["parts"]]
+        return part
 
     def _name(self, record: Mapping[str, Any], value: bytes | str) -> str:
         raw = value.encode() if isinstance(value, str) else value
         name = hashlib.sha256(raw).hexdigest()
         if name not in self._seen:
             self._seen.add(name)
-            where = (record[key] for key in ("session_id", "seq", "time"))
-            self.new.append(line_of(_blob(name, raw, *where), lambda _: None))
+            blob = _blob(name, raw, record["session_id"], record["seq"], record["time"])
+            self.new.append(line_of(blob, lambda _: None))
         return name
 
 
