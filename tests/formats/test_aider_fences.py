@@ -51,7 +51,7 @@ class _Plain:
         del opened
         states: list[bytes | None] = [None, self._fence]
         inner, count, most = [0, 0], 0, min(self._end, offset + fences.AHEAD)
-        for raw in self._lines.after(offset):
+        for raw in self._lines.lines_from(offset):
             bare = raw.rstrip(b"\r\n")
             if offset >= most or (count and HEADER.fullmatch(bare)):
                 break

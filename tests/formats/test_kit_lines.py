@@ -32,7 +32,7 @@ def read(path: Path) -> tuple[list[object], list[tuple[int | None, str]]]:
     with opened(path) as lines:
         found: list[object] = []
         for line, raw, record in lines.records(load_object):
-            assert lines.at(line) == raw
+            assert lines.read_line(line) == raw
             found.append(record)
         return found, [(problem.line, problem.why) for problem in lines.problems]
 
@@ -151,12 +151,12 @@ def test_lines_after_a_place_are_those_of_the_file_whatever_is_read_between(
     with opened(path) as lines:
         places = [line for line, _ in lines]
         found = []
-        for number, raw in enumerate(lines.after(places[3].offset)):
-            assert lines.at(places[number]) == every[number]
-            assert next(lines.after(places[-1].offset)) == b"torn"
+        for number, raw in enumerate(lines.lines_from(places[3].offset)):
+            assert lines.read_line(places[number]) == every[number]
+            assert next(lines.lines_from(places[-1].offset)) == b"torn"
             found.append(raw)
         assert found == every[3:]
-        assert list(lines.after(len(LOG) + 4)) == []
+        assert list(lines.lines_from(len(LOG) + 4)) == []
 
 
 def test_a_long_log_is_read_in_the_memory_of_one_line(tmp_path: Path) -> None:

@@ -284,7 +284,7 @@ def _entries(lines: Lines, line: Line) -> Iterator[tuple[Line, Entry]]:
     """
     head, said = b"", list[bytes]()
     number, offset = line
-    for raw in chain(lines.after(offset), [b""]):
+    for raw in chain(lines.lines_from(offset), [b""]):
         if raw.startswith(b"+"):
             said.append(raw)
         else:

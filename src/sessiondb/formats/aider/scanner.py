@@ -219,7 +219,7 @@ class Scanner:
     def _ahead(self, line: Line) -> Iterator[tuple[int, bytes]]:
         """Yield *line* and those after it: their offsets, and them without ends."""
         offset, most = line.offset, min(self._end, line.offset + AHEAD)
-        for raw in self._lines.after(offset):
+        for raw in self._lines.lines_from(offset):
             if offset >= most:
                 return
 

@@ -247,7 +247,7 @@ class ClaudeMessages:
         records: list[NumberedRecord] = []
         for distance, line in (FurtherLine(0, place.line), *place.further):
             try:
-                record = load_line(lines.at(line))
+                record = load_line(lines.read_line(line))
                 check_storable(record)
             # Also if the program has written its transcript again.
             except (ValueError, RecursionError) as error:

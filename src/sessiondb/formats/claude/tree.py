@@ -319,7 +319,7 @@ class ClaudeTree:
     def _name_line(self, record: Record, uuid: str) -> str:
         """Return the id of a new message: its uuid, unless that is taken or odd."""
         if uuid in self._ids or not usable_id(uuid):
-            name = self._links.made(record)
+            name = self._links.make_id(record)
         else:
             name = uuid
 

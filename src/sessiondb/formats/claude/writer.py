@@ -21,8 +21,8 @@ from sessiondb.formats.kit.conversion import (
     SAID_FOR_USER,
     UNKNOWN,
     Losing,
-    arguments,
     as_json,
+    call_arguments,
     call_of,
     shown_text,
     within_64_bits,
@@ -211,7 +211,7 @@ class ClaudeWriter(Losing):
             yield self._line("assistant", uuid, time, message=record, **repeated)
             if part.type == "tool":
                 calls.append((part, uuid))
-                if block["input"] != as_json(arguments(part)):
+                if block["input"] != as_json(call_arguments(part)):
                     self.lose(message=message, part=part, field="input_json")
 
         for index, (part, call_uuid) in enumerate(calls, start=len(blocks)):

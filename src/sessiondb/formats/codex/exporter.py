@@ -78,7 +78,7 @@ def _write_back(export: Export, losses: Losses) -> Iterator[Document]:
     session = export.session
     if _is_named(session):
         loss = "its name: Codex keeps it beside the rollout"
-        losses.add(session.id, "session", "title", why=loss)
+        losses.add(session.id, "session", "title", reason=loss)
 
     records = _numbered_records(export, losses)
     for file, records_of_file in groupby(records, lambda record: record[0]):

@@ -35,13 +35,13 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.spelled import (
     Table,
+    first_fitting,
     first_of,
-    found,
     has_failed,
     in_ms,
     keys_in,
+    not_null,
     spelled,
-    stated,
     take,
 )
 from sessiondb.formats.kit.texts import compact, take_json
@@ -63,7 +63,7 @@ def _is_outcome(value: Any) -> bool:
 
 
 _CALL_BLOCK: Table = {
-    "status": spelled(stated, "status"),
+    "status": spelled(not_null, "status"),
     "outcome": spelled(_is_outcome, "outcome"),
     "time_ended": spelled(in_ms, "time_ended"),
 }
@@ -244,7 +244,7 @@ def own_id(record: Record) -> Any:
 
 
 def _finish(record: Record) -> str | None:
-    key, why = found(record, fields.FINISH_KEYS, text)
+    key, why = first_fitting(record, fields.FINISH_KEYS, text)
     return fields.FINISH.get(why, "other") if key else None
 
 
@@ -255,7 +255,7 @@ def _error_as_text(record: Record) -> Record | None:
 
 def _piece(record: Record, kind: str, time: int | None) -> _Step:
     """Return a text of an answer that is a record of its own."""
-    key, content = found(record, fields.TEXT, text)
+    key, content = first_fitting(record, fields.TEXT, text)
     if not key:
         return _odd(record, time)
 
@@ -346,7 +346,7 @@ def _results(record: Record) -> Parts:
 
 def _output(record: Record) -> tuple[str, Record]:
     """Return the output of a call; anything but a text stays in the record, too."""
-    key, value = found(record, fields.OUTPUT, stated)
+    key, value = first_fitting(record, fields.OUTPUT, not_null)
     # Without one, too: a call that was denied has ended.
     if value in (None, ""):
         return "", {}
@@ -377,7 +377,7 @@ def _error(record: Record) -> tuple[str, Record]:
 
 def said(record: Record, keys: tuple[str, ...], kind: str = "text") -> Parts:
     """Take the first text, or list of blocks, that *record* has at one of *keys*."""
-    key, value = found(record, keys, _is_content)
+    key, value = first_fitting(record, keys, _is_content)
     if text(value):
         return [PartDraft(kind, record.pop(key), data={"field": key})]
     return [_block(block, key) for block in record.pop(key, ())]
@@ -438,7 +438,7 @@ def _is_file(block: Record) -> bool:
 def _file_data(block: Record) -> Record:
     """Take the data of a file; what it is called, and where it is, stay as well."""
     lifted = lift_data(block, FILE_MARKS, DETAILS)
-    _, mime = found(block, _MIME, bool)
+    _, mime = first_fitting(block, _MIME, bool)
     known = {"mime": as_text(mime), "url": as_text(block.get("url"))}
     if text(block.get("data")):
         known |= embedded(mime, block.pop("data"))
@@ -471,7 +471,7 @@ def _source(source: Record, place: int) -> PartDraft:
     known = {**stated, **spelled, **stated}
 
     # Its sources may be blocks with a text, too: there ``content`` is the full one.
-    key, content = found(source, fields.TEXT[1::-1], text)
+    key, content = first_fitting(source, fields.TEXT[1::-1], text)
     if key:
         del source[key]
     else:

@@ -21,11 +21,11 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.spelled import (
     Table,
-    found,
+    first_fitting,
     in_ms,
     keys_in,
+    not_null,
     spelled,
-    stated,
     take,
 )
 from sessiondb.formats.kit.texts import time_in_utc
@@ -52,9 +52,9 @@ HEADER: Table = {
     ),
     "call_id": spelled(clean_name, "parent_call_id"),
     "share_url": spelled(clean_text, "share_url"),
-    "permission": spelled(stated, "permission"),
+    "permission": spelled(not_null, "permission"),
     "metadata": spelled(is_object, "metadata"),
-    "revert": spelled(stated, "revert"),
+    "revert": spelled(not_null, "revert"),
     "time_archived": spelled(in_ms, "time_archived"),
     "summary_additions": spelled(count, "summary_additions"),
     "summary_deletions": spelled(count, "summary_deletions"),
@@ -89,8 +89,8 @@ CONTEXT: Table = {
     "path": spelled(clean_name, "path", "file", "file_path"),
     "scope": spelled(clean_name, "scope"),
     "hash": spelled(clean_name, "hash", "sha256", "digest"),
-    "truncated": spelled(stated, "truncated"),
-    "error": spelled(stated, "error"),
+    "truncated": spelled(not_null, "truncated"),
+    "error": spelled(not_null, "error"),
 }
 OUTPUT = ("output", "result", "content")
 #: Why an answer ended, here, by how programs say it.
@@ -182,7 +182,7 @@ def take_time(record: Record) -> int | None:
         own = [record[key] for key in keys_in(record, (TIMELESS,))]
         record[TIMELESS] = [is_timeless, *own]
 
-    _, written = found(record, TIME, stated)
+    _, written = first_fitting(record, TIME, not_null)
     return take(record, _IN_MS).get("ms", _time_of(written))
 
 

@@ -173,7 +173,8 @@ class _Reading:
         yield SourceMessage(answer, open=answer.time_completed is None)
         # Places, not records: results of any size may be inside of one answer.
         for line, name, make in self._held:
-            yield self._message(line, name, load_object(self._lines.at(line)), make)
+            record = load_object(self._lines.read_line(line))
+            yield self._message(line, name, record, make)
         self._answer, self._held = None, []
 
     def _message(

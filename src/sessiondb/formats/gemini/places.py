@@ -51,11 +51,11 @@ class GeminiRecords:
         """Return a version of a message; raises ValueError if it is not there."""
         line, position = version.line, version.position
         if position is None:
-            return load_object(self._lines.at(line))
+            return load_object(self._lines.read_line(line))
 
         if line not in self._messages:
             self._messages.clear()
-            record = load_object(self._lines.at(line))
+            record = load_object(self._lines.read_line(line))
             holder = as_object(record.get("$set")) or record
             self._messages[line] = dict(enumerate(as_list(holder.get("messages"))))
         return as_object(self._messages[line].get(position))

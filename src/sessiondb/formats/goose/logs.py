@@ -86,7 +86,7 @@ class Log:
     def fetching(self) -> Iterator[Fetch]:
         """Read lines by their places."""
         with opened(self.head.path) as lines:
-            yield lambda entry: load_object(lines.at(entry.key))
+            yield lambda entry: load_object(lines.read_line(entry.key))
 
     def place_of(self, entry: Entry) -> int | None:
         """Return the number of a message's line."""

@@ -123,9 +123,9 @@ class _RelayedLines(Lines):
         del raw
         return self.problem(str(error), line)
 
-    def refused(self, name: str, error: Exception, line: Line) -> Problem:
+    def refused(self, subject: str, error: Exception, line: Line) -> Problem:
         """Return the problem of the message that begins at a line."""
-        del name
+        del subject
         return self.problem(str(error), line)
 
     def _name_of(self, line: Line | None) -> str | None:
@@ -133,7 +133,7 @@ class _RelayedLines(Lines):
         if line is None:
             return None
         try:
-            record = json.loads(self.at(line))
+            record = json.loads(self.read_line(line))
         except (ValueError, RecursionError):
             return None
 

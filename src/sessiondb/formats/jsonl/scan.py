@@ -132,7 +132,7 @@ class Scan:
 
     def read(self, line: Line) -> Record:
         """Return the record of a line that was scanned, its blobs put in."""
-        return cast(Record, record_of(self.lines.at(line), self.blob))
+        return cast(Record, record_of(self.lines.read_line(line), self.blob))
 
     def blob(self, name: Any) -> bytes:
         """Return a blob by its hash; raises ValueError where it is not in the file."""
@@ -141,7 +141,7 @@ class Scan:
             raise ValueError(f"the blob {name!r:.80} is not in this file")
 
         # Read without blobs: one that refers to itself would never end.
-        record = record_at(self.lines.at(line))
+        record = record_at(self.lines.read_line(line))
         read = _ENCODINGS.get(as_text(record.get("encoding")))
         data = as_text(record.get("data"))
         if read is None or data is None:

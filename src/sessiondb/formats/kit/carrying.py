@@ -89,24 +89,24 @@ def sort_of(message: Message) -> str:
 
 @dataclass(frozen=True)
 class Carried:
-    """What is carried of a record: its *fields*, and the *keys* of its data.
+    """What is carried of a record."""
 
-    The field ``data`` stands for all keys. *values* are fields of which some values
-    alone are carried, *objects* those that are carried if they are JSON objects, as the
-    input of a call is for most providers, or also (*texts*) a JSON text. *parts* is
-    what is carried of a message's parts, by their type; `ANY` stands for the types
-    that are not there.
-    """
-
+    #: Its fields; ``data`` is all keys of its data.
     fields: frozenset[str] = frozenset()
+    #: The keys of its data.
     keys: frozenset[str] = frozenset()
+    #: The fields of which some values alone are carried, with these values.
     values: Mapping[str, frozenset[Any]] = field(default_factory=dict)
+    #: The fields that are carried if they are JSON objects, as the input of a call is
+    #: for most providers.
     objects: frozenset[str] = frozenset()
+    #: The fields that are carried if they are JSON objects, or a JSON text.
     texts: frozenset[str] = frozenset()
+    #: For a message: what is carried of its parts, by their type, or `ANY`.
     parts: Mapping[str, Carried] = field(default_factory=dict)
 
 
-#: Parts of any type.
+#: Parts of any type that is not named.
 ANY = "*"
 #: Cost and tokens of a message.
 USAGE = frozenset(
@@ -136,17 +136,17 @@ FILE = Carried(keys=frozenset({"url", "mime", "filename", "content"}))
 
 @dataclass(frozen=True)
 class Statement:
-    """What a format carries of a session that it did not write.
+    """What a format carries of a session that it did not write."""
 
-    *messages* by their role and kind (``event:compaction``), else by their role alone:
-    one that is not there is lost. *own* is what is carried of the record of a session
-    that the program wrote itself, whose messages are written as they were. *lists* are
-    those of ``todos``, ``diffs`` and ``labels`` that it has.
-    """
-
+    #: What is carried of the record of the session.
     session: Carried
+    #: The same of messages, by their role and kind (``event:compaction``), else by
+    #: their role alone: any other message is lost.
     messages: Mapping[str, Carried]
+    #: What is carried of the record of a session that the program wrote itself, whose
+    #: messages are written as they were.
     own: Carried = field(default_factory=Carried)
+    #: Those of ``todos``, ``diffs`` and ``labels`` that are carried.
     lists: frozenset[str] = frozenset()
 
 
@@ -157,31 +157,40 @@ class Losses:
     """
 
     def __init__(self) -> None:
+        #: By session, sort of the record, field and reason.
         self._entries: dict[tuple[str, str, str, str], _Entry] = {}
 
     def __iter__(self) -> Iterator[Loss]:
-        for (session_id, of, name, why), entry in self._entries.items():
-            said = why or words_of(of, name, entry.times, entry.keys)
-            yield Loss(session_id, said, entry.message_id, of, name, entry.times)
+        for (session_id, sort, name, reason), entry in self._entries.items():
+            words = reason or words_of(sort, name, entry.times, entry.keys)
+            yield Loss(session_id, words, entry.message_id, sort, name, entry.times)
 
     def add(
         self,
         session_id: str,
-        of: str,
+        sort: str,
         field: str,
         *,
-        why: str = "",
+        reason: str = "",
         message_id: str | None = None,
     ) -> None:
-        """Count a loss; *why* replaces the words that follow from *of* and *field*."""
-        entry = self.entry(session_id, of, field, why, message_id)
+        """Count a loss of records of a *sort*, or of a *field* of them.
+
+        A *reason* replaces the words that follow from these.
+        """
+        entry = self.entry(session_id, sort, field, reason, message_id)
         entry.times += 1
 
     def entry(
-        self, session_id: str, of: str, field: str, why: str, message_id: str | None
+        self,
+        session_id: str,
+        sort: str,
+        field: str,
+        reason: str,
+        message_id: str | None,
     ) -> _Entry:
         """Return the entry in which a loss is counted; *message_id* is the first."""
-        key = session_id, of, field, why
+        key = session_id, sort, field, reason
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = _Entry(message_id)
@@ -234,7 +243,7 @@ class Examination:
         kind = message.role, message.kind
         sort = self._sorts.get(kind)
         if sort is None:
-            sort = self._sorts[kind] = self._sort(message)
+            sort = self._sorts[kind] = self._new_sort(message)
         if sort.missing is None:
             self._losses.add(self._session_id, sort.name, "", message_id=message.id)
             return
@@ -245,8 +254,8 @@ class Examination:
             if missing is None and part.type not in sort.parts:
                 missing = sort.parts[part.type] = self._missing_of_part(message, part)
             if missing is None:
-                of = f"{sort.name}/{part.type}"
-                self._losses.add(self._session_id, of, "", message_id=message.id)
+                lost = f"{sort.name}/{part.type}"
+                self._losses.add(self._session_id, lost, "", message_id=message.id)
             else:
                 missing.examine(part, message.id)
 
@@ -261,7 +270,7 @@ class Examination:
         messages = self._statement.messages
         return messages.get(sort_of(message)) or messages.get(message.role)
 
-    def _sort(self, message: Message) -> _Sort:
+    def _new_sort(self, message: Message) -> _Sort:
         name, carried = sort_of(message), self._carried(message)
         missing = None if carried is None else self._missing(name, carried, Message)
         return _Sort(name, missing)
@@ -270,11 +279,12 @@ class Examination:
         message_carried = self._carried(message)
         parts = message_carried.parts if message_carried else {}
         carried = parts.get(part.type, parts.get(ANY))
-        of = f"{sort_of(message)}/{part.type}"
-        return None if carried is None else self._missing(of, carried, Part)
+        if carried is None:
+            return None
+        return self._missing(f"{sort_of(message)}/{part.type}", carried, Part)
 
-    def _missing(self, of: str, carried: Carried, record: type) -> _Missing:
-        return _Missing(self._session_id, self._losses, of, carried, record)
+    def _missing(self, sort: str, carried: Carried, record: type) -> _Missing:
+        return _Missing(self._session_id, self._losses, sort, carried, record)
 
 
 class _Sort:
@@ -295,11 +305,16 @@ class _Missing:
     """The fields that are not carried of records of one sort, with their losses."""
 
     def __init__(
-        self, session_id: str, losses: Losses, of: str, carried: Carried, record: type
+        self,
+        session_id: str,
+        losses: Losses,
+        sort: str,
+        carried: Carried,
+        record: type,
     ) -> None:
         self._session_id = session_id
         self._losses = losses
-        self._of = of
+        self._sort = sort
         self._entries: dict[str, _Entry] = {}
         self._keys = carried.keys
         some = carried.values.keys() | carried.objects | carried.texts
@@ -314,9 +329,9 @@ class _Missing:
             *((name, ("{", '"')) for name in carried.texts),
         )
         # In the order of the record, which is that of the report.
-        named = [item.name for item in fields(record) if item.name in left - {"data"}]
-        self._names = tuple(named)
-        self._get = attrgetter(*named) if named else None
+        names = [item.name for item in fields(record) if item.name in left - {"data"}]
+        self._names = tuple(names)
+        self._get = attrgetter(*names) if names else None
 
     def examine(self, record: Any, message_id: str | None) -> None:
         """Count the fields of *record* that have a value and are not carried."""
@@ -351,7 +366,9 @@ class _Missing:
     def _lose(self, name: str, message_id: str | None) -> _Entry:
         entry = self._entries.get(name)
         if entry is None:
-            entry = self._losses.entry(self._session_id, self._of, name, "", message_id)
+            entry = self._losses.entry(
+                self._session_id, self._sort, name, "", message_id
+            )
             self._entries[name] = entry
         entry.times += 1
         return entry

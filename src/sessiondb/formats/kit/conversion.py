@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
-from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
 from sessiondb.formats.kit.carrying import (
@@ -35,7 +34,7 @@ _NATIVE = re.compile(r"msg_[0-7][0-9A-HJKMNP-TV-Z]{25}")
 
 
 class Model(NamedTuple):
-    """A model by its provider and name."""
+    """A model, as a session or message names it."""
 
     provider: str
     id: str
@@ -50,6 +49,7 @@ class Names:
 
     def __init__(self, session: str) -> None:
         self.session = session
+        #: The ids that messages were written with, by their own.
         self._written: dict[str, str] = {}
 
     def message(self, message: Message) -> str:
@@ -85,6 +85,7 @@ class Losing:
     this database, not by those that they are written under.
     """
 
+    #: What the format carries of a session that it did not write.
     CARRIES: ClassVar[Statement] = Statement(Carried(), {})
 
     def __init__(self, export: Export, losses: Losses) -> None:
@@ -92,7 +93,7 @@ class Losing:
         self.session = export.session
         self.losses = losses
         self._examination = Examination(self.CARRIES, self.session.id, losses)
-        self._count = 0
+        self._message_count = 0
 
     def convert(self, message: Message) -> None:
         """Record what is not carried of *message*, which records are made of.
@@ -119,7 +120,7 @@ class Losing:
 
     def lose(
         self,
-        why: str = "",
+        reason: str = "",
         message: Message | None = None,
         *,
         part: Part | None = None,
@@ -127,14 +128,18 @@ class Losing:
     ) -> None:
         """Record a loss of *message* or its *part*, or of the session itself.
 
-        It is that of a *field*, or without one of the record; without *why* the words
-        follow from these.
+        It is that of a *field*, or without one of the record; without a *reason* the
+        words follow from these.
         """
-        name = message.id if message else None
-        of = "session" if message is None else sort_of(message)
+        if message is None:
+            sort, message_id = "session", None
+        else:
+            sort, message_id = sort_of(message), message.id
         if part is not None:
-            of = f"{of}/{part.type}"
-        self.losses.add(self.session.id, of, field, why=why, message_id=name)
+            sort = f"{sort}/{part.type}"
+        self.losses.add(
+            self.session.id, sort, field, reason=reason, message_id=message_id
+        )
 
     def lose_bare_provider(self, message: Message) -> None:
         """Record the provider of a message whose model is unknown: it has no place."""
@@ -157,8 +162,8 @@ class Losing:
         One of a type that is not carried is recorded when its message is converted.
         """
         if self._examination.carries(message, part.type):
-            of = f"{sort_of(message)}/{part.type}"
-            self.losses.add(self.session.id, of, "", message_id=message.id)
+            sort = f"{sort_of(message)}/{part.type}"
+            self.losses.add(self.session.id, sort, "", message_id=message.id)
 
     def printable(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return *record* with null for what JSON cannot express: that is a loss."""
@@ -186,20 +191,21 @@ class Losing:
 
     def lose_label(self, name: str) -> None:
         """Record a label as lost."""
-        self.losses.add(self.session.id, "labels", "", why=f"label {name}")
+        self.losses.add(self.session.id, "labels", "", reason=f"label {name}")
 
     def counted(self, messages: Iterable[Message]) -> Iterator[Message]:
         """Yield *messages*, which are counted for `lose_branches`."""
         for message in messages:
-            self._count += 1
+            self._message_count += 1
             yield message
 
     def lose_branches(self) -> None:
         """Record the messages that were not `counted` as lost."""
-        beside = self.session.message_count - self._count
-        if beside > 0:
-            why = f"{count(beside, 'message')} of branches that are not continued"
-            self.lose(why, field="branches")
+        uncounted = self.session.message_count - self._message_count
+        if uncounted > 0:
+            messages = count(uncounted, "message")
+            reason = f"{messages} of branches that are not continued"
+            self.lose(reason, field="branches")
 
 
 class Conversion(Losing):
@@ -211,8 +217,8 @@ class Conversion(Losing):
         super().__init__(export, losses)
         self.messages = messages
         self.names = names
-        #: The results of the calls that were written.
-        self._results: dict[str | None, Any] = {}
+        #: The results of the calls that were written, None for a call without one.
+        self._results: dict[str | None, str | None] = {}
 
     # -- losses ---------------------------------------------------------------
 
@@ -228,13 +234,10 @@ class Conversion(Losing):
         for part in message.parts:
             if part.type != "tool-result":
                 self.lose_part(part, message)
-            elif not self._is_written(part):
-                why = f"a result of call {part.call_id}"
-                self.lose(why, message, part=part)
-
-    def _is_written(self, result: Part) -> bool:
-        # A call without a result is written with None: "..." means that there is none.
-        return bool(self._results.get(result.call_id, ...) == result.text)
+                continue
+            is_written = part.call_id in self._results
+            if not is_written or self._results[part.call_id] != part.text:
+                self.lose(f"a result of call {part.call_id}", message, part=part)
 
     # -- what a message does not state itself -----------------------------------
 
@@ -244,25 +247,26 @@ class Conversion(Losing):
         Its own, else that of the answer to it or of a message before it, else that
         of the session; None if it is not known.
         """
-        named = (message.agent for message in self._near(index))
-        return next(filter(None, named), self.session.agent)
+        for message in self._nearest_messages(index):
+            if message.agent:
+                return message.agent
+        return self.session.agent
 
     def model_of(self, index: int) -> Model:
         """Return the model of the message at *index*, found like its agent."""
-        session = self.session
-        models = (m for m in self._near(index) if m.model_id)
-        found: Message | Session = next(models, session)
+        provider = self.session.provider_id or UNKNOWN
+        for message in self._nearest_messages(index):
+            if message.model_id:
+                return Model(message.provider_id or provider, message.model_id)
+        return Model(provider, self.session.model_id or UNKNOWN)
 
-        provider = found.provider_id or session.provider_id or UNKNOWN
-        return Model(provider, found.model_id or UNKNOWN)
-
-    def _near(self, index: int) -> Iterator[Message]:
-        """Return the message at *index*, those after it, those before backwards."""
-        after = range(index, len(self.messages))
-        before = range(index - 1, -1, -1)
-
-        # Places, not slices: a copy of the list for each message would be quadratic.
-        return map(self.messages.__getitem__, chain(after, before))
+    def _nearest_messages(self, index: int) -> Iterator[Message]:
+        """Yield the message at *index*, those after it, those before backwards."""
+        # Not slices: a copy of the list for each message would be quadratic.
+        for place in range(index, len(self.messages)):
+            yield self.messages[place]
+        for place in reversed(range(index)):
+            yield self.messages[place]
 
 
 def is_native(message_id: str) -> bool:
@@ -278,14 +282,14 @@ def is_from(session: Session, source: str) -> bool:
 def live_path(session: Session, messages: Iterable[Message]) -> list[Message]:
     """Return the messages that lead to the one that is continued, oldest first."""
     by_seq = {message.seq: message for message in messages}
-    found = []
+    path = []
     seq = session.leaf_seq
     # A parent is older than its child, so this ends.
     while seq is not None and (message := by_seq.pop(seq, None)) is not None:
-        found.append(message)
+        path.append(message)
         seq = message.parent_seq
 
-    return found[::-1]
+    return path[::-1]
 
 
 def continued(
@@ -303,9 +307,13 @@ def text_of(message: Message, *, synthetic: bool = False) -> str:
 
     With *synthetic* those that a program added to it instead.
     """
-    wanted = ("text", False, synthetic)
-    texts = (part.text for part in message.parts if _kind_of_text(part) == wanted)
-    return "\n".join(filter(None, texts))
+    texts = []
+    for part in message.parts:
+        if part.type != "text" or part.data.get("ignored") or not part.text:
+            continue
+        if bool(part.data.get("synthetic")) == synthetic:
+            texts.append(part.text)
+    return "\n".join(texts)
 
 
 def shown_text(message: Message) -> str:
@@ -314,40 +322,34 @@ def shown_text(message: Message) -> str:
     Texts that a program added count, too, and a command that the user ran, with its
     output; sources if there is nothing else.
     """
-    given = "\n".join(filter(None, map(shown_part, message.parts)))
-    sources = (part.text for part in message.parts if part.type == "source")
-    return given or "\n".join(filter(None, sources))
+    lines: list[str | None] = []
+    for part in message.parts:
+        if part.type == "tool":
+            arguments = as_object(part.input)
+            command = arguments.get("command", arguments.get("code"))
+            if text(command):
+                lines.append(f"$ {command}")
+            lines.append(part.text)
+        elif part.type == "text" and not part.data.get("ignored"):
+            lines.append(part.text)
 
-
-def shown_part(part: Part) -> str | None:
-    """Return the text of a part that is a text, or a command with its output."""
-    if part.type == "tool":
-        given = as_object(part.input)
-        command = given.get("command", given.get("code"))
-        said = (f"$ {command}" if text(command) else None, part.text)
-        return "\n".join(filter(None, said))
-    return part.text if part.type == "text" and not part.data.get("ignored") else None
-
-
-def _kind_of_text(part: Part) -> tuple[str, bool, bool]:
-    """Return the type of a part, and whether it is ignored and synthetic."""
-    data = part.data
-    return part.type, bool(data.get("ignored")), bool(data.get("synthetic"))
+    if not any(lines):
+        lines = [part.text for part in message.parts if part.type == "source"]
+    return "\n".join(line for line in lines if line)
 
 
 class Call(NamedTuple):
-    """A tool call with everything that other programs need of one.
-
-    ``start`` is never unknown, ``end`` None while it runs; ``failure`` says why it
-    failed, if it did.
-    """
+    """A tool call with everything that other programs need of one."""
 
     id: str
     tool: str
     arguments: dict[str, Any]
+    #: When it began, in Unix ms; never unknown.
     start: int
+    #: When it ended; None while it runs.
     end: int | None
     result: str
+    #: The reason why it failed, if it did.
     failure: str
 
 
@@ -356,7 +358,7 @@ def call_of(part: Part) -> Call:
     return Call(
         id=part.call_id or f"call_{part.id}",
         tool=part.tool or UNKNOWN,
-        arguments=arguments(part),
+        arguments=call_arguments(part),
         start=part.time_started or part.time_created,
         end=part.time_ended,
         result=part.text or "",
@@ -364,16 +366,15 @@ def call_of(part: Part) -> Call:
     )
 
 
-def arguments(part: Part) -> dict[str, Any]:
+def call_arguments(part: Part) -> dict[str, Any]:
     """Return the arguments of a call as an object.
 
     Anything else is put under ``value``.
     """
-    given = part.input
-    if given is None:
+    arguments = part.input
+    if arguments is None:
         return {}
-
-    return given if type(given) is dict else {"value": given}
+    return arguments if type(arguments) is dict else {"value": arguments}
 
 
 # -- what JSON can express ------------------------------------------------------

@@ -31,7 +31,7 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.files import read_small
 from sessiondb.formats.kit.json import OddRecordError, check_id, usable_id
-from sessiondb.formats.kit.spelled import stated
+from sessiondb.formats.kit.spelled import not_null
 from sessiondb.formats.kit.texts import compact, time_of_text
 from sessiondb.formats.kit.usage import CACHES, REASONING, disjoint
 from sessiondb.model import MessageDraft, PartDraft, Tokens
@@ -49,7 +49,7 @@ _NAMED_WITHIN = 2000
 CALL: Fields = {
     "id": ("call_id", clean_text),
     "name": ("tool", clean_name),
-    "args": ("input", stated),
+    "args": ("input", not_null),
 }
 #: The two keys that programs answer a call under; extensions use others.
 OUTPUT: Fields = {

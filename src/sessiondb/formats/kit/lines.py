@@ -39,9 +39,11 @@ _NO_WAIT: int = sum(getattr(os, f, 0) for f in ("O_NONBLOCK", "O_BINARY"))
 
 
 class Line(NamedTuple):
-    """The place of a line; ``number`` counts from 1, ``offset`` is in bytes."""
+    """The place of a line in its log."""
 
+    #: Counted from 1.
     number: int
+    #: The number of bytes before it.
     offset: int
 
 
@@ -54,19 +56,19 @@ class Lines:
     ``stat`` is of the file at *path*, also if that is packed.
     """
 
-    def __init__(self, path: Path, file: IO[bytes], found: os.stat_result) -> None:
+    def __init__(self, path: Path, file: IO[bytes], status: os.stat_result) -> None:
         self.path = path
-        self.stat = found
+        self.stat = status
         self.problems = Problems()
         self._file = file
 
-    def problem(self, why: str, line: Line | None = None) -> Problem:
+    def problem(self, reason: str, line: Line | None = None) -> Problem:
         """Return a problem of this log, or of one of its lines."""
-        return Problem(str(self.path), why, None if line is None else line.number)
+        return Problem(str(self.path), reason, None if line is None else line.number)
 
-    def refused(self, what: str, error: Exception, line: Line) -> Problem:
-        """Return the problem of *what* begins at a line and cannot be read."""
-        return self.problem(f"{what}: {error}", line)
+    def refused(self, subject: str, error: Exception, line: Line) -> Problem:
+        """Return the problem of a *subject* that begins at a line and is refused."""
+        return self.problem(f"{subject}: {error}", line)
 
     def __iter__(self) -> Iterator[tuple[Line, bytes]]:
         """Read from the beginning; a line that is too long is a problem."""
@@ -85,16 +87,16 @@ class Lines:
                 continue
 
             del raw
-            why = f"line skipped: it is longer than {MAX_LINE} bytes"
-            self.problems.append(self.problem(why, line))
-            offset += self._skip()
+            reason = f"line skipped: it is longer than {MAX_LINE} bytes"
+            self.problems.append(self.problem(reason, line))
+            offset += self._skip_line()
 
-    def _skip(self) -> int:
+    def _skip_line(self) -> int:
         """Read to the end of a line; return how many bytes that was."""
         size = 0
-        while rest := self._file.readline(_CHUNK):
-            size += len(rest)
-            if rest.endswith(b"\n"):
+        while chunk := self._file.readline(_CHUNK):
+            size += len(chunk)
+            if chunk.endswith(b"\n"):
                 break
 
         return size
@@ -118,18 +120,18 @@ class Lines:
 
     def skipped(self, error: Exception, line: Line, raw: bytes = b"\n") -> Problem:
         """Return the problem of a line that cannot be read."""
-        why = f"it {error}" if isinstance(error, OddRecordError) else str(error)
+        reason = f"it {error}" if isinstance(error, OddRecordError) else str(error)
         if raw.endswith(b"\n"):
-            return self.problem(f"line skipped: {why}", line)
-        torn = f"line skipped: {why}; the file ends inside of it"
+            return self.problem(f"line skipped: {reason}", line)
+        torn = f"line skipped: {reason}; the file ends inside of it"
         return Problem(str(self.path), torn, line.number, is_torn=True)
 
-    def at(self, line: Line) -> bytes:
+    def read_line(self, line: Line) -> bytes:
         """Return a line again."""
         self._file.seek(line.offset)
         return self._file.readline(MAX_LINE)
 
-    def after(self, offset: int) -> Iterator[bytes]:
+    def lines_from(self, offset: int) -> Iterator[bytes]:
         """Yield the lines from *offset* on; others may be read between two of them.
 
         For text of many short lines: a batch of them is read at once.
@@ -168,15 +170,15 @@ def opened(path: Path) -> Iterator[Lines]:
     Raises `SourceError` for what cannot be read, or is not a regular file.
     """
     try:
-        with _regular(path) as file, contextlib.ExitStack() as after:
-            found = os.fstat(file.fileno())
+        with _open_regular(path) as file:
+            status = os.fstat(file.fileno())
             if not is_packed(path):
-                yield Lines(path, file, found)
+                yield Lines(path, file, status)
                 return
 
             # Lines are read again by their offsets, which a packed file has none of.
-            copy = after.enter_context(_temporary())
-            yield _unpacked(path, file, path, copy, found)
+            with _temporary() as copy:
+                yield _unpacked_lines(path, file, path, copy, status)
     except OSError as error:
         raise SourceError(f"cannot read {path}: {error.strerror or error}") from error
 
@@ -187,22 +189,23 @@ def spooled(path: Path, pieces: Iterable[bytes]) -> Iterator[Lines]:
 
     For a pipe.
     """
-    with _temporary() as file, contextlib.ExitStack() as after:
+    with _temporary() as file:
         for piece in pieces:
             file.write(piece)
         file.flush()
         file.seek(0)
-        found = os.fstat(file.fileno())
+        status = os.fstat(file.fileno())
 
         # A pipe has no name: its first bytes say whether it is packed.
         suffix = suffix_of(file.read(4))
         file.seek(0)
         if not suffix:
-            yield Lines(path, file, found)
+            yield Lines(path, file, status)
             return
 
-        copy = after.enter_context(_temporary())
-        yield _unpacked(path, file, Path(f"{path}{suffix}"), copy, found)
+        with _temporary() as copy:
+            packed_name = Path(f"{path}{suffix}")
+            yield _unpacked_lines(path, file, packed_name, copy, status)
 
 
 @contextlib.contextmanager
@@ -219,15 +222,15 @@ def _temporary() -> IO[bytes]:
     return cast("IO[bytes]", tempfile.TemporaryFile())
 
 
-def _unpacked(
-    path: Path, file: IO[bytes], name: Path, copy: IO[bytes], found: os.stat_result
+def _unpacked_lines(
+    path: Path, file: IO[bytes], name: Path, copy: IO[bytes], status: os.stat_result
 ) -> Lines:
-    """Unpack a *file* of that *name* into *copy*."""
-    why = unpack(file, name, copy)
+    """Unpack a *file* of that *name* into *copy*, and return the lines of that."""
+    reason = unpack(file, name, copy)
     copy.flush()
-    lines = Lines(path, copy, found)
-    if why is not None:
-        lines.problems.append(lines.problem(why))
+    lines = Lines(path, copy, status)
+    if reason is not None:
+        lines.problems.append(lines.problem(reason))
     return lines
 
 
@@ -236,21 +239,21 @@ def glance(path: Path, most: int) -> bytes:
 
     Raises `SourceError` if not a single one can be read.
     """
-    found = bytearray()
+    beginning = bytearray()
     try:
-        with _regular(path) as file:
+        with _open_regular(path) as file:
             if not is_packed(path):
                 return file.read(most)
 
             for piece in inflated(file, path):
-                found += piece
-                if len(found) >= most:
+                beginning += piece
+                if len(beginning) >= most:
                     break
     except (OSError, DamagedError) as error:
-        if not found:
-            why = getattr(error, "strerror", None) or error
-            raise SourceError(f"cannot read {path}: {why}") from error
-    return bytes(found[:most])
+        if not beginning:
+            reason = getattr(error, "strerror", None) or error
+            raise SourceError(f"cannot read {path}: {reason}") from error
+    return bytes(beginning[:most])
 
 
 def ends_inside_of_a_line(path: Path) -> bool:
@@ -260,13 +263,13 @@ def ends_inside_of_a_line(path: Path) -> bool:
     """
     if is_packed(path):
         return False
-    with contextlib.suppress(OSError), _regular(path) as file:
+    with contextlib.suppress(OSError), _open_regular(path) as file:
         file.seek(-1, os.SEEK_END)
         return file.read() != b"\n"
     return False
 
 
-def _regular(path: Path) -> IO[bytes]:
+def _open_regular(path: Path) -> IO[bytes]:
     """Open a regular file, without waiting for a program to write into a fifo."""
     file = os.fdopen(os.open(path, os.O_RDONLY | _NO_WAIT), "rb")
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -30,11 +30,11 @@ class Links:
         self._key = key
         self._is_damaged = is_damaged
 
-    def damaged(self) -> None:
+    def note_damage(self) -> None:
         """Record that a line of the log could not be read."""
         self._is_damaged = True
 
-    def made(self, record: dict[str, Any]) -> str:
+    def make_id(self, record: dict[str, Any]) -> str:
         """Return an id made of a record's content: each import finds the same one."""
         # Whatever the order of its keys is: a program may write the log again.
         content = json.dumps(record, sort_keys=True)
@@ -56,12 +56,12 @@ class Links:
         if self._key not in record:
             return ...
 
-        above = record[self._key]
-        known = self.ids.get(above) if isinstance(above, str) else None
-        if known in (None, name) and above is not None:
+        parent_name = record[self._key]
+        parent = self.ids.get(parent_name) if isinstance(parent_name, str) else None
+        if parent_name is not None and parent in (None, name):
             return ... if self._is_damaged else None
 
         # A key whose value differs from the column stays in ``data``.
-        if known == above:
+        if parent == parent_name:
             del record[self._key]
-        return known
+        return parent

@@ -17,9 +17,11 @@ Record = dict[str, Any]
 
 
 class Spelled(NamedTuple):
-    """The check of a column, and the keys of its value, the preferred one first."""
+    """A column whose value has several keys."""
 
+    #: Decides whether the column can hold a value.
     fits: Fits
+    #: The keys of its value, the preferred one first.
     keys: tuple[str, ...]
 
 
@@ -35,7 +37,7 @@ def take(record: Record, table: Table) -> dict[str, Any]:
     """Return what *table* names by column; the preferred keys leave the record."""
     taken = {}
     for column, (fits, keys) in table.items():
-        key, value = found(record, keys, fits)
+        key, value = first_fitting(record, keys, fits)
         if not key:
             continue
 
@@ -55,7 +57,7 @@ def put(record: Record, table: Table, holder: Any) -> None:
             record[keys[0]] = value
 
 
-def stated(value: Any) -> bool:
+def not_null(value: Any) -> bool:
     """Any value but null."""
     return value is not None
 
@@ -67,13 +69,16 @@ def in_ms(value: Any) -> TypeGuard[int]:
 
 def keys_in(record: Record, keys: tuple[str, ...]) -> tuple[str, ...]:
     """Return those of *keys* that *record* has, also with null as the value."""
-    return tuple(filter(record.__contains__, keys))
+    return tuple(key for key in keys if key in record)
 
 
-def found(record: Record, keys: tuple[str, ...], fits: Fits) -> tuple[str, Any]:
+def first_fitting(record: Record, keys: tuple[str, ...], fits: Fits) -> tuple[str, Any]:
     """Return the first of *keys* whose value fits, and the value; else "" and None."""
-    items = zip(keys, map(record.get, keys), strict=True)
-    return next((item for item in items if fits(item[1])), ("", None))
+    for key in keys:
+        value = record.get(key)
+        if fits(value):
+            return key, value
+    return "", None
 
 
 def has_failed(record: Record) -> bool:
@@ -86,5 +91,5 @@ def has_failed(record: Record) -> bool:
 
 def first_of(record: Record, keys: tuple[str, ...], table: Mapping[str, str]) -> Any:
     """Return what *table* has for the first of *keys* with a text; None without."""
-    _, said = found(record, keys, text)
-    return table.get(said)
+    _, value = first_fitting(record, keys, text)
+    return table.get(value)

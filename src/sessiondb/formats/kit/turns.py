@@ -6,7 +6,7 @@ them. Formats without such events have counts on answers alone.
 
 from __future__ import annotations
 
-from collections import ChainMap, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -22,8 +22,8 @@ _NAMES = (
     "tokens_cache_read",
     "tokens_cache_write",
 )
-_MOVED: dict[str, Any] = dict.fromkeys(_NAMES)
-_counts = attrgetter(*_NAMES)
+_NO_COUNTS: dict[str, Any] = dict.fromkeys(_NAMES)
+_counts_of = attrgetter(*_NAMES)
 
 
 def with_usage(messages: Iterable[Message]) -> list[Message]:
@@ -34,19 +34,20 @@ def with_usage(messages: Iterable[Message]) -> list[Message]:
     branches continue a turn, and has no counts itself then (see `is_moved`). Without
     any answer it keeps them.
     """
-    found = list(messages)
-    answers = _answers(found)
-    usage: dict[int, list[Message]] = defaultdict(list)
-    for message in found:
+    messages = list(messages)
+    answers = _answers_of_usage(messages)
+    events: dict[int, list[Message]] = defaultdict(list)
+    for message in messages:
         if message.seq in answers:
-            usage[answers[message.seq]].append(message)
+            events[answers[message.seq]].append(message)
 
-    return [
-        replace(message, **_MOVED)
-        if message.seq in answers
-        else _with(message, usage.get(message.seq, ()))
-        for message in found
-    ]
+    moved = []
+    for message in messages:
+        if message.seq in answers:
+            moved.append(replace(message, **_NO_COUNTS))
+        else:
+            moved.append(_add_counts(message, events.get(message.seq, ())))
+    return moved
 
 
 def as_usage(answer: Message) -> Message:
@@ -56,44 +57,43 @@ def as_usage(answer: Message) -> Message:
 
 def is_moved(message: Message) -> bool:
     """Return whether the counts of an event, if it had any, are on an answer."""
-    return message.kind == "usage" and set(_counts(message)) == {None}
+    return message.kind == "usage" and set(_counts_of(message)) == {None}
 
 
-def _answers(messages: Sequence[Message]) -> dict[int, int]:
+def _answers_of_usage(messages: Sequence[Message]) -> dict[int, int]:
     """Return the answer that each usage belongs to, both by their seqs."""
     in_turn: dict[int | None, int] = {}
-    after: dict[int | None, int] = {}
-    before: dict[int | None, int] = {}
+    earlier: dict[int | None, int] = {}
     for message in messages:
-        seq, above = message.seq, message.parent_seq
+        seq, parent_seq = message.seq, message.parent_seq
         if message.role == "assistant":
-            in_turn[seq] = before[seq] = seq
+            in_turn[seq] = earlier[seq] = seq
             continue
-        if above in before:
-            before[seq] = before[above]
-        if above in in_turn and message.role != "user":
-            in_turn[seq] = in_turn[above]
+        if parent_seq in earlier:
+            earlier[seq] = earlier[parent_seq]
+        if parent_seq in in_turn and message.role != "user":
+            in_turn[seq] = in_turn[parent_seq]
 
     # Of several branches the oldest one comes last here.
+    later: dict[int | None, int] = {}
     for message in reversed(messages):
         if message.role == "assistant":
-            after[message.parent_seq] = message.seq
-        elif message.seq in after:
-            after[message.parent_seq] = after[message.seq]
+            later[message.parent_seq] = message.seq
+        elif message.seq in later:
+            later[message.parent_seq] = later[message.seq]
 
-    nearest = ChainMap(in_turn, after, before)
-    usage = (message.seq for message in messages if message.kind == "usage")
+    nearest = {**earlier, **later, **in_turn}
+    usage = [message.seq for message in messages if message.kind == "usage"]
     return {seq: nearest[seq] for seq in usage if seq in nearest}
 
 
-def _with(message: Message, usage: Iterable[Message]) -> Message:
-    for event in usage:
-        sums = map(_sum, _counts(message), _counts(event))
-        message = replace(message, **dict(zip(_NAMES, sums, strict=True)))
+def _add_counts(message: Message, events: Iterable[Message]) -> Message:
+    """Return *message* with the counts of *events*; None if none has any."""
+    for event in events:
+        sums: dict[str, Any] = {}
+        for name in _NAMES:
+            counts = [getattr(message, name), getattr(event, name)]
+            known_counts = [count for count in counts if count is not None]
+            sums[name] = sum(known_counts) if known_counts else None
+        message = replace(message, **sums)
     return message
-
-
-def _sum(*counts: float | None) -> Any:
-    """Return the sum of the counts that are known; None if none is known."""
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None

@@ -8,7 +8,6 @@ written again; any that are subtracted stay in it as they are.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from sessiondb.formats.kit.fields import Fields, as_object, count, is_object, within
 from sessiondb.formats.kit.spelled import Record, Table, put, spelled, take
@@ -46,21 +45,22 @@ def counts(**keys: str) -> Fields:
 
 
 def disjoint(
-    known: Mapping[str, int], inside: Collection[str] = frozenset(_CONTAINERS)
+    columns: Mapping[str, int], inside: Collection[str] = frozenset(_CONTAINERS)
 ) -> Tokens | None:
-    """Return counts by column, without those *inside* of the input or the output.
+    """Return the counts in *columns*, without those *inside* of input or output.
 
     None if there are no counts, or if they contradict each other: a part is larger
     than what it is within.
     """
-    own = dict(known)
-    for part in own.keys() & inside:
+    tokens = dict(columns)
+    for part in tokens.keys() & inside:
         container = _CONTAINERS[part]
-        if container in own:
-            own[container] -= own[part]
+        if container in tokens:
+            tokens[container] -= tokens[part]
 
-    is_sound = min(own.values(), default=-1) >= 0
-    return Tokens(**own) if is_sound else None
+    if not tokens or min(tokens.values()) < 0:
+        return None
+    return Tokens(**tokens)
 
 
 def take_usage(record: Record) -> Tokens | None:
@@ -71,21 +71,23 @@ def take_usage(record: Record) -> Tokens | None:
     """
     usage = as_object(record.get(_KEY)) or as_object(record.get(_OTHER))
     inside = _inside(usage)
-    rest = dict(usage)
-    found = take(rest, COUNTS)
-    if inside or _is_sum_of_two(usage, found):
-        return disjoint({**found, **inside})
+    untaken = dict(usage)
+    columns = take(untaken, COUNTS)
+    if inside or _is_total_of_two(usage, columns):
+        return disjoint({**columns, **inside})
 
     if usage is record.get(_KEY):
-        record[_KEY] = rest
-    return disjoint(found, ())
+        record[_KEY] = untaken
+    return disjoint(columns, ())
 
 
 def put_usage(record: Record, tokens: Tokens | None) -> None:
     """Write the counts that left a record."""
     usage = record.get(_KEY)
-    is_there = take_usage({_KEY: usage}) == tokens
-    if tokens is not None and is_object(usage) and not is_there:
+    if tokens is None or not is_object(usage):
+        return
+    has_counts = take_usage({_KEY: usage}) == tokens
+    if not has_counts:
         put(usage, COUNTS, tokens)
 
 
@@ -98,7 +100,10 @@ def _inside(usage: Record) -> dict[str, int]:
     }
 
 
-def _is_sum_of_two(usage: Record, known: Mapping[str, int]) -> bool:
-    total: Any = next(filter(count, map(usage.get, _TOTALS)), None)
-    both = known.get("input", 0) + known.get("output", 0)
-    return total == both and both != sum(known.values())
+def _is_total_of_two(usage: Record, columns: Mapping[str, int]) -> bool:
+    """Return whether the total is the sum of input and output alone."""
+    totals = [usage[key] for key in _TOTALS if count(usage.get(key))]
+    input_and_output = columns.get("input", 0) + columns.get("output", 0)
+    if not totals or totals[0] != input_and_output:
+        return False
+    return input_and_output != sum(columns.values())

@@ -30,8 +30,8 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.formats.kit.json import OddRecordError, load_text, usable_id
 from sessiondb.formats.kit.spelled import (
     Table,
+    first_fitting,
     first_of,
-    found,
     has_failed,
     in_ms,
     keys_in,
@@ -305,7 +305,7 @@ def _reasoning(block: Record) -> PartDraft:
 
 
 def _with_text(kind: str, block: Record, keys: tuple[str, ...]) -> PartDraft:
-    key, content = found(block, keys, text)
+    key, content = first_fitting(block, keys, text)
     if not key:
         return PartDraft("custom", data={"block": block})
 
@@ -353,7 +353,7 @@ def _ended(block: Record) -> Record:
 
 
 def _result_text(block: Record) -> str:
-    key, value = found(block, (*_OUTPUT, "error"), _is_output)
+    key, value = first_fitting(block, (*_OUTPUT, "error"), _is_output)
     if text(value):
         del block[key]
         return value
@@ -372,7 +372,8 @@ def _is_output(value: Any) -> bool:
 def _file(block: Record) -> PartDraft:
     """Return a file; its content is bytes, or base64 as providers expect it."""
     source = as_object(block.get("source"))
-    mime = _taken(block, _MIME).get("mime") or found(source, _MIMES, text)[1] or ""
+    _, mime_of_source = first_fitting(source, _MIMES, text)
+    mime = _taken(block, _MIME).get("mime") or mime_of_source or ""
     known = {"mime": mime, **take(block, _CONTENT)}
     holders = (holder for holder in (block, source) if text(holder.get("data")))
     holder = next(holders, None)

@@ -185,7 +185,7 @@ class PiMessages:
         with opened(log.path) as lines:
             for line, _, record in _records(lines):
                 if lines.problems:
-                    tree.damaged()
+                    tree.note_damage()
                 kind = as_text(record.get("type"))
                 if kind in heads:
                     # A second header in the middle of a log is a record like others.

@@ -57,12 +57,12 @@ class PiTree(Links):
         """Return the id of a record here; take its own out of one that is linked."""
         record_id = fitting(record.get("id"), usable_id)
         if self._is_first or record_id is None:
-            name = self.made(record)
+            name = self.make_id(record)
         elif (
             record_id in self.ids or record_id.startswith(MADE) or self._is_late(record)
         ):
             # The last one of a name is the one that the program finds.
-            name = self.ids[record_id] = self.made(record)
+            name = self.ids[record_id] = self.make_id(record)
         else:
             name = self.ids[record_id] = record_id
             if "parentId" in record:
@@ -79,13 +79,13 @@ class PiTree(Links):
         links = [key for key in keys if key in _LINKS]
         return "id" in links and keys[-len(links) :] == links
 
-    def made(self, record: dict[str, Any]) -> str:
+    def make_id(self, record: dict[str, Any]) -> str:
         """Return an id made of the values that a record has in every version."""
         content = without(_LINKS, record)
         message = as_object(content.get("message"))
         if message.get("role") == "hookMessage":
             content["message"] = {**message, "role": "custom"}
-        return super().made(content)
+        return super().make_id(content)
 
     def parent(self, record: dict[str, Any], name: str | None = None) -> Any:
         """Return the parent of a record for `SourceMessage`; take a known one out."""

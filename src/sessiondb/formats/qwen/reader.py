@@ -168,7 +168,7 @@ class _QwenReading:
         """Return the message of the next record."""
         tree = self._tree
         if self._lines.problems:
-            tree.damaged()
+            tree.note_damage()
 
         uuid = as_text(record.get("uuid"))
         response_id = tree.response_id_of(record)

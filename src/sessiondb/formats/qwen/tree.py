@@ -48,10 +48,10 @@ class QwenTree(Links):
         uuid = as_string(record.get("uuid"))
         if uuid in self.ids:
             # Another piece of a message has the uuid of the first one.
-            parent, name = self.ids[uuid], self.made(record)
+            parent, name = self.ids[uuid], self.make_id(record)
         else:
             parent = self.parent(record)
-            name = record.pop("uuid") if usable_id(uuid) else self.made(record)
+            name = record.pop("uuid") if usable_id(uuid) else self.make_id(record)
         if uuid:
             self.ids[uuid] = name
 

@@ -77,7 +77,7 @@ class WriterV2(OpenCodeWriter):
             self.lose("that it is a fork: an import forgets it", field="relation")
             if any(message.inherited for message in self.messages):
                 reason = "which answers are copies: without their originals they count"
-                self.losses.add(self.session.id, "assistant", "usage", why=reason)
+                self.losses.add(self.session.id, "assistant", "usage", reason=reason)
         if self.session.share_url:
             self.lose("its share", field="share_url")
         return {"info": info, "messages": records}
@@ -87,7 +87,7 @@ class WriterV2(OpenCodeWriter):
             self.session.id,
             "assistant",
             "",
-            why="a message that never ended",
+            reason="a message that never ended",
             message_id=record["id"],
         )
 
