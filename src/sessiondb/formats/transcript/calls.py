@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 from sessiondb.errors import CorruptionError
@@ -57,9 +56,6 @@ _EXITS = ("exit", "exit_code", "exitCode")
 #: Levels of a record in which the codes of exits are looked for.
 _EXIT_DEPTH = 3
 _JSON_STARTS = ("{", "[{", "[\n")
-_STATES: dict[str | None, str | None] = {"error": "failed", None: ""}
-_TONES: dict[str | None, str] = {"completed": "ok", "error": "error"}
-_RESULTS: dict[str | None, str] = {"error": "Error"}
 #: Characters of an argument and its name that fit on a line.
 _SHORT = 200
 #: Milliseconds from which on a duration is worth a word.
@@ -67,15 +63,15 @@ _NOTICEABLE = 100
 
 
 @dataclass(slots=True)
-class Given:
+class Arguments:
     """The arguments of a call: ``fields`` by name, or else one ``bare`` value."""
 
     fields: Mapping[str, Any]
     bare: Any = None
 
     @classmethod
-    def to(cls, part: Part) -> Given:
-        """Return what the call *part* was given, decoded as far as possible."""
+    def of_call(cls, part: Part) -> Arguments:
+        """Return those of the call *part*, decoded as far as possible."""
         try:
             value = part.input
         except CorruptionError:
@@ -88,26 +84,29 @@ class Given:
 
     def subject(self, title: str | None) -> str:
         """Return a few words for the call: its title, or what it was given."""
-        values = chain([title, self.bare], map(self.fields.get, _SUBJECTS))
-        texts = filter(None, map(_joined, filter(None, values)))
-        return next(filter(None, map(excerpt, texts)), "")
+        values = [title, self.bare, *(self.fields.get(name) for name in _SUBJECTS)]
+        for value in values:
+            words = excerpt(_joined(value)) if value else ""
+            if words:
+                return words
+        return ""
 
 
 def call(
     part: Part, detail: Detail, album: Album, nested: tuple[Block, ...] = ()
 ) -> Fold:
     """Return the call *part*; *nested* are the sessions it started."""
-    given = Given.to(part)
+    arguments = Arguments.of_call(part)
     records = Records(part.data)
     codes = _error_codes(records)
     # The changes of a failed call were not made.
     failed = part.status == "error"
-    changed = NO_CHANGES if failed else changes(given.named(), records)
+    changed = NO_CHANGES if failed else changes(arguments.named(), records)
 
-    subject = given.subject(part.title)
+    subject = arguments.subject(part.title)
     body: list[Block] = []
     if detail.bodies:
-        body = _body(part, given, changed, "" if detail.records else subject)
+        body = _body(part, arguments, changed, "" if detail.records else subject)
         if records.having(MARKS):
             body += album.inside(part.data)
     if detail.records and part.data:
@@ -118,10 +117,17 @@ def call(
         label=part.tool or "tool",
         about=subject,
         details=_details(part, changed, codes),
-        state=str(part.outcome or _STATES.get(part.status, part.status)),
+        state=_state(part),
         tone=_tone(part, codes),
         blocks=(*cut_all(body, detail), *nested),
     )
+
+
+def _state(part: Part) -> str:
+    """Return in a word how a call ended, or is; nothing if it is unknown."""
+    if part.outcome:
+        return str(part.outcome)
+    return "failed" if part.status == "error" else part.status or ""
 
 
 def _tone(part: Part, codes: list[int]) -> str:
@@ -130,20 +136,27 @@ def _tone(part: Part, codes: list[int]) -> str:
         return "error"
     if codes and part.status == "completed":
         return "odd"
-    return _TONES.get(part.status, "open")
+    if part.status == "completed":
+        return "ok"
+    return "error" if part.status == "error" else "open"
 
 
 def _details(part: Part, changed: Changes, codes: list[int]) -> tuple[str, ...]:
-    failed = map("exit {}".format, codes)
-    return tuple(filter(None, [changed.counted(), *failed, _time(part)]))
+    details = [changed.counted(), *(f"exit {code}" for code in codes), _time(part)]
+    return tuple([detail for detail in details if detail])
 
 
 def _error_codes(records: Records) -> list[int]:
     """Return the codes with which a command failed, if its program kept them."""
-    found = chain.from_iterable(records.having(_EXITS, _EXIT_DEPTH))
-    values = [record.get(name) for record in found for name in _EXITS]
-    # Not True, which is an int too.
-    return [code for code in filter(None, values) if type(code) is int]
+    codes = []
+    for level in records.having(_EXITS, _EXIT_DEPTH):
+        for record in level:
+            for name in _EXITS:
+                code = record.get(name)
+                # Not True, which is an int too.
+                if type(code) is int and code != 0:
+                    codes.append(code)
+    return codes
 
 
 def _time(part: Part) -> str:
@@ -161,37 +174,38 @@ def _joined(value: Any) -> str:
     return " ".join(value) if is_list_of(value, is_text) else ""
 
 
-def _body(part: Part, given: Given, changed: Changes, subject: str) -> list[Block]:
+def _body(
+    part: Part, arguments: Arguments, changed: Changes, subject: str
+) -> list[Block]:
     """Return the arguments and the result of a call, without those in *subject*."""
     # A command stays: a subject is an excerpt, and may end in the middle of it.
     mentioned = [
         key
-        for key, value in given.fields.items()
+        for key, value in arguments.fields.items()
         if value == subject != "" and key in _MENTIONS
     ]
-    rest = without({*changed.used, *mentioned}, given.fields)
+    fields = without({*changed.used, *mentioned}, arguments.fields)
+    todos, command = _take_todos(fields), _take_command(fields)
+    body: list[Block] = []
+    if arguments.bare is not None and not changed.used:
+        body.append(Code(as_text(arguments.bare)))
+    body += [*command, *_field_blocks(fields), *todos, *changed.codes]
 
-    bare = [] if given.bare is None or changed.used else [Code(as_text(given.bare))]
-    todos, command = _todos(rest), _command(rest)
-
-    return [
-        *bare,
-        *command,
-        *_arguments(rest),
-        *todos,
-        *changed.codes,
-        *_result(part),
-    ]
+    result = (part.text or "").rstrip("\n")
+    if result:
+        label = "Error" if part.status == "error" else "Result"
+        body.append(Output(result, language_of(result), label))
+    return body
 
 
-def _todos(rest: dict[str, Any]) -> list[Todos]:
+def _take_todos(fields: dict[str, Any]) -> list[Todos]:
     """Return the todo list among the arguments, and take it out of them."""
-    items = rest.get("todos")
+    items = fields.get("todos")
     if not items or not is_list_of(items, _is_todo):
         return []
 
-    del rest["todos"]
-    return [Todos(tuple(map(_todo, items)))]
+    del fields["todos"]
+    return [Todos(tuple([_todo(item) for item in items]))]
 
 
 def _is_todo(item: Any) -> bool:
@@ -202,24 +216,24 @@ def _todo(item: Mapping[str, Any]) -> tuple[str, str]:
     return str(item.get("status") or "pending"), item["content"]
 
 
-def _command(rest: dict[str, Any]) -> list[Command]:
+def _take_command(fields: dict[str, Any]) -> list[Command]:
     """Return the command line among the arguments, and take it out of them."""
-    for key in filter(rest.__contains__, _COMMANDS):
-        command = _joined(rest[key])
+    for key in _COMMANDS:
+        command = _joined(fields.get(key))
         if command:
-            del rest[key]
+            del fields[key]
             return [Command(command, "bash")]
     return []
 
 
-def _arguments(rest: Mapping[str, Any]) -> Iterator[Code]:
+def _field_blocks(fields: Mapping[str, Any]) -> Iterator[Code]:
     """Yield the arguments; short ones share a block above the long ones."""
     short, long = [], []
-    for key, value in rest.items():
+    for key, value in fields.items():
         text = as_text(value)
         line = f"{key}: {text}"
 
-        if _is_short(line):
+        if "\n" not in line and len(line) <= _SHORT:
             short.append(line)
         else:
             long.append(Code(text, None if is_text(value) else "json", key))
@@ -227,17 +241,6 @@ def _arguments(rest: Mapping[str, Any]) -> Iterator[Code]:
     if short:
         yield Code("\n".join(short))
     yield from long
-
-
-def _is_short(line: str) -> bool:
-    return "\n" not in line and len(line) <= _SHORT
-
-
-def _result(part: Part) -> list[Output]:
-    text = (part.text or "").rstrip("\n")
-    if not text:
-        return []
-    return [Output(text, language_of(text), _RESULTS.get(part.status, "Result"))]
 
 
 def language_of(text: str) -> str | None:
@@ -262,9 +265,9 @@ def cut(code: Code, detail: Detail) -> Code:
         return code if text is code.text else _shortened(code, text)
 
     lines = text[: limits.characters].split("\n", limits.lines)[: limits.lines]
-    more = len(text) - sum(map(len, lines)) - len(lines) + 1
+    more = len(text) - sum(len(line) for line in lines) - len(lines) + 1
 
-    if max(map(len, lines)) > limits.width:
+    if max(len(line) for line in lines) > limits.width:
         lines = [_narrowed(line, limits.width) for line in lines]
     return _shortened(code, "\n".join(lines), _counted(text[len(text) - more :]))
 
@@ -274,12 +277,14 @@ def _shortened(code: Code, text: str, left_out: str = "") -> Code:
     return type(code)(text, code.language, code.label, left_out)
 
 
-def _counted(rest: str) -> str:
-    """Return how much *rest* is, in lines or else in characters; nothing if empty."""
-    if not rest:
+def _counted(left_out: str) -> str:
+    """Return how much is left out, in lines or else in characters; nothing if empty."""
+    if not left_out:
         return ""
-    lines = rest.count("\n")
-    return count(lines, "more line") if lines else count(len(rest), "more character")
+    lines = left_out.count("\n")
+    if lines:
+        return count(lines, "more line")
+    return count(len(left_out), "more character")
 
 
 def _narrowed(line: str, width: int) -> str:

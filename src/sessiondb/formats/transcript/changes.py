@@ -9,7 +9,6 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from itertools import starmap
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, TypeAlias
 
@@ -102,7 +101,7 @@ def changes(arguments: Mapping[str, Any], records: Records) -> Changes:
 
 def _patch(arguments: Mapping[str, Any]) -> _Requested:
     # The first one alone: what follows would repeat it.
-    for key in filter(arguments.__contains__, _PATCHES):
+    for key in _PATCHES:
         text = _unpacked(arguments.get(key))
         if isinstance(text, str) and is_diff(text):
             return {key}, [Code(text, "diff")]
@@ -122,10 +121,11 @@ def _replacements(arguments: Mapping[str, Any]) -> _Requested:
         steps, names = edits, _EDITS
 
     path = first_text(arguments, PATHS) or "file"
-    pairs = list(_replaced(path, filter(is_object, steps)))
+    pairs = list(_replaced(path, [step for step in steps if is_object(step)]))
     if not pairs:
         return _NOT_REQUESTED
-    return names & arguments.keys(), starmap(_compared, pairs)
+    codes = [Code(difference(*pair), "diff") for pair in pairs]
+    return names & arguments.keys(), codes
 
 
 def _replaced(
@@ -136,10 +136,6 @@ def _replaced(
         old, new = first_text(step, _OLD), first_text(step, _NEW)
         if old is not None and new is not None:
             yield first_text(step, PATHS) or path, old, new
-
-
-def _compared(path: str, old: str, new: str) -> Code:
-    return Code(difference(path, old, new), "diff")
 
 
 def _written(arguments: Mapping[str, Any]) -> _Requested:
@@ -164,14 +160,15 @@ _SEARCHES: tuple[tuple[AbstractSet[str], Callable[..., _Requested]], ...] = (
 def _kept(records: Records) -> tuple[Code, ...]:
     """Return the patches nearest to the top of *records*, each once."""
     for level in records.having(_KEPT, _DEPTH):
-        patches = dict.fromkeys(filter(None, map(_patch_in, level)))
+        patches: dict[str, None] = {}
+        for record in level:
+            for text in texts(record, _KEPT):
+                if is_diff(text):
+                    patches[text] = None
+                    break
         if patches:
-            return tuple(Code(text, "diff") for text in patches)
+            return tuple([Code(text, "diff") for text in patches])
     return ()
-
-
-def _patch_in(record: Mapping[str, Any]) -> str | None:
-    return next(filter(is_diff, texts(record, _KEPT)), None)
 
 
 def is_diff(text: str) -> bool:
@@ -186,14 +183,16 @@ def is_diff(text: str) -> bool:
 
 def difference(path: str, old: str, new: str) -> str:
     """Return a unified diff of two texts."""
-    before, after = old.splitlines(), new.splitlines()
+    old_lines, new_lines = old.splitlines(), new.splitlines()
     name = " ".join(path.split())
 
     # `difflib` takes quadratic time.
-    if len(before) + len(after) > _DIFF_LINES:
-        removed, added = map("-{}".format, before), map("+{}".format, after)
+    if len(old_lines) + len(new_lines) > _DIFF_LINES:
+        removed = [f"-{line}" for line in old_lines]
+        added = [f"+{line}" for line in new_lines]
         return "\n".join([f"--- {name}", f"+++ {name}", *removed, *added])
-    return "\n".join(difflib.unified_diff(before, after, name, name, lineterm=""))
+    lines = difflib.unified_diff(old_lines, new_lines, name, name, lineterm="")
+    return "\n".join(lines)
 
 
 def ending(path: str) -> str | None:

@@ -6,7 +6,6 @@ import base64
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from operator import attrgetter
 
 from sessiondb.formats.content import File, error_text, file_of
 from sessiondb.formats.kit.fields import as_object
@@ -110,14 +109,15 @@ class Composer:
 
     def entry(self, message: Message, labels: Iterable[str] = ()) -> Entry:
         """Return *message* as an entry; its blocks are empty if nothing is shown."""
-        named = map("label: {}".format, labels)
+        facts = [f"label: {label}" for label in labels]
+        facts += [fact for fact in self._facts(message) if fact]
         return Entry(
             anchor=f"{self._anchor}m{message.seq}",
             role=message.role,
             who=_speaker(message),
             time=message.time_created,
             model=_model(message),
-            facts=tuple(filter(None, [*named, *self._facts(message)])),
+            facts=tuple(facts),
             blocks=tuple(self.blocks(message)),
             message=message,
         )
@@ -140,7 +140,7 @@ class Composer:
         if message.kind in self._events:
             return self._events[message.kind](message)
         # The calls of a program itself, which no answer contains.
-        if "tool" in map(attrgetter("type"), message.parts):
+        if any(part.type == "tool" for part in message.parts):
             return self._said(message)
         return self._event(message)
 
@@ -218,14 +218,14 @@ class Composer:
         yield Note(f"Context compaction{automatic}")
 
     def _source(self, _: Message, part: Part, text: str) -> Blocks:
-        said = {"path": part.title, **as_object(part.input)}
-        subject = " ".join(texts(said, ("kind", "path", "scope")))
+        columns = {"path": part.title, **as_object(part.input)}
+        subject = " ".join(texts(columns, ("kind", "path", "scope")))
 
-        marks = {
-            "truncated": said.get("truncated") is True,
-            f"error: {excerpt(error_text(said.get('error')))}": said.get("error"),
-        }
-        facts = tuple(filter(marks.get, marks))
+        facts: tuple[str, ...] = ()
+        if columns.get("truncated") is True:
+            facts += ("truncated",)
+        if columns.get("error"):
+            facts += (f"error: {excerpt(error_text(columns['error']))}",)
         yield self._note("Source", subject, [Code(text)], facts)
 
     def _unknown(self, _: Message, part: Part, text: str) -> Blocks:
@@ -254,8 +254,11 @@ class Composer:
     def _named_event(self, message: Message) -> Blocks:
         name, text = name_of(message.kind or "event"), message.text
         if text.strip():
-            known = (message.data.get("name"), message.data.get("path"), text)
-            about = next(filter(None, filter(is_text, known)))
+            about = text
+            for value in (message.data.get("name"), message.data.get("path")):
+                if is_text(value) and value:
+                    about = value
+                    break
             others = tuple(part for part in message.parts if part.type != "text")
 
             note = self._note(name, about, [Code(text)])
@@ -273,7 +276,9 @@ class Composer:
         facts: tuple[str, ...] = (),
         address: str = "",
     ) -> Fold:
-        shown = filter(attrgetter("text"), codes if self._detail.bodies else [])
+        shown = []
+        if self._detail.bodies:
+            shown = [code for code in codes if code.text]
         return Fold(
             kind="note",
             label=label,
@@ -292,8 +297,9 @@ def _named(file: File) -> tuple[str, str]:
     """Return the name of a file, and its address if that is another."""
     url = file.url or ""
     address = "" if url.startswith("data:") else url
-    known = [*filter(None, [file.name, address]), "file"]
-    return known[0], "".join(known[1:-1])
+    if file.name:
+        return file.name, address
+    return address or "file", ""
 
 
 def name_of(kind: str) -> str:
@@ -302,25 +308,25 @@ def name_of(kind: str) -> str:
 
 
 def _speaker(message: Message) -> str:
-    named = message.agent or _UNNAMED.get(message.role, "Assistant")
-    return _SPEAKERS.get(message.role, named)
+    if message.role in _SPEAKERS:
+        return _SPEAKERS[message.role]
+    return message.agent or _UNNAMED.get(message.role, "Assistant")
 
 
 def _model(message: Message) -> str:
     """Return the model of an answer; other messages only record what was chosen."""
-    models = {"assistant": message.model_id}
-    return excerpt(models.get(message.role) or "")
+    return excerpt(message.model_id or "") if message.role == "assistant" else ""
 
 
 def _tokens(message: Message) -> str:
-    known = message.tokens
-    return f"{tokens(known.columns())} tokens" if known else ""
+    counts = message.tokens
+    return f"{tokens(counts.columns())} tokens" if counts else ""
 
 
 def _ending(message: Message) -> tuple[Note, ...]:
     if message.error is not None:
-        why = error_text(message.error) or "unknown"
-        return (Note(f"Error: {why}", "error"),)
+        error = error_text(message.error) or "unknown"
+        return (Note(f"Error: {error}", "error"),)
     if message.finish in CUT_SHORT:
         return (Note(f"Ended: {message.finish}", "error"),)
     return ()
@@ -337,25 +343,18 @@ def _kept(message: Message) -> Iterator[Fold]:
 
 def _setting(message: Message) -> str:
     """Return the new value of what an event changed; empty if it is unknown."""
-    values = [
-        _COLUMNS.get(message.kind, _no_column)(message),
-        *texts(message.data, ("level", "thinkingLevel", "mode", "to")),
-        message.text,
-        *map(attrgetter("text"), message.parts),
-    ]
-    return next(filter(None, values), "")
-
-
-def _no_column(message: Message) -> str:
-    del message
+    values: list[str | None] = []
+    if message.kind == "model_change":
+        values.append(model(message))
+    elif message.kind == "mode_change":
+        values.append(message.agent)
+    values += texts(message.data, ("level", "thinkingLevel", "mode", "to"))
+    values.append(message.text)
+    values += [part.text for part in message.parts]
+    for value in values:
+        if value:
+            return value
     return ""
-
-
-#: The events whose new value has a column.
-_COLUMNS: dict[str | None, Callable[[Message], str | None]] = {
-    "model_change": model,
-    "mode_change": attrgetter("agent"),
-}
 
 
 def _text_of(raw: bytes) -> str:

@@ -85,8 +85,9 @@ def facts(
     """
     session = export.session
     models = ", ".join(list(tally.models)[:_MODELS])
-    named = {
-        "Agent": " · ".join(filter(None, [program(session), session.agent])),
+    agent = [program(session), session.agent]
+    values = {
+        "Agent": " · ".join(name for name in agent if name),
         "Models" if len(tally.models) > 1 else "Model": models,
         "Directory": session.directory,
         "Date": _period(tally),
@@ -98,7 +99,7 @@ def facts(
         "Archived": _archived(session),
         "Session": session.id,
     }
-    return [(name, excerpt(text, 1000)) for name, text in named.items() if text]
+    return [(name, excerpt(text, 1000)) for name, text in values.items() if text]
 
 
 def _archived(session: Session) -> str:

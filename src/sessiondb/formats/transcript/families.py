@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, count, groupby
+from itertools import count, groupby
 
 from sessiondb.errors import SessionDBError, StorageError, StorageFullError
 from sessiondb.formats.jsonl.writer import file_name
@@ -39,8 +39,7 @@ def documents(
     """
     level = LEVELS[detail]
     losses: list[Loss] = []
-    families = groupby(sessions, key=lambda export: export.session.root_id)
-    members = chain.from_iterable(_family(exports) for _, exports in families)
+    members = _members(sessions)
     if together:
         chunks = _file(members, look, level, losses)
         yield Document(f"sessions{look.SUFFIX}", chunks)
@@ -79,6 +78,12 @@ class _Member:
         )
 
 
+def _members(sessions: Iterable[Export]) -> Iterator[_Member]:
+    """Yield the sessions that are not nested, by their families."""
+    for _, exports in groupby(sessions, key=lambda export: export.session.root_id):
+        yield from _family(exports)
+
+
 def _family(exports: Iterable[Export]) -> list[_Member]:
     """Return those that are not nested; parents come first."""
     members: dict[str | None, _Member] = {}
@@ -86,12 +91,12 @@ def _family(exports: Iterable[Export]) -> list[_Member]:
     for export in exports:
         session = export.session
         member = members[session.id] = _Member(export)
-        above = members.get(session.parent_id)
-        if session.relation != "subagent" or above is None or above.depth >= DEEPEST:
+        parent = members.get(session.parent_id)
+        if session.relation != "subagent" or parent is None or parent.depth >= DEEPEST:
             alone.append(member)
         else:
-            member.depth = above.depth + 1
-            above.children.append(member)
+            member.depth = parent.depth + 1
+            parent.children.append(member)
     return alone
 
 
@@ -100,19 +105,19 @@ def _file(
 ) -> Iterator[str]:
     album = Album(takes=look.PICTURES)
     numbers = count(1)
-    first = next(members, None)
-    if first is None:
-        return
-
-    yield look.opening(title(first.export.session))
-    for member in chain([first], members):
+    is_open = False
+    for member in members:
+        if not is_open:
+            yield look.opening(title(member.export.session))
+            is_open = True
         transcript = member.transcript(detail, album, numbers)
         yield from look.article(transcript)
         losses += transcript.losses()
-        losses += [Loss(member.export.session.id, why) for why in album.losses]
+        losses += [Loss(member.export.session.id, loss) for loss in album.losses]
         album.losses.clear()
 
-    yield look.closing()
+    if is_open:
+        yield look.closing()
 
 
 def spooled(pieces: Iterable[str], head: Callable[[], str]) -> Iterator[str]:

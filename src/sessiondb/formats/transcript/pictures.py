@@ -59,19 +59,21 @@ class Album:
         """Yield the images in the result of a call, wherever its agent keeps them."""
         level = [data]
         for _ in range(DEPTH):
-            rest = []
+            others = []
             for value in level:
                 image = _image(value)
                 if image is None:
-                    rest.append(value)
+                    others.append(value)
                 else:
                     yield self.picture(image.name or "image", image.mime, image.data)
-            level = below(rest)
+            level = below(others)
 
 
 def _kind(raw: bytes) -> str | None:
-    beginnings = filter(raw.startswith, _BEGINNINGS)
-    return _BEGINNINGS.get(next(beginnings, b""))
+    for beginning, kind in _BEGINNINGS.items():
+        if raw.startswith(beginning):
+            return kind
+    return None
 
 
 def _image(value: Any) -> File | None:

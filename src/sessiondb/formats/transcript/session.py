@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import filterfalse
 from operator import attrgetter
 
 from sessiondb.formats.transcript.blocks import (
@@ -126,16 +125,19 @@ class Transcript:
 
     def _take(self, belongs: Callable[[Session], bool]) -> tuple[Block, ...]:
         """Return the waiting sessions that belong here; each is shown only once."""
-        found = [child for child in self._waiting if belongs(child.export.session)]
-        self._waiting = list(filterfalse(found.__contains__, self._waiting))
-        return tuple(map(Nested, found))
+        taken: list[Transcript] = []
+        waiting: list[Transcript] = []
+        for child in self._waiting:
+            (taken if belongs(child.export.session) else waiting).append(child)
+        self._waiting = waiting
+        return tuple([Nested(child) for child in taken])
 
     def head(self) -> Head:
         """Return the title and the facts; of the messages, only after `entries`."""
         inside = (child.export.session for child in self.below())
-        named = facts(self.export, self._tally, inside, nested=self.depth > 0)
+        values = facts(self.export, self._tally, inside, nested=self.depth > 0)
         prompts = self._prompts if len(self._prompts) >= MANY else []
-        return Head(title(self.export.session), named, prompts)
+        return Head(title(self.export.session), values, prompts)
 
     def below(self) -> Iterator[Transcript]:
         """Yield the subagents inside it, and those inside them."""
@@ -145,7 +147,7 @@ class Transcript:
 
     def tail(self) -> Iterator[Block]:
         """Yield what follows the messages: the todo list and the changed files."""
-        todos = tuple(map(_todo, self.export.todos))
+        todos = tuple([_todo(todo) for todo in self.export.todos])
         if todos:
             yield Label("Todo list")
             yield Todos(todos)
@@ -153,7 +155,8 @@ class Transcript:
         diffs = _diffs(self.export)
         if diffs and self.detail.bodies:
             yield Label("Changed files")
-            yield from map(self._changed, diffs)
+            for diff in diffs:
+                yield self._changed(diff)
 
     def _changed(self, diff: FileDiff) -> Fold:
         patch = diff.patch or _difference(diff)
@@ -194,20 +197,20 @@ def _difference(diff: FileDiff) -> str | None:
     if diff.before is diff.after is None:
         return None
 
-    contents = (content or b"" for content in (diff.before, diff.after))
     try:
-        before, after = map(bytes.decode, contents)
+        old, new = (diff.before or b"").decode(), (diff.after or b"").decode()
     except UnicodeDecodeError:
         return None
-    return difference(diff.path, before, after)
+    return difference(diff.path, old, new)
 
 
 def _first_words(blocks: tuple[Block, ...]) -> str:
     """Return the first text of *blocks*, else the subject of the first fold."""
     texts = [block.text for block in blocks if isinstance(block, Prose | Note)]
+    if texts and texts[0]:
+        return texts[0]
     subjects = [block.subject for block in blocks if isinstance(block, Fold)]
-    found = [*texts[:1], *subjects[:1], ""]
-    return next(filter(None, found), "")
+    return subjects[0] if subjects else ""
 
 
 def _joined(entries: Iterator[Entry]) -> Iterator[Entry]:
@@ -241,17 +244,13 @@ def _answers(entries: Iterator[Entry]) -> Iterator[Entry]:
 
 def _answered(turn: list[Entry]) -> Iterator[Entry]:
     """Yield a turn without what was said before its last answer."""
-    answer = next(filter(_has_prose, reversed(turn)), None)
+    answer = None
     for entry in turn:
+        if any(isinstance(block, Prose) for block in entry.blocks):
+            answer = entry
+    for entry in turn:
+        blocks = [block for block in entry.blocks if not isinstance(block, Prose)]
         if entry is answer:
             yield entry
-        elif blocks := tuple(filterfalse(_is_prose, entry.blocks)):
-            yield replace(entry, blocks=blocks)
-
-
-def _has_prose(entry: Entry) -> bool:
-    return any(map(_is_prose, entry.blocks))
-
-
-def _is_prose(block: Block) -> bool:
-    return isinstance(block, Prose)
+        elif blocks:
+            yield replace(entry, blocks=tuple(blocks))

@@ -30,12 +30,15 @@ def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
 
 def is_list_of(value: Any, is_item: Callable[[Any], bool]) -> bool:
     """Return whether *value* is a list, and each of its items passes *is_item*."""
-    return isinstance(value, list) and all(map(is_item, value))
+    return isinstance(value, list) and all(is_item(item) for item in value)
 
 
 def texts(values: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
     """Yield the strings among *keys* of *values*, in the order of *keys*."""
-    return filter(is_text, map(values.get, keys))
+    for key in keys:
+        value = values.get(key)
+        if isinstance(value, str):
+            yield value
 
 
 def first_text(values: Mapping[str, Any], keys: Iterable[str]) -> str | None:

@@ -8,7 +8,6 @@ passes `visible` here, so a line contains no control characters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import compress
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -113,9 +112,12 @@ class Terminal:
     def head(self, session: Session) -> list[Line]:
         """Return the facts that the columns of a session provide, and an empty line."""
         title = one_line(session.title or "(no title)")
-        lines = (" · ".join(filter(None, facts)) for facts in _facts(session))
-        facts = [Line(one_line(line), "dim") for line in lines if line]
-        return [Line(title, "strong"), *facts, _EMPTY]
+        lines = [Line(title, "strong")]
+        for facts in _facts(session):
+            text = " · ".join(fact for fact in facts if fact)
+            if text:
+                lines.append(Line(one_line(text), "dim"))
+        return [*lines, _EMPTY]
 
     def message(self, message: Message, labels: Sequence[str] = ()) -> list[Line]:
         """Return one message and an empty line.
@@ -150,20 +152,21 @@ class Terminal:
     def _call(self, fold: Fold, indent: Span) -> list[Line]:
         name = Span(f"{indent.text}▸ {one_line(fold.label)}", "strong")
         state = Span(one_line(fold.state), _TONES.get(fold.tone, ""))
-        rest = Span(one_line(" ".join([*fold.details, _subject(fold)])))
+        details = Span(one_line(" ".join([*fold.details, _subject(fold)])))
 
         # The spaces between them have no style.
         spans = [name]
-        for span in filter(_TEXT, (state, rest)):
-            spans += (_SPACE, span)
-        text = "".join(map(_TEXT, spans))
+        for span in (state, details):
+            if span.text:
+                spans += (_SPACE, span)
+        text = "".join(span.text for span in spans)
         line = Line(text, cut=not self._full, spans=tuple(spans))
 
         return [line, *self._blocks(fold.blocks, Span(f"{indent.text}  "))]
 
     def _named_fold(self, fold: Fold, indent: Span) -> list[Line]:
-        named = f"{fold.label} {_subject(fold)}".rstrip()
-        lines = _bracketed(indent, named, *fold.facts, excerpt(fold.address))
+        name = f"{fold.label} {_subject(fold)}".rstrip()
+        lines = _bracketed(indent, name, *fold.facts, excerpt(fold.address))
 
         # Prose stays what it is; anything else is marked as something quoted.
         bar = Span(f"{indent.text}  │ ")
@@ -177,9 +180,9 @@ class Terminal:
         if not code.label:
             return self._rows(code, indent)
         if "\n" in code.text:
-            below = Span(f"{indent.text}  ")
+            inner = Span(f"{indent.text}  ")
             first = Line(label, indent=indent, cut=not self._full)
-            return [first, *self._rows(code, below)]
+            return [first, *self._rows(code, inner)]
         return self._rows(code, indent, f"{label} ")
 
     def _command(self, command: Command, indent: Span) -> list[Line]:
@@ -188,10 +191,10 @@ class Terminal:
     def _output(self, output: Output, indent: Span) -> list[Line]:
         return self._rows(output, Span(f"{indent.text}│ "))
 
-    def _rows(self, code: Code, indent: Span, before: str = "") -> list[Line]:
-        """Return the lines of *code*, the first after *before*, the others below it."""
-        below = "\n" + " " * len(before)
-        text = before + visible(code.text).replace("\n", below)
+    def _rows(self, code: Code, indent: Span, prefix: str = "") -> list[Line]:
+        """Return the lines of *code*, the first after *prefix*, the others below it."""
+        line_break = "\n" + " " * len(prefix)
+        text = prefix + visible(code.text).replace("\n", line_break)
 
         style, is_cut = _CODE_STYLES.get(code.language, ""), not self._full
         lines = [Line(text, style, indent, None, is_cut)]
@@ -214,7 +217,7 @@ def _facts(session: Session) -> Iterator[list[str]]:
     ]
     yield [
         f"{_clock(session.time_created)} to {_clock(session.time_updated)}",
-        *compress(["archived"], [session.time_archived]),
+        "archived" if session.time_archived else "",
     ]
 
 
@@ -225,22 +228,21 @@ def _named(name: str, value: str) -> str:
 def _by(message: Message, labels: Iterable[str]) -> Line:
     """Return the line of a message: its number, who speaks, what is known about it."""
     who = f"{message.role} {message.kind or ''}"
-    flags = (message.time_completed is None, message.inherited)
-
     facts = [
         _clock(message.time_created),
         message.agent,
         message.model_id,
         price(message.cost),
         _ENDS.get(message.finish),
-        *compress(("open", "inherited"), flags),
-        *map("label: {}".format, labels),
+        "open" if message.time_completed is None else "",
+        "inherited" if message.inherited else "",
+        *(f"label: {label}" for label in labels),
     ]
 
     name = f"#{message.seq} {one_line(who)}"
-    rest = f" · {one_line(' · '.join(filter(None, facts)))}"
-    spans = (Span(name, "name"), Span(rest, "dim"))
-    return Line(name + rest, "", _HEAD, _BELOW_HEAD, False, spans)
+    details = f" · {one_line(' · '.join(fact for fact in facts if fact))}"
+    spans = (Span(name, "name"), Span(details, "dim"))
+    return Line(name + details, "", _HEAD, _BELOW_HEAD, False, spans)
 
 
 def _prose(prose: Prose, indent: Span) -> list[Line]:
@@ -283,76 +285,52 @@ def _todo(mark: str, text: str, status: str, indent: Span) -> Line:
 
 def _bracketed(indent: Span, *facts: str) -> list[Line]:
     """Return a line for something that is not text itself."""
-    named = " · ".join(filter(None, facts))
-    return [Line(f"[{one_line(named)}]", "dim", indent)]
+    text = " · ".join(fact for fact in facts if fact)
+    return [Line(f"[{one_line(text)}]", "dim", indent)]
 
 
 def _subject(fold: Fold) -> str:
     """Return the subject of *fold*, unless it begins the body, which is always open."""
-    first = next(iter(fold.blocks), None)
+    first = fold.blocks[0] if fold.blocks else None
     # The result of a call may begin like its subject by chance.
     subject = fold.subject
     if not isinstance(first, _REPEATING) or isinstance(first, Output):
         return subject
 
-    named, body = subject.removesuffix("…"), excerpt(first.text).removesuffix("…")
-    repeated = body.startswith(named) or named.startswith(body)
-    return "" if repeated else subject
+    words, body = subject.removesuffix("…"), excerpt(first.text).removesuffix("…")
+    is_repeated = body.startswith(words) or words.startswith(body)
+    return "" if is_repeated else subject
 
 
 def preview(message: Message) -> str:
     """Return on one line what a message says; if nothing, what it does or thinks."""
-    said = message.text
-    if not said:
+    text = message.text
+    if not text:
         blocks = Composer(_PREVIEW, Album(takes=False)).blocks(message)
-        said = " · ".join(filter(None, map(_in_brief, blocks)))
-    return excerpt(one_line(said), PREVIEW) or "(nothing said)"
+        words = [_in_brief(block) for block in blocks]
+        text = " · ".join(word for word in words if word)
+    return excerpt(one_line(text), PREVIEW) or "(nothing said)"
 
 
 def _in_brief(block: Block) -> str:
-    return _BRIEF.get(type(block), _unmentioned)(block)
-
-
-def _unmentioned(block: Block) -> str:
-    del block
-    return ""
-
-
-def _brief_note(note: Note) -> str:
-    return note.text
-
-
-def _brief_picture(picture: Picture) -> str:
-    return _mentioned("Image", picture.name, picture.address)
-
-
-def _brief(fold: Fold) -> str:
-    return _BRIEF_FOLDS.get(fold.kind, _brief_fold)(fold)
-
-
-def _brief_call(fold: Fold) -> str:
-    state = "" if fold.state == "completed" else f"[{fold.state}]"
-    return " ".join(filter(None, ["▸", fold.label, fold.subject, state]))
-
-
-def _brief_thought(fold: Fold) -> str:
-    return f"({fold.subject})"
-
-
-def _brief_fold(fold: Fold) -> str:
-    return _mentioned(fold.label, fold.subject, fold.address)
-
-
-_BRIEF_FOLDS = {"call": _brief_call, "reasoning": _brief_thought}
-_BRIEF: dict[type[Block], Callable[[Any], str]] = {
-    Note: _brief_note,
-    Picture: _brief_picture,
-    Fold: _brief,
-}
+    """Return a block in a few words; nothing for one that is not mentioned."""
+    if isinstance(block, Note):
+        return block.text
+    if isinstance(block, Picture):
+        return _mentioned("Image", block.name, block.address)
+    if not isinstance(block, Fold):
+        return ""
+    if block.kind == "reasoning":
+        return f"({block.subject})"
+    if block.kind != "call":
+        return _mentioned(block.label, block.subject, block.address)
+    state = "" if block.state == "completed" else f"[{block.state}]"
+    words = ["▸", block.label, block.subject, state]
+    return " ".join(word for word in words if word)
 
 
 def _mentioned(*words: str) -> str:
-    return f"[{' '.join(filter(None, words))}]"
+    return f"[{' '.join(word for word in words if word)}]"
 
 
 def _clock(ms: int) -> str:
