@@ -107,8 +107,8 @@ class Database:
         return self._columns[table]
 
     def _has(self, table: str, *names: str) -> bool:
-        found = self._columns_of(table)
-        return bool(found) and found.issuperset(names)
+        columns = self._columns_of(table)
+        return bool(columns) and columns.issuperset(names)
 
     def _or_null(self, table: str, *names: str) -> str:
         """Return *names* for a SELECT, with NULL for a column that does not exist."""
@@ -126,8 +126,8 @@ class Database:
             if usable_id(name):
                 yield name, parent if usable_id(parent) else None
             else:
-                why = f"session {abridged(name)} has no usable id"
-                yield Problem(str(self.path), why)
+                reason = f"session {abridged(name)} has no usable id"
+                yield Problem(str(self.path), reason)
 
     def has_session(self, name: str) -> bool:
         """Return whether there is a session of that name."""
@@ -140,11 +140,11 @@ class Database:
         Only one that has *message*; of several the one used last.
         """
         chosen = self._or_null("sessions", "id", "updated_at", "extension_data")
-        where = '$."{}".{}'.format(*fields.OURS[1:])
+        json_path = '$."{}".{}'.format(*fields.OURS[1:])
         for name, *_ in self._rows(
             f"SELECT {chosen} FROM sessions WHERE json_valid(extension_data)"
             " AND json_extract(extension_data, ?) = ? ORDER BY updated_at DESC",
-            where,
+            json_path,
             session,
         ):
             if any(entry.name == message for entry in self.entries(name)):
@@ -164,24 +164,24 @@ class Database:
         parent = self._changes.get("messages", {}).get(row.get("parent_session_id"))
         facts = [row, thread, changes, self._in_thread(thread), first, parent]
         digest = json.dumps(facts, sort_keys=True, default=repr)
-        record, rest = info_of(row)
-        beside = {"row": rest, "thread": thread}
+        record, columns = info_of(row)
+        raw_rows = {"row": columns, "thread": thread}
 
         return Head(
             self.path,
             name,
             hashlib.sha256(digest.encode("utf-8", "replace")).hexdigest(),
             record,
-            filled(beside),
+            filled(raw_rows),
             first=first,
         )
 
     def _first(self, session: str) -> Record | None:
         """Return the first message of a session; None if it has none, or an odd one."""
-        for table, found in self._changes.items():
-            if table in TABLES and session in found:
+        for table, changes in self._changes.items():
+            if table in TABLES and session in changes:
                 with suppress(OddRecordError):
-                    return self._record(table, found[session][-1])
+                    return self._record(table, changes[session][-1])
         return None
 
     @cached_property
@@ -264,12 +264,12 @@ class Database:
         again, unless the session has none of its own.
         """
         names: set[str] = set()
-        found = sorted(self._entries("messages", session, names), key=_TIME)
+        ordered = sorted(self._entries("messages", session, names), key=_TIME)
         thread = sorted(self._entries("thread_messages", session, names), key=_TIME)
-        if found:
+        if ordered:
             thread = [entry._replace(sent=False, shown=False) for entry in thread]
 
-        return found + thread
+        return ordered + thread
 
     def _entries(self, table: str, session: str, names: set[str]) -> Iterator[Entry]:
         if not self._has(table, "id", "session_id", "role", "content_json"):
@@ -278,22 +278,26 @@ class Database:
         chosen = self._or_null(
             table, "message_id", "role", "created_timestamp", "metadata_json"
         )
-        where, values = self._whose(table, session)
+        condition, values = self._whose(table, session)
         # Names of another table; within one, a second message gets a name of its own.
         repeated = names.copy()
         for row, name, role, created, metadata in self._rows(
-            f"SELECT id, {chosen} FROM {table} WHERE {where} ORDER BY id", *values
+            f"SELECT id, {chosen} FROM {table} WHERE {condition} ORDER BY id", *values
         ):
             if name in repeated:
                 continue
 
             is_own = usable_id(name) and name not in names
-            named = name if is_own else _MADE[table].format(session=session, row=row)
-            names.add(named)
+            message_name = (
+                name if is_own else _MADE[table].format(session=session, row=row)
+            )
+            names.add(message_name)
             time = (time_of(created) or 0) // 1000
-            known = _metadata(metadata)
-            used = within(known, "usage")
-            yield Entry(named, (table, row), role, time, *visible_in(known), used)
+            flags = _metadata(metadata)
+            used = within(flags, "usage")
+            yield Entry(
+                message_name, (table, row), role, time, *visible_in(flags), used
+            )
 
     def _whose(self, table: str, session: str) -> tuple[str, tuple[str, ...]]:
         """Return which messages of a table are those of a session."""
@@ -333,8 +337,8 @@ class Database:
         )
         for name, number in rows:
             messages = count(number, "message")
-            why = f"{messages} of session {abridged(name)}, which does not exist"
-            yield Problem(str(self.path), why)
+            reason = f"{messages} of session {abridged(name)}, which does not exist"
+            yield Problem(str(self.path), reason)
 
 
 # -- rows as records -----------------------------------------------------------------
@@ -349,15 +353,15 @@ def record_of(row: Record) -> Record:
         "content": load(_bytes(row.get("content_json"))),
         "metadata": _metadata(row.get("metadata_json")),
     }
-    rest = without(_KNOWN_OF_MESSAGE, row)
+    columns = without(_KNOWN_OF_MESSAGE, row)
     if record["metadata"] is None:
         # Read by the program as a message that both sides see.
         record["metadata"] = dict(fields.VISIBLE)
-        rest["metadata_json"] = row.get("metadata_json")
+        columns["metadata_json"] = row.get("metadata_json")
 
-    rest = without_none(rest)
+    columns = without_none(columns)
 
-    return {**record, "row": rest} if rest else record
+    return {**record, "row": columns} if columns else record
 
 
 def _metadata(raw: Any) -> Record | None:
@@ -381,21 +385,21 @@ def info_of(row: Record) -> tuple[Record, Record]:
 
     It has a key for each of these columns that exists.
     """
-    rest = dict(row)
-    record = {key: rest.pop(key) for key in _present(fields.PLAIN_COLUMNS, row)}
-    record["name"] = _name(rest)
-    if "user_set_name" in rest:
-        record["user_set_name"] = bool(rest.pop("user_set_name"))
+    columns = dict(row)
+    record = {key: columns.pop(key) for key in _present(fields.PLAIN_COLUMNS, row)}
+    record["name"] = _name(columns)
+    if "user_set_name" in columns:
+        record["user_set_name"] = bool(columns.pop("user_set_name"))
 
     for key in _present(fields.TIME_COLUMNS, row):
-        record[key] = _utc(rest.pop(key))
+        record[key] = _utc(columns.pop(key))
 
     for column in _present(fields.JSON_COLUMNS, row):
-        record[fields.JSON_COLUMNS[column]] = _json(rest, column)
+        record[fields.JSON_COLUMNS[column]] = _json(columns, column)
 
-    _put_tokens(record, rest)
+    _put_tokens(record, columns)
 
-    return record, without_none(rest)
+    return record, without_none(columns)
 
 
 def _present(names: Iterable[str], row: Record) -> Iterator[str]:
@@ -403,13 +407,13 @@ def _present(names: Iterable[str], row: Record) -> Iterator[str]:
     return filter(partial(contains, row), names)
 
 
-def _name(rest: Record) -> Any:
+def _name(columns: Record) -> Any:
     """Take the name, which was the description before schema 4."""
-    name, description = rest.pop("name", None), rest.get("description")
+    name, description = columns.pop("name", None), columns.get("description")
     if not name and description:
-        return rest.pop("description")
+        return columns.pop("description")
     if description == "":
-        del rest["description"]
+        del columns["description"]
 
     return name if name is not None else ""
 
@@ -420,11 +424,11 @@ def _utc(time: Any) -> Any:
     return time if match is None else f"{match[1]}T{match[2]}Z"
 
 
-def _json(rest: Record, column: str) -> Any:
-    """Take a column of JSON; one that is not stays in *rest*, and is null."""
-    raw = rest.get(column)
+def _json(columns: Record, column: str) -> Any:
+    """Take a column of JSON; one that is not stays in *columns*, and is null."""
+    raw = columns.get(column)
     if not isinstance(raw, str):
-        del rest[column]
+        del columns[column]
         return raw
 
     try:
@@ -432,21 +436,21 @@ def _json(rest: Record, column: str) -> Any:
     except OddRecordError:
         return {} if column == "extension_data" else None
 
-    del rest[column]
+    del columns[column]
 
     return value
 
 
-def _put_tokens(record: Record, rest: Record) -> None:
+def _put_tokens(record: Record, columns: Record) -> None:
     """Take the counts: objects in an export since they have caches, flat before."""
-    is_nested = "cache_read_tokens" in rest
+    is_nested = "cache_read_tokens" in columns
     for prefix, key in (("", "usage"), (fields.ACCUMULATED, "accumulated_usage")):
-        found = {
-            name: rest.pop(prefix + name)
+        counts = {
+            name: columns.pop(prefix + name)
             for name in fields.TOKEN_COLUMNS
-            if prefix + name in rest
+            if prefix + name in columns
         }
         if is_nested:
-            record[key] = {fields.NESTED[name]: found[name] for name in found}
+            record[key] = {fields.NESTED[name]: counts[name] for name in counts}
         else:
-            record |= {prefix + name: value for name, value in found.items()}
+            record |= {prefix + name: value for name, value in counts.items()}

@@ -59,30 +59,30 @@ def message_draft(
 
     Raises `OddRecordError` for a record without a role, or one that cannot be stored.
     """
-    said = record.get("role")
-    if not usable_id(said):
+    stated_role = record.get("role")
+    if not usable_id(stated_role):
         raise OddRecordError("has no role")
 
     # A record is written back with the keys that it had.
     absent = set(fields.KEYS).difference(record)
     kinds = _kinds(record)
-    role, kind = _role(record, str(said), kinds)
+    role, kind = _role(record, str(stated_role), kinds)
     if is_summary:
         role, kind = "event", "compaction"
-    if role == said or (role == "tool" and said == "user"):
+    if role == stated_role or (role == "tool" and stated_role == "user"):
         del record["role"]
     if record.get("id") == message_id:
         del record["id"]
 
     parts = _content(record)
-    found: Record = _model(record) if role == "assistant" else {}
+    columns: Record = _model(record) if role == "assistant" else {}
     time = _time(record)
     if absent:
         record["absent"] = sorted(absent)
 
     check_storable(record)
-    found["time_created"] = time
-    return MessageDraft(role, parts, message_id, kind, data=record, **found)
+    columns["time_created"] = time
+    return MessageDraft(role, parts, message_id, kind, data=record, **columns)
 
 
 def time_of(created: Any) -> int | None:
@@ -122,10 +122,10 @@ def _kind(block: Any) -> str | None:
     return fields.UNTYPED.get(sign)
 
 
-def _role(record: Record, said: str, kinds: list[Any]) -> tuple[str, str | None]:
+def _role(record: Record, stated_role: str, kinds: list[Any]) -> tuple[str, str | None]:
     """Return the role of a message here, and the kind of an event."""
-    if said not in fields.ROLES:
-        return "event", said
+    if stated_role not in fields.ROLES:
+        return "event", stated_role
 
     if kinds and fields.SHOWN_ONLY.issuperset(kinds):
         return "event", kinds[0]
@@ -134,10 +134,10 @@ def _role(record: Record, said: str, kinds: list[Any]) -> tuple[str, str | None]
 
     # A model may call tools out of the user's sight: these are its own words.
     is_hidden = visible_in(record.get("metadata")) == _FOR_AGENT
-    if is_hidden and "toolRequest" not in kinds and said != "system":
+    if is_hidden and "toolRequest" not in kinds and stated_role != "system":
         return "event", "custom_message"
 
-    return said, None
+    return stated_role, None
 
 
 def _model(record: Record) -> Record:
@@ -147,10 +147,10 @@ def _model(record: Record) -> Record:
     """
     inference = as_object(within(record, "metadata", "inference"))
     model = inference.get("resolvedModel") or inference.get("requestedModel")
-    known = {"provider_id": inference.get("provider"), "model_id": model}
-    found: Record = {key: value for key, value in known.items() if clean_text(value)}
+    values = {"provider_id": inference.get("provider"), "model_id": model}
+    columns: Record = {key: value for key, value in values.items() if clean_text(value)}
     used = within(record, "metadata", "usage")
-    return found | {"tokens": stated_in(used), "cost": cost_in(used)}
+    return columns | {"tokens": stated_in(used), "cost": cost_in(used)}
 
 
 # -- content -----------------------------------------------------------------
@@ -171,8 +171,8 @@ def _parts(block: Any) -> Parts:
     as it is.
     """
     kind = _kind(block)
-    own = fields.OWN.get(kind, frozenset())
-    if kind is None or not usable_id(kind) or not own.isdisjoint(block):
+    own_keys = fields.OWN.get(kind, frozenset())
+    if kind is None or not usable_id(kind) or not own_keys.isdisjoint(block):
         return _kept(block)
     if "type" not in block:
         return _untyped(block)
@@ -186,8 +186,8 @@ def _kept(block: Any) -> Parts:
 
 
 def _text(block: Record, kind: str) -> Parts:
-    here, table = fields.TEXTS[kind]
-    return [PartDraft(here, **take(block, table), data=block)]
+    text_type, table = fields.TEXTS[kind]
+    return [PartDraft(text_type, **take(block, table), data=block)]
 
 
 def _other(block: Record, kind: str) -> Parts:
@@ -203,8 +203,8 @@ def _redacted(block: Record, _: str) -> Parts:
 
 
 def _old_reasoning(block: Record, kind: str) -> Parts:
-    known = take(block, fields.TEXTS["text"][1])
-    return [PartDraft("reasoning", **known, data={"type": kind, **block})]
+    columns = take(block, fields.TEXTS["text"][1])
+    return [PartDraft("reasoning", **columns, data={"type": kind, **block})]
 
 
 def _untyped(block: Record) -> Parts:
@@ -219,16 +219,16 @@ def _untyped(block: Record) -> Parts:
     if "tool_name" not in block:
         return [PartDraft("text", **take(block, fields.TEXTS["text"][1]), data=block)]
 
-    known = take(block, fields.UNTYPED_CALL)
+    columns = take(block, fields.UNTYPED_CALL)
     if "arguments" in block:
-        known["input"] = block.pop("arguments")
+        columns["input"] = block.pop("arguments")
 
-    return [PartDraft("tool", **known, status="pending", data=block)]
+    return [PartDraft("tool", **columns, status="pending", data=block)]
 
 
 def _untyped_result(block: Record) -> PartDraft:
     """Return a result as it was: the content, or one side of what Rust returned."""
-    known = take(block, fields.RESULT)
+    columns = take(block, fields.RESULT)
     value = block["tool_result"]
     sides = as_object(value)
     # One of the two is a list, the other is not there.
@@ -237,32 +237,32 @@ def _untyped_result(block: Record) -> PartDraft:
 
     shown = as_text(value) or next(filter(None, texts), None)
     if "Err" in sides:
-        known |= _FAILED
+        columns |= _FAILED
         shown = str(sides["Err"])
 
-    return PartDraft("tool-result", shown, **known, data={**block, "untyped": True})
+    return PartDraft("tool-result", shown, **columns, data={**block, "untyped": True})
 
 
 def _call(block: Record, kind: str) -> Parts:
     """Return a call; one that could not be parsed has no name, and is kept as it is."""
     call = as_object(block.get("toolCall"))
     value = as_object(call.get("value"))
-    named = take(value, fields.CALLED)
-    if "tool" not in named:
+    called = take(value, fields.CALLED)
+    if "tool" not in called:
         return [PartDraft("custom", _error_text(call), data={"type": kind, **block})]
 
-    known = named | take(block, fields.CALL)
+    columns = called | take(block, fields.CALL)
     if "arguments" in value:
-        known["input"] = value.pop("arguments")
+        columns["input"] = value.pop("arguments")
 
     # A name that a model gave to the call later.
     title = within(block, "_meta", "goose.toolSummary.title")
-    known["title"] = fitting(title, clean_text)
+    columns["title"] = fitting(title, clean_text)
 
     if kind != "toolRequest":
         block["type"] = kind
 
-    return [PartDraft("tool", **known, status="pending", data=block)]
+    return [PartDraft("tool", **columns, status="pending", data=block)]
 
 
 def _error_text(result: Record) -> str | None:
@@ -291,7 +291,7 @@ def _result(block: Record, _: str) -> Parts:
     The part has the first text that is meant for the agent. Of what became parts, the
     record keeps the rest in its place: ``at`` says which one.
     """
-    known = take(block, fields.RESULT)
+    columns = take(block, fields.RESULT)
     result = as_object(block.get("toolResult"))
     value = result.get("value")
     items = as_list(value) + as_list(within(value, "content"))
@@ -300,9 +300,9 @@ def _result(block: Record, _: str) -> Parts:
     more = list(chain.from_iterable(starmap(_item, shown)))
 
     if result.get("status") == "error" or within(value, "isError") is True:
-        known |= _FAILED
+        columns |= _FAILED
 
-    part = PartDraft("tool-result", _error_text(result), **known, data=block)
+    part = PartDraft("tool-result", _error_text(result), **columns, data=block)
     first = next((extra for extra in more if extra.type == "text"), None)
     if first is None or part.text is not None:
         return [part, *more]

@@ -75,18 +75,18 @@ class Export:
 
     def contents(self) -> Contents:
         """Index all messages."""
-        found = Contents()
+        contents = Contents()
         names: set[str] = set()
         for index, record in enumerate(self._messages):
             if not is_object(record):
-                why = f"message {index + 1} skipped: it is not a JSON object"
-                found.problems.append(Problem(str(self.head.path), why))
+                reason = f"message {index + 1} skipped: it is not a JSON object"
+                contents.problems.append(Problem(str(self.head.path), reason))
                 continue
 
             name = f"msg_{self.head.source_id}_{index + 1}"
-            found.entries.append(entry_of(record, name, index, names))
+            contents.entries.append(entry_of(record, name, index, names))
 
-        return found
+        return contents
 
     @contextlib.contextmanager
     def fetching(self) -> Iterator[Fetch]:

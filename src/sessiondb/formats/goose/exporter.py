@@ -50,17 +50,21 @@ def document(export: Export, losses: Losses) -> Record:
     """Return a session as Goose exports it; *losses* grow."""
     session = export.session
     messages = list(export.messages)
-    theirs = is_from(session, SOURCE)
-    if theirs:
+    is_of_goose = is_from(session, SOURCE)
+    if is_of_goose:
         record = _own(session)
         conversation = list(_own_records(export, messages, losses))
     else:
         path = with_usage(continued(export, messages, losses))
         conversation = list(_records(export, path, losses))
-        stated = {of["id"] for of in conversation if within(of, "metadata", "usage")}
-        record = _foreign(export, [m for m in path if m.id in stated])
+        ids_with_usage = {
+            record_["id"]
+            for record_ in conversation
+            if within(record_, "metadata", "usage")
+        }
+        record = _foreign(export, [m for m in path if m.id in ids_with_usage])
 
-    is_export = theirs and "session" in session.data
+    is_export = is_of_goose and "session" in session.data
     is_longer = any(is_native(message.id) for message in messages)
     if "message_count" not in record or is_longer or not is_export:
         record["message_count"] = _counted(record, conversation)
@@ -91,10 +95,10 @@ def _own(session: Session) -> Record:
     if session.title_source == "derived":
         record["name"] = ""
 
-    kept = as_object(session.data["session"])
-    if "description" in kept:
+    stored = as_object(session.data["session"])
+    if "description" in stored:
         record.pop("name", None)
-    return overlay(record, dict(kept))
+    return overlay(record, dict(stored))
 
 
 def _of_log(session: Session) -> Record:
@@ -129,7 +133,7 @@ def _foreign(export: Export, answers: list[Message]) -> Record:
     """Return the record of a session whose *answers* state their usage themselves."""
     session = export.session
     model = {"model_name": session.model_id, **fields.MODEL_CONFIG}
-    known = {
+    columns = {
         "user_set_name": session.title_source == "user",
         "session_type": "user",
         "schedule_id": None,
@@ -141,10 +145,10 @@ def _foreign(export: Export, answers: list[Message]) -> Record:
         "archived_at": None,
         "project_id": None,
     }
-    beside, extension, name = fields.OURS
+    section, extension, name = fields.OURS
     begun = begun_with(session, answers)
-    ours = {beside: {extension: {name: session.id, **begun}}}
-    return _required(session, session.id) | known | ours | flat_tokens(session)
+    marks = {section: {extension: {name: session.id, **begun}}}
+    return _required(session, session.id) | columns | marks | flat_tokens(session)
 
 
 def _required(session: Session, name: str) -> Record:
@@ -164,8 +168,8 @@ def _records(export: Export, path: list[Message], losses: Losses) -> Iterator[Re
     writer = Writer(export, losses, path)
     sent = as_sent(path)
     if [message.seq for message in sent] != [message.seq for message in path]:
-        why = "the place of a compaction: it is before what it keeps"
-        writer.lose(why, field="order")
+        loss = "the place of a compaction: it is before what it keeps"
+        writer.lose(loss, field="order")
     for message in sent:
         yield from writer.records(message)
 
@@ -182,24 +186,24 @@ def take_in(written: Written, env: Mapping[str, str]) -> Handover:
     """
     resume = ["goose", "session", "--resume"]
     record = json.loads(written.text)
-    held = _held(record, env)
-    if held is not None:
-        return Handover([], [*resume, "--session-id", held])
+    stored_name = _held(record, env)
+    if stored_name is not None:
+        return Handover([], [*resume, "--session-id", stored_name])
 
-    how = ["goose", "session", "import", FILE]
-    return Handover(how, [*resume, f"--name={record['name']}"])
+    command = ["goose", "session", "import", FILE]
+    return Handover(command, [*resume, f"--name={record['name']}"])
 
 
 def _held(record: Record, env: Mapping[str, str]) -> str | None:
     """Return the session of Goose that has everything of *record*, if there is one."""
-    ours = within(record, *fields.OURS)
+    marks = within(record, *fields.OURS)
     names = [message["id"] for message in record.get("conversation", [])]
-    if ours is None or not names:
+    if marks is None or not names:
         return None
 
     paths = filter(is_file, (folder / NAME for folder in default_locations(env)))
     databases = map(Database, paths)
-    return next(filter(None, (_found(of, ours, names[-1]) for of in databases)), None)
+    return next(filter(None, (_found(of, marks, names[-1]) for of in databases)), None)
 
 
 def _found(database: Database, session: str, message: str) -> str | None:

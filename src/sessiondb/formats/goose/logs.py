@@ -64,7 +64,7 @@ class Log:
 
     def contents(self) -> Contents:
         """Index all lines; content is not kept."""
-        found = Contents()
+        contents = Contents()
         names: set[str] = set()
         number = 0
         with opened(self.head.path) as lines:
@@ -76,11 +76,11 @@ class Log:
                 number += "role" in record
                 place = number if "role" in record else f"line_{line.number}"
                 name = f"msg_{self.head.source_id}_{place}"
-                found.entries.append(entry_of(record, name, line, names))
+                contents.entries.append(entry_of(record, name, line, names))
 
-            found.problems += lines.problems
+            contents.problems += lines.problems
 
-        return found
+        return contents
 
     @contextlib.contextmanager
     def fetching(self) -> Iterator[Fetch]:
@@ -99,9 +99,9 @@ def entry_of(record: Record, name: str, key: Any, names: set[str]) -> Entry:
 
     *names* are those given to messages before it.
     """
-    own = record.get("id")
-    if usable_id(own) and own not in names:
-        name = str(own)
+    record_id = record.get("id")
+    if usable_id(record_id) and record_id not in names:
+        name = str(record_id)
 
     names.add(name)
 

@@ -18,4 +18,4 @@ _PLACES = (
 
 def default_locations(env: Mapping[str, str]) -> list[Path]:
     """Return where Goose keeps its sessions (``paths.rs``), and where it kept them."""
-    return [Path(env[name], below) for name, below in _PLACES if env.get(name)]
+    return [Path(env[name], folder) for name, folder in _PLACES if env.get(name)]

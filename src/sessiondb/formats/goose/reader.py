@@ -59,12 +59,12 @@ def read_log(path: Path) -> Iterator[SourceSession | Problem]:
 
 def _is_taken_over(log: Path) -> bool:
     """Return whether the database beside a log has the same session."""
-    beside = log.with_name(NAME)
+    database_path = log.with_name(NAME)
     # A name that is not UTF-8 cannot be looked for; the log reports it itself.
-    if not usable_id(log.stem) or not is_store(beside):
+    if not usable_id(log.stem) or not is_store(database_path):
         return False
 
-    database = Database(beside)
+    database = Database(database_path)
     # A database that cannot be read is reported when it is its turn.
     with contextlib.suppress(SourceError, *_UNREADABLE), database.reading():
         return database.has_session(log.stem)
@@ -101,16 +101,16 @@ def _sessions(database: Database) -> Iterator[SourceSession | Problem]:
             else:
                 parents[item[0]] = item[1]
     except Error as error:
-        why = f"its other sessions cannot be read: {error}"
-        yield Problem(str(database.path), why)
+        reason = f"its other sessions cannot be read: {error}"
+        yield Problem(str(database.path), reason)
 
     def session(name: str, cut: bool) -> Iterator[SourceSession | Problem]:
         try:
             row = Row(database, name)
             yield beginning(row.head, row, is_cut=cut)
         except _UNREADABLE as error:
-            why = f"session {abridged(name)} cannot be read: {error}"
-            yield Problem(str(database.path), why)
+            reason = f"session {abridged(name)} cannot be read: {error}"
+            yield Problem(str(database.path), reason)
 
     yield from in_order(parents, parents.__getitem__, session, lambda _: database.path)
 
@@ -127,9 +127,9 @@ class Row:
         name, database = self.head.source_id, self._database
         try:
             with database.reading():
-                found, ledger = database.entries(name), database.ledger(name)
+                entries, ledger = database.entries(name), database.ledger(name)
                 call = database.call_of(name, self.head.record.get("parent_session_id"))
-                return Contents(found, ledger=ledger, call=call)
+                return Contents(entries, ledger=ledger, call=call)
         except Error as error:
             raise OddRecordError(f"cannot be read: {error}") from error
 
@@ -155,13 +155,13 @@ def beginning(head: Head, layout: Layout, *, is_cut: bool = False) -> SourceSess
         record["model_config"] = dict(record["model_config"])
 
     # An export may have the name as an import takes it, too: as the description.
-    named = take(dict(record), fields.METADATA)
-    known = take(record, fields.METADATA if head.is_log else fields.SESSION)
-    known = named | known
+    metadata = take(dict(record), fields.METADATA)
+    columns = take(record, fields.METADATA if head.is_log else fields.SESSION)
+    columns = metadata | columns
 
     # The session at which a cycle of parents is cut has no parent.
-    above = fitting(record.get("parent_session_id"), usable_id)
-    parent = None if is_cut else above
+    stated_parent = fitting(record.get("parent_session_id"), usable_id)
+    parent = None if is_cut else stated_parent
     data = {"metadata" if head.is_log else "session": record, **head.beside}
     check_storable(data)
 
@@ -179,7 +179,7 @@ def beginning(head: Head, layout: Layout, *, is_cut: bool = False) -> SourceSess
         namespace=head.namespace,
         alias=fitting(within(head.record, *fields.OURS), usable_id),
         complete=partial(complete, head, layout, is_cut=is_cut),
-        **known,
+        **columns,
     )
 
 
@@ -249,8 +249,8 @@ class Messages:
                 for place in placed(self._contents.entries):
                     yield self._message(place, fetch)
         except Error as error:
-            why = f"its other messages cannot be read: {error}"
-            yield self._problem(why)
+            reason = f"its other messages cannot be read: {error}"
+            yield self._problem(reason)
 
         yield from self._contents.problems
 
@@ -287,6 +287,6 @@ class Messages:
         usage_id = None if is_made else entry.name
         return SourceMessage(draft, parent=place.parent, usage_id=usage_id)
 
-    def _problem(self, why: str, line: int | None = None) -> Problem:
+    def _problem(self, reason: str, line: int | None = None) -> Problem:
         name = abridged(self._session.source_id)
-        return Problem(self._session.path, f"session {name}: {why}", line)
+        return Problem(self._session.path, f"session {name}: {reason}", line)

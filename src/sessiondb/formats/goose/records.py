@@ -30,9 +30,9 @@ def record_of(message: Message, *, is_bare: bool = False) -> Record:
 
     With *is_bare* it comes from a log: what an export has besides is added.
     """
-    rest = deepcopy(dict(message.data))
-    rest.pop("row", None)
-    absent = as_list(rest.pop("absent", None))
+    others = deepcopy(dict(message.data))
+    others.pop("row", None)
+    absent = as_list(others.pop("absent", None))
 
     role = "user" if message.role == "tool" else message.role
     record: Record = {
@@ -42,7 +42,7 @@ def record_of(message: Message, *, is_bare: bool = False) -> Record:
         "content": content_of(message.parts),
         "metadata": dict(fields.VISIBLE),
     }
-    record |= rest
+    record |= others
 
     return record if is_bare else without([*map(str, absent)], record)
 
@@ -89,16 +89,16 @@ def _call(part: Part) -> Record:
     if part.data.get("untyped") is True:
         record: Record = {}
         put(record, fields.UNTYPED_CALL, part)
-        given = record
+        arguments_of = record
     else:
         record = {"type": "toolRequest"}
         put(record, fields.CALL, part)
-        given = {"name": part.tool}
+        arguments_of = {"name": part.tool}
 
     if part.input_json is not None:
-        given["arguments"] = part.input
-    if given is not record:
-        record["toolCall"] = {"value": given}
+        arguments_of["arguments"] = part.input
+    if arguments_of is not record:
+        record["toolCall"] = {"value": arguments_of}
 
     return overlay(record, _rest(part))
 
@@ -147,8 +147,8 @@ def _other(part: Part) -> Record:
 
 
 def _custom(part: Part) -> Any:
-    rest = _rest(part)
-    return rest if "type" in rest else rest.get("block")
+    others = _rest(part)
+    return others if "type" in others else others.get("block")
 
 
 _BLOCKS: Mapping[str, Callable[[Part], Any]] = {

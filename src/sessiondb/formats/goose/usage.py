@@ -72,8 +72,8 @@ def stated_in(used: Any) -> Tokens | None:
 
 def cost_in(used: Any) -> float | None:
     """Return the cost that the metadata of an answer states."""
-    stated: float | None = fitting(within(used, "cost"), cost)
-    return stated
+    amount: float | None = fitting(within(used, "cost"), cost)
+    return amount
 
 
 def carried_event(
@@ -88,8 +88,8 @@ def carried_event(
         return None
     paid = fitting(carried.get("cost"), cost)
     draft = _event(name, time, carried)
-    rest = take(dict(as_object(within(info, *REST))), _REST)
-    tokens = Tokens(**rest) if rest else _tokens(carried)
+    others = take(dict(as_object(within(info, *REST))), _REST)
+    tokens = Tokens(**others) if others else _tokens(carried)
     return replace(draft, tokens=tokens, cost=paid)
 
 
@@ -105,29 +105,29 @@ def usage_event(
     Without those of its *answers*, which count by themselves.
     """
     rows = list(ledger)
-    found = list(answers)
-    stated, began = accumulated(info), _amounts(info, CARRIED)
-    sums = {key: _larger(stated[key], [row.get(key) for row in rows]) for key in stated}
-    own = {key: _less(sums[key], [began.get(key)]) for key in sums}
-    if not any(own.values()):
+    answered = list(answers)
+    totals, began = accumulated(info), _amounts(info, CARRIED)
+    sums = {key: _larger(totals[key], [row.get(key) for row in rows]) for key in totals}
+    own_sums = {key: _less(sums[key], [began.get(key)]) for key in sums}
+    if not any(own_sums.values()):
         return None
 
     # What answers stated that were written for Goose is among the sums it began with.
-    before = _amounts(info, STATED)
-    tokens = _rest(_tokens(own), map(stated_in, found), _tokens(before))
-    later = _less(sum(filter(None, map(cost_in, found))), [before.get("cost")])
-    paid = fitting(_less(own["cost"], [later]), cost)
+    earlier = _amounts(info, STATED)
+    tokens = _rest(_tokens(own_sums), map(stated_in, answered), _tokens(earlier))
+    later = _less(sum(filter(None, map(cost_in, answered))), [earlier.get("cost")])
+    paid = fitting(_less(own_sums["cost"], [later]), cost)
     # Of a session that comes back the answers may state everything.
     is_empty = not any((paid, *(tokens or Tokens()).columns()))
     if is_empty and within(info, *OURS):
         return None
-    draft = _event(name, time, stated, **filled({"ledger": rows}))
+    draft = _event(name, time, totals, **filled({"ledger": rows}))
     return replace(draft, tokens=tokens, cost=paid)
 
 
 def _event(name: str, time: int | None, sums: Record, **data: Any) -> MessageDraft:
-    known = {"accumulated": without_none(sums), **data}
-    return MessageDraft("event", id=name, kind="usage", time_created=time, data=known)
+    facts = {"accumulated": without_none(sums), **data}
+    return MessageDraft("event", id=name, kind="usage", time_created=time, data=facts)
 
 
 def _carried(info: Mapping[str, Any]) -> Record:
@@ -135,15 +135,15 @@ def _carried(info: Mapping[str, Any]) -> Record:
 
     Without what the answers state that were written with it.
     """
-    stated = _amounts(info, STATED)
+    totals = _amounts(info, STATED)
     carried = _amounts(info, CARRIED)
-    return {key: _less(number, [stated.get(key)]) for key, number in carried.items()}
+    return {key: _less(number, [totals.get(key)]) for key, number in carried.items()}
 
 
 def _amounts(info: Mapping[str, Any], path: tuple[str, ...]) -> Record:
     """Return the numbers of an object in the record of a session."""
-    found = as_object(within(info, *path))
-    return {key: number for key, number in found.items() if amount(number)}
+    amounts = as_object(within(info, *path))
+    return {key: number for key, number in amounts.items() if amount(number)}
 
 
 def used_by(answer: Message) -> Record | None:
@@ -152,17 +152,17 @@ def used_by(answer: Message) -> Record | None:
     What caches took is within the input, and reasoning is output.
     """
     tokens = answer.tokens or Tokens()
-    given = _sum(tokens.input, tokens.cache_read, tokens.cache_write)
-    made = _sum(tokens.output, tokens.reasoning)
-    known = {
-        "inputTokens": given,
-        "outputTokens": made,
-        "totalTokens": _sum(given, made),
+    input_tokens = _sum(tokens.input, tokens.cache_read, tokens.cache_write)
+    output_tokens = _sum(tokens.output, tokens.reasoning)
+    counts = {
+        "inputTokens": input_tokens,
+        "outputTokens": output_tokens,
+        "totalTokens": _sum(input_tokens, output_tokens),
         "cacheReadTokens": tokens.cache_read,
         "cacheWriteTokens": tokens.cache_write,
         "cost": answer.cost,
     }
-    return without_none(known) or None
+    return without_none(counts) or None
 
 
 def begun_with(session: Session, answers: Iterable[Message]) -> Record:
@@ -170,79 +170,79 @@ def begun_with(session: Session, answers: Iterable[Message]) -> Record:
 
     *answers* are those that state their usage themselves.
     """
-    found = list(answers)
-    used = [used_by(answer) or {} for answer in found]
-    stated = {
+    answered = list(answers)
+    used = [used_by(answer) or {} for answer in answered]
+    totals = {
         name: _sum(*(of.get(key) for of in used)) for name, key in _STATED.items()
     }
-    rest = {
-        name: _less(count, [getattr(of.tokens, name, None) for of in found])
+    others = {
+        name: _less(count, [getattr(of.tokens, name, None) for of in answered])
         for name, count in asdict(session.tokens).items()
     }
-    known = {
+    facts = {
         CARRIED[-1]: without_none(accumulated(flat_tokens(session))),
-        STATED[-1]: without_none(stated),
-        REST[-1]: without_none(rest),
+        STATED[-1]: without_none(totals),
+        REST[-1]: without_none(others),
     }
-    return filled(known)
+    return filled(facts)
 
 
 def flat_tokens(session: Session) -> Record:
     """Return the sums of a session, which Goose counts with what caches took."""
     tokens = session.tokens
-    given = _sum(tokens.input, tokens.cache_read, tokens.cache_write)
-    made = _sum(tokens.output, tokens.reasoning)
+    input_tokens = _sum(tokens.input, tokens.cache_read, tokens.cache_write)
+    output_tokens = _sum(tokens.output, tokens.reasoning)
     return {
         **dict.fromkeys(TOKEN_COLUMNS[:3]),
-        "accumulated_total_tokens": _sum(given, made),
-        "accumulated_input_tokens": given,
-        "accumulated_output_tokens": made,
+        "accumulated_total_tokens": _sum(input_tokens, output_tokens),
+        "accumulated_input_tokens": input_tokens,
+        "accumulated_output_tokens": output_tokens,
         "accumulated_cost": session.cost,
     }
 
 
 def _sum(*counts: Any) -> Any:
     """Return the sum of the counts that are known; None if none is known."""
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
+    numbers = [count for count in counts if count is not None]
+    return sum(numbers) if numbers else None
 
 
 def _rest(
-    tokens: Tokens | None, answers: Iterable[Tokens | None], before: Tokens | None
+    tokens: Tokens | None, answers: Iterable[Tokens | None], earlier: Tokens | None
 ) -> Tokens | None:
     """Return the counts of a session that none of its answers states.
 
-    *before* is what answers stated with which it began.
+    *earlier* is what answers stated with which it began.
     """
     if tokens is None:
         return None
 
-    found = [asdict(answer) for answer in answers if answer]
-    counted = asdict(before or Tokens())
+    counted_answers = [asdict(answer) for answer in answers if answer]
+    counted = asdict(earlier or Tokens())
     left = {}
-    for name, known in without_none(asdict(tokens)).items():
-        stated = _less(sum(of[name] or 0 for of in found), [counted[name]])
-        left[name] = _less(known, [stated])
+    for name, total in without_none(asdict(tokens)).items():
+        stated = _less(sum(of[name] or 0 for of in counted_answers), [counted[name]])
+        left[name] = _less(total, [stated])
     return Tokens(**left)
 
 
-def _less(total: Any, known: Iterable[Any]) -> Any:
-    """Return what a total has besides the *known* numbers; None without a total.
+def _less(total: Any, parts: Iterable[Any]) -> Any:
+    """Return what a total has besides the *parts* numbers; None without a total.
 
     Answers of another session, which this one is a copy of, may be more than its own.
     """
     if total is None:
         return None
-    left = max(0, total - sum(filter(None, known)))
+    left = max(0, total - sum(filter(None, parts)))
     # No fraction of a cent that only the sum of other fractions makes.
     return round(left, 9) if isinstance(left, float) else left
 
 
-def _larger(stated: Any, rows: list[Any]) -> Any:
+def _larger(total: Any, rows: list[Any]) -> Any:
     numbers = list(filter(amount, rows))
-    known = [sum(numbers)] if numbers else []
-    known += filter(amount, [stated])
-    return max(known, default=None)
+    sums = [sum(numbers)] if numbers else []
+    sums += filter(amount, [total])
+    return max(sums, default=None)
 
 
 def _tokens(sums: Record) -> Tokens | None:
@@ -252,7 +252,11 @@ def _tokens(sums: Record) -> Tokens | None:
     do, and where a provider counts it apart it is added (``get_usage`` in
     ``formats/anthropic.rs``, ``Usage::from_cache_exclusive_input`` for Bedrock).
     """
-    found = {column: sums.get(f"{column}_tokens") for column in _COLUMNS}
-    known = without_none(found)
+    counts = {column: sums.get(f"{column}_tokens") for column in _COLUMNS}
+    known_counts = without_none(counts)
     # Sums of a ledger may be anything that a row has.
-    return disjoint(known, CACHES) if all(map(count, known.values())) else None
+    return (
+        disjoint(known_counts, CACHES)
+        if all(map(count, known_counts.values()))
+        else None
+    )

@@ -174,9 +174,9 @@ def as_sent(messages: Sequence[Message]) -> list[Message]:
     if cut is None:
         return list(messages)
 
-    rest = [message for message in messages if message is not cut]
-    before = sum(message.seq < first for message in rest)
-    return [*rest[:before], cut, *rest[before:]]
+    others = [message for message in messages if message is not cut]
+    place = sum(message.seq < first for message in others)
+    return [*others[:place], cut, *others[place:]]
 
 
 def _last_cut(messages: Sequence[Message]) -> tuple[Message | None, int]:
@@ -185,8 +185,8 @@ def _last_cut(messages: Sequence[Message]) -> tuple[Message | None, int]:
     if cut is None:
         return None, 0
 
-    kept = cut.data.get("first_kept_id")
-    return cut, next((m.seq for m in messages if m.id == kept), cut.seq)
+    first_kept = cut.data.get("first_kept_id")
+    return cut, next((m.seq for m in messages if m.id == first_kept), cut.seq)
 
 
 def _is_cut(message: Message) -> bool:
