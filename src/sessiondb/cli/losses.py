@@ -62,7 +62,7 @@ def lines_of(losses: Iterable[Loss]) -> Iterator[str]:
 
 def _fields_of(sort: str, losses: list[Loss]) -> str:
     """Return ``cost and agent (3) of 81 answers``."""
-    from sessiondb.formats.kit.loss_words import name_of_field, records
+    from sessiondb.formats.kit.loss_words import count_records, name_of_field
 
     most = max(loss.times for loss in losses)
     names = []
@@ -72,4 +72,4 @@ def _fields_of(sort: str, losses: list[Loss]) -> str:
 
     *first, last = names
     listed = f"{', '.join(first)} and {last}" if first else last
-    return f"{listed} of {records(sort, most)}"
+    return f"{listed} of {count_records(sort, most)}"

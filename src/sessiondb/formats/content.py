@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import urllib.parse
-from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any, NamedTuple
 
 from sessiondb.formats.kit.fields import (
@@ -31,6 +29,7 @@ class File(NamedTuple):
 
     mime: str
     name: str | None
+    #: The content in base64; None if only the address is known.
     data: str | None
     url: str | None
 
@@ -55,13 +54,13 @@ def embedded(mime: Any, encoded: str) -> dict[str, Any]:
     Anything that is not base64, or written in another way, becomes a ``data:`` URL, so
     that a writer finds the same characters again.
     """
-    known: dict[str, Any] = without_none({"mime": as_text(mime)})
+    data: dict[str, Any] = without_none({"mime": as_text(mime)})
     with suppress(ValueError):
         content = base64.b64decode(encoded, validate=True)
         if base64.b64encode(content).decode() == encoded:
-            return known | {"content": content}
+            return data | {"content": content}
 
-    return known | {"url": f"data:{known.get('mime', '')};base64,{encoded}"}
+    return data | {"url": f"data:{data.get('mime', '')};base64,{encoded}"}
 
 
 def embedded_text(part: Part) -> str | None:
@@ -69,25 +68,26 @@ def embedded_text(part: Part) -> str | None:
 
     They need not be base64, unlike those of `file_of`.
     """
-    found = _DATA_URL.fullmatch(as_string(part.data.get("url")))
-    if found and found["head"].endswith(_IN_BASE64):
-        return found["body"]
+    match = _DATA_URL.fullmatch(as_string(part.data.get("url")))
+    if match and match["head"].endswith(_IN_BASE64):
+        return match["body"]
     return file_of(part).data
 
 
 def inline(url: str) -> str | None:
     """Return the content of a ``data:`` URL in base64; None for anything else."""
-    found = _DATA_URL.fullmatch(url)
-    if found is None:
+    match = _DATA_URL.fullmatch(url)
+    if match is None:
         return None
 
-    decode: Callable[[str], bytes] = urllib.parse.unquote_to_bytes
-    if found["head"].endswith(_IN_BASE64):
-        decode = partial(base64.b64decode, validate=True)
     try:
-        return base64.b64encode(decode(found["body"])).decode()
+        if match["head"].endswith(_IN_BASE64):
+            content = base64.b64decode(match["body"], validate=True)
+        else:
+            content = urllib.parse.unquote_to_bytes(match["body"])
     except ValueError:
         return None
+    return base64.b64encode(content).decode()
 
 
 def error_text(error: Any) -> str:
@@ -96,6 +96,7 @@ def error_text(error: Any) -> str:
         return str(error)
 
     # Programs that name the class of an error keep its message one level deeper.
-    messages = (error.get("message"), within(error, "data", "message"))
-    names = filter(None, map(error.get, ("name", "type")))
-    return str(next(filter(text, messages), next(names, "")))
+    for message in (error.get("message"), within(error, "data", "message")):
+        if text(message):
+            return message
+    return str(error.get("name") or error.get("type") or "")

@@ -8,13 +8,10 @@ decides of which format.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import chain, product
-from operator import attrgetter
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
@@ -44,10 +41,13 @@ def find(
     `SourceError` if nothing is at *path*, `InvalidInputError` for an unknown format.
     """
     names = None if formats is None else list(formats)
-    known = _formats(names)
-    wanted = registry.readable() if names is None else map(registry.family, names)
-    owners = Owners(frozenset(wanted))
-    top = _named(path)
+    chosen = _formats(names)
+    if names is None:
+        wanted = frozenset(registry.readable())
+    else:
+        wanted = frozenset(registry.family(name) for name in names)
+    owners = Owners(wanted)
+    top = _absolute_path(path)
     try:
         is_top_folder = S_ISDIR(top.stat().st_mode)
     except PermissionError as error:
@@ -56,13 +56,17 @@ def find(
     except OSError as error:
         raise SourceError(f"no such file or folder: {top}") from error
 
-    found: Iterable[ForeignStore] = owners.of_file(top)
+    stores: Iterable[ForeignStore]
     if is_top_folder:
-        found = _below(top, owners, _suffixes(known))
-    yield from found if names is None else _limited(found, frozenset(names))
+        stores = _stores_below(top, owners, _suffixes(chosen))
+    else:
+        stores = owners.of_file(top)
+    if names is not None:
+        stores = _stores_of_programs(stores, frozenset(names))
+    yield from stores
 
 
-def _named(path: str | os.PathLike[str]) -> Path:
+def _absolute_path(path: str | os.PathLike[str]) -> Path:
     """Return the one name that *path* has in all working directories.
 
     The ledger knows a session by it: the same words name another file elsewhere.
@@ -71,7 +75,7 @@ def _named(path: str | os.PathLike[str]) -> Path:
     return top.resolve() if ".." in top.parts else top
 
 
-def _limited(
+def _stores_of_programs(
     stores: Iterable[ForeignStore], names: frozenset[str]
 ) -> Iterator[ForeignStore]:
     """Yield *stores* without those, and the sessions, of programs that are not named.
@@ -79,15 +83,16 @@ def _limited(
     Only programs that share a format with one of *names* are left out: a log of our
     own has sessions of any program.
     """
-    others = frozenset[str]().union(*map(registry.relatives, names)) - names
+    relatives = [registry.relatives(name) for name in names]
+    unwanted = frozenset[str]().union(*relatives) - names
 
     for store in stores:
-        beside = others & registry.relatives(store.source)
-        if not store.sources <= beside:
-            yield replace(store, reader=partial(_without, beside, store.reader))
+        others = unwanted & registry.relatives(store.source)
+        if not store.sources <= others:
+            yield replace(store, reader=partial(_read_without, others, store.reader))
 
 
-def _without(
+def _read_without(
     others: frozenset[str], reader: Reader, path: Path
 ) -> Iterator[SourceItem]:
     """Yield what a store has, except sessions and prompts of *others*."""
@@ -96,11 +101,10 @@ def _without(
             yield item
 
 
-def _below(
+def _stores_below(
     top: Path, owners: Owners, suffixes: frozenset[str]
 ) -> Iterator[ForeignStore]:
-    # One that is no longer accessible has no identity.
-    seen: set[tuple[int, int] | None] = {None}
+    seen: set[tuple[int, int]] = set()
     mixed: set[Path] = set()
     for folder in Walk(top):
         if folder.odd:
@@ -117,11 +121,14 @@ def _below(
             if owner.is_mixed:
                 mixed.add(folder.path)
 
-        for file in filter(is_file, _files(folder, suffixes)):
-            # The same file under a second name, a hard link, is not another store.
-            if (of := identity(file)) not in seen:
-                seen.add(of)
-                yield from owners.of_file(file, by_suffix=True)
+        for file in _files(folder, suffixes):
+            file_id = identity(file)
+            # A file that is no longer accessible has none; the same file under a second
+            # name, a hard link, is not another store.
+            if not is_file(file) or file_id is None or file_id in seen:
+                continue
+            seen.add(file_id)
+            yield from owners.of_file(file, by_suffix=True)
 
 
 def stamps(
@@ -132,36 +139,33 @@ def stamps(
     The files are those that `find` would look at, and those that SQLite keeps beside
     them. Empty if nothing is at *path*.
     """
-    pairs = product(_suffixes(_formats(formats)), _SIDES)
-    suffixes = frozenset(map("".join, pairs))
+    endings = _suffixes(_formats(formats))
+    suffixes = frozenset(ending + side for ending in endings for side in _SIDES)
 
-    top = _named(path)
+    top = _absolute_path(path)
     files = [top.with_name(top.name + side) for side in _SIDES]
     for folder in Walk(top):
         files += _files(folder, suffixes)
 
-    found: dict[Path, tuple[int, ...]] = {}
+    by_file: dict[Path, tuple[int, ...]] = {}
     for file in files:
-        with contextlib.suppress(OSError):
-            found |= _stamp(file)
-    return found
-
-
-def _stamp(file: Path) -> dict[Path, tuple[int, ...]]:
-    """Return the stamp of a file; empty for anything else. Raises OSError."""
-    stat = file.stat()
-    if not S_ISREG(stat.st_mode):
-        return {}
-    # The time of change, too: permissions may have been repaired.
-    return {file: (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)}
+        try:
+            status = file.stat()
+        except OSError:
+            continue
+        if S_ISREG(status.st_mode):
+            # The time of change, too: permissions may have been repaired.
+            times = status.st_mtime_ns, status.st_ctime_ns
+            by_file[file] = (status.st_ino, status.st_size, *times)
+    return by_file
 
 
 def default_locations(
     env: Mapping[str, str], *, formats: Iterable[str] | None = None
 ) -> list[Path]:
     """Return where programs keep their stores in *env*, whether or not they exist."""
-    places = (form.default_locations(env) for form in _formats(formats))
-    return list(chain.from_iterable(places))
+    chosen = _formats(formats)
+    return [path for form in chosen for path in form.default_locations(env)]
 
 
 def in_projects(
@@ -173,29 +177,29 @@ def in_projects(
     be read are passed over. The search ends after `MAX_ENTRIES` entries or
     `MAX_PROJECT_DEPTH` folders.
     """
-    named = map(attrgetter("in_projects"), _formats(formats))
-    names = frozenset[str]().union(*named)
+    names = {name for form in _formats(formats) for name in form.in_projects}
     if not names:
         return [], True
 
-    found: list[Path] = []
+    files: list[Path] = []
     walk = Walk(top, depth=MAX_PROJECT_DEPTH, most=MAX_ENTRIES)
     for folder in walk:
-        found += (Path(of) for of in folder.files if of.name in names)
-        folder.folders = [of for of in folder.folders if not of.startswith(".")]
-    return found, walk.is_complete
+        files += [Path(entry) for entry in folder.files if entry.name in names]
+        folder.folders = [n for n in folder.folders if not n.startswith(".")]
+    return files, walk.is_complete
 
 
 def _formats(names: Iterable[str] | None) -> list[Format]:
     chosen = registry.readable() if names is None else names
     # Programs that share a format have one entry.
-    return list(dict.fromkeys(map(registry.reader, chosen)))
+    return list(dict.fromkeys(registry.reader(name) for name in chosen))
 
 
 def _suffixes(formats: list[Format]) -> frozenset[str]:
-    return frozenset[str]().union(*map(attrgetter("suffixes"), formats))
+    return frozenset(suffix for form in formats for suffix in form.suffixes)
 
 
 def _files(folder: Folder, suffixes: frozenset[str]) -> list[Path]:
     """Return the files in a folder that may be a store, by their endings."""
-    return [path for path in map(Path, folder.files) if path.suffix in suffixes]
+    paths = [Path(entry) for entry in folder.files]
+    return [path for path in paths if path.suffix in suffixes]

@@ -1,7 +1,7 @@
 """Which format a file or folder belongs to: one at most, whatever a search is for.
 
 Two readers of one file would make two sessions of one, or add to a session what one of
-them misunderstands. So all formats are asked about each file, also in a search for some
+them misunderstands. So all formats look at each file, also in a search for some
 of them, and a file that belongs to another format is passed over.
 """
 
@@ -23,12 +23,11 @@ from sessiondb.model import Problem, SourceItem
 
 @dataclass(slots=True)
 class Claims:
-    """The formats that recognise a path, by name, each with the store that it found.
+    """The formats that recognise a path."""
 
-    ``failed`` has a store with the reason for each format that could not be asked.
-    """
-
+    #: The store that each of them has found, by the name of the format.
     stores: dict[str, ForeignStore] = field(default_factory=dict)
+    #: A store with the reason for each format that failed to look at the path.
     failed: list[ForeignStore] = field(default_factory=list)
 
 
@@ -43,7 +42,7 @@ class Owners:
         """Return the store that a file is, and problems as stores.
 
         Nothing for a file of a format that is not wanted, and for one of no format.
-        With *by_suffix* only formats that have the ending of the file are asked.
+        With *by_suffix* only formats that have the ending of the file look at it.
         """
         if not may_read(path):
             return [_denied(path)]
@@ -70,9 +69,10 @@ class Owners:
         store = claims[owner]
         if others:
             looks = " and ".join(registry.agent(claims[name].source) for name in others)
-            why = f"read as {registry.agent(store.source)}; it looks like {looks}, too"
-            also = partial(_read_with, Problem(str(path), why), store)
-            store = replace(store, reader=also)
+            agent = registry.agent(store.source)
+            reason = f"read as {agent}; it looks like {looks}, too"
+            reader = partial(_read_with_problem, Problem(str(path), reason), store)
+            store = replace(store, reader=reader)
         if owner in self._wanted:
             yield store
 
@@ -84,12 +84,14 @@ class Owners:
         claims = claims_on(path, self._all)
         if len(claims.stores) > 1:
             # The reader of each would pass over the logs of the others in silence. The
-            # files have one owner each, and lack only what is kept beside the logs.
+            # files have one owner each; only what is kept beside the logs is missing.
             stores = [*claims.failed]
             if not self._wanted.isdisjoint(claims.stores):
-                agents = " and ".join(map(registry.agent, claims.stores))
-                why = f"is of {agents}: its files are read one by one"
-                reason = f"the folder {why}, without those beside them"
+                agents = " and ".join(registry.agent(name) for name in claims.stores)
+                reason = (
+                    f"the folder is of {agents}: its files are read one by one, "
+                    "without those beside them"
+                )
                 stores.append(unreadable(path, reason))
             return FolderOwner(stores, is_mixed=True)
 
@@ -130,13 +132,12 @@ class Owners:
 
 @dataclass(frozen=True, slots=True)
 class FolderOwner:
-    """Whether a folder is a store, or has those of several formats (``is_mixed``).
+    """Whether a folder is a store, and of which format."""
 
-    ``stores`` has the store if it is wanted, and problems as stores.
-    """
-
+    #: The store if it is wanted, and problems as stores.
     stores: list[ForeignStore]
     is_store: bool = False
+    #: Whether it has the stores of several formats.
     is_mixed: bool = False
 
 
@@ -149,8 +150,8 @@ def claims_on(path: Path, formats: dict[str, Format]) -> Claims:
             store = form.at(path)
         # No format may hide the stores of others.
         except Exception as error:  # noqa: BLE001
-            why = f"cannot be looked at: its reader failed: {error!r:.300}"
-            claims.failed.append(unreadable(path, why))
+            reason = f"cannot be looked at: its reader failed: {error!r:.300}"
+            claims.failed.append(unreadable(path, reason))
         else:
             if store is not None:
                 claims.stores[name] = store
@@ -161,7 +162,7 @@ def _denied(path: Path) -> ForeignStore:
     return unreadable(path, "cannot be read (Permission denied)")
 
 
-def _read_with(
+def _read_with_problem(
     problem: Problem, store: ForeignStore, path: Path
 ) -> Iterator[SourceItem]:
     yield problem

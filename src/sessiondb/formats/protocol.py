@@ -20,20 +20,20 @@ Reader = Callable[[Path], Iterator[SourceItem]]
 
 @dataclass(frozen=True, slots=True)
 class ForeignStore:
-    """A store of *source* at *path*, a file or a directory; *reader* reads it.
-
-    ``beside`` are other programs of the same format whose sessions are in it, too.
-    """
+    """A store of another program."""
 
     source: str
+    #: A file or a directory.
     path: Path
+    #: Yields the sessions in the store at a path, and its problems.
     reader: Reader
-    beside: frozenset[str] = frozenset()
+    #: Other programs of the same format whose sessions are in it, too.
+    other_sources: frozenset[str] = frozenset()
 
     @property
     def sources(self) -> frozenset[str]:
         """All programs whose sessions are in it."""
-        return self.beside | {self.source}
+        return self.other_sources | {self.source}
 
     def read(self) -> Iterator[SourceItem]:
         """Yield its sessions, parents first, and what is wrong with it.
@@ -47,17 +47,17 @@ class ForeignStore:
         except SourceError:
             raise
         except OSError as error:
-            why = error.strerror or error
-            raise SourceError(f"cannot read {self.path}: {why}") from error
+            reason = error.strerror or error
+            raise SourceError(f"cannot read {self.path}: {reason}") from error
         # A defect must not end the import of other stores.
         except Exception as error:  # noqa: BLE001
-            why = f"the rest cannot be read; its reader failed: {error!r:.300}"
-            yield Problem(str(self.path), why)
+            reason = f"the rest cannot be read; its reader failed: {error!r:.300}"
+            yield Problem(str(self.path), reason)
 
 
-def unreadable(path: Path, why: str) -> ForeignStore:
+def unreadable(path: Path, reason: str) -> ForeignStore:
     """Return a placeholder for a file or folder that may hold a store."""
-    problem = Problem(str(path), why)
+    problem = Problem(str(path), reason)
     return ForeignStore("unreadable", path, lambda _: iter([problem]))
 
 
@@ -69,23 +69,23 @@ def nowhere(env: Mapping[str, str]) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How the stores of a program are found.
+    """How the stores of a program are found."""
 
-    ``suffixes`` are the endings of files that may be a store, as `Path.suffix` has
-    them; without any, a file is looked at only if it is named. ``at(path)`` returns
-    the store that is exactly at a path, a file or a folder, None for any other path,
-    and raises nothing. It decides by the structure of the complete file or folder,
-    never by a record that may be in a log of another format: no other format may
-    recognise the same path. ``names`` are patterns of names (see `fnmatch`) by which a
-    file counts as one that cannot be read. ``default_locations(env)`` is where the
-    program keeps its own, whether or not anything is there; ``in_projects`` are the
-    names of files that it keeps in the folders of projects instead.
-    """
-
+    #: The endings of files that may be a store, as `Path.suffix` has them; without any,
+    #: a file is looked at only if it is named.
     suffixes: frozenset[str]
+    #: Returns the store that is exactly at a path, a file or a folder, None for any
+    #: other path, and raises nothing. It decides by the structure of the complete file
+    #: or folder, never by a record that may be in a log of another format: no other
+    #: format may recognise the same path.
     at: Callable[[Path], ForeignStore | None]
+    #: Returns the paths of the program's own stores in an environment, whether or not
+    #: anything is there.
     default_locations: Callable[[Mapping[str, str]], list[Path]] = nowhere
+    #: The names of files that it keeps in the folders of projects instead.
     in_projects: frozenset[str] = frozenset()
+    #: Patterns of names (see `fnmatch`) by which a file counts as one that cannot be
+    #: read.
     names: frozenset[str] = frozenset()
 
 
@@ -99,15 +99,13 @@ class Write(Protocol):
 
 
 class Outline(NamedTuple):
-    """A message as far as its names in another program depend on it.
-
-    ``parts`` is how many parts it has.
-    """
+    """A message as far as its names in another program depend on it."""
 
     id: str
     seq: int
     time_created: int
     inherited: bool
+    #: The number of its parts.
     parts: int
 
 
@@ -122,13 +120,12 @@ def own_name(_: Session, message: Outline) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A session that was written for a program: its only file, held in memory.
+    """A session that was written for a program: its only file, held in memory."""
 
-    ``name`` is the document's, ``directory`` where the session was held.
-    """
-
+    #: The name of the document.
     name: str
     text: str
+    #: The directory of the session.
     directory: str
 
 
@@ -136,14 +133,16 @@ class Written:
 class Handover:
     """How a program gets a file that was written for it, and continues the session.
 
-    A program that imports files has the command ``take_in``, in which `FILE` is the
-    path of the file. One whose sessions are files of its own store has no such command:
-    ``place`` is the path at which the file becomes a session of it. Without either the
-    program has the session already. ``resume`` is the command that continues it then.
+    Without ``take_in`` and ``place`` the program has the session already.
     """
 
+    #: The command that imports the file, in which `FILE` is its path; empty for a
+    #: program without one.
     take_in: list[str]
+    #: The command that continues the session then.
     resume: list[str]
+    #: The path at which the file becomes a session of the program, if the sessions are
+    #: files of its own store.
     place: Path | None = None
 
 
@@ -153,35 +152,31 @@ FILE = "{file}"
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """How sessions are written in a format.
-
-    ``read`` are the keywords of `Store.export` that they are read with, ``together``
-    says whether several can be one file, and ``details`` which levels of detail
-    there are, the default first; ``taken`` is that of a file for `take_in`, the default
-    if it is empty: a session that the program does not have is one document at it.
-    ``take_in(written, env)`` is how the program continues a session that was written
-    for it, None: it cannot; it changes nothing, and raises `InvalidInputError` for a
-    session that the program would not take.
-
-    ``names_of(session, message)`` are the ids that a message from elsewhere is written
-    with. A session that was continued in the program is compared by them when it comes
-    back: a record with such an id is not a new message. A record that names its
-    message itself needs none (`SourceMessage.alias`).
-
-    ``holds(name, env)`` returns whether the program still has a session of its own, by
-    its id there; None: that is not known.
-
-    ``is_complete`` says that everything of a session can be read back from the format:
-    then sessions that filters choose are written also if they have no message, since
-    their subagents and forks would lose their parent.
-    """
+    """How sessions are written in a format."""
 
     write: Write
+    #: The keywords of `Store.export` that the sessions are read with.
     read: Mapping[str, bool] = field(default_factory=lambda: {"branches": False})
+    #: Whether several sessions can be one file.
     together: bool = False
+    #: The levels of detail, the default first.
     details: tuple[str, ...] = ("full",)
+    #: Returns how the program continues a session that was written for it; None if it
+    #: cannot. It changes nothing, and raises `InvalidInputError` for a session that the
+    #: program would not take.
     take_in: Callable[[Written, Mapping[str, str]], Handover] | None = None
+    #: The level of detail of a file for `take_in`, empty for the default. At this level
+    #: a session that the program does not have is one document.
     taken: str = ""
+    #: Returns the ids that a message from elsewhere is written with. A session that was
+    #: continued in the program is compared by them when it comes back: a record with
+    #: such an id is not a new message. A record that names its message itself needs
+    #: none (`SourceMessage.alias`).
     names_of: NamesOf = own_name
+    #: Returns whether the program still has a session of its own, by its id there; None
+    #: if that is not known.
     holds: Callable[[str, Mapping[str, str]], bool] | None = None
+    #: Whether everything of a session can be read back from the format: then sessions
+    #: that filters choose are written also if they have no message, since their
+    #: subagents and forks would lose their parent.
     is_complete: bool = False

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from operator import itemgetter
 from typing import Any
 
 from sessiondb.errors import InvalidInputError, UnsupportedError, abridged
@@ -18,19 +17,18 @@ from sessiondb.readers import MODULES
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A program or a format by its name.
+    """A program or a format by its name."""
 
-    ``agent`` is how people write the program's name. ``reads`` is the module with
-    its `Format`, ``writes`` that with its `Exporter`, None without one. ``resume`` is
-    the command that continues a session, ``{}`` its id; empty if there is none.
-    ``family`` is the name of the format whose modules know its sessions, too, unless
-    it has modules of its own.
-    """
-
+    #: The program's name as people write it.
     agent: str
+    #: The module with its `Format`; None without one.
     reads: str | None = None
+    #: The module with its `Exporter`; None without one.
     writes: str | None = None
+    #: The command that continues a session, ``{}`` its id; empty if there is none.
     resume: str = ""
+    #: The name of the format whose modules know its sessions, too, unless it has
+    #: modules of its own.
     family: str = ""
 
     @property
@@ -127,12 +125,12 @@ _PLANNED = {
     "windsurf": "Windsurf",
     "zed": "Zed",
 }
-REGISTRY |= {name: Entry(of) for name, of in _PLANNED.items()}
+REGISTRY |= {name: Entry(planned) for name, planned in _PLANNED.items()}
 
 
 def readable() -> list[str]:
     """Return the names of the formats that can be imported."""
-    return list(_values("reads"))
+    return list(_values_of_field("reads"))
 
 
 def importable() -> list[str]:
@@ -147,12 +145,12 @@ def relatives(name: str) -> frozenset[str]:
 
 def writable() -> list[str]:
     """Return the names of the formats that can be exported."""
-    return list(_values("writes"))
+    return list(_values_of_field("writes"))
 
 
 def resumable() -> dict[str, str]:
     """Return the command that continues a session, by the name of its source."""
-    return _values("resume")
+    return _values_of_field("resume")
 
 
 def family(name: str) -> str:
@@ -186,10 +184,10 @@ def reader(name: str) -> Format:
         format_: Format = import_module(entry.reads).FORMAT
         return format_
 
-    known = f"known are {', '.join(importable())}"
+    choices = f"known are {', '.join(importable())}"
     if entry.is_planned:
-        raise UnsupportedError(f"{entry.agent} is not supported yet; {known}")
-    raise InvalidInputError(f"no format {abridged(name)}; {known}")
+        raise UnsupportedError(f"{entry.agent} is not supported yet; {choices}")
+    raise InvalidInputError(f"no format {abridged(name)}; {choices}")
 
 
 def exporter(name: str) -> Exporter:
@@ -198,11 +196,11 @@ def exporter(name: str) -> Exporter:
     if entry.writes is None:
         entry = REGISTRY.get(entry.family, entry)
     if not entry.writes:
-        known = ", ".join(writable())
-        raise InvalidInputError(f"cannot write {abridged(name)}; known are {known}")
+        choices = f"known are {', '.join(writable())}"
+        raise InvalidInputError(f"cannot write {abridged(name)}; {choices}")
 
-    found: Exporter = import_module(entry.writes).EXPORTER
-    return found
+    exporter_: Exporter = import_module(entry.writes).EXPORTER
+    return exporter_
 
 
 def names_of(source: str) -> NamesOf:
@@ -214,10 +212,10 @@ def names_of(source: str) -> NamesOf:
     return exporter(name).names_of if _entry(name).writes else own_name
 
 
-def _values(of: str) -> dict[str, str]:
+def _values_of_field(field: str) -> dict[str, str]:
     """Return the values of a field of the entries that have one, by name."""
-    values = {name: getattr(entry, of) for name, entry in REGISTRY.items()}
-    return dict(filter(itemgetter(1), values.items()))
+    values = {name: getattr(entry, field) for name, entry in REGISTRY.items()}
+    return {name: value for name, value in values.items() if value}
 
 
 def _entry(name: Any) -> Entry:

@@ -48,26 +48,24 @@ _ORDINARY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A secret in a text: where its value begins and ends, and the kind it is of.
+    """A secret in a text."""
 
-    ``is_named`` says that the same value is a secret wherever else it occurs.
-    """
-
+    #: The places of the first character of its value, and of the one after the last.
     start: int
     end: int
     kind: str
+    #: Whether the same value is a secret wherever else it occurs.
     is_named: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A kind of secret: a text that has none of *clues* in lower case has none of it.
-
-    The group ``value`` or ``bare`` of *pattern* is the secret, else all of it.
-    """
+    """A kind of secret."""
 
     kind: str
+    #: A text that has none of these in lower case has no such secret.
     clues: tuple[str, ...]
+    #: The group ``value`` or ``bare`` is the secret, else the complete match.
     pattern: re.Pattern[str]
     is_named: bool = False
 
@@ -76,87 +74,89 @@ def _shape(kind: str, clues: str, pattern: str) -> _Shape:
     return _Shape(kind, tuple(clues.split()), re.compile(pattern))
 
 
-def _named(kind: str, clues: str, pattern: str) -> _Shape:
+def _named_shape(kind: str, clues: str, pattern: str) -> _Shape:
     return _Shape(kind, tuple(clues.split()), re.compile(f"(?i:{pattern})"), True)
 
 
 _NAMED = (
     # The last name of a chain has the value: "credentials: password = …".
-    _named(
+    _named_shape(
         "named secret",
         "pass pwd key secret token credential authorization string",
         rf"(?P<name>{_PERSONAL}|{_MACHINE}){_BETWEEN}{_ASSIGNS}"
         rf"(?:[\w.-]{{0,40}}?(?:{_PERSONAL}|{_MACHINE}){_BETWEEN}{_ASSIGNS})*{_VALUE}",
     ),
-    _named(
+    _named_shape(
         "named secret",
         "pass pwd key secret token",
         rf"(?P<name>{_PERSONAL}|{_MACHINE})[\w-]{{0,40}} (?:is|was)(?: now)?:? "
         r"(?=\S*\d)(?:" + _QUOTED + "|" + _BARE + ")",
     ),
-    _named(
+    _named_shape(
         "named secret",
         "pass pwd key secret token",
         rf"(?P<name>{_PERSONAL}|{_MACHINE})[\w-]{{0,40}}\(\s{{0,20}}{_QUOTED}",
     ),
-    _named(
+    _named_shape(
         "named secret",
         "</",
         rf"<(?P<name>[\w:.-]{{0,40}}(?:{_PERSONAL}|{_MACHINE})[\w-]{{0,40}})>"
         r"(?P<value>[^<\n]{1,500})</",
     ),
-    _named(
+    _named_shape(
         "option of a command",
         "--",
         rf"--?[\w-]{{0,40}}(?P<name>{_PERSONAL}|{_MACHINE})[\w-]{{0,40}}[ =]\s{{0,3}}"
         rf"(?!-){_VALUE}",
     ),
     # curl -u user:password
-    _named(
+    _named_shape(
         "option of a command",
         "-u --user",
         r"(?<!\S)(?:-u ?|--(?:proxy-)?user[ =])[\"']?[^\s:\"'/]{0,100}:"
         r"(?P<bare>[^\s\"']{1,500})",
     ),
     # mysql -pVALUE, sshpass -p VALUE, redis-cli -a VALUE, docker login -p VALUE
-    _named(
+    _named_shape(
         "option of a command",
         "mysql maria",
         r"\b(?:mysql|maria)\w*(?:-\w+)*(?: [^\n|;&]{0,200}?)? -p"
         r"(?P<bare>[^\s\"']{3,500})",
     ),
-    _named(
+    _named_shape(
         "option of a command",
         "sshpass redis-cli login",
         r"\b(?:sshpass|(?:docker|podman|az|helm)[^\n|;&]{0,40} login)"
         rf"[^\n|;&]{{0,200}}? -p ?(?:{_QUOTED}|{_BARE})",
     ),
-    _named(
+    _named_shape(
         "option of a command",
         "redis-cli",
         rf"\bredis-cli[^\n|;&]{{0,200}}? -a ?(?:{_QUOTED}|{_BARE})",
     ),
     # .netrc: machine NAME login NAME password VALUE
-    _named(
+    _named_shape(
         ".netrc password",
         "login",
         r"\b(?:login|user)\s+\S{1,200}\s+(?:account\s+\S{1,200}\s+)?"
         r"password\s+(?P<bare>\S{1,500})",
     ),
-    _named(
+    _named_shape(
         "password of an account",
         "identified password",
         r"\b(?:identified by|(?:role|user) [^\n;]{0,200}? password) +"
         r"'(?P<value>[^'\n]{1,500})'",
     ),
     # PGP and basic addresses: user:password@host
-    _named(
+    _named_shape(
         "password in an address",
         "://",
         r"://[^\s/:@]{0,200}:(?P<value>[^\s/@]{1,500})@",
     ),
-    _named("cookie", "cookie:", r"\b(?:set-)?cookie: *(?P<value>[^\n\"']{4,4000})"),
-    _named(
+    _named_shape(
+        "cookie", "cookie:", r"\b(?:set-)?cookie: *(?P<value>[^\n\"']{4,4000})"
+    ),
+    _named_shape(
         "authorization",
         "bearer basic",
         r"\b(?:bearer|basic) (?P<value>[\w.~+/=-]{12,})",
@@ -294,7 +294,7 @@ def _value_group(match: re.Match[str]) -> int | str:
 
 
 def _is_placeholder(match: re.Match[str], value: str) -> bool:
-    """Return whether what is called a secret is none: a word, or a count of tokens."""
+    """Return whether the value of a name is not a secret: a word, a count of tokens."""
     if value.strip(".,;:)}]").lower() in _PLACEHOLDERS:
         return True
     name = match.groupdict().get("name") or ""
@@ -328,16 +328,16 @@ def substituted(
 
     *count* is called with the kind of each. Secrets that overlap are one.
     """
-    kept, done = [], 0
+    pieces, done = [], 0
     for secret in sorted(find_secrets(text), key=lambda each: (each.start, -each.end)):
         if secret.end <= done:
             continue
         if secret.start >= done:
-            kept.append(text[done : secret.start])
-            kept.append(place)
+            pieces.append(text[done : secret.start])
+            pieces.append(place)
             count(secret.kind)
         done = secret.end
-    text = "".join([*kept, text[done:]])
+    text = "".join([*pieces, text[done:]])
 
     for value in repeated:
         if value in text:

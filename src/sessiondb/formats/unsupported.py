@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from itertools import filterfalse
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from sessiondb.formats.kit.files import here, is_folder
@@ -45,13 +44,9 @@ _EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
 MAX_ENTRIES, MAX_DEPTH = 2_000, 8
 
 
-def _below(place: str) -> str:
-    return place.partition("/")[2]
-
-
 #: Name → how the path of one of its files looks, seen from the root.
 PATHS = {
-    name: "|".join(rf"/{re.escape(_below(place))}(/|$)" for place in places)
+    name: "|".join(rf"/{re.escape(place.partition('/')[2])}(/|$)" for place in places)
     for name, places in PLACES.items()
 }
 
@@ -62,63 +57,71 @@ def agents_of(env: Mapping[str, str]) -> list[tuple[str, Path]]:
     The places are those of the user, and the current directory.
     """
     bases = _bases(env)
-    found: dict[str, Path] = {}
+    agents: dict[str, Path] = {}
     for name, places in PLACES.items():
-        candidates = (
-            folder / _below(place)
-            for place in places
-            for folder in bases[place.partition("/")[0]]
-        )
-        path = next(filter(_exists, candidates), None)
+        path = _first_existing(places, bases)
         if path is not None:
-            found[REGISTRY[name].agent] = path
-    return list(found.items())
+            agents[REGISTRY[name].agent] = path
+    return list(agents.items())
+
+
+def _first_existing(
+    places: Iterable[str], bases: Mapping[str, list[Path]]
+) -> Path | None:
+    for place in places:
+        base, _, inner = place.partition("/")
+        for folder in bases[base]:
+            # pathlib raises if that cannot be known.
+            if os.path.exists(folder / inner):
+                return folder / inner
+    return None
 
 
 def _bases(env: Mapping[str, str]) -> dict[str, list[Path]]:
     """Return the folders that programs keep their own below, by what they are for."""
-    homes = [Path(name) for name in filter(None, [env.get("HOME")])]
+    homes = [Path(env["HOME"])] if env.get("HOME") else []
     # There are macOS and Windows, too, where data and settings have the same folder.
-    both = [home / "Library" / "Application Support" for home in homes]
-    both += map(Path, filter(None, [env.get("APPDATA")]))
+    shared = [home / "Library" / "Application Support" for home in homes]
+    if env.get("APPDATA"):
+        shared.append(Path(env["APPDATA"]))
 
     def folders(variable: str, usual: str) -> list[Path]:
-        named = env.get(variable)
-        first = [Path(named)] if named else [home / usual for home in homes]
-        return [*first, *both]
+        configured = env.get(variable)
+        if configured:
+            return [Path(configured), *shared]
+        return [*(home / usual for home in homes), *shared]
 
     settings = folders("XDG_CONFIG_HOME", ".config")
     users = [folder / editor for folder in settings for editor in _EDITORS]
     users += [home / ".vscode-server" / "data" for home in homes]
+    current = here()
     return {
         "home": homes,
         "data": folders("XDG_DATA_HOME", ".local/share"),
         "settings": settings,
         "editor": [folder / "User" / "globalStorage" for folder in users],
-        "here": list(filter(None, [here()])),
+        "here": [] if current is None else [current],
     }
-
-
-def _exists(path: Path) -> bool:
-    # pathlib raises where that cannot be known.
-    return os.path.exists(path)
 
 
 def agents_at(path: str | os.PathLike[str]) -> list[str]:
     """Return the agents with sessions at or below *path*, by name; none is ``[]``."""
-    found: dict[str, None] = {}
-    for file in _files(Path(path)):
-        where = file.absolute().as_posix()
-        named = [name for name, shape in PATHS.items() if re.search(shape, where)]
-        found |= dict.fromkeys(named)
-    return [REGISTRY[name].agent for name in found]
+    names: list[str] = []
+    for file in _files_below(Path(path)):
+        full_path = file.absolute().as_posix()
+        for name, shape in PATHS.items():
+            if name not in names and re.search(shape, full_path):
+                names.append(name)
+    return [REGISTRY[name].agent for name in names]
 
 
-def _files(top: Path) -> Iterator[Path]:
+def _files_below(top: Path) -> Iterator[Path]:
     """Yield a file, or the files below a folder; no links."""
     if not is_folder(top):
         yield top
         return
 
     for folder in Walk(top, depth=MAX_DEPTH, most=MAX_ENTRIES):
-        yield from map(Path, filterfalse(os.DirEntry.is_symlink, folder.files))
+        for entry in folder.files:
+            if not entry.is_symlink():
+                yield Path(entry)

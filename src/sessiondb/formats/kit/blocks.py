@@ -42,22 +42,25 @@ def text_part(block: Record) -> PartDraft:
     return PartDraft(kind, **take(block, table), data=block)
 
 
-def text_block(part: Part, own: Collection[str] = ()) -> Record:
-    """Return the block of text that a part was; *own* keys of its data are left out.
+def text_block(part: Part, added_keys: Collection[str] = ()) -> Record:
+    """Return the block of text that a part was, without the *added_keys* of its data.
 
     A part that is not one of reasoning is a block of type ``text``.
     """
-    return block_of(part, *_BLOCKS.get(part.type, _BLOCKS["text"]), own)
+    kind, table = _BLOCKS.get(part.type, _BLOCKS["text"])
+    return block_of(part, kind, table, added_keys)
 
 
-def block_of(part: Part, kind: str, table: Fields, own: Collection[str] = ()) -> Record:
+def block_of(
+    part: Part, kind: str, table: Fields, added_keys: Collection[str] = ()
+) -> Record:
     """Return the block of type *kind* that a part was, which was taken by *table*.
 
-    *own* are keys of its data that the block did not have.
+    *added_keys* of its data are those that the block did not have.
     """
     record: Record = {"type": kind}
     put(record, table, part)
-    return overlay(record, without(own, part.data))
+    return overlay(record, without(added_keys, part.data))
 
 
 def synthetic(part: PartDraft) -> PartDraft:

@@ -3,9 +3,9 @@
 A table of type `Fields` says which column holds the value of which key, and which
 values that column can hold. `take` moves values out of a record by such a table, and
 what is left of the record is its ``data``; `put` writes them back by the same table,
-and `overlay` lays the rest over them.
+and `overlay` lays the data over them.
 
-The rest wins: a value that does not fit its column stays in the record and is written
+The data wins: a value that does not fit its column stays in the record and is written
 again as it was, so a round trip gives an equal record, however odd it is.
 """
 
@@ -167,11 +167,11 @@ def nested(row: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
     for key, column in shape.items():
         if isinstance(column, str):
             value = row.get(column)
-            known = value is not None
+            is_known = value is not None
         else:
             value = nested(row, column)
-            known = bool(value)
-        if known:
+            is_known = bool(value)
+        if is_known:
             record[key] = value
 
     return record
@@ -254,9 +254,9 @@ def put(record: dict[str, Any], fields: Fields, holder: Any) -> None:
             record[key] = value
 
 
-def overlay(record: dict[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
-    """Lay the *rest* of a record over its columns, and return the record."""
-    for key, value in rest.items():
+def overlay(record: dict[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay the *data* of a record over its columns, and return the record."""
+    for key, value in data.items():
         present = record.get(key)
         if type(present) is dict and isinstance(value, Mapping):
             overlay(present, value)
@@ -266,7 +266,7 @@ def overlay(record: dict[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
     return record
 
 
-def check_storable(rest: dict[str, Any]) -> None:
-    """Raise `OddRecordError` if the *rest* of a record cannot be kept in ``data``."""
-    if not storable(rest):
+def check_storable(data: dict[str, Any]) -> None:
+    """Raise `OddRecordError` if what is left of a record cannot be its ``data``."""
+    if not storable(data):
         raise OddRecordError("has an integer beyond 64 bits")

@@ -38,18 +38,20 @@ _FIELDS = {
 _LISTS = {"todos": "its todo list", "diffs": "the diffs of its files"}
 
 
-def words_of(of: str, field: str, times: int, keys: Iterable[str] = ()) -> str:
-    """Return the words for a *field* of records *of* a sort that was lost *times*.
+def words_of(sort: str, field: str, times: int, keys: Iterable[str] = ()) -> str:
+    """Return the words for a *field* of records of a *sort* that was lost *times*.
 
     Without a field the records themselves are lost. *keys* of data are named.
     """
-    if of in _LISTS:
-        return _LISTS[of]
+    if sort in _LISTS:
+        return _LISTS[sort]
     name = name_of_field(field)
-    more = f" ({', '.join(sorted(keys))})" if keys else ""
-    if of == "session":
-        return f"its {name}{more}"
-    return f"the {name} of {records(of, times)}{more}" if field else records(of, times)
+    of_keys = f" ({', '.join(sorted(keys))})" if keys else ""
+    if sort == "session":
+        return f"its {name}{of_keys}"
+    if not field:
+        return count_records(sort, times)
+    return f"the {name} of {count_records(sort, times)}{of_keys}"
 
 
 def is_plain(loss: Loss) -> bool:
@@ -62,13 +64,13 @@ def name_of_field(field: str) -> str:
     return _FIELDS.get(field, field.replace("_", " "))
 
 
-def records(of: str, times: int) -> str:
+def count_records(sort: str, times: int) -> str:
     """Return a number of records of a sort: ``3 events of kind rules``."""
-    sort, _, part = of.partition("/")
-    role, _, kind = sort.partition(":")
+    message, _, part = sort.partition("/")
+    role, _, kind = message.partition(":")
     noun = _MESSAGES.get(role, role)
     of_kind = f" of kind {kind}" if kind else ""
-    if sort.endswith(":compaction"):
+    if message.endswith(":compaction"):
         noun, of_kind = "compaction", ""
     if not part:
         return count(times, noun) + of_kind

@@ -17,7 +17,7 @@ from uuid import UUID
 
 #: Crockford's digits, in which our ids have their 128 bits.
 _DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_OURS = re.compile(rf"(?:ses|msg)_([0-7][{_DIGITS}]{{25}})")
+_NATIVE_ID = re.compile(rf"(?:ses|msg)_([0-7][{_DIGITS}]{{25}})")
 #: The key of a record that says which of our messages it was, where it has no id.
 MARK = "sessiondb"
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -45,13 +45,13 @@ def uuid_of(name: str) -> str:
     if _UUID.fullmatch(name):
         return name
 
-    ours = _OURS.fullmatch(name)
-    if ours is None:
+    native_id = _NATIVE_ID.fullmatch(name)
+    if native_id is None:
         digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
         return str(UUID(bytes=digest[:16]))
 
     number = 0
-    for digit in ours[1]:
+    for digit in native_id[1]:
         number = number << 5 | _DIGITS.index(digit)
     return str(UUID(int=number))
 
@@ -73,5 +73,5 @@ def further(name: str, index: int) -> str:
 
 def message_of(name: str) -> str | None:
     """Return the name of the message that `further` made *name* of, or None."""
-    found = _FURTHER.fullmatch(name)
-    return found[1] if found else None
+    match = _FURTHER.fullmatch(name)
+    return match[1] if match else None

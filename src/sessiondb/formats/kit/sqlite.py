@@ -51,8 +51,9 @@ class _Cursor(sqlite3.Cursor):
     """A cursor whose errors are errors of SQLite, even if a damaged file is quoted.
 
     The text of an error names what is in the file, and Python decodes it as UTF-8:
-    if it is not, a UnicodeDecodeError comes instead. Values are decoded by `_text`,
-    which never fails. Written out for each method: this is on the way of every row.
+    if it is not, a UnicodeDecodeError comes instead. Values are decoded by
+    `_decode_text`, which never fails. Written out for each method: this is on the way
+    of every row.
     """
 
     def execute(self, *args: Any) -> Self:
@@ -116,7 +117,8 @@ class ForeignDatabase:
         self._first = _SCHEMA if schema else _HEADER
         self._readers = 0
         self._connection: sqlite3.Connection | None = None
-        self._after: contextlib.ExitStack = contextlib.ExitStack()
+        #: Closes the connection, and removes what a read has left behind.
+        self._cleanup = contextlib.ExitStack()
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -126,7 +128,7 @@ class ForeignDatabase:
         is only a glance, has lost a part of its last page.
         """
         if self._connection is None:
-            self._connection = self._opened()
+            self._connection = self._open_complete()
         self._readers += 1
 
         try:
@@ -159,7 +161,7 @@ class ForeignDatabase:
         assert self._connection is not None, "not inside reading()"
         return self._connection
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open_complete(self) -> sqlite3.Connection:
         try:
             connection = self._open()
             if not self._glance:
@@ -187,16 +189,17 @@ class ForeignDatabase:
             raise SourceError(f"cannot read {self.path}: no such file")
 
         self._file = Path(os.path.realpath(self.path))
-        beside = [_beside(self._file, ending) for ending in _SIDE_FILES]
-        used = [file for file in beside if _stamp(file)[0]]
+        side_files = [_side_file(self._file, ending) for ending in _SIDE_FILES]
+        used = [file for file in side_files if _stamp(file)[0]]
 
         if self._glance and not used:
             return self._connect(self._file, _AS_IT_LIES)
 
-        if not os.path.lexists(_beside(self._file, "-wal")):
-            if _may_add_beside_only(self._file):
-                return self._connect(self._copy([self._file]), "mode=rw")
-            self._after.callback(self._tidy)
+        if not os.path.lexists(_side_file(self._file, "-wal")):
+            # SQLite could make a -wal, and would not remove it.
+            if may_write(self._file.parent) and not may_write(self._file):
+                return self._connect(self._copy_files([self._file]), "mode=rw")
+            self._cleanup.callback(self._remove_empty_wal)
 
         try:
             return self._connect(self._file, "mode=ro")
@@ -207,7 +210,7 @@ class ForeignDatabase:
         # WAL mode needs a -shm, which cannot be made in a read-only directory.
         if not used:
             return self._connect(self._file, _AS_IT_LIES)
-        return self._connect(self._copy([self._file, *used]), "mode=rw")
+        return self._connect(self._copy_files([self._file, *used]), "mode=rw")
 
     def _connect(self, path: Path, options: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -218,7 +221,7 @@ class ForeignDatabase:
             check_same_thread=False,
             factory=_Connection,
         )
-        connection.text_factory = _text
+        connection.text_factory = _decode_text
 
         try:
             for statement in (*_PRAGMAS, "BEGIN", *self._first):
@@ -227,16 +230,16 @@ class ForeignDatabase:
             connection.close()
             raise
 
-        self._after.callback(connection.close)
+        self._cleanup.callback(connection.close)
         return connection
 
-    def _copy(self, files: list[Path]) -> Path:
+    def _copy_files(self, files: list[Path]) -> Path:
         """Copy a database and its side files to a private directory."""
         private = tempfile.TemporaryDirectory(prefix="sessiondb-")
-        folder = Path(self._after.enter_context(private))
+        folder = Path(self._cleanup.enter_context(private))
         pairs = [str(name) for file in files for name in (file, folder / file.name)]
         for _ in range(_COPY_ATTEMPTS):
-            before = list(map(_stamp, files))
+            stamps = [_stamp(file) for file in files]
 
             try:
                 subprocess.run(  # noqa: S603  our own interpreter and code
@@ -245,20 +248,20 @@ class ForeignDatabase:
                     check=True,
                 )
             except (OSError, subprocess.CalledProcessError):
-                why = f"cannot read {self.path}, nor copy it to read it"
-                raise SourceError(why) from None
+                message = f"cannot read {self.path}, nor copy it to read it"
+                raise SourceError(message) from None
 
             # A program that wrote in between may have left two halves.
-            if list(map(_stamp, files)) == before:
+            if [_stamp(file) for file in files] == stamps:
                 return folder / self._file.name
         raise SourceError(f"cannot read {self.path}: it changes too often to be copied")
 
-    def _tidy(self) -> None:
+    def _remove_empty_wal(self) -> None:
         """Let SQLite remove the empty ``-wal`` that a read-only connection leaves.
 
         Only if there was none before; SQLite alone knows whether it is still unused.
         """
-        if not os.path.lexists(_beside(self._file, "-wal")):
+        if not os.path.lexists(_side_file(self._file, "-wal")):
             return
 
         with contextlib.suppress(sqlite3.Error):
@@ -269,7 +272,7 @@ class ForeignDatabase:
 
     def _close(self) -> None:
         self._connection = None
-        self._after.close()
+        self._cleanup.close()
 
 
 def is_database(path: Path) -> bool:
@@ -322,16 +325,11 @@ def records(
     return (dict(zip(names, row, strict=True)) for row in cursor)
 
 
-def _may_add_beside_only(path: Path) -> bool:
-    """Return whether a ``-wal`` could be made beside a file and not be removed."""
-    return may_write(path.parent) and not may_write(path)
-
-
-def _text(raw: bytes) -> str:
+def _decode_text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-def _beside(path: Path, ending: str) -> Path:
+def _side_file(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
 
 

@@ -38,10 +38,10 @@ def time_of_text(value: object) -> int | None:
     # Exactly three digits: fewer are filled up with zeros, more are cut off.
     text = f"{date}T{clock}.{fraction:0<3.3}{offset.upper()}"
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return known_time((found - _EPOCH) // _MS)
+    return known_time((moment - _EPOCH) // _MS)
 
 
 def time_in_utc(value: object) -> int | None:
@@ -54,8 +54,8 @@ def time_in_utc(value: object) -> int | None:
         return None
 
     text = value.replace(" ", "T", 1)
-    found = time_of_text(text)
-    return time_of_text(f"{text}Z") if found is None else found
+    time = time_of_text(text)
+    return time_of_text(f"{text}Z") if time is None else time
 
 
 def text_of_time(ms: int) -> str:
