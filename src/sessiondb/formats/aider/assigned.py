@@ -42,22 +42,24 @@ class Assigned:
 
     def __iter__(self) -> Iterator[Assignment]:
         # The block that the next one may belong to.
-        held: Assignment | None = None
+        waiting: Assignment | None = None
         for block in self._blocks:
-            found = Assignment(block, self._input(block))
-            if held is not None:
-                if held.block.kind == "answer" and self._continues(held.block, found):
-                    held.block.lines += block.lines
+            assignment = Assignment(block, self._input(block))
+            if waiting is not None:
+                if waiting.block.kind == "answer" and self._continues(
+                    waiting.block, assignment
+                ):
+                    waiting.block.lines += block.lines
                     continue
-                yield held
+                yield waiting
 
-            held, self._is_continued = found, False
+            waiting, self._is_continued = assignment, False
             # The answer that an interruption cut off is recorded after its notice.
             if block.kind != "answer":
                 self._is_interrupted = _INTERRUPTED in block.raw
 
-        if held is not None:
-            yield held
+        if waiting is not None:
+            yield waiting
 
     def _input(self, block: Block) -> Input | None:
         if block.kind != "prompt":
@@ -66,11 +68,11 @@ class Assigned:
         # The input history is always UTF-8; the chat history may not be.
         return self._typed.take(readable(as_text(block.raw), _OTHER))
 
-    def _continues(self, answer: Block, found: Assignment) -> bool:
+    def _continues(self, answer: Block, assignment: Assignment) -> bool:
         """Return whether a block continues the *answer* before it."""
-        block = found.block
+        block = assignment.block
         # After a heading, the text that follows belongs to the same answer.
-        if block.kind != "prompt" or found.typed is not None:
+        if block.kind != "prompt" or assignment.typed is not None:
             return self._is_continued and block.kind == "answer"
 
         # Empty input and repeated confirmations are never in the input history.

@@ -105,8 +105,8 @@ def prompt(text: str) -> str:
     """Return the record of a prompt, without its ends and its line separators."""
     # As aider does it: splitlines, which also splits at a form feed.
     lines = text.splitlines() or ["<blank>"]
-    said = f"{BREAK}\n#### ".join(lines)
-    return f"\n#### {said}".rstrip() + f"{BREAK}\n"
+    joined = f"{BREAK}\n#### ".join(lines)
+    return f"\n#### {joined}".rstrip() + f"{BREAK}\n"
 
 
 def answer(text: str) -> str:
@@ -139,36 +139,36 @@ def _unquoted(line: str) -> str:
     return line.removeprefix("####").removeprefix(" ")
 
 
-def reasoning_and_text(said: str) -> list[tuple[str, str, str]]:
+def reasoning_and_text(answer: str) -> list[tuple[str, str, str]]:
     """Return the pieces of an answer: their type, their tag if any, and their text."""
-    if _TAG_START not in said:
-        return [("text", "", said)]
+    if _TAG_START not in answer:
+        return [("text", "", answer)]
 
-    found, end = [], 0
-    for opening, closing in _thoughts(said):
-        text = said[end : opening.start()].removesuffix("\n\n")
-        thought = said[opening.end() : closing.start()]
-        found += [("text", "", text), ("reasoning", opening[1], thought)]
+    pieces, end = [], 0
+    for opening, closing in _thoughts(answer):
+        text = answer[end : opening.start()].removesuffix("\n\n")
+        thought = answer[opening.end() : closing.start()]
+        pieces += [("text", "", text), ("reasoning", opening[1], thought)]
         end = closing.end() + len("\n\n")
 
-    found.append(("text", "", said[end:]))
-    return [piece for piece in found if any(piece[1:])] or found[-1:]
+    pieces.append(("text", "", answer[end:]))
+    return [piece for piece in pieces if any(piece[1:])] or pieces[-1:]
 
 
-def _thoughts(said: str) -> Iterator[tuple[re.Match[str], re.Match[str]]]:
+def _thoughts(text: str) -> Iterator[tuple[re.Match[str], re.Match[str]]]:
     """Yield the tags around each reasoning in an answer."""
     closings: dict[str, deque[re.Match[str]]] = {}
-    for closing in _CLOSING.finditer(said):
+    for closing in _CLOSING.finditer(text):
         closings.setdefault(closing[1], deque()).append(closing)
 
     end = 0
-    for opening in _OPENING.finditer(said) if closings else ():
-        after = closings.get(opening[1], deque())
-        while after and after[0].start() < opening.end():
-            after.popleft()
-        if after and opening.start() >= end:
-            end = after[0].end()
-            yield opening, after[0]
+    for opening in _OPENING.finditer(text) if closings else ():
+        closing_places = closings.get(opening[1], deque())
+        while closing_places and closing_places[0].start() < opening.end():
+            closing_places.popleft()
+        if closing_places and opening.start() >= end:
+            end = closing_places[0].end()
+            yield opening, closing_places[0]
 
 
 def pieces_joined(pieces: Iterable[tuple[str, str, str]]) -> str:
@@ -188,11 +188,11 @@ class Usage(NamedTuple):
 
 def usage_of(text: str) -> Usage | None:
     """Return the report in a text of aider's; None if it is not one."""
-    found = _USAGE.match(text)
-    if found is None:
+    match = _USAGE.match(text)
+    if match is None:
         return None
 
-    counts = without_none(found.groupdict())
+    counts = without_none(match.groupdict())
     cost, session = counts.pop("cost", ""), counts.pop("session", "")
     return Usage(_number(cost), _number(session), counts)
 
@@ -235,10 +235,10 @@ def edited(text: str) -> str | None:
 
 def committed(text: str) -> dict[str, str] | None:
     """Return the hash and the message of the commit that aider reports."""
-    found = _COMMIT.fullmatch(text)
-    return found and found.groupdict()
+    match = _COMMIT.fullmatch(text)
+    return match and match.groupdict()
 
 
 def _named(shape: re.Pattern[str], text: str) -> str | None:
-    found = shape.fullmatch(text)
-    return found and found[1]
+    match = shape.fullmatch(text)
+    return match and match[1]

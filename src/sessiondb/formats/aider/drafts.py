@@ -77,17 +77,17 @@ def readable(raw: str | bytes, encoding: str = "utf-8") -> str:
 
 
 def finished(
-    block: Block, raw: str | bytes, found: Columns, data: Columns
+    block: Block, raw: str | bytes, columns: Columns, data: Columns
 ) -> MessageDraft:
     """Return the draft of a block, with its *raw* text if the parts do not give it."""
     if block.doubts:
         data["ambiguous"] = list(block.doubts)
 
-    draft = MessageDraft(**found, data=data)
-    said = raw_of(draft)
-    if said != raw:
+    draft = MessageDraft(**columns, data=data)
+    raw_text = raw_of(draft)
+    if raw_text != raw:
         # Where a file has the line ends of Windows, most of its blocks do.
-        is_windows = isinstance(said, str) and with_ends(said) == raw
+        is_windows = isinstance(raw_text, str) and with_ends(raw_text) == raw
         data |= {"ends": WINDOWS} if is_windows else {"raw": raw}
     return draft
 
@@ -98,43 +98,43 @@ def finished(
 def asked(block: Block, typed: Input | None, state: State, name: str) -> MessageDraft:
     """Return the message of a prompt, exact if the input history has it."""
     raw = as_text(block.raw)
-    said = prompt_of(readable(raw))
+    prompt_text = prompt_of(readable(raw))
     data: Columns = {}
     if typed is not None:
         state.time = typed.time or state.time
-        data, said = fields.without_none({"typed": typed.stamp}), typed.text
+        data, prompt_text = fields.without_none({"typed": typed.stamp}), typed.text
 
-    role, kind = _said_by(said, typed, state)
-    found: Columns = {"role": role, "kind": kind, "id": name}
-    found |= {"parts": (PartDraft("text", said),), "time_created": state.time}
-    return finished(block, raw, found, data)
+    role, kind = _said_by(prompt_text, typed, state)
+    columns: Columns = {"role": role, "kind": kind, "id": name}
+    columns |= {"parts": (PartDraft("text", prompt_text),), "time_created": state.time}
+    return finished(block, raw, columns, data)
 
 
-def _said_by(said: str, typed: Input | None, state: State) -> tuple[str, str | None]:
+def _said_by(text: str, typed: Input | None, state: State) -> tuple[str, str | None]:
     """Return role and kind of the author of a recorded prompt."""
-    if said.startswith(("/", "!")):
-        is_reset = said.split(maxsplit=1)[0] in _RESETS
+    if text.startswith(("/", "!")):
+        is_reset = text.split(maxsplit=1)[0] in _RESETS
         return "event", "reset" if is_reset else "command"
     if typed is not None:
         return "user", None
 
-    found = UNTYPED.fullmatch(said)
-    if found is not None:
-        return "event", found.lastgroup
+    match = UNTYPED.fullmatch(text)
+    if match is not None:
+        return "event", match.lastgroup
 
     # An architect's answer is the prompt of the editor.
-    return ("event", "custom_message") if _is_plan(said, state) else ("user", None)
+    return ("event", "custom_message") if _is_plan(text, state) else ("user", None)
 
 
-def _is_plan(said: str, state: State) -> bool:
+def _is_plan(text: str, state: State) -> bool:
     """Return whether a prompt is the last answer; most begin otherwise."""
-    begin, _, _ = said.strip().partition("\n")
+    begin, _, _ = text.strip().partition("\n")
     if not state.answered or not state.answered.lstrip().startswith(begin):
         return False
 
     if state.plan is None:
         state.plan = "\n".join(state.answered.splitlines()).strip()
-    return said.strip() == state.plan
+    return text.strip() == state.plan
 
 
 # -- answers -------------------------------------------------------------------
@@ -145,14 +145,14 @@ def answered(
 ) -> MessageDraft:
     """Return the message of an answer, with the report that follows it."""
     raw = as_text(block.raw)
-    said = readable(raw)
+    answer = readable(raw)
     # In a file of Windows the empty line that aider puts before an answer has its end.
-    if said.startswith(WINDOWS):
-        said = said.replace(WINDOWS, "\n")
-    said = said.strip()
-    pieces = reasoning_and_text(said)
-    if pieces_joined(pieces) != said:
-        pieces = [("text", "", said)]
+    if answer.startswith(WINDOWS):
+        answer = answer.replace(WINDOWS, "\n")
+    answer = answer.strip()
+    pieces = reasoning_and_text(answer)
+    if pieces_joined(pieces) != answer:
+        pieces = [("text", "", answer)]
     state.answered = "\n\n".join(text for kind, _, text in pieces if kind == "text")
     state.plan = None
 
@@ -161,21 +161,21 @@ def answered(
         for kind, tag, text in pieces
     )
     data: Columns = {}
-    found = {"role": "assistant", "id": name, "parts": parts, **model(state.model)}
-    found |= {**counted(usage, data), "time_created": state.time}
-    return finished(block, raw, found, data)
+    columns = {"role": "assistant", "id": name, "parts": parts, **model(state.model)}
+    columns |= {**counted(usage, data), "time_created": state.time}
+    return finished(block, raw, columns, data)
 
 
-def model(named: str | None) -> Columns:
+def model(model_name: str | None) -> Columns:
     """Return the columns of a model, which litellm names with its provider."""
-    if not fields.clean_name(named):
+    if not fields.clean_name(model_name):
         return {}
 
     # A name may have slashes of its own: only the first one ends the provider.
-    provider, _, name = named.partition("/")
+    provider, _, name = model_name.partition("/")
     if provider and name:
         return {"provider_id": provider, "model_id": name}
-    return {"model_id": named}
+    return {"model_id": model_name}
 
 
 def counted(usage: Usage | None, data: Columns) -> Columns:
@@ -193,10 +193,10 @@ def counted(usage: Usage | None, data: Columns) -> Columns:
     is_exact = None not in (sent, read, write)
     counts["sent"] = sent - read - write if is_exact else None
 
-    known = fields.take(counts, _COUNTS)
+    columns = fields.take(counts, _COUNTS)
     return {
         "cost": fitting(usage.cost, fields.cost),
-        "tokens": Tokens(**known) if known else None,
+        "tokens": Tokens(**columns) if columns else None,
     }
 
 
@@ -215,14 +215,14 @@ def shown(
 
     Its first report *counts* unless it is that of the answer before.
     """
-    found: Columns = {"role": "event", "kind": "output", "id": name}
+    columns: Columns = {"role": "event", "kind": "output", "id": name}
     data: Columns = {}
     parts: list[PartDraft] = []
     for number, (text, is_ambiguous) in enumerate(block.outputs):
         announced = model_of(text)
         if announced is not None:
             state.model = announced
-            found |= {"kind": "model_change", **model(announced)}
+            columns |= {"kind": "model_change", **model(announced)}
 
         parts.append(_part(text, is_ambiguous))
 
@@ -230,19 +230,19 @@ def shown(
         if usage is not None:
             _check_cost(usage, state, block)
             if counts:
-                found |= _added(found, counted(usage, data))
+                columns |= _added(columns, counted(usage, data))
             counts = True
 
-    found |= {"parts": tuple(parts), "time_created": state.time}
-    return finished(block, as_text(block.raw), found, data)
+    columns |= {"parts": tuple(parts), "time_created": state.time}
+    return finished(block, as_text(block.raw), columns, data)
 
 
-def _added(found: Columns, usage: Columns) -> Columns:
+def _added(columns: Columns, usage: Columns) -> Columns:
     """Return the columns of a report; of several, only costs can be added up."""
-    if "cost" not in found:
+    if "cost" not in columns:
         return usage
 
-    total = sum(filter(None, (found["cost"], usage["cost"])))
+    total = sum(filter(None, (columns["cost"], usage["cost"])))
     return {"cost": fitting(total, fields.cost), "tokens": None}
 
 
@@ -251,8 +251,8 @@ def _check_cost(usage: Usage, state: State, block: Block) -> None:
     if usage.session is None:
         return
     if usage.session < state.cost:
-        why = "the cost of the session falls: several instances may have written it"
-        state.problems.setdefault(why, block.line.number)
+        problem = "the cost of the session falls: several instances may have written it"
+        state.problems.setdefault(problem, block.line.number)
     state.cost = usage.session
 
 

@@ -95,12 +95,12 @@ class Fences:
         """
         most = min(self._end, offset + AHEAD)
         while self._next is not None and self._next[0] < most:
-            at, bare = self._next
+            place, bare = self._next
             is_reached = bool(self._offsets) and self._offsets[-1] >= offset
             if is_reached and HEADER.fullmatch(bare):
                 return
 
-            self._add(at, bare)
+            self._add(place, bare)
             self._next = next(self._telling, None)
 
     def _add(self, offset: int, bare: bytes) -> None:

@@ -73,10 +73,10 @@ class Inputs:
 
         They end when the next run begins, wherever that is in the file.
         """
-        order = sorted(range(len(starts)), key=lambda at: starts[at] or 0)
-        ends = {at: starts[after] for at, after in pairwise(order)}
-        for at, start in enumerate(starts):
-            yield self._between(start, ends.get(at))
+        order = sorted(range(len(starts)), key=lambda index: starts[index] or 0)
+        ends = {index: starts[next_index] for index, next_index in pairwise(order)}
+        for index, start in enumerate(starts):
+            yield self._between(start, ends.get(index))
 
     def _between(self, start: int | None, end: int | None) -> Typed:
         time = attrgetter("time")
@@ -106,21 +106,21 @@ class Inputs:
         """Yield the entries with these numbers, unless they were removed since."""
         with suppress(SourceError), opened(self._path) as lines:
             for number in numbers:
-                found = _entries(lines, self._places[number].line)
-                yield from (entry for _, entry in islice(found, 1))
+                parsed = _entries(lines, self._places[number].line)
+                yield from (entry for _, entry in islice(parsed, 1))
 
     @cached_property
     def _by_key(self) -> dict[bytes, list[int]]:
         """The numbers of all entries, in order, by the prompts that end with them."""
         numbers = {place.line: number for number, place in enumerate(self._places)}
-        found: list[tuple[int, bytes]] = []
+        keys: list[tuple[int, bytes]] = []
         with suppress(SourceError), opened(self._path) as lines:
             for line, key in _keys(_entries(lines, TOP)):
                 if line in numbers:
-                    found.append((numbers[line], key))
+                    keys.append((numbers[line], key))
 
         by_key: dict[bytes, list[int]] = {}
-        for number, key in sorted(found):
+        for number, key in sorted(keys):
             by_key.setdefault(key, []).append(number)
         return by_key
 
@@ -132,12 +132,12 @@ class Typed:
     """
 
     def __init__(
-        self, inputs: Inputs, places: list[_Place], first: int, own: int
+        self, inputs: Inputs, places: list[_Place], first: int, count: int
     ) -> None:
         self._inputs = inputs
         self._places = places
         self._first = self._next = first
-        self._own = range(first, first + own)
+        self._own = range(first, first + count)
         self._taken: set[int] = set()
 
     @property
@@ -148,10 +148,10 @@ class Typed:
     @property
     def digest(self) -> str:
         """A digest that changes with any of the entries."""
-        found = hashlib.sha256()
+        hasher = hashlib.sha256()
         for place in self._places:
-            found.update(b"%d %s" % (place.time, place.digest))
-        return found.hexdigest()[:16]
+            hasher.update(b"%d %s" % (place.time, place.digest))
+        return hasher.hexdigest()[:16]
 
     def rewind(self) -> None:
         """Begin again with the first entry."""
@@ -191,13 +191,13 @@ class Typed:
 
         None if the run has none.
         """
-        found = self._inputs.numbers(key)
-        at = bisect_left(found, self._next)
-        if at == len(found) or found[at] >= self._first + len(self._places):
+        numbers = self._inputs.numbers(key)
+        place = bisect_left(numbers, self._next)
+        if place == len(numbers) or numbers[place] >= self._first + len(self._places):
             return None
 
-        self._next = found[at] + 1
-        return found[at]
+        self._next = numbers[place] + 1
+        return numbers[place]
 
 
 # -- keys ----------------------------------------------------------------------
@@ -208,8 +208,8 @@ def _key(text: str) -> bytes:
     return _digest(text.rstrip())
 
 
-def _digest(text: str, before: bytes = b"") -> bytes:
-    return hashlib.sha256(before + text.encode("utf-8", "replace")).digest()[:12]
+def _digest(text: str, prefix: bytes = b"") -> bytes:
+    return hashlib.sha256(prefix + text.encode("utf-8", "replace")).digest()[:12]
 
 
 def _keys(entries: Iterable[tuple[Line, Entry]]) -> Iterator[tuple[Line, bytes]]:
@@ -282,21 +282,21 @@ def _entries(lines: Lines, line: Line) -> Iterator[tuple[Line, Entry]]:
 
     Lines that are not of an entry with a time are passed over.
     """
-    head, said = b"", list[bytes]()
+    head, text_lines = b"", list[bytes]()
     number, offset = line
     for raw in chain(lines.lines_from(offset), [b""]):
         if raw.startswith(b"+"):
-            said.append(raw)
+            text_lines.append(raw)
         else:
             # Any line without a plus ends an entry, also one that is not a time.
-            entry = _entry(head, said) if said else None
+            entry = _entry(head, text_lines) if text_lines else None
             if entry is not None:
                 yield line, entry
-            head, line, said = raw, Line(number, offset), []
+            head, line, text_lines = raw, Line(number, offset), []
         number, offset = number + 1, offset + len(raw)
 
 
-def _entry(head: bytes, said: list[bytes]) -> Entry | None:
+def _entry(head: bytes, lines: list[bytes]) -> Entry | None:
     """Return the entry with these lines after its *head*, if that is a time."""
     # The program writes no "\r" of its own, not even on Windows: unless all of the file
     # was converted, it is one that was typed.
@@ -305,7 +305,7 @@ def _entry(head: bytes, said: list[bytes]) -> Entry | None:
     time = None if mark else time_of(when)
     if time is None:
         return None
-    return Entry(time, when, "\n".join(_text(line, is_converted)[1:] for line in said))
+    return Entry(time, when, "\n".join(_text(line, is_converted)[1:] for line in lines))
 
 
 def _text(line: bytes, is_converted: bool) -> str:

@@ -146,7 +146,7 @@ def runs_of(headers: Headers, folder: Path) -> list[Run]:
     runs: list[Run] = []
     seen: Counter[str | None] = Counter()
     line, started = TOP, None
-    for end, after in (*headers, Header(headers.end, None)):
+    for end, next_header in (*headers, Header(headers.end, None)):
         facts = _first_facts(Scanner(lines, line, end))
         # Empty lines at the beginning of a file belong to the first header.
         if started is not None or facts.opening is not None:
@@ -155,7 +155,7 @@ def runs_of(headers: Headers, folder: Path) -> list[Run]:
             runs.append(run)
             seen[started] += 1
             line = Line(line.number + count, end)
-        started = after
+        started = next_header
 
     if runs:
         runs[-1].torn = headers.torn
@@ -201,15 +201,15 @@ class Headers:
         self.end = lines.stat.st_size - len(self.torn)
 
     def __iter__(self) -> Iterator[Header]:
-        found = self._after(0, 0)
-        while found is not None:
-            yield found
-            found = self._after(found.offset, 1)
+        first = self._after(0, 0)
+        while first is not None:
+            yield first
+            first = self._after(first.offset, 1)
 
     def _after(self, begin: int, passed: int) -> Header | None:
         """Return the first header from *begin* on, but for those *passed* already."""
-        rest = self.lines.batches(begin + passed * len(HEADER_START), self.end)
-        if not any(HEADER_START in batch for batch in rest):
+        batches = self.lines.batches(begin + passed * len(HEADER_START), self.end)
+        if not any(HEADER_START in batch for batch in batches):
             return None
 
         letters = ""
@@ -219,10 +219,10 @@ class Headers:
                 letters += letter
                 continue
 
-            found = HEADER.fullmatch(match["H"].rstrip(ENDS))
+            header = HEADER.fullmatch(match["H"].rstrip(ENDS))
             empty = _empty_before(match)
-            if found and empty and _CLOSED(letters):
-                return Header(max(offset - empty, 0), found[1].decode())
+            if header and empty and _CLOSED(letters):
+                return Header(max(offset - empty, 0), header[1].decode())
             return self._by_blocks(begin, passed)
 
         return None
@@ -243,8 +243,12 @@ class Headers:
     def _by_blocks(self, begin: int, passed: int) -> Header | None:
         """Return the same header, as the blocks from *begin* on have it."""
         blocks = Scanner(self.lines, Line(1, begin), self.end)
-        found = (Header(of.line.offset, of.started) for of in blocks if of.started)
-        return next(islice(found, passed, None), None)
+        headers = (
+            Header(block.line.offset, block.started)
+            for block in blocks
+            if block.started
+        )
+        return next(islice(headers, passed, None), None)
 
 
 def _last_line(lines: Lines) -> bytes:
@@ -260,10 +264,10 @@ def _last_line(lines: Lines) -> bytes:
 
 def _empty_before(match: re.Match[bytes]) -> int:
     """Return the length of the empty line before a telling line; 0 if there is none."""
-    found = (
+    empty = (
         end for end in _EMPTY if match.string.endswith(b"\n" + end, 0, match.end())
     )
-    return len(next(found, b""))
+    return len(next(empty, b""))
 
 
 def _is_torn_header(raw: bytes) -> bool:

@@ -172,35 +172,37 @@ class Scanner:
     def __iter__(self) -> Iterator[Block]:
         number, offset = self._start
         for batch in self._lines.batches(offset, self._end):
-            at = 0
-            while at < len(batch):
-                text = self._text_at(batch, at) if self._block.kind == "answer" else b""
+            place = 0
+            while place < len(batch):
+                text = (
+                    self._text_at(batch, place) if self._block.kind == "answer" else b""
+                )
                 if text:
                     # Most lines of most files: text of an answer, whatever is open.
                     self._keep_empty()
                     self._block.lines.append(text)
                     number += text.count(b"\n")
                 else:
-                    text = batch[at : batch.find(b"\n", at) + 1 or len(batch)]
+                    text = batch[place : batch.find(b"\n", place) + 1 or len(batch)]
                     over = self._take(Line(number, offset), text)
                     if over is not None:
                         yield over
                     number += 1
 
-                at += len(text)
+                place += len(text)
                 offset += len(text)
 
         self._keep_empty()
         if self._block.lines:
             yield self._block
 
-    def _text_at(self, batch: bytes, at: int) -> bytes:
-        """Return the lines from *at* on that can only be text of the open answer."""
-        if _IS_MEANT(batch, at):
+    def _text_at(self, batch: bytes, place: int) -> bytes:
+        """Return the lines from *place* on that can only be text of the open answer."""
+        if _IS_MEANT(batch, place):
             return b""
 
-        match = _NEXT_MEANT(batch, at)
-        return batch[at : match.end() if match else len(batch)]
+        match = _NEXT_MEANT(batch, place)
+        return batch[place : match.end() if match else len(batch)]
 
     def _take(self, line: Line, raw: bytes) -> Block | None:
         """Add a line to a block; return the one before if it begins another one."""

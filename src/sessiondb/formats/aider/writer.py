@@ -60,8 +60,8 @@ class Writer(Losing):
         if self._entries is not None:
             self._entries.append((stamp, text))
         elif prompt_of(prompt(text)) != text:
-            why = "line separators, and spaces at the end of its text"
-            self.lose(why, message, field="text")
+            loss = "line separators, and spaces at the end of its text"
+            self.lose(loss, message, field="text")
 
     def _nothing(self, message: Message) -> Iterator[str]:
         self.lose_message(message)
@@ -70,28 +70,28 @@ class Writer(Losing):
     # -- prompts -------------------------------------------------------------------
 
     def _asked(self, message: Message) -> Iterator[str]:
-        said = self._encodable(text_of(message), message)
+        text = self._encodable(text_of(message), message)
 
         for part in message.parts:
             if part.type != "text" or part.data.get("synthetic"):
                 self.lose_part(part, message)
 
-        if said:
-            self.typed(message, typed(message.time_created), said)
-            yield prompt(said)
+        if text:
+            self.typed(message, typed(message.time_created), text)
+            yield prompt(text)
 
     # -- answers -------------------------------------------------------------------
 
     def _answered(self, message: Message) -> Iterator[str]:
         yield from self._named(message)
         # Not stripped: its first line may be one that was moved.
-        said = pieces_joined(self._pieces(message))
-        if said.strip():
-            yield answer(said)
+        text = pieces_joined(self._pieces(message))
+        if text.strip():
+            yield answer(text)
 
         usage = self._usage(message)
         is_call = any(part.type == "tool" for part in message.parts)
-        if not said.strip() and not is_call:
+        if not text.strip() and not is_call:
             self.lose_message(message)
         # An answer ends with output, or the next one would be part of it.
         yield output(usage)
@@ -112,8 +112,8 @@ class Writer(Losing):
         guarded = list(map(_moved, lines))
 
         if guarded != lines:
-            why = "the beginnings of lines that aider would take for its own"
-            self.lose(why, message, field="text")
+            loss = "the beginnings of lines that aider would take for its own"
+            self.lose(loss, message, field="text")
         return "".join(guarded)
 
     def _encodable(self, text: str, message: Message) -> str:
@@ -139,8 +139,8 @@ class Writer(Losing):
         if not report and (message.tokens, message.cost) != (None, None):
             self.lose("its usage", message, field="usage")
         elif message.tokens_reasoning:
-            why = "the reasoning tokens, which are counted as output"
-            self.lose(why, message, field="tokens_output")
+            loss = "the reasoning tokens, which are counted as output"
+            self.lose(loss, message, field="tokens_output")
         if not report or message.cost is None:
             return report
 
@@ -179,5 +179,5 @@ def _counts(tokens: Tokens) -> str:
 
 def _call(part: Part) -> str:
     """Return the call of a tool in one line."""
-    given = "" if part.input_json is None else compact(as_json(part.input))
-    return " ".join(f"{part.tool} {given}".splitlines())
+    arguments = "" if part.input_json is None else compact(as_json(part.input))
+    return " ".join(f"{part.tool} {arguments}".splitlines())

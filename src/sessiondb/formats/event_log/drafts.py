@@ -165,7 +165,7 @@ class Answer:
 
     def add(self, record: Record, between: int) -> None:
         """Add a record; raises `OddRecordError` without having added anything."""
-        kind, named = record["type"], own_id(record)
+        kind, name = record["type"], own_id(record)
         time = fields.take_time(record)
         # Records of any other type, an answer in one record above all, keep theirs.
         if kind in (fields.CALLED, fields.STARTED, fields.FINISHED):
@@ -177,7 +177,7 @@ class Answer:
         self._columns.setdefault("time_created", time)
         if step.name != "part":
             self._data[step.name] = record
-            self.own_id = self.own_id or named
+            self.own_id = self.own_id or name
 
         self.order.append([step.name, between, *step.left])
         self._parts += step.parts
@@ -206,17 +206,17 @@ def _started(record: Record, kind: str, time: int | None) -> _Step:
     del kind, time
     lifted = lift_data(record, ANSWER_MARKS)
     # The end may name another model, so that the record keeps its own.
-    rest = dict(record)
+    others = dict(record)
     columns = {
-        "tokens": take_usage(rest),
-        **take(rest, {**fields.ENDED, **fields.KIND}),
+        "tokens": take_usage(others),
+        **take(others, {**fields.ENDED, **fields.KIND}),
     }
     return _Step("started", [], without_none(columns), lifted=lifted)
 
 
 def _finished(record: Record, kind: str, time: int | None) -> _Step:
     del kind
-    before = frozenset(record)
+    keys_before = frozenset(record)
     parts = said(record, fields.REASONING, "reasoning") + said(record, fields.TEXT)
 
     # The cost may be within the usage: it is read there, and stays.
@@ -230,8 +230,10 @@ def _finished(record: Record, kind: str, time: int | None) -> _Step:
         **take(record, fields.ENDED),
     }
     columns = without_none(columns)
-    gone = before - record.keys()
-    left = sorted(name for name, of in fields.ENDED.items() if of.keys[0] in gone)
+    gone = keys_before - record.keys()
+    left = sorted(
+        name for name, spelling in fields.ENDED.items() if spelling.keys[0] in gone
+    )
     return _Step("finished", parts, columns, (left,))
 
 
@@ -244,8 +246,8 @@ def own_id(record: Record) -> Any:
 
 
 def _finish(record: Record) -> str | None:
-    key, why = first_fitting(record, fields.FINISH_KEYS, text)
-    return fields.FINISH.get(why, "other") if key else None
+    key, finish = first_fitting(record, fields.FINISH_KEYS, text)
+    return fields.FINISH.get(finish, "other") if key else None
 
 
 def _error_as_text(record: Record) -> Record | None:
@@ -287,11 +289,11 @@ def _call(record: Record, kind: str, time: int | None) -> _Step:
     if "tool" not in take(dict(record), fields.CALL):
         return _odd(record, time)
 
-    known = take(record, fields.CALL)
+    columns = take(record, fields.CALL)
     lifted = lift_data(record, PART_MARKS)
     part = PartDraft(
         "tool",
-        **known,
+        **columns,
         input=_input(record),
         status="running" if record.get("status") == "running" else "pending",
         time_started=time,
@@ -327,7 +329,7 @@ def _input(record: Record) -> Any:
 
 def _results(record: Record) -> Parts:
     """Return the result of a call, which its text or its error is."""
-    known = take(record, fields.RESULT)
+    columns = take(record, fields.RESULT)
     is_bad = has_failed(record)
     failed = "failed" if is_bad or record.get("success") is False else None
     outcome = first_of(record, fields.OUTCOME_KEYS, fields.OUTCOME) or failed
@@ -339,7 +341,7 @@ def _results(record: Record) -> Parts:
 
     status = "error" if outcome else "completed"
     part = PartDraft(
-        "tool-result", content, **known, outcome=outcome, status=status, data=data
+        "tool-result", content, **columns, outcome=outcome, status=status, data=data
     )
     return [part]
 
@@ -398,13 +400,13 @@ def _block(block: Record, key: str) -> PartDraft:
         return PartDraft("file", data={**_file_data(block), **data})
 
     data = {**lift_data(block, PART_MARKS), **data}
-    part, at = TEXTS.get(kind, (_KEPT_APART.get(kind, kind), "text"))
+    part, text_key = TEXTS.get(kind, (_KEPT_APART.get(kind, kind), "text"))
     if kind == "tool" and block.get("status") in STATUSES:
         return _ended_call(block, data)
-    if text(block.get(at)):
-        return PartDraft(part, block.pop(at), data=data, **_source_columns(block))
+    if text(block.get(text_key)):
+        return PartDraft(part, block.pop(text_key), data=data, **_source_columns(block))
     # A provider may have a text of which a program has no more than that it was there.
-    if kind not in TEXTS or at in block:
+    if kind not in TEXTS or text_key in block:
         part = _KEPT_APART.get(kind, kind)
     return PartDraft(part, data=data, **_source_columns(block))
 
@@ -439,12 +441,12 @@ def _file_data(block: Record) -> Record:
     """Take the data of a file; what it is called, and where it is, stay as well."""
     lifted = lift_data(block, FILE_MARKS, DETAILS)
     _, mime = first_fitting(block, _MIME, bool)
-    known = {"mime": as_text(mime), "url": as_text(block.get("url"))}
+    facts = {"mime": as_text(mime), "url": as_text(block.get("url"))}
     if text(block.get("data")):
-        known |= embedded(mime, block.pop("data"))
+        facts |= embedded(mime, block.pop("data"))
     if clean_name(block.get("name")):
-        known["filename"] = block["name"]
-    return {**lifted, **without_none(known)}
+        facts["filename"] = block["name"]
+    return {**lifted, **without_none(facts)}
 
 
 def _plain(record: Record) -> Parts:
@@ -466,9 +468,9 @@ def _source(source: Record, place: int) -> PartDraft:
     check_storable(source)
     keys = list(source)
     spelled = take(dict(source), fields.CONTEXT)
-    stated = {key: source.pop(key) for key in keys if key in fields.CONTEXT}
+    own_keys = {key: source.pop(key) for key in keys if key in fields.CONTEXT}
     # The value of a key itself takes precedence over another spelling.
-    known = {**stated, **spelled, **stated}
+    columns = {**own_keys, **spelled, **own_keys}
 
     # Its sources may be blocks with a text, too: there ``content`` is the full one.
     key, content = first_fitting(source, fields.TEXT[1::-1], text)
@@ -479,10 +481,10 @@ def _source(source: Record, place: int) -> PartDraft:
 
     data = {"source": place, "key": key, "record": source}
     # A source is written with its keys in their order.
-    if [*known, *source, *filter(None, [key])] != keys:
+    if [*columns, *source, *filter(None, [key])] != keys:
         data["keys"] = keys
-    title = next(filter(clean_name, (known.get("path"), source.get("name"))), None)
-    return PartDraft("source", content, title=title, input=known, data=data)
+    title = next(filter(clean_name, (columns.get("path"), source.get("name"))), None)
+    return PartDraft("source", content, title=title, input=columns, data=data)
 
 
 def _noted(record: Record) -> Parts:

@@ -85,8 +85,8 @@ def _due(late: deque[tuple[int, Record]], between: float = inf) -> Iterator[Reco
 def _answer(message: Message, writer: Writer) -> Iterable[tuple[int, Record]] | None:
     """Return several records of one message; None if it was a single one."""
     if is_answer(message):
-        found = answer_records(message)
-        return [(between, writer.follow(record)) for between, record in found]
+        records = answer_records(message)
+        return [(between, writer.follow(record)) for between, record in records]
     if is_record(message):
         return None
     return zip(repeat(0), map(writer.numbered, writer.records(message)))

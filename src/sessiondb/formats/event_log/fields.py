@@ -179,8 +179,8 @@ def take_time(record: Record) -> int | None:
     """Return when a record was written; an integer in Unix ms leaves it."""
     is_timeless = not keys_in(record, TIME)
     if is_timeless or TIMELESS in record:
-        own = [record[key] for key in keys_in(record, (TIMELESS,))]
-        record[TIMELESS] = [is_timeless, *own]
+        own_times = [record[key] for key in keys_in(record, (TIMELESS,))]
+        record[TIMELESS] = [is_timeless, *own_times]
 
     _, written = first_fitting(record, TIME, not_null)
     return take(record, _IN_MS).get("ms", _time_of(written))
@@ -195,9 +195,9 @@ def _time_of(written: Any) -> int | None:
 
 def put_time(record: Record, ms: int | None) -> None:
     """Write the time of a record that has none of its own."""
-    is_timeless, *own = as_list(record.get(TIMELESS)) or [False]
-    if own:
-        record[TIMELESS] = own[0]
+    is_timeless, *own_times = as_list(record.get(TIMELESS)) or [False]
+    if own_times:
+        record[TIMELESS] = own_times[0]
     elif is_timeless:
         del record[TIMELESS]
     if not is_timeless and not keys_in(record, TIME):

@@ -30,12 +30,12 @@ def lift_data(record: Record, marks: Collection[str], key: str = DATA) -> Record
 
     Those that are among *marks* stay: they have another meaning here.
     """
-    own = _exact_object(record.get(key))
-    lifted = {name: own.pop(name) for name in own.keys() - marks}
+    own_object = _exact_object(record.get(key))
+    lifted = {name: own_object.pop(name) for name in own_object.keys() - marks}
     if lifted:
         del record[key]
-        if own:
-            record[key] = own
+        if own_object:
+            record[key] = own_object
     return lifted
 
 
@@ -53,14 +53,14 @@ def lift_message_data(record: Record) -> None:
     if LIFTED in record or not as_object(record.get(DATA)):
         return
 
-    own = _exact_object(record.pop(DATA))
+    own_object = _exact_object(record.pop(DATA))
     others = {LIFTED, *record}
     # Its key of this name takes the place of the object, if nothing else stays there.
-    if others & own.keys():
+    if others & own_object.keys():
         others.add(DATA)
-    lifted = {name: own.pop(name) for name in own.keys() - others}
-    if own:
-        record[DATA] = own
+    lifted = {name: own_object.pop(name) for name in own_object.keys() - others}
+    if own_object:
+        record[DATA] = own_object
     if lifted:
         record |= {**lifted, LIFTED: sorted(lifted)}
 
@@ -85,14 +85,14 @@ def plain_data(data: Mapping[str, Any]) -> Record:
 
 def _exact_object(value: Any) -> Record:
     """Return what `plain_data` was given; `{}` for anything but an object."""
-    own = as_object(value)
+    own_object = as_object(value)
     try:
-        data = exact(own, _no_blob)
-        if plain(data, _stay) == own:
+        data = exact(own_object, _no_blob)
+        if plain(data, _stay) == own_object:
             return as_object(data)
     except (ValueError, RecursionError):
         pass
-    return deepcopy(own)
+    return deepcopy(own_object)
 
 
 def _stay(_: bytes) -> None:

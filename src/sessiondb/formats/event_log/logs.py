@@ -42,16 +42,16 @@ def is_plain(records: Iterable[Record]) -> bool:
     Our own log has the session on each line, and the program in ``session_meta``.
     Codex has a ``session_meta``, too, but no version and no ``seq``.
     """
-    found = list(filter(_has_envelope, records))
-    said = [record for record in found if record["type"] != META]
+    enveloped = list(filter(_has_envelope, records))
+    messages = [record for record in enveloped if record["type"] != META]
     # A log may have no message yet.
-    if not said:
-        return bool(found) and "source" not in found[0]
+    if not messages:
+        return bool(enveloped) and "source" not in enveloped[0]
 
-    named = sum("session_id" in record for record in said)
-    is_known = not _TYPES.isdisjoint(map(itemgetter("type"), found))
+    count = sum("session_id" in record for record in messages)
+    is_known = not _TYPES.isdisjoint(map(itemgetter("type"), enveloped))
     # A few lines of another program's log may name their session, too.
-    return is_known and named * 2 < len(said)
+    return is_known and count * 2 < len(messages)
 
 
 def _has_envelope(record: Record) -> bool:

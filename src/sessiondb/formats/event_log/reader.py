@@ -47,15 +47,15 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
 
     # Anywhere else it stays among the records.
     data = {"session_meta": dict(meta)} if meta is head[0] else {}
-    known = _header(meta)
-    name = known["source_id"]
+    columns = _header(meta)
+    name = columns["source_id"]
     session = SourceSession(
         SOURCE,
         path=str(path),
         digest=log_digest(path),
         messages=Messages(path, name),
         data=data,
-        **known,
+        **columns,
     )
     yield replace(session, complete=partial(_complete, session))
 
@@ -68,13 +68,13 @@ def _is_meta(record: Record) -> bool:
 
 def _header(meta: Record) -> Record:
     copy = dict(meta)
-    known = {"time_created": fields.take_time(copy), **take(copy, fields.HEADER)}
+    columns = {"time_created": fields.take_time(copy), **take(copy, fields.HEADER)}
     relation = meta.get("relation")
     if relation in fields.RELATIONS:
-        known["relation"] = relation
-    elif "parent_source_id" in known:
-        known["relation"] = "fork"
-    return known
+        columns["relation"] = relation
+    elif "parent_source_id" in columns:
+        columns["relation"] = "fork"
+    return columns
 
 
 def _complete(session: SourceSession) -> SourceSession:
@@ -115,11 +115,11 @@ class _Reading:
         self._held: list[tuple[Line, str, MakeDraft]] = []
 
     def messages(self) -> Iterator[SourceMessage | Problem]:
-        before = b""
+        last_raw = b""
         for line, raw, record in self._lines.records(load_object):
-            if before or not _is_meta(record):
-                yield from self._next(line, record, raw == before)
-            before = raw
+            if last_raw or not _is_meta(record):
+                yield from self._next(line, record, raw == last_raw)
+            last_raw = raw
 
         # The file may end inside of an answer.
         yield from self._end()
@@ -181,9 +181,9 @@ class _Reading:
         self, line: Line, name: str, record: Record, make: MakeDraft
     ) -> SourceMessage | Problem:
         # A result from elsewhere has no id of its own.
-        ours = fitting(record.get(MARK), usable_id)
+        alias = fitting(record.get(MARK), usable_id)
         try:
-            return SourceMessage(make(record, name), alias=ours)
+            return SourceMessage(make(record, name), alias=alias)
         except OddRecordError as error:
             return self._lines.skipped(error, line)
 
@@ -200,11 +200,11 @@ class Names:
 
     def of(self, record: Record) -> str:
         """Return the id of the message that begins with *record*."""
-        named = own_id(record)
+        record_name = own_id(record)
         # A result has the id of the answer that it belongs to.
-        if named not in self._own and record["type"] != fields.RETURNED:
-            self._own.add(named)
-            return str(named)
+        if record_name not in self._own and record["type"] != fields.RETURNED:
+            self._own.add(record_name)
+            return str(record_name)
 
         seq = record.get("seq")
         if integer(seq) and seq > self._last:

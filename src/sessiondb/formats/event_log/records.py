@@ -106,7 +106,7 @@ def _finished(message: Message, left: list[str]) -> Record:
     _put_said(record, message.parts)
 
     # Columns that come from the start, or from another key, are not of this record.
-    table = {name: of for name, of in fields.ENDED.items() if name in left}
+    table = {name: spelling for name, spelling in fields.ENDED.items() if name in left}
     put(record, table, message)
     put_usage(record, message.tokens)
     return record
@@ -200,8 +200,8 @@ def _one(part: Part) -> Any:
 
     put_data(block, part.data, PART_MARKS)
     if part.text is not None:
-        _, at = TEXTS.get(block["type"], ("", "text"))
-        block[at] = part.text
+        _, text_key = TEXTS.get(block["type"], ("", "text"))
+        block[text_key] = part.text
     return block
 
 

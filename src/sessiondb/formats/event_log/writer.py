@@ -33,8 +33,8 @@ _PIECES = {"text": "text_finished", "reasoning": "reasoning_finished"}
 
 def name_of(session: Session) -> str:
     """Return the name of a session in a log, by which an import finds it again."""
-    own = session.source_id if is_from(session, SOURCE) else None
-    return own or session.id
+    own_name = session.source_id if is_from(session, SOURCE) else None
+    return own_name or session.id
 
 
 class Writer(Losing):
@@ -60,7 +60,7 @@ class Writer(Losing):
     def meta(self) -> Record:
         """Return the first record."""
         session = self.session
-        named = {
+        names = {
             "session_id": name_of(session),
             "cwd": session.directory,
             "title": session.title,
@@ -80,7 +80,7 @@ class Writer(Losing):
             "summary_deletions": session.summary_deletions,
             "summary_files": session.summary_files,
         }
-        return {"time": session.time_created, "type": "session_meta", **filled(named)}
+        return {"time": session.time_created, "type": "session_meta", **filled(names)}
 
     def _parent(self) -> str | None:
         if self.export.parent is not None:
@@ -104,7 +104,7 @@ class Writer(Losing):
 
     def _message(self, message: Message) -> Record:
         """Return a record without its parts."""
-        stated = {
+        columns = {
             "model": message.model_id,
             "provider": message.provider_id,
             "agent": message.agent,
@@ -114,12 +114,12 @@ class Writer(Losing):
         }
         type_ = fields.type_of(message.role, message.kind)
         if message.role != "event" or type_ == fields.EVENT:
-            stated["kind"] = message.kind
+            columns["kind"] = message.kind
         return {
             "time": message.time_created,
             "type": type_,
             "message_id": message.id,
-            **without_none(stated),
+            **without_none(columns),
             **filled({DATA: plain_data(message.data)}),
         }
 
@@ -140,8 +140,8 @@ class Writer(Losing):
         }
 
     def _answer(self, message: Message) -> Iterator[Record]:
-        named = {"message_id": message.id}
-        stated = {
+        ids = {"message_id": message.id}
+        columns = {
             "model": message.model_id,
             "provider": message.provider_id,
             "agent": message.agent,
@@ -157,15 +157,15 @@ class Writer(Losing):
         yield {
             "time": message.time_created,
             "type": fields.STARTED,
-            **named,
-            **without_none({**stated, **(end if is_open else {})}),
+            **ids,
+            **without_none({**columns, **(end if is_open else {})}),
             **filled({DATA: plain_data(message.data)}),
         }
         for part in message.parts:
-            yield {**self._piece(part, message), **named}
+            yield {**self._piece(part, message), **ids}
         if not is_open:
             ended = {"time": message.time_completed, "type": fields.FINISHED}
-            yield {**ended, **named, **without_none(end)}
+            yield {**ended, **ids, **without_none(end)}
 
         for part in message.parts:
             is_call = part.type == "tool" and not _is_without_id(part)
@@ -176,8 +176,8 @@ class Writer(Losing):
         """Return the record of a part of an answer; an unknown start is null."""
         began: Record = {"time": part.time_started}
         if part.time_started is not None and not in_ms(part.time_started):
-            why = "a time before 1973, which is none in a log"
-            self.lose(why, message, part=part, field="time_started")
+            loss = "a time before 1973, which is none in a log"
+            self.lose(loss, message, part=part, field="time_started")
             began = {"time": None}
         if part.type == "tool" and not _is_without_id(part):
             return {**began, "type": fields.CALLED, **self._call(part)}
@@ -187,17 +187,17 @@ class Writer(Losing):
         return {**began, "type": fields.PART, fields.PART: self._block(part)}
 
     def _results(self, message: Message) -> Iterator[Record]:
-        beside = []
+        others = []
         data = filled({DATA: plain_data(message.data)})
         for part in message.parts:
             if part.type != "tool-result":
-                beside.append(part)
+                others.append(part)
             # The same text may be with the call: then it was written there.
             elif part.text is not None:
                 yield {**_result(message, part), **data}
                 data = {}
-        if beside:
-            record = {**self._message(message), **self._content(beside)}
+        if others:
+            record = {**self._message(message), **self._content(others)}
             yield {**record, "type": fields.RETURNED_PARTS}
 
     # -- parts -----------------------------------------------------------------
@@ -231,15 +231,15 @@ class Writer(Losing):
         block: Record = {"type": "image" if _is_picture(mime) else "file"}
         if isinstance(content, bytes):
             block["data"] = base64.b64encode(content).decode()
-        named = {"url": "url", "mime": "mime_type", "filename": "name"}
-        taken = {key: block_key for key, block_key in named.items() if key in data}
+        spellings = {"url": "url", "mime": "mime_type", "filename": "name"}
+        taken = {key: block_key for key, block_key in spellings.items() if key in data}
         for key, block_key in taken.items():
             block[block_key] = data[key]
-        rest = without({*taken, "content"}, data)
-        return {**block, **filled({DETAILS: plain_data(rest)})}
+        others = without({*taken, "content"}, data)
+        return {**block, **filled({DETAILS: plain_data(others)})}
 
     def _call(self, part: Part) -> Record:
-        stated = {
+        columns = {
             "call_id": part.call_id,
             "name": part.tool or UNKNOWN,
             "title": part.title,
@@ -247,9 +247,9 @@ class Writer(Losing):
         }
         # Without arguments there is no key: null would be others.
         if part.input_json is not None:
-            stated["arguments"] = as_json(part.input)
+            columns["arguments"] = as_json(part.input)
         data = filled({DATA: plain_data(part.data)})
-        return {**without_none(stated), **data}
+        return {**without_none(columns), **data}
 
 
 def _is_without_id(call: Part) -> bool:
@@ -268,10 +268,10 @@ def _counts(message: Message) -> Record:
 
 
 def _source(part: Part) -> Record:
-    said = as_object(part.input)
+    source = as_object(part.input)
     # A name is known as a path, too, where no path is.
-    name = None if "path" in said else part.title
-    return {**said, **without_none({"name": name, "content": part.text})}
+    name = None if "path" in source else part.title
+    return {**source, **without_none({"name": name, "content": part.text})}
 
 
 def _result(message: Message, part: Part) -> Record:

@@ -58,9 +58,7 @@ def document(export: Export, losses: Losses) -> Record:
         path = with_usage(continued(export, messages, losses))
         conversation = list(_records(export, path, losses))
         ids_with_usage = {
-            record_["id"]
-            for record_ in conversation
-            if within(record_, "metadata", "usage")
+            item["id"] for item in conversation if within(item, "metadata", "usage")
         }
         record = _foreign(export, [m for m in path if m.id in ids_with_usage])
 

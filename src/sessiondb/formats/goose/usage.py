@@ -221,8 +221,8 @@ def _rest(
     counted = asdict(earlier or Tokens())
     left = {}
     for name, total in without_none(asdict(tokens)).items():
-        stated = _less(sum(of[name] or 0 for of in counted_answers), [counted[name]])
-        left[name] = _less(total, [stated])
+        uncounted = _less(sum(of[name] or 0 for of in counted_answers), [counted[name]])
+        left[name] = _less(total, [uncounted])
     return Tokens(**left)
 
 

@@ -80,8 +80,8 @@ def _unknown_lines(export: Export) -> Iterator[str]:
         yield line_of(record, lambda _: None)
 
 
-def _lines(records_: Iterable[Record], seen: set[str]) -> Iterator[str]:
-    for record in records_:
+def _lines(items: Iterable[Record], seen: set[str]) -> Iterator[str]:
+    for record in items:
         yield from record_lines(record, seen)
 
 

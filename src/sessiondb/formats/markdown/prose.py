@@ -102,13 +102,13 @@ def _plain(lines: list[str]) -> Iterator[str]:
 def _closing(runs: list[re.Match[str]]) -> list[int | None]:
     """Return for each run of ticks the next one of its length, in one pass."""
     closing: list[int | None] = [None] * len(runs)
-    after: dict[int, int] = {}
+    closings: dict[int, int] = {}
 
     # From the end: the search of each run for its pair would be quadratic.
     for number in range(len(runs) - 1, -1, -1):
         length = len(runs[number][0])
-        closing[number] = after.get(length)
-        after[length] = number
+        closing[number] = closings.get(length)
+        closings[length] = number
     return closing
 
 
@@ -140,17 +140,17 @@ def _flattened(lead: str) -> str:
 
     Readers give up at some depth, and what follows is then lost, ours included.
     """
-    kept, depth, column = [], 0, 0
+    lines, depth, column = [], 0, 0
     for mark in _MARK.findall(lead):
         if not mark.isspace():
             depth += 1
             if depth > _DEEPEST or column > _WIDEST:
-                kept.append(_entities(mark))
+                lines.append(_entities(mark))
                 column += len(mark)
                 continue
-        kept.append(mark)
+        lines.append(mark)
         column += 4 if mark == "\t" else len(mark)
-    return "".join(kept)
+    return "".join(lines)
 
 
 def _safe(text: str) -> str:

@@ -57,8 +57,8 @@ def decode(raw: bytes) -> Any:
     return _item(value)
 
 
-def _odd(why: str) -> OddRecordError:
-    return OddRecordError(f"is not MessagePack ({why})")
+def _odd(reason: str) -> OddRecordError:
+    return OddRecordError(f"is not MessagePack ({reason})")
 
 
 def _check(raw: bytes) -> None:
@@ -104,8 +104,8 @@ def _next(raw: bytes, place: int) -> tuple[int, int]:
 def _map(pairs: list[tuple[Any, Any]]) -> dict[str, Any]:
     items = list(map(_list, pairs))
     # A key may be a list, which a dict cannot have.
-    found = dict(items) if {type(key) for key, _ in items} <= {str} else {}
-    return found if len(found) == len(items) else {"$map": items}
+    record = dict(items) if {type(key) for key, _ in items} <= {str} else {}
+    return record if len(record) == len(items) else {"$map": items}
 
 
 def _list(items: Iterable[Any]) -> list[Any]:

@@ -99,11 +99,11 @@ def message_draft(row: Record, message_id: str) -> MessageDraft:
     del row["role"]
     time = time_of(row, "time_created")
     value = _value_of(row.pop("content"))
-    parts, known = _body(value)
-    found = _with_role(role, parts, known)
-    check_storable(known)
-    row |= filled({"content": known})
-    return MessageDraft(id=message_id, data=row, time_created=time, **found)
+    parts, record = _body(value)
+    columns = _with_role(role, parts, record)
+    check_storable(record)
+    row |= filled({"content": record})
+    return MessageDraft(id=message_id, data=row, time_created=time, **columns)
 
 
 def time_of(row: Record, name: str) -> int | None:
@@ -128,26 +128,26 @@ def _decoded(value: Any) -> Any:
     return value
 
 
-def _with_role(role: str, parts: Parts, known: Record) -> dict[str, Any]:
+def _with_role(role: str, parts: Parts, record: Record) -> dict[str, Any]:
     """Return a message with its role: results are of a tool, whatever their role."""
     make = _ROLES.get(role)
     if make is None:
         return {"role": "event", "kind": role, "parts": tuple(parts)}
-    return {"role": role, "parts": tuple(parts), **make(parts, known)}
+    return {"role": role, "parts": tuple(parts), **make(parts, record)}
 
 
-def _plain(parts: Parts, known: Record) -> Record:
+def _plain(parts: Parts, record: Record) -> Record:
     """Return no further columns."""
-    del parts, known
+    del parts, record
     return {}
 
 
-def _asked(parts: Parts, known: Record) -> Record:
+def _asked(parts: Parts, record: Record) -> Record:
     # Anthropic has results in messages of the user.
     if _types(parts) != {"tool-result"}:
         return {}
 
-    known["role"] = "user"
+    record["role"] = "user"
     return {"role": "tool"}
 
 
@@ -155,22 +155,22 @@ def _types(parts: Parts) -> set[str]:
     return {part.type for part in parts}
 
 
-def _returned(parts: Parts, known: Record) -> Record:
+def _returned(parts: Parts, record: Record) -> Record:
     if "tool-result" in _types(parts):
         return {}
 
     others = [part for part in parts if part.type != "text"]
-    return {"parts": (_result_of(parts, known), *others)}
+    return {"parts": (_result_of(parts, record), *others)}
 
 
-def _answer(parts: Parts, known: Record) -> Record:
+def _answer(parts: Parts, record: Record) -> Record:
     del parts
-    found = {"tokens": take_usage(known), **_taken(known, _MESSAGE)}
+    columns = {"tokens": take_usage(record), **_taken(record, _MESSAGE)}
     # Each of its counts became a column.
-    if known.get("usage") == {}:
-        del known["usage"]
+    if record.get("usage") == {}:
+        del record["usage"]
 
-    return {**found, "finish": first_of(known, _FINISH_KEYS, _FINISH)}
+    return {**columns, "finish": first_of(record, _FINISH_KEYS, _FINISH)}
 
 
 #: The columns of messages beside their parts, by the roles that are roles here, too.
@@ -182,28 +182,28 @@ _ROLES: Mapping[str, Callable[[Parts, Record], Record]] = {
 }
 
 
-def _result_of(parts: Parts, known: Record) -> PartDraft:
+def _result_of(parts: Parts, record: Record) -> PartDraft:
     """Return the result that a message of a tool is by itself."""
-    said = [part for part in parts if part.type == "text"]
-    rest = list(filter(None, map(attrgetter("data"), said)))
-    content = "\n".join(str(part.text) for part in said)
-    ended, known_here = _ended(known), _taken(known, _RESULT)
+    texts = [part for part in parts if part.type == "text"]
+    records = list(filter(None, map(attrgetter("data"), texts)))
+    content = "\n".join(str(part.text) for part in texts)
+    ended, known_here = _ended(record), _taken(record, _RESULT)
     return PartDraft(
-        "tool-result", content, **known_here, **ended, data=filled({"parts": rest})
+        "tool-result", content, **known_here, **ended, data=filled({"parts": records})
     )
 
 
 def _taken(record: Record, table: Table) -> dict[str, Any]:
     """Take the values that *table* names, by any of their keys."""
-    known = take(record, table)
-    for column, value in known.items():
+    columns = take(record, table)
+    for column, value in columns.items():
         same = [
             key for key in keys_in(record, table[column].keys) if record[key] == value
         ]
         for key in same:
             del record[key]
 
-    return known
+    return columns
 
 
 # -- content -----------------------------------------------------------------
@@ -313,21 +313,21 @@ def _with_text(kind: str, block: Record, keys: tuple[str, ...]) -> PartDraft:
     return PartDraft(kind, content, data=_rest(block, kind))
 
 
-def _tool(given: Any) -> PartDraft:
-    block = dict(as_object(given))
+def _tool(value: Any) -> PartDraft:
+    block = dict(as_object(value))
     # OpenAI has the name and the arguments of a call one level deeper.
     block |= as_object(block.get("function"))
-    known = _taken(block, _CALL)
-    if "tool" not in known:
-        return PartDraft("custom", data={"value": given})
+    columns = _taken(block, _CALL)
+    if "tool" not in columns:
+        return PartDraft("custom", data={"value": value})
 
-    known["input"] = _input(block)
+    columns["input"] = _input(block)
     if "output" not in block and not has_failed(block):
-        return PartDraft("tool", **known, status="pending", data=_rest(block, "tool"))
+        return PartDraft("tool", **columns, status="pending", data=_rest(block, "tool"))
 
     # The result is a part of the call: some programs complete it in place.
     ended, content = _ended(block), _result_text(block)
-    return PartDraft("tool", content, **known, **ended, data=_rest(block, "tool"))
+    return PartDraft("tool", content, **columns, **ended, data=_rest(block, "tool"))
 
 
 def _input(block: Record) -> Any:
@@ -339,10 +339,10 @@ def _input(block: Record) -> Any:
 
 
 def _result(block: Record) -> PartDraft:
-    known, ended = _taken(block, _RESULT), _ended(block)
+    columns, ended = _taken(block, _RESULT), _ended(block)
     content = _result_text(block)
     data = _rest(block, "tool-result")
-    return PartDraft("tool-result", content, **known, **ended, data=data)
+    return PartDraft("tool-result", content, **columns, **ended, data=data)
 
 
 def _ended(block: Record) -> Record:
@@ -374,12 +374,12 @@ def _file(block: Record) -> PartDraft:
     source = as_object(block.get("source"))
     _, mime_of_source = first_fitting(source, _MIMES, text)
     mime = _taken(block, _MIME).get("mime") or mime_of_source or ""
-    known = {"mime": mime, **take(block, _CONTENT)}
+    columns = {"mime": mime, **take(block, _CONTENT)}
     holders = (holder for holder in (block, source) if text(holder.get("data")))
     holder = next(holders, None)
-    if holder is not None and "content" not in known:
-        known |= embedded(mime, holder.pop("data"))
-    return PartDraft("file", data={**known, **_rest(block, "file")})
+    if holder is not None and "content" not in columns:
+        columns |= embedded(mime, holder.pop("data"))
+    return PartDraft("file", data={**columns, **_rest(block, "file")})
 
 
 def _is_bytes(value: Any) -> bool:

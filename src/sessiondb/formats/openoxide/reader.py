@@ -65,8 +65,8 @@ class _File:
 
     def parent(self, name: str) -> str | None:
         """Return the parent of a session; None without one."""
-        above = _name_of(self._rows[name].get("parent_id")) if name else None
-        return above if usable_id(above) else None
+        parent_name = _name_of(self._rows[name].get("parent_id")) if name else None
+        return parent_name if usable_id(parent_name) else None
 
     def sessions(self) -> Iterator[SourceSession | Problem]:
         """Yield the sessions, parents first."""
@@ -74,8 +74,8 @@ class _File:
         listed = [*tables.sessions(self.file.connection)]
         # A file without foreign keys may have messages of a session without a row.
         lost = sorted(stamps.keys() - {row["id"] for row in listed}, key=repr)
-        made = ({"id": name, "time_created": stamps[name][-2]} for name in lost)
-        for row in chain(listed, made):
+        rows = ({"id": name, "time_created": stamps[name][-2]} for name in lost)
+        for row in chain(listed, rows):
             name = _name_of(row["id"])
             if usable_id(name):
                 self._rows[str(name)] = row
@@ -90,9 +90,9 @@ class _File:
 
         yield from in_order(self._rows, self.parent, session, lambda _: self.file.path)
 
-    def problem(self, why: str) -> Problem:
+    def problem(self, reason: str) -> Problem:
         """Return a problem of this file."""
-        return Problem(str(self.file.path), why)
+        return Problem(str(self.file.path), reason)
 
     def _session(self, name: str, row: Row, facts: tuple[Any, ...]) -> SourceSession:
         # Not of the file: a message in one session would change all of them.
@@ -102,7 +102,7 @@ class _File:
         size, changed = stamp(self.file.path) or (None, None)
         parent = self.parent(name)
 
-        known = take(row, _SESSION)
+        columns = take(row, _SESSION)
         oid = row.pop("revert_oid", None)
         session = SourceSession(
             SOURCE,
@@ -117,11 +117,11 @@ class _File:
             time_updated=time_of(row, "time_updated"),
             size=size,
             mtime_ns=changed,
-            **known,
+            **columns,
         )
         # Values that were taken have left the row by now.
-        rest = without(("id", "parent_id"), without_none(row))
-        return replace(session, data=rest)
+        others = without(("id", "parent_id"), without_none(row))
+        return replace(session, data=others)
 
     # -- messages --------------------------------------------------------------
 
@@ -134,13 +134,13 @@ class _File:
         """Yield the rows of a session, each with the id of the one it is a copy of."""
         parent = self.parent(name)
         is_here = parent in self._rows and depth > 0
-        above = self.copies(str(parent), depth - 1) if is_here else iter(())
+        copies_of_parent = self.copies(str(parent), depth - 1) if is_here else iter(())
 
         for row in self.rows(name):
-            other, original = next(above, ({}, None))
+            other, original = next(copies_of_parent, ({}, None))
             # Copies are at the beginning: the same words again later are a message.
             if _said(other) != _said(row):
-                above, original = iter(()), row.get("id")
+                copies_of_parent, original = iter(()), row.get("id")
             yield row, original
 
 
@@ -174,9 +174,9 @@ class Messages:
         for number, (row, original) in enumerate(self._file.copies(self._session), 1):
             place = f"{self._session[:60]}:{number}"
             name = fitting(_name_of(row.get("id")), usable_id, place)
-            rest = {"content": None, **without(_IDS, without_none(row))}
+            others = {"content": None, **without(_IDS, without_none(row))}
             try:
-                draft = message_draft(rest, name)
+                draft = message_draft(others, name)
             except OddRecordError as error:
                 yield self._problem(f"message {abridged(name)} {error}")
                 continue
@@ -185,5 +185,5 @@ class Messages:
             usage = fitting(_name_of(original), usable_id)
             yield SourceMessage(draft, usage_id=usage)
 
-    def _problem(self, why: str) -> Problem:
-        return self._file.problem(f"session {abridged(self._session)}: {why}")
+    def _problem(self, reason: str) -> Problem:
+        return self._file.problem(f"session {abridged(self._session)}: {reason}")

@@ -61,6 +61,8 @@ def messages(connection: Connection, session: Any) -> Iterator[Row]:
     yield from rows
 
 
-def _ordered(connection: Connection, session: Any, by: list[str]) -> Iterator[Row]:
-    statement = f"SELECT * FROM {MESSAGE} WHERE session_id = ? ORDER BY {', '.join(by)}"
+def _ordered(connection: Connection, session: Any, columns: list[str]) -> Iterator[Row]:
+    statement = (
+        f"SELECT * FROM {MESSAGE} WHERE session_id = ? ORDER BY {', '.join(columns)}"
+    )
     return records(connection, statement, session)
