@@ -42,7 +42,8 @@ def answered(connection: Connection, query: Read[T], past: Past | None = None) -
     """Run a read in the transaction that *connection* is in; raises `Engine.Error`.
 
     With *past*, the statement that encounters a damaged page and all after it are
-    answered by the copy, and values that are missing are left out.
+    answered by the copy, and values that are missing are left out. Raises
+    `CorruptionError` for those that a read cannot leave out.
     """
     rows: Any = None
     source = connection
@@ -54,7 +55,10 @@ def answered(connection: Connection, query: Read[T], past: Past | None = None) -
             return value
 
         if statement is LOST:
-            rows = _without(past, **params)
+            # A read of a damaged file may continue without what is missing in it.
+            if past is None or not past.leaves_out(**params):
+                raise damaged(params["what"], params["why"])
+            rows = []
             continue
 
         sql, bound = statement.bind(params)
@@ -67,16 +71,6 @@ def answered(connection: Connection, query: Read[T], past: Past | None = None) -
             # For the rest of the read, too: its statements must agree on what there is.
             source = past.connection()
             rows = source.execute(sql, bound).fetchall()
-
-
-def _without(past: Past | None, session_id: str, what: str, why: str) -> list[Any]:
-    """Return no rows if a read may continue without something that is missing.
-
-    Raises `CorruptionError` otherwise.
-    """
-    if past is None or not past.leaves_out(session_id, what, why):
-        raise damaged(what, why)
-    return []
 
 
 def read_on(connection: Connection, query: Read[T], past: Past | None = None) -> T:
