@@ -15,7 +15,7 @@ _SESSION = frozenset({"directory", "time_created"})
 
 CARRIES = Statement(
     session=Carried(_SESSION),
-    own=Carried(_SESSION | MODEL | {"version", "data"}),
+    own_session=Carried(_SESSION | MODEL | {"version", "data"}),
     messages={
         "user": Carried(frozenset({"role"}), parts={"text": TEXT}),
         "assistant": Carried(

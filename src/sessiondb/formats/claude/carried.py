@@ -26,7 +26,7 @@ _SESSION = frozenset({"title", "directory", "time_created"})
 
 CARRIES = Statement(
     session=Carried(_SESSION),
-    own=Carried(_SESSION | {"version", "agent", "relation", "call_id", "data"}),
+    own_session=Carried(_SESSION | {"version", "agent", "relation", "call_id", "data"}),
     messages={
         "user": Carried(SAID, parts={"text": TEXT, "file": _FILE}),
         "assistant": Carried(

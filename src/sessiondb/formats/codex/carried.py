@@ -24,7 +24,7 @@ _EVENT = Carried(EVENT, parts={"text": TEXT})
 
 CARRIES = Statement(
     session=Carried(_SESSION),
-    own=Carried(
+    own_session=Carried(
         _SESSION
         | {"version", "agent", "relation", "call_id", "data"}
         | {"provider_id", "model_id", "time_archived"}

@@ -186,7 +186,7 @@ class CodexWriter(Conversion):
         item = {"type": kind, "name": name, **arguments, "call_id": call.id}
         yield "response_item", item
 
-        self.called(part.call_id, part.text)
+        self.note_result(part.call_id, part.text)
 
         if part.status in ("completed", "error"):
             failed = part.status == "error"

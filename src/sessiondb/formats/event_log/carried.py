@@ -53,7 +53,7 @@ _PIECE = Carried(_BLOCK.fields | {"time_started"})
 
 CARRIES = Statement(
     session=Carried(_SESSION),
-    own=Carried(_SESSION | {"data"}),
+    own_session=Carried(_SESSION | {"data"}),
     messages={
         "user": Carried(_MESSAGE, parts=_BLOCKS),
         "system": Carried(_MESSAGE, parts=_BLOCKS),

@@ -22,7 +22,7 @@ from sessiondb.formats.kit.genai import (
     CALL,
     draft_of,
     files_of,
-    marked,
+    mark_added_texts,
     parts_of,
     responses_of,
     result_of,
@@ -72,7 +72,7 @@ def _prompt_columns(record: Record) -> Columns:
     if note is not None:
         return {"role": "event", "kind": fields.ADDED[note[1]], "parts": parts}
 
-    parts = marked(parts, _ADDED, record.get("displayContent"))
+    parts = mark_added_texts(parts, _ADDED, record.get("displayContent"))
     return {"role": "user", "parts": parts}
 
 

@@ -28,7 +28,7 @@ _SESSION = frozenset({"title", "directory", "time_created"}) | MODEL
 
 CARRIES = Statement(
     session=Carried(_SESSION),
-    own=Carried(
+    own_session=Carried(
         _SESSION | {"version", "agent", "relation", "call_id", "data", "time_archived"}
     ),
     messages={

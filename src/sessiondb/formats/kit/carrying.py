@@ -1,10 +1,10 @@
 """Which fields of a session a format carries, and the losses that follow from that.
 
 A writer states what it carries: the fields of a session, of its messages and of their
-parts. Everything else that has a value is lost, and reported: a field that nobody
-thought of, or that a release adds, is not carried until a writer says so. A loss that
+parts. Everything else that has a value is lost, and reported: a field that was
+forgotten, or that a release adds, is not carried until a writer says so. A loss that
 depends on a value (a result that is cut, a text that is not encodable) is reported
-where it happens, by `Losses.add`.
+by the writer, with `Losses.add`.
 
 A loss names its record as `Loss.of` does: ``session``, a message by its role, and its
 kind if it has one (``assistant``, ``event:compaction``), a part by its message and its
@@ -145,7 +145,7 @@ class Statement:
     messages: Mapping[str, Carried]
     #: What is carried of the record of a session that the program wrote itself, whose
     #: messages are written as they were.
-    own: Carried = field(default_factory=Carried)
+    own_session: Carried = field(default_factory=Carried)
     #: Those of ``todos``, ``diffs`` and ``labels`` that are carried.
     lists: frozenset[str] = frozenset()
 
@@ -230,7 +230,7 @@ class Examination:
     def examine_session(self, session: Session, *, is_own: bool) -> None:
         """Add the fields of *session* that are not carried."""
         statement = self._statement
-        carried = statement.own if is_own else statement.session
+        carried = statement.own_session if is_own else statement.session
         # These are derived again, from the first prompt and the last answer.
         if session.title_source == "derived":
             carried = replace(carried, fields=carried.fields | {"title"})
@@ -317,21 +317,20 @@ class _Missing:
         self._sort = sort
         self._entries: dict[str, _Entry] = {}
         self._keys = carried.keys
-        some = carried.values.keys() | carried.objects | carried.texts
-        left = carriable(record) - carried.fields - some
-        self._has_data = "data" in left
+        partly_carried = carried.values.keys() | carried.objects | carried.texts
+        missing = carriable(record) - carried.fields - partly_carried
+        self._has_data = "data" in missing
         # A message that begins and ends at once has a single time.
-        self._has_one_time = record is Message and len(left & _TIMES) == 1
+        self._has_one_time = record is Message and len(missing & _TIMES) == 1
         self._values = tuple(carried.values.items())
         #: How the values begin that are carried.
-        self._beginnings = (
-            *((name, ("{",)) for name in carried.objects),
-            *((name, ("{", '"')) for name in carried.texts),
-        )
+        self._beginnings: list[tuple[str, tuple[str, ...]]] = []
+        self._beginnings += [(name, ("{",)) for name in carried.objects]
+        self._beginnings += [(name, ("{", '"')) for name in carried.texts]
         # In the order of the record, which is that of the report.
-        names = [item.name for item in fields(record) if item.name in left - {"data"}]
-        self._names = tuple(names)
-        self._get = attrgetter(*names) if names else None
+        ordered = [item.name for item in fields(record)]
+        self._names = [n for n in ordered if n in missing and n != "data"]
+        self._get = attrgetter(*self._names) if self._names else None
 
     def examine(self, record: Any, message_id: str | None) -> None:
         """Count the fields of *record* that have a value and are not carried."""
@@ -342,9 +341,11 @@ class _Missing:
                 values = (values,)
             for name, value in zip(self._names, values, strict=True):
                 # A cost of 0 is known; tokens of which there are none need no record.
-                if value or (value == 0 and name not in TOKENS):
-                    if name in _TIMES and self._is_one_time(record):
-                        continue
+                has_value = value or (value == 0 and name not in TOKENS)
+                is_one_time = (
+                    self._has_one_time and record.time_created == record.time_completed
+                )
+                if has_value and not (name in _TIMES and is_one_time):
                     self._lose(name, message_id)
 
         for name, carried in self._values:
@@ -359,9 +360,6 @@ class _Missing:
             keys = self._lose("data", message_id).keys
             if len(keys) < _NAMED:
                 keys.update(dict.fromkeys(record.data.keys() - self._keys))
-
-    def _is_one_time(self, record: Any) -> bool:
-        return self._has_one_time and record.time_created == record.time_completed
 
     def _lose(self, name: str, message_id: str | None) -> _Entry:
         entry = self._entries.get(name)

@@ -1,8 +1,8 @@
 """Converting any session to a foreign shape: names, losses and results.
 
-The writer of a format subclasses `Conversion`. It makes the records of one session,
-names its messages through `Names`, and calls `Conversion.lose` for everything that the
-format cannot represent, so that an export reports each loss and hides none.
+The writer of a format is a subclass of `Conversion`. It makes the records of one
+session, names its messages through `Names`, and calls `Conversion.lose` for everything
+that the format cannot represent, so that an export reports each loss and hides none.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Names:
         #: The ids that messages were written with, by their own.
         self._written: dict[str, str] = {}
 
-    def message(self, message: Message) -> str:
+    def name_message(self, message: Message) -> str:
         """Return the id that *message* is written with, and keep it for references."""
         name = self._written[message.id] = self.choose(message)
         return name
@@ -64,10 +64,10 @@ class Names:
         """
         return message.id
 
-    def of(self, message_id: Any) -> Any:
-        """Return the written name of *message_id*.
+    def written_id(self, message_id: Any) -> Any:
+        """Return the id that the message *message_id* was written with.
 
-        Itself if no such message was written.
+        *message_id* itself if no such message was written.
         """
         if type(message_id) is not str:
             return message_id
@@ -79,7 +79,7 @@ class Losing:
 
     A writer states what it carries (`CARRIES`), and has each message examined that it
     makes records of (`convert`), and the session (`lose_rest`): everything that is not
-    stated is lost. What depends on a value it reports itself.
+    stated is lost. A loss that depends on a value it reports itself.
 
     They name the session and its messages by our ids, under which a user finds them in
     this database, not by those that they are written under.
@@ -222,7 +222,7 @@ class Conversion(Losing):
 
     # -- losses ---------------------------------------------------------------
 
-    def called(self, call_id: str | None, result: str | None) -> None:
+    def note_result(self, call_id: str | None, result: str | None) -> None:
         """Record the result that a call is written with; see `lose_results`."""
         self._results[call_id] = result
 

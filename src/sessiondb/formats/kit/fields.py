@@ -134,7 +134,7 @@ def fitting(value: Any, fits: Fits, default: Any = None) -> Any:
 
 
 def within(record: Any, *path: str) -> Any:
-    """Return the value at *path* in *record*; None where an object is missing."""
+    """Return the value at *path* in *record*; None if an object is missing."""
     for key in path:
         if type(record) is not dict:
             return None

@@ -27,12 +27,12 @@ _EFFECTIVE = os.access in os.supports_effective_ids
 
 
 def is_folder(path: Path) -> bool:
-    """Return whether a directory is at *path*; False where that cannot be known."""
+    """Return whether a directory is at *path*; False if that cannot be known."""
     return os.path.isdir(path)
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a regular file is at *path*; False where that cannot be known."""
+    """Return whether a regular file is at *path*; False if that cannot be known."""
     return os.path.isfile(path)  # noqa: PTH113  pathlib raises on some errors
 
 
@@ -73,7 +73,7 @@ def ancestor(path: Path, name: str) -> Path | None:
 
 
 def is_link(path: Path) -> bool:
-    """Return whether a symlink is at *path*; False where that cannot be known."""
+    """Return whether a symlink is at *path*; False if that cannot be known."""
     return os.path.islink(path)  # noqa: PTH114  pathlib raises on some errors
 
 
@@ -93,7 +93,7 @@ def may_search(folder: Path) -> bool:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Return device and inode of a file; None where there is none."""
+    """Return device and inode of a file; None if there is none."""
     try:
         status = path.stat()
     except OSError:
@@ -102,7 +102,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def stamp(path: Path) -> tuple[int, int] | None:
-    """Return size and modification time (ns) of a file; None where there is none."""
+    """Return size and modification time (ns) of a file; None if there is none."""
     try:
         status = path.stat()
     except OSError:

@@ -181,7 +181,7 @@ def draft_of(record: Record, message_id: str, columns_of: Make) -> MessageDraft:
     return MessageDraft(id=message_id, data=record, **columns)
 
 
-def marked(
+def mark_added_texts(
     parts: Collection[PartDraft], added: re.Pattern[str], typed: Any
 ) -> tuple[PartDraft, ...]:
     """Return the parts of a prompt, with a mark on texts that the program added.

@@ -7,8 +7,8 @@ is kept from one search to the next.
 
 A record may be in a log of another program: the plain log has any record as it was, in
 an envelope with a version and a number, and so may another log that numbers records.
-What is inside is not evidence of who wrote the file, so a program's reader gets no
-record of such a log.
+The records inside are not evidence of who wrote the file, so a program's reader gets
+none of such a log.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def beginning(path: Path, most: int = _USUAL) -> bytes:
 
 def first_lines(path: Path, most: int, *, longest: int = _LONGEST) -> list[bytes]:
     """Return the first *most* lines of a file, as `first_objects` finds them."""
-    return _long_enough(path, most, longest).lines[:most]
+    return _head_with_lines(path, most, longest).lines[:most]
 
 
 def first_objects(
@@ -92,7 +92,7 @@ def first_objects(
     caller does not change a record: others get the same one. Raises `SourceError` if
     nothing of the file can be read.
     """
-    return list(_long_enough(path, most, longest).records(most))
+    return list(_head_with_lines(path, most, longest).records(most))
 
 
 def first_records(
@@ -112,7 +112,7 @@ def has_envelope(record: Record) -> bool:
     return is_versioned and type(record.get("seq")) is int and "type" in record
 
 
-def _long_enough(path: Path, most: int, longest: int) -> _Head:
+def _head_with_lines(path: Path, most: int, longest: int) -> _Head:
     size = _USUAL
     head = _read_head(path, size)
     # A first line may hold all instructions to a model.

@@ -24,7 +24,7 @@ _CONTAINERS = frozenset({dict, list, tuple})
 _BOM = "\ufeff"
 _ID = re.compile("[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,256}")
 
-#: A record as stored; decoded already where the store is one large document.
+#: A record as stored; decoded already if the store is one large document.
 Raw: TypeAlias = "bytes | dict[str, Any] | None"
 
 

@@ -18,7 +18,7 @@ from uuid import UUID
 #: Crockford's digits, in which our ids have their 128 bits.
 _DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _NATIVE_ID = re.compile(rf"(?:ses|msg)_([0-7][{_DIGITS}]{{25}})")
-#: The key of a record that says which of our messages it was, where it has no id.
+#: The key of a record that says which of our messages it was, if it has no id.
 MARK = "sessiondb"
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FURTHER = re.compile(r"(.+)-\d+", re.DOTALL)

@@ -177,7 +177,7 @@ class ForeignDatabase:
     def _check_complete(self, connection: sqlite3.Connection) -> None:
         """Raise `SourceError` if the last page is cut off.
 
-        SQLite reads zeros for the rest of it, so that rows may be missing where stamps
+        SQLite reads zeros for the rest of it, so that rows may be missing while stamps
         of the rows are as before: no import would notice when the file is complete.
         """
         (size,) = connection.execute("PRAGMA page_size").fetchone()

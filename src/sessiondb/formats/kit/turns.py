@@ -30,7 +30,7 @@ def with_usage(messages: Iterable[Message]) -> list[Message]:
     """Return *messages* with the usage of all events on answers.
 
     An event of kind ``usage`` belongs to the answer before it in its turn, else to the
-    first one after it, else to the last one before. It is counted once, also where
+    first one after it, else to the last one before. It is counted once, also if
     branches continue a turn, and has no counts itself then (see `is_moved`). Without
     any answer it keeps them.
     """

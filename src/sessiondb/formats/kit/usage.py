@@ -1,7 +1,7 @@
 """The usage of an answer: five counts, none of which contains another.
 
 Programs spell them in several ways, and some count what came from the cache within the
-input, and reasoning within the output. Counts leave the record only where they can be
+input, and reasoning within the output. Counts leave the record only if they can be
 written again; any that are subtracted stay in it as they are.
 """
 

@@ -95,7 +95,8 @@ class OpenCodeNames(Names):
             info["parentID"] = self.parent
         revert = as_object(info.get("revert"))
         if "messageID" in revert:
-            info["revert"] = {**revert, "messageID": self.of(revert["messageID"])}
+            message_id = self.written_id(revert["messageID"])
+            info["revert"] = {**revert, "messageID": message_id}
 
 
 def _message_id(message: Message | Outline, session: str, *, is_theirs: bool) -> str:

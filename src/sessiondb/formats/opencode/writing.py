@@ -84,7 +84,7 @@ class OpenCodeWriter(Conversion):
 
     def note_call(self, message: Message, part: Part) -> None:
         """Note what is written of a call, and what of it is lost in any generation."""
-        self.called(part.call_id, part.text)
+        self.note_result(part.call_id, part.text)
         if OUTPUT_FILE in part.data:
             self.lose(_COMPLETE_OUTPUT, message, part=part, field="data")
 

@@ -37,7 +37,7 @@ _SESSION = frozenset({"title", "directory", "time_created"})
 
 CARRIES = Statement(
     session=Carried(_SESSION),
-    own=Carried(_SESSION | {"version", "agent", "relation", "call_id", "data"}),
+    own_session=Carried(_SESSION | {"version", "agent", "relation", "call_id", "data"}),
     lists=frozenset({"labels"}),
     messages={
         "user": Carried(SAID, parts=_SAID),

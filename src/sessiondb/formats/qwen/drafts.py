@@ -22,7 +22,7 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.genai import (
     draft_of,
-    marked,
+    mark_added_texts,
     parts_of,
     take_tokens,
     texts_of,
@@ -78,7 +78,7 @@ def _user_columns(record: Record) -> Columns:
         return {"role": "event", "kind": "custom_message", "parts": parts}
 
     typed = within(record, "systemPayload", "displayText")
-    return {"role": "user", "parts": marked(parts, _ADDED, typed)}
+    return {"role": "user", "parts": mark_added_texts(parts, _ADDED, typed)}
 
 
 def _answer_columns(record: Record) -> Columns:

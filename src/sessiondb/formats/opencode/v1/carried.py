@@ -56,7 +56,7 @@ _ANSWER = MODEL | USAGE | {"agent", "error", "time_created", "time_completed"}
 
 CARRIES = Statement(
     session=Carried(_SESSION, values={"relation": frozenset({"subagent", "fork"})}),
-    own=Carried(_SESSION | {"relation", "summary_diffs", "data"}),
+    own_session=Carried(_SESSION | {"relation", "summary_diffs", "data"}),
     messages={
         "user": Carried(SAID | MODEL | {"agent"}, parts=_PARTS),
         "assistant": Carried(_ANSWER | {"role", "finish"}, parts=_PARTS),

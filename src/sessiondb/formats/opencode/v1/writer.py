@@ -99,7 +99,7 @@ class WriterV1(OpenCodeWriter):
         if info is None or is_native(message.id) or _is_older(message, info):
             return None
 
-        name = self.names.message(message)
+        name = self.names.name_message(message)
         session = self.names.session
         parts = exact.parts_json(message, name, session)
 
@@ -112,7 +112,7 @@ class WriterV1(OpenCodeWriter):
         for record in (info, *parts):
             for key in _REFERENCES:
                 if key in record:
-                    record[key] = self.names.of(record[key])
+                    record[key] = self.names.written_id(record[key])
 
         self.lose_output(message)
         self._last = (message.time_created, name)
@@ -197,7 +197,7 @@ class WriterV1(OpenCodeWriter):
 
     def _new_info(self, message: Message, role: str, suffix: str = "") -> Record:
         """Return the first fields of a message that 1.x did not write."""
-        name = self.names.message(message) + suffix
+        name = self.names.name_message(message) + suffix
         time = max(message.time_created, self._last[0])
         if (time, name) <= self._last:
             time += 1

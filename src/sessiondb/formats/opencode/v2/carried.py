@@ -47,7 +47,7 @@ _TEXTS = {"text": TEXT}
 
 CARRIES = Statement(
     session=Carried(_SESSION, values={"relation": frozenset({"subagent", "fork"})}),
-    own=Carried(_SESSION | {"relation", "share_url", "data"}),
+    own_session=Carried(_SESSION | {"relation", "share_url", "data"}),
     messages={
         "user": Carried(
             SAID,

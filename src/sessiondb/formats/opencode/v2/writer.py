@@ -119,7 +119,7 @@ class WriterV2(OpenCodeWriter):
             self.convert(message)
             return self._event_records(message)
 
-        record["id"] = self.names.message(message)
+        record["id"] = self.names.name_message(message)
         self.lose_output(message)
         for part in message.parts:
             # Its instructions are in tables that an export leaves out.
@@ -128,7 +128,7 @@ class WriterV2(OpenCodeWriter):
         return [record]
 
     def _new_record(self, message: Message, kind: str, **fields: Any) -> Record:
-        name = self.names.message(message)
+        name = self.names.name_message(message)
         time = {"created": message.time_created}
         return {"id": name, "type": kind, "time": time, **fields}
 
