@@ -18,7 +18,7 @@ from samples import read_into
 
 from sessiondb import Store
 from sessiondb.cli import import_watch
-from sessiondb.cli.import_watch import Changes, Unfinished
+from sessiondb.cli.import_watch import StoreChanges, UnfinishedFiles
 from sessiondb.cli.sources import Sources
 from sessiondb.formats.kit import sqlite as foreign
 from sessiondb.model import Problem, SourceSession
@@ -243,7 +243,7 @@ def test_a_file_that_stays_half_written_is_reported_when_it_has_settled(
     torn = [item for item in found if isinstance(item, Problem)]
     assert "the file ends inside of it" in torn[0].why
     half = Problem(str(document), "breaks off after 2 messages")
-    unfinished = Unfinished()
+    unfinished = UnfinishedFiles()
     assert unfinished.keep(torn[0])
     assert unfinished.keep(half)
     assert unfinished.keep(
@@ -261,7 +261,7 @@ def test_a_file_that_stays_half_written_is_reported_when_it_has_settled(
 def test_only_a_store_that_changed_is_read(tmp_path: Path) -> None:
     one = opencode.sqlite_store(tmp_path / "one.db", held(1))
     opencode.sqlite_store(tmp_path / "two.db", held(2))
-    changes = Changes([tmp_path], None)
+    changes = StoreChanges([tmp_path], None)
     assert changes.look() is None
     with closing(sqlite3.connect(one)) as agent:
         write(agent, held(3))
@@ -272,8 +272,8 @@ def test_only_a_store_that_changed_is_read(tmp_path: Path) -> None:
 def test_the_store_of_a_project_that_appears_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    changes = Changes([], None, tmp_path)
-    named = Changes([], None)
+    changes = StoreChanges([], None, tmp_path)
+    named = StoreChanges([], None)
     history = tmp_path / "tea" / ".aider.chat.history.md"
     history.parent.mkdir()
     history.write_text("# aider chat started at 2026-01-01 10:00:00\n\n#### Tea?  \n")
@@ -291,7 +291,7 @@ def test_a_store_that_is_locked_is_read_when_it_is_free(
     monkeypatch.setattr(foreign, "BUSY_SECONDS", 0.01)
     path = opencode.sqlite_store(tmp_path / "opencode.db", held(1))
     opencode.sqlite_store(tmp_path / "other.db", held(2))
-    changes = Changes([tmp_path], None)
+    changes = StoreChanges([tmp_path], None)
     changes.forget_all()
     with closing(sqlite3.connect(path)) as agent:
         agent.execute("BEGIN EXCLUSIVE")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from sessiondb.formats.kit.carrying import Carried, Statement, carriable
+from sessiondb.formats.kit.carrying import Carried, CarryStatement, carriable
 from sessiondb.model import Message, Part, Session
 
 PAGE = Path(__file__).parents[2] / "docs" / "FORMATS.md"
@@ -26,7 +26,7 @@ FORMATS = {
 NOTHING = Carried()
 
 
-def statements() -> dict[str, Statement]:
+def statements() -> dict[str, CarryStatement]:
     """Return what each format carries of a session of another program."""
     modules = {
         name: import_module(f"sessiondb.formats.{path}.carried")

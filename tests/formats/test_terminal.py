@@ -26,14 +26,14 @@ from sessiondb import (
 from sessiondb.cli.output import Screen
 from sessiondb.cli.paint import painted
 from sessiondb.cli.show import _shown_lines as shown_lines
-from sessiondb.formats.transcript.terminal import Line, Span, Terminal, preview
+from sessiondb.formats.transcript.terminal import Span, Terminal, TerminalLine, preview
 
 CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
-def lines(store: Store, session: str, *, full: bool = False) -> list[Line]:
+def lines(store: Store, session: str, *, full: bool = False) -> list[TerminalLine]:
     look = Terminal(full=full)
     labels = {label.seq: [label.label] for label in store.labels(session)}
     found = look.head(store.session(session))
@@ -42,7 +42,7 @@ def lines(store: Store, session: str, *, full: bool = False) -> list[Line]:
     return found + look.tail()
 
 
-def said(found: list[Line]) -> str:
+def said(found: list[TerminalLine]) -> str:
     return "\n".join(painted(found, Screen(False, False, 80, 24)))
 
 
@@ -72,8 +72,8 @@ def test_an_edit_is_a_coloured_diff_and_its_line_counts(store: Store) -> None:
 @pytest.mark.parametrize("color", [False, True])
 def test_each_line_of_a_text_is_behind_its_indent(terminal: bool, color: bool) -> None:
     screen = Screen(terminal, color, 20, 24)
-    text = Line("one\n\ntwo", "good", Span("│ ", "dim"))
-    rows = "\n".join(painted([text, Line()], screen)).split("\n")
+    text = TerminalLine("one\n\ntwo", "good", Span("│ ", "dim"))
+    rows = "\n".join(painted([text, TerminalLine()], screen)).split("\n")
     assert [re.sub("\x1b\\[[0-9;]*m", "", row) for row in rows] == [
         "│ one",
         "│ ",
@@ -208,7 +208,7 @@ def test_colours_change_no_character(
     spans: tuple[Span, ...], cut: bool, width: int
 ) -> None:
     text = "".join(span.text for span in spans)
-    line = Line(text, "", Span("── ", "dim"), Span("   "), cut, spans)
+    line = TerminalLine(text, "", Span("── ", "dim"), Span("   "), cut, spans)
     plain, coloured = (
         list(painted([line], Screen(True, color, width, 24))) for color in (False, True)
     )

@@ -74,7 +74,7 @@ def follow(
     since = store.newest_change()
     messages = store.messages(session, last=last)
     first = messages[0].seq if messages else 0
-    kind = _Log if as_jsonl else _Text
+    kind = _FollowedLog if as_jsonl else _Text
     feed = kind(store, session, first)
     yield from feed.begin(messages)
     for change in store.changes(session, since=since, stop=ended):
@@ -121,7 +121,7 @@ class _Text:
                 yield row + "\n"
 
 
-class _Log:
+class _FollowedLog:
     """Records of the log, each once."""
 
     def __init__(self, store: Store, session: Session, first: int) -> None:

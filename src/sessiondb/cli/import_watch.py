@@ -43,7 +43,7 @@ SETTLED = 10.0
 Take = Callable[["Iterable[SourceItem]"], "Iterator[Imported | Problem]"]
 
 
-class Changes:
+class StoreChanges:
     """Which stores at ``places`` changed since the last look.
 
     With *projects*, the stores of projects below that folder are added as they appear.
@@ -108,7 +108,7 @@ def _stores(file: Path) -> tuple[Path, ...]:
     return (file, database, *file.parents)
 
 
-class Unfinished:
+class UnfinishedFiles:
     """The problems of files that may be half written; each waits for its file.
 
     It is dropped if the file changes: the next look reads that again.
@@ -164,10 +164,10 @@ class _Wait(NamedTuple):
 
 def follow(
     store: Store,
-    changes: Changes,
+    changes: StoreChanges,
     take: Take,
     first: Report,
-    unfinished: Unfinished,
+    unfinished: UnfinishedFiles,
     *,
     as_json: bool,
 ) -> None:
@@ -201,7 +201,7 @@ class _Reporter:
     """Reports what is new: each session that was written, anything else once."""
 
     def __init__(
-        self, store: Store, first: Report, unfinished: Unfinished, as_json: bool
+        self, store: Store, first: Report, unfinished: UnfinishedFiles, as_json: bool
     ) -> None:
         self._store, self._as_json = store, as_json
         self._unfinished = unfinished

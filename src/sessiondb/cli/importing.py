@@ -93,12 +93,12 @@ def import_command(
         root = project and project_at(project).root
         take = partial(store.ingest, project_root=root, as_fork=as_fork)
         if watch:
-            from sessiondb.cli.import_watch import Changes, Unfinished, follow
+            from sessiondb.cli.import_watch import StoreChanges, UnfinishedFiles, follow
 
             # Before anything is read: a file written during the import is a change.
             projects = None if sources.named else here()
-            changes = Changes(sources.places, sources.formats, projects)
-            unfinished = Unfinished()
+            changes = StoreChanges(sources.places, sources.formats, projects)
+            unfinished = UnfinishedFiles()
 
         announced: dict[str, Any] = {}
         if not sources.named:

@@ -10,7 +10,7 @@ from sessiondb.cli.text import TAB, cut, wrap
 
 if TYPE_CHECKING:
     from sessiondb.cli.output import Screen
-    from sessiondb.formats.transcript.terminal import Line, Span
+    from sessiondb.formats.transcript.terminal import Span, TerminalLine
 
 #: Columns that a text keeps, however deep it is indented.
 MIN_COLUMN = 8
@@ -26,20 +26,20 @@ _STYLES: dict[str, dict[str, Any]] = {
 _DIFF_STYLES = {"+": "good", "-": "bad", "@": "dim"}
 
 
-def painted(lines: Iterable[Line], screen: Screen) -> Iterator[str]:
+def painted(lines: Iterable[TerminalLine], screen: Screen) -> Iterator[str]:
     """Return the rows of *lines*; in a pipe without colours, a line at a time."""
     if screen.terminal or screen.color:
         return _styled_rows(lines, screen)
     return (_plain_line(line) for line in lines)
 
 
-def _plain_line(line: Line) -> str:
+def _plain_line(line: TerminalLine) -> str:
     indent = line.indent.text
     # Most lines have no indent.
     return indent + line.text.replace("\n", f"\n{indent}") if indent else line.text
 
 
-def _styled_rows(lines: Iterable[Line], screen: Screen) -> Iterator[str]:
+def _styled_rows(lines: Iterable[TerminalLine], screen: Screen) -> Iterator[str]:
     for text in lines:
         for line in _separate_lines(text):
             indent = line.indent
@@ -50,7 +50,7 @@ def _styled_rows(lines: Iterable[Line], screen: Screen) -> Iterator[str]:
                 indent = line.hang or indent
 
 
-def _separate_lines(line: Line) -> Iterator[Line]:
+def _separate_lines(line: TerminalLine) -> Iterator[TerminalLine]:
     """Yield each line of a text of one style, with its own style in a diff."""
     if line.spans:
         yield line
@@ -67,7 +67,7 @@ def _diff_style(line: str) -> str:
     return _DIFF_STYLES.get(line[:1], "")
 
 
-def _wrapped_rows(line: Line, screen: Screen) -> Iterator[Sequence[Span]]:
+def _wrapped_rows(line: TerminalLine, screen: Screen) -> Iterator[Sequence[Span]]:
     room = max(screen.width - len(line.indent.text), MIN_COLUMN)
     if line.cut:
         yield _slice(line, 0, cut(line.text.expandtabs(TAB), room))
@@ -81,7 +81,7 @@ def _wrapped_rows(line: Line, screen: Screen) -> Iterator[Sequence[Span]]:
         start += len(row)
 
 
-def _slice(line: Line, start: int, row: str) -> Sequence[Span]:
+def _slice(line: TerminalLine, start: int, row: str) -> Sequence[Span]:
     """Return *row*, which begins at *start* of the text, in the styles of its spans."""
     if not line.spans:
         return line._replace(text=row).pieces()

@@ -14,7 +14,7 @@ from sessiondb.cli.opening import Options, find, open_store
 from sessiondb.cli.paint import painted
 
 if TYPE_CHECKING:
-    from sessiondb.formats.transcript.terminal import Line
+    from sessiondb.formats.transcript.terminal import TerminalLine
     from sessiondb.model import Message, Session
     from sessiondb.store import Store
 
@@ -66,7 +66,7 @@ def show_command(
             output.page(_shown_rows(_shown_lines(store, session, messages, full=full)))
 
 
-def _shown_rows(lines: Iterable[list[Line]]) -> Iterator[str]:
+def _shown_rows(lines: Iterable[list[TerminalLine]]) -> Iterator[str]:
     """Yield rows; in a pipe those of a message together, as each write takes time."""
     screen = output.screen()
     for lines_of_message in lines:
@@ -80,7 +80,7 @@ def _shown_rows(lines: Iterable[list[Line]]) -> Iterator[str]:
 
 def _shown_lines(
     store: Store, session: Session, messages: Iterable[Message], *, full: bool
-) -> Iterator[list[Line]]:
+) -> Iterator[list[TerminalLine]]:
     """Yield the lines of the head, then those of each message."""
     from sessiondb.formats.transcript.terminal import Terminal
 

@@ -25,7 +25,7 @@ from sessiondb.schema.sums import cost_sum, count_sum
 from sessiondb.schema.tables import TOKENS, USAGE
 
 
-class Place(NamedTuple):
+class CopyPlace(NamedTuple):
     """The place of a message in its family, which the copies that forks made keep.
 
     Ids that two programs made may agree by chance, in one family too: copies also keep
@@ -39,7 +39,7 @@ class Place(NamedTuple):
 
 
 #: A usage key or a place: messages that have one in common may be copies.
-Link = str | Place
+Link = str | CopyPlace
 
 
 class UsageClass(NamedTuple):
@@ -54,7 +54,7 @@ class UsageClass(NamedTuple):
     @property
     def links(self) -> set[Link]:
         """Its place in the family, and its usage key if it has one."""
-        place = Place(self.root_id, self.seq, self.id, self.time_created)
+        place = CopyPlace(self.root_id, self.seq, self.id, self.time_created)
         return {place} if self.usage_key is None else {place, self.usage_key}
 
 
@@ -269,7 +269,9 @@ class Copies:
         while unread:
             read |= unread
             new = self._by_key([link for link in unread if isinstance(link, str)])
-            new += self._by_place([link for link in unread if isinstance(link, Place)])
+            new += self._by_place(
+                [link for link in unread if isinstance(link, CopyPlace)]
+            )
             unread = _links(new) - read
 
     def _by_key(self, keys: list[str]) -> list[Copy]:
@@ -277,7 +279,7 @@ class Copies:
             return []
         return self._take_in(self._tx.run(_BY_KEY, keys=as_list(keys)))
 
-    def _by_place(self, places: list[Place]) -> list[Copy]:
+    def _by_place(self, places: list[CopyPlace]) -> list[Copy]:
         new: list[Copy] = []
         for run in _runs(places):
             wanted, roots = set(run), {place.root_id for place in run}
@@ -371,9 +373,9 @@ def _links(items: Iterable[UsageClass | Copy]) -> set[Link]:
     return {link for item in items for link in item.links}
 
 
-def _runs(places: Iterable[Place]) -> list[list[Place]]:
+def _runs(places: Iterable[CopyPlace]) -> list[list[CopyPlace]]:
     """Return *places* in order of their seqs, in runs without a gap above `_GAP`."""
-    runs: list[list[Place]] = []
+    runs: list[list[CopyPlace]] = []
     for place in sorted(places, key=attrgetter("seq")):
         if not runs or place.seq - runs[-1][-1].seq > _GAP:
             runs.append([])

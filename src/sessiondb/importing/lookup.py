@@ -124,7 +124,7 @@ class LookupResult:
         return self.detached and not self.leaving
 
 
-class _Row(NamedTuple):
+class _SessionRow(NamedTuple):
     id: str
     has_name: bool
     time_detached: int | None
@@ -215,17 +215,19 @@ def look_up(item: SourceSession, ledger: str) -> Read[LookupResult]:
 
 def _facts(
     item: SourceSession, ledger: str, names: Mapping[str, str | None]
-) -> Read[tuple[list[_Row], _Noted]]:
+) -> Read[tuple[list[_SessionRow], _Noted]]:
     """Return the rows that a session may be, its own id first, and what was noted."""
     keys = {"source": item.source, "path": ledger, **names}
     name = {"source_id": item.source_id, "namespace": item.namespace}
     rows = yield _HERE, {**keys, **name}
     exported_id = None if rows else names.get("own")
     (entry,) = yield _NOTED, {**keys, "own": exported_id}
-    return [_Row(*row) for row in rows], _Noted(*entry)
+    return [_SessionRow(*row) for row in rows], _Noted(*entry)
 
 
-def _foreign(rows: Sequence[_Row], noted: _Noted, item: SourceSession) -> LookupResult:
+def _foreign(
+    rows: Sequence[_SessionRow], noted: _Noted, item: SourceSession
+) -> LookupResult:
     """Return what is known of another program's session: by source and source id."""
     for row in rows:
         if not row.has_name:
@@ -259,7 +261,7 @@ def _foreign(rows: Sequence[_Row], noted: _Noted, item: SourceSession) -> Lookup
     return LookupResult(row.id, row.messages, new=False, unchanged=same, returned=True)
 
 
-def _is_overtaken(item: SourceSession, row: _Row, noted: _Noted) -> bool:
+def _is_overtaken(item: SourceSession, row: _SessionRow, noted: _Noted) -> bool:
     """Return whether the state of a session here is newer than that of *item*."""
     time, count = item.time_updated, item.message_count
     if time is None or count is None:
@@ -275,7 +277,7 @@ def _is_overtaken(item: SourceSession, row: _Row, noted: _Noted) -> bool:
 
 
 def _own(
-    rows: Sequence[_Row], noted: _Noted, digest: str, logged: StoredSession
+    rows: Sequence[_SessionRow], noted: _Noted, digest: str, logged: StoredSession
 ) -> LookupResult:
     """Return what is known of a session of a log: by its id, then by its source."""
     row = rows[0] if rows else None

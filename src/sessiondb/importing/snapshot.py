@@ -151,7 +151,7 @@ class Snapshot:
         return replace(export, diffs=tuple(diffs)), []
 
     def _messages(self, name: str) -> Iterator[Message | Problem]:
-        missing = _Missing()
+        missing = _MissingRows()
         query = transcript.pages(name, branches=True)
         for seqs in read_on(self._connection, query, missing):
             try:
@@ -179,7 +179,7 @@ class Snapshot:
         )
 
 
-class _Missing:
+class _MissingRows:
     """What is missing in a session: its other messages are imported all the same."""
 
     def __init__(self) -> None:

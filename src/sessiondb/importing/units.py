@@ -28,7 +28,7 @@ Write = Callable[[Run, tuple[Entry, ...]], MessageBatch]
 
 
 @dataclass(slots=True)
-class _Gathered:
+class _NextUnit:
     """The contents of the next transaction so far."""
 
     effects: list[Effect] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Units:
     """Gathers the effects of an import and commits them."""
 
     core: Core
-    _next: _Gathered = field(default_factory=_Gathered)
+    _next: _NextUnit = field(default_factory=_NextUnit)
 
     def open(self, run: Run, place: Place) -> None:
         """Begin a session."""
@@ -84,7 +84,7 @@ class Units:
 
     def commit(self) -> Results:
         """Commit what was gathered; yield the results of sessions that end in it."""
-        now, self._next = self._next, _Gathered()
+        now, self._next = self._next, _NextUnit()
         if not now.effects:
             return
 

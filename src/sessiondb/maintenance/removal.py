@@ -127,7 +127,7 @@ def plan_prune(
     `InvalidInputError` without a rule, and for *empty* together with *keep*.
     """
     since = bounds.integer(bounds.moment(older_than, "older_than"), "older_than")
-    rule = _Rule(since, empty, keep)
+    rule = _PruneRule(since, empty, keep)
     chosen = rule.chosen(
         every(store, **{**filters, "order": "used", "empty": keep is None})
     )
@@ -146,7 +146,7 @@ def plan_prune(
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class _PruneRule:
     """The rule of a prune; raises `InvalidInputError` if it is none, or two."""
 
     older_than: int | None

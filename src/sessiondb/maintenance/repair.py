@@ -134,7 +134,7 @@ def _repair_rows(connection: Connection, path: Path) -> None:
     connection.execute(ENGINE.begin_write)
     try:
         ENGINE.check_writable(connection, path)
-        run = _Run(connection)
+        run = _RepairRun(connection)
         for action in ACTIONS:
             action(run)
         connection.execute("COMMIT")
@@ -145,7 +145,7 @@ def _repair_rows(connection: Connection, path: Path) -> None:
 
 
 @dataclass(slots=True)
-class _Run:
+class _RepairRun:
     """One repair: the transaction, and the sessions whose rows it changed."""
 
     connection: Connection
@@ -187,7 +187,7 @@ class _Run:
 _OWNERS = {"session": "id", "part": "session_id"}
 
 
-def _search(run: _Run) -> None:
+def _search(run: _RepairRun) -> None:
     """Rebuild what differs from the rows.
 
     Before the rows change, because triggers remove their old entries; and again after
@@ -197,7 +197,7 @@ def _search(run: _Run) -> None:
     ENGINE.search.rebuild(run.connection, damaged)
 
 
-def _meta(run: _Run) -> None:
+def _meta(run: _RepairRun) -> None:
     facts = {
         "database_uuid": str(uuid.uuid4()),
         "min_reader": MIN_READER,
@@ -213,7 +213,7 @@ def _meta(run: _Run) -> None:
     )
 
 
-def _projects(run: _Run) -> None:
+def _projects(run: _RepairRun) -> None:
     """Restore a project from its directories, or those of its sessions."""
     lost = run.rows(
         "SELECT project_id, min(time_created), max(time_updated), min(directory) "
@@ -251,7 +251,7 @@ def _projects(run: _Run) -> None:
     )
 
 
-def _orphans(run: _Run) -> None:
+def _orphans(run: _RepairRun) -> None:
     """Remove rows without a session or message, and keep prompts.
 
     Prompts belong to the user.
@@ -278,7 +278,7 @@ def _orphans(run: _Run) -> None:
     _forget_imports(run)
 
 
-def _forget_imports(run: _Run) -> None:
+def _forget_imports(run: _RepairRun) -> None:
     """Remove the ledger's entries of sessions that are gone.
 
     A ``path`` ends with ``#source_id``.
@@ -295,7 +295,7 @@ def _forget_imports(run: _Run) -> None:
             run.rows("DELETE FROM import_ledger WHERE rid = ?", rid)
 
 
-def _family(run: _Run) -> None:
+def _family(run: _RepairRun) -> None:
     """Detach sessions from parents that are gone, and give each family one root."""
     alone = run.column(
         "SELECT s.id FROM session AS s LEFT JOIN session AS p ON p.id = s.parent_id "
@@ -314,7 +314,7 @@ def _family(run: _Run) -> None:
     run.derive(ROOT)
 
 
-def _new_root(run: _Run, name: str) -> None:
+def _new_root(run: _RepairRun, name: str) -> None:
     """Give a detached session a root that exists.
 
     Siblings whose ancestor is gone remain one family, under the oldest of them: else
@@ -329,14 +329,14 @@ def _new_root(run: _Run, name: str) -> None:
     )
 
 
-def _blobs(run: _Run) -> None:
+def _blobs(run: _RepairRun) -> None:
     used = used_blobs(run.connection)
     _restore_names(run, used)
     run.derive(BLOB_SIZE)
     run.rows(f"DELETE FROM blob WHERE hash NOT IN ({used})")
 
 
-def _restore_names(run: _Run, used: str) -> None:
+def _restore_names(run: _RepairRun, used: str) -> None:
     """Name blobs whose name was changed by their hash, if something refers to that."""
     lost = set(run.column(f"SELECT * FROM ({used}) EXCEPT SELECT hash FROM blob"))
     if not lost:
@@ -351,7 +351,7 @@ def _restore_names(run: _Run, used: str) -> None:
             run.rows("UPDATE blob SET hash = ? WHERE hash = ?", digest, name)
 
 
-def _tree(run: _Run) -> None:
+def _tree(run: _RepairRun) -> None:
     """Put messages behind the one before them if their parent is missing."""
     lost = run.rows(
         "SELECT session_id, seq FROM message AS m WHERE m.parent_seq IS NOT NULL AND "
@@ -379,7 +379,7 @@ def _tree(run: _Run) -> None:
     )
 
 
-def _behind(run: _Run, places: list[tuple[str, int]]) -> None:
+def _behind(run: _RepairRun, places: list[tuple[str, int]]) -> None:
     for session_id, seq in places:
         run.touch(
             "UPDATE message SET parent_seq = (SELECT max(p.seq) FROM message AS p "
@@ -389,7 +389,7 @@ def _behind(run: _Run, places: list[tuple[str, int]]) -> None:
         )  # fmt: skip
 
 
-def _ownership(run: _Run) -> None:
+def _ownership(run: _RepairRun) -> None:
     """Give each class of copies one owner, by the rule of every other write."""
     run.touch(
         "UPDATE message SET inherited = 0 WHERE inherited NOT IN (0, 1) "
@@ -403,7 +403,7 @@ def _ownership(run: _Run) -> None:
     _parts(run)
 
 
-def _parts(run: _Run) -> None:
+def _parts(run: _RepairRun) -> None:
     """Make parts agree with their messages, and with the rule of the search index."""
     run.derive(PART_INHERITED)
     for rid, indexed in run.rows(PART_INDEXED.wrong):
@@ -413,16 +413,16 @@ def _parts(run: _Run) -> None:
             run.tx.to_index.append(rid)
 
 
-def _counters(run: _Run) -> None:
+def _counters(run: _RepairRun) -> None:
     run.derive(COUNTERS)
     run.derive(MODEL)
 
 
-def _changes(run: _Run) -> None:
+def _changes(run: _RepairRun) -> None:
     run.touched.update(run.column(UNNUMBERED))
 
 
-def _stamp(run: _Run) -> None:
+def _stamp(run: _RepairRun) -> None:
     """Give each changed session a new revision and change, for syncs and feeds."""
     for name in sorted(run.touched):
         if run.rows("SELECT 1 FROM session WHERE id = ?", name):
@@ -434,7 +434,7 @@ def _stamp(run: _Run) -> None:
 
 
 #: The actions, in this order; each is a no-op if nothing is wrong.
-ACTIONS: list[Callable[[_Run], None]] = [
+ACTIONS: list[Callable[[_RepairRun], None]] = [
     _search, _meta, _projects, _orphans, _family, _blobs, _tree, _ownership, _counters,
     _changes, _stamp, _search,
 ]  # fmt: skip

@@ -52,7 +52,7 @@ _BOUNDS = frozenset({"cursor", "top", "last", "seen", "literals", "shown"})
 _Row = tuple[Any, ...]
 
 
-class _Place(NamedTuple):
+class _SearchPlace(NamedTuple):
     """The end of a page, where the next one begins."""
 
     #: The order, ``titles`` or ``end``.
@@ -152,16 +152,16 @@ def search(
     one_of(order, ORDERS, "order")
     check_limit(limit)
     params = _search_params(query, filters, role, tool)
-    place = _Place(order) if cursor is None else _place_of(cursor, order)
+    place = _SearchPlace(order) if cursor is None else _place_of(cursor, order)
 
     rows, place = yield from _page(params, order, all_hits, limit, place)
     hits = yield from _hits(base, params["match"], rows)
     return Page(hits, None if place.phase == "end" else encode_cursor(*place))
 
 
-def _place_of(cursor: str, order: str) -> _Place:
+def _place_of(cursor: str, order: str) -> _SearchPlace:
     """Return the place that a cursor names; raises `InvalidInputError`."""
-    place = _Place(*decode_cursor(cursor, str, int, int, int))
+    place = _SearchPlace(*decode_cursor(cursor, str, int, int, int))
     if place.phase == order:
         is_possible = 1 <= place.last <= place.top
     elif place.phase == "titles":
@@ -176,8 +176,8 @@ def _place_of(cursor: str, order: str) -> _Place:
 
 
 def _page(
-    params: dict[str, Any], order: str, all_hits: bool, limit: int, place: _Place
-) -> Read[tuple[list[_Row], _Place]]:
+    params: dict[str, Any], order: str, all_hits: bool, limit: int, place: _SearchPlace
+) -> Read[tuple[list[_Row], _SearchPlace]]:
     """Return the matches of a page, those of titles last, and where the next begins."""
     if order == "newest":
         rows, place = yield from _newest_page(params, all_hits, limit, place)
@@ -191,7 +191,7 @@ def _page(
         return rows, place
     if "role" in params or "tool" in params:
         # No title passes: it has neither.
-        return rows, _Place("end")
+        return rows, _SearchPlace("end")
 
     room = limit - len(rows)
     if room == 0:
@@ -206,7 +206,7 @@ def session_of(row: _Row) -> str:
 
 
 @dataclass(slots=True)
-class _Gathered:
+class _GatheredHits:
     """The matches of a page, up to *limit*.
 
     ``seen`` are the sessions that are not shown again; empty if all hits are shown.
@@ -244,8 +244,8 @@ def _window(params: dict[str, Any], order: str, top: int) -> Read[list[_Row]]:
 
 
 def _page_of_window(
-    window: list[_Row], all_hits: bool, limit: int, place: _Place
-) -> tuple[list[_Row], _Place]:
+    window: list[_Row], all_hits: bool, limit: int, place: _SearchPlace
+) -> tuple[list[_Row], _SearchPlace]:
     """Return one page of the window, and where the next one begins."""
     if place.phase == "titles":
         return [], place
@@ -258,25 +258,25 @@ def _page_of_window(
         first = places.index(place.last) + 1
 
     shown = set() if all_hits else {session_of(row) for row in window[:first]}
-    page = _Gathered(limit, not all_hits, shown)
+    page = _GatheredHits(limit, not all_hits, shown)
     left = page.take(window[first:])
 
     top = place.top or max(places, default=0)
     if left is None:
-        return page.rows, _Place("titles", top)
+        return page.rows, _SearchPlace("titles", top)
     last = page.rows[-1][0]
     return page.rows, place._replace(top=top, last=last, passed=first + left)
 
 
 def _newest_page(
-    params: dict[str, Any], all_hits: bool, limit: int, place: _Place
-) -> Read[tuple[list[_Row], _Place]]:
+    params: dict[str, Any], all_hits: bool, limit: int, place: _SearchPlace
+) -> Read[tuple[list[_Row], _SearchPlace]]:
     """Walk backwards, in rounds that each skip the sessions of earlier ones."""
     if place.phase == "titles":
         return [], place
 
     seen = [] if all_hits else (yield from _shown_sessions(params, place))
-    page = _Gathered(limit, not all_hits, set(seen))
+    page = _GatheredHits(limit, not all_hits, set(seen))
     cursor, per_session = place.last, 1 if all_hits else 3
     while True:
         bounded = _with_bounds(params, cursor=cursor)
@@ -292,16 +292,16 @@ def _newest_page(
         left = page.take(rows)
         top = place.top or max([row[0] for row in page.rows], default=0)
         if left is not None:
-            return page.rows, _Place("newest", top, page.rows[-1][0])
+            return page.rows, _SearchPlace("newest", top, page.rows[-1][0])
         if len(rows) < most:
-            return page.rows, _Place("titles", top)
+            return page.rows, _SearchPlace("titles", top)
 
         # The next round fetches as many for each session as this one needed.
         added = room - (limit - len(page.rows) + 1)
         cursor, per_session = rows[-1][0], len(rows) // max(1, added) + 1
 
 
-def _shown_sessions(params: dict[str, Any], place: _Place) -> Read[list[str]]:
+def _shown_sessions(params: dict[str, Any], place: _SearchPlace) -> Read[list[str]]:
     """Return the sessions that the pages up to *place* have shown."""
     if not place.last:
         return []
@@ -320,13 +320,13 @@ def _names(params: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _title_page(
-    params: dict[str, Any], limit: int, place: _Place
-) -> Read[tuple[list[_Row], _Place]]:
+    params: dict[str, Any], limit: int, place: _SearchPlace
+) -> Read[tuple[list[_Row], _SearchPlace]]:
     bounded = _with_bounds(params, cursor=place.last)
     rows = yield _title_statement(_names(bounded)), {**bounded, "rows": limit + 1}
 
     if len(rows) <= limit:
-        return rows, _Place("end")
+        return rows, _SearchPlace("end")
     return rows[:limit], place._replace(last=rows[limit - 1][0])
 
 

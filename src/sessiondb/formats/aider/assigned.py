@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sessiondb.formats.aider.conventions import UNTYPED, prompt_of
-from sessiondb.formats.aider.drafts import State, as_text, readable, text_of
-from sessiondb.formats.aider.inputs import Input, Typed
+from sessiondb.formats.aider.drafts import AnswerState, as_text, readable, text_of
+from sessiondb.formats.aider.inputs import Input, TypedInputs
 from sessiondb.formats.aider.scanner import Block
 
 _HEADING = "a line of it is recorded like a prompt"
@@ -34,7 +34,9 @@ class Assignment(NamedTuple):
 class Assigned:
     """The blocks of a run with their entries; problems are added to *state*."""
 
-    def __init__(self, blocks: Iterable[Block], typed: Typed, state: State) -> None:
+    def __init__(
+        self, blocks: Iterable[Block], typed: TypedInputs, state: AnswerState
+    ) -> None:
         self._blocks = blocks
         self._typed = typed
         self._state = state

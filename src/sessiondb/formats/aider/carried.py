@@ -7,13 +7,13 @@ from sessiondb.formats.kit.carrying import (
     TEXT,
     USAGE,
     Carried,
-    Statement,
+    CarryStatement,
 )
 
 # The folder of a history is the directory of its sessions.
 _SESSION = frozenset({"directory", "time_created"})
 
-CARRIES = Statement(
+CARRIES = CarryStatement(
     session=Carried(_SESSION),
     own_session=Carried(_SESSION | MODEL | {"version", "data"}),
     messages={

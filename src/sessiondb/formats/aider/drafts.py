@@ -44,7 +44,7 @@ _COUNTS: fields.Fields = {
 
 
 @dataclass(slots=True)
-class State:
+class AnswerState:
     """The state at a place of a run: model, time, costs so far, and the last answer."""
 
     model: str | None = None
@@ -95,7 +95,9 @@ def finished(
 # -- prompts -------------------------------------------------------------------
 
 
-def asked(block: Block, typed: Input | None, state: State, name: str) -> MessageDraft:
+def asked(
+    block: Block, typed: Input | None, state: AnswerState, name: str
+) -> MessageDraft:
     """Return the message of a prompt, exact if the input history has it."""
     raw = as_text(block.raw)
     prompt_text = prompt_of(readable(raw))
@@ -110,7 +112,9 @@ def asked(block: Block, typed: Input | None, state: State, name: str) -> Message
     return finished(block, raw, columns, data)
 
 
-def _said_by(text: str, typed: Input | None, state: State) -> tuple[str, str | None]:
+def _said_by(
+    text: str, typed: Input | None, state: AnswerState
+) -> tuple[str, str | None]:
     """Return role and kind of the author of a recorded prompt."""
     if text.startswith(("/", "!")):
         is_reset = text.split(maxsplit=1)[0] in _RESETS
@@ -126,7 +130,7 @@ def _said_by(text: str, typed: Input | None, state: State) -> tuple[str, str | N
     return ("event", "custom_message") if _is_plan(text, state) else ("user", None)
 
 
-def _is_plan(text: str, state: State) -> bool:
+def _is_plan(text: str, state: AnswerState) -> bool:
     """Return whether a prompt is the last answer; most begin otherwise."""
     begin, _, _ = text.strip().partition("\n")
     if not state.answered or not state.answered.lstrip().startswith(begin):
@@ -141,7 +145,7 @@ def _is_plan(text: str, state: State) -> bool:
 
 
 def answered(
-    block: Block, usage: Usage | None, state: State, name: str
+    block: Block, usage: Usage | None, state: AnswerState, name: str
 ) -> MessageDraft:
     """Return the message of an answer, with the report that follows it."""
     raw = as_text(block.raw)
@@ -209,7 +213,7 @@ def report_in(block: Block) -> Usage | None:
 
 
 def shown(
-    block: Block, first: Usage | None, state: State, name: str, *, counts: bool
+    block: Block, first: Usage | None, state: AnswerState, name: str, *, counts: bool
 ) -> MessageDraft:
     """Return the event of aider's own output, which begins with the report *first*.
 
@@ -246,7 +250,7 @@ def _added(columns: Columns, usage: Columns) -> Columns:
     return {"cost": fitting(total, fields.cost), "tokens": None}
 
 
-def _check_cost(usage: Usage, state: State, block: Block) -> None:
+def _check_cost(usage: Usage, state: AnswerState, block: Block) -> None:
     state.reports = True
     if usage.session is None:
         return

@@ -21,7 +21,7 @@ from sessiondb.formats.aider.conventions import (
     typed_entry,
 )
 from sessiondb.formats.aider.records import head_of, raw_of, stored_text
-from sessiondb.formats.aider.writer import Entries, Writer
+from sessiondb.formats.aider.writer import AiderWriter, Entries
 from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import is_from, is_native
 from sessiondb.formats.kit.fields import as_list, fitting, integer
@@ -83,7 +83,7 @@ def _blocks(
     exports: Iterable[Export], losses: Losses, entries: Entries | None
 ) -> Iterator[str | bytes]:
     for export in exports:
-        writer = Writer(export, losses, entries)
+        writer = AiderWriter(export, losses, entries)
         writer.lose_rest(is_own=is_from(export.session, "aider"))
         if is_from(export.session, "aider"):
             yield from _run(export, writer, entries)
@@ -97,7 +97,7 @@ def _blocks(
 
 
 def _run(
-    export: Export, writer: Writer, entries: Entries | None
+    export: Export, writer: AiderWriter, entries: Entries | None
 ) -> Iterator[str | bytes]:
     """Yield a run of aider's as it was, and the messages that were added to it here."""
     data = export.session.data
@@ -120,7 +120,7 @@ def _is_pair(items: list[Any]) -> bool:
     return len(items) == 2
 
 
-def _own(message: Message, writer: Writer) -> str | bytes:
+def _own(message: Message, writer: AiderWriter) -> str | bytes:
     """Return the block of a message that aider wrote, and record its input."""
     stamp = message.data.get("typed")
     if isinstance(stamp, str) and message.parts:

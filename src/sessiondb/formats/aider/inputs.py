@@ -28,7 +28,7 @@ from sessiondb.formats.kit.lines import Line, Lines, opened
 _SECOND = 1000
 
 
-class Entry(NamedTuple):
+class InputEntry(NamedTuple):
     """An entry: its time in Unix ms and as it is written, and its text."""
 
     time: int
@@ -48,7 +48,7 @@ class Input(NamedTuple):
     text: str
 
 
-class _Place(NamedTuple):
+class _InputPlace(NamedTuple):
     """The place of an entry, its time, and a digest of its text."""
 
     time: int
@@ -68,7 +68,7 @@ class Inputs:
         places = _places(path) if is_readable else ()
         self._places = sorted(places, key=attrgetter("time"))
 
-    def of_runs(self, starts: Sequence[int | None]) -> Iterator[Typed]:
+    def of_runs(self, starts: Sequence[int | None]) -> Iterator[TypedInputs]:
         """Yield the entries of each run, by the times at which they began.
 
         They end when the next run begins, wherever that is in the file.
@@ -78,31 +78,31 @@ class Inputs:
         for index, start in enumerate(starts):
             yield self._between(start, ends.get(index))
 
-    def _between(self, start: int | None, end: int | None) -> Typed:
+    def _between(self, start: int | None, end: int | None) -> TypedInputs:
         time = attrgetter("time")
         first = bisect_left(self._places, start or 0, key=time)
         last = until = len(self._places)
         if end is not None:
             until = bisect_left(self._places, end, key=time)
             last = bisect_left(self._places, end + _SECOND, key=time)
-        return Typed(self, self._places[first:last], first, until - first)
+        return TypedInputs(self, self._places[first:last], first, until - first)
 
     def numbers(self, key: bytes) -> list[int]:
         """Return the numbers of the entries that are recorded alike, in order."""
         return self._by_key.get(key, [])
 
-    def entry(self, number: int, text: str) -> Entry | None:
+    def entry(self, number: int, text: str) -> InputEntry | None:
         """Return the entry with that number; it is read unless it has the *text*."""
         place = self._places[number]
         if place.digest == _text_digest(text):
-            return Entry(place.time, place.stamp, text)
+            return InputEntry(place.time, place.stamp, text)
         return next(self.entries([number]), None)
 
     def time(self, number: int) -> int:
         """Return the time of an entry."""
         return self._places[number].time
 
-    def entries(self, numbers: Iterable[int]) -> Iterator[Entry]:
+    def entries(self, numbers: Iterable[int]) -> Iterator[InputEntry]:
         """Yield the entries with these numbers, unless they were removed since."""
         with suppress(SourceError), opened(self._path) as lines:
             for number in numbers:
@@ -125,14 +125,14 @@ class Inputs:
         return by_key
 
 
-class Typed:
+class TypedInputs:
     """The entries of one run, each of which belongs to one prompt at most.
 
     Their numbers begin with *first*, and *own* of them cannot be of the next run.
     """
 
     def __init__(
-        self, inputs: Inputs, places: list[_Place], first: int, count: int
+        self, inputs: Inputs, places: list[_InputPlace], first: int, count: int
     ) -> None:
         self._inputs = inputs
         self._places = places
@@ -212,7 +212,7 @@ def _digest(text: str, prefix: bytes = b"") -> bytes:
     return hashlib.sha256(prefix + text.encode("utf-8", "replace")).digest()[:12]
 
 
-def _keys(entries: Iterable[tuple[Line, Entry]]) -> Iterator[tuple[Line, bytes]]:
+def _keys(entries: Iterable[tuple[Line, InputEntry]]) -> Iterator[tuple[Line, bytes]]:
     """Yield the keys of the prompts that may end with each of the *entries*."""
     braces: _Braces | None = None
     for line, entry in entries:
@@ -264,20 +264,20 @@ class _Braces:
 # -- the file --------------------------------------------------------------------
 
 
-def _places(path: Path) -> Iterator[_Place]:
+def _places(path: Path) -> Iterator[_InputPlace]:
     if stamp(path) is None:
         return
 
     with opened(path) as lines:
         for line, entry in _entries(lines, TOP):
-            yield _Place(entry.time, entry.stamp, line, _text_digest(entry.text))
+            yield _InputPlace(entry.time, entry.stamp, line, _text_digest(entry.text))
 
 
 def _text_digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:12]
 
 
-def _entries(lines: Lines, line: Line) -> Iterator[tuple[Line, Entry]]:
+def _entries(lines: Lines, line: Line) -> Iterator[tuple[Line, InputEntry]]:
     """Yield the entries from *line* on, each with the line of its time.
 
     Lines that are not of an entry with a time are passed over.
@@ -296,7 +296,7 @@ def _entries(lines: Lines, line: Line) -> Iterator[tuple[Line, Entry]]:
         number, offset = number + 1, offset + len(raw)
 
 
-def _entry(head: bytes, lines: list[bytes]) -> Entry | None:
+def _entry(head: bytes, lines: list[bytes]) -> InputEntry | None:
     """Return the entry with these lines after its *head*, if that is a time."""
     # The program writes no "\r" of its own, not even on Windows: unless all of the file
     # was converted, it is one that was typed.
@@ -305,7 +305,9 @@ def _entry(head: bytes, lines: list[bytes]) -> Entry | None:
     time = None if mark else time_of(when)
     if time is None:
         return None
-    return Entry(time, when, "\n".join(_text(line, is_converted)[1:] for line in lines))
+    return InputEntry(
+        time, when, "\n".join(_text(line, is_converted)[1:] for line in lines)
+    )
 
 
 def _text(line: bytes, is_converted: bool) -> str:

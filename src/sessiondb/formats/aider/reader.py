@@ -19,9 +19,9 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.aider import drafts
 from sessiondb.formats.aider.assigned import Assigned, Assignment
 from sessiondb.formats.aider.conventions import INPUTS, header, may_announce
-from sessiondb.formats.aider.drafts import State
-from sessiondb.formats.aider.inputs import Inputs, Typed
-from sessiondb.formats.aider.runs import Facts, Headers, Run, runs_of
+from sessiondb.formats.aider.drafts import AnswerState
+from sessiondb.formats.aider.inputs import Inputs, TypedInputs
+from sessiondb.formats.aider.runs import AiderRun, Facts, Headers, runs_of
 from sessiondb.formats.aider.scanner import TOP, Block, Scanner
 from sessiondb.formats.kit.fields import filled
 from sessiondb.formats.kit.lines import opened
@@ -65,13 +65,13 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
         yield Problem(str(path), "the file ends inside of a header", is_torn=True)
 
 
-def _run_session(path: Path, run: Run, typed: Typed) -> SourceSession:
+def _run_session(path: Path, run: AiderRun, typed: TypedInputs) -> SourceSession:
     return SourceSession(
         "aider",
         run.name,
         str(path),
         f"{run.digest} {typed.digest} {drafts.as_text(run.torn)!s}",
-        Messages(path, run, typed),
+        AiderMessages(path, run, typed),
         directory=str(run.folder),
         namespace=run.namespace,
         time_created=run.time,
@@ -79,9 +79,9 @@ def _run_session(path: Path, run: Run, typed: Typed) -> SourceSession:
     )
 
 
-def _complete_session(path: Path, run: Run, typed: Typed) -> SourceSession:
+def _complete_session(path: Path, run: AiderRun, typed: TypedInputs) -> SourceSession:
     """Return a session with the facts in all of its blocks."""
-    facts, inputs = Messages(path, run, typed).facts()
+    facts, inputs = AiderMessages(path, run, typed).facts()
     torn, head = drafts.as_text(run.torn), drafts.as_text(facts.head)
     is_usual = run.started is not None and head == header(run.started)
     data = {
@@ -99,17 +99,17 @@ def _complete_session(path: Path, run: Run, typed: Typed) -> SourceSession:
     )
 
 
-class Messages:
+class AiderMessages:
     """The messages of a run and their problems; read again each time."""
 
-    def __init__(self, path: Path, run: Run, typed: Typed) -> None:
+    def __init__(self, path: Path, run: AiderRun, typed: TypedInputs) -> None:
         self._path = path
         self._run = run
         self._typed = typed
 
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
         """Read the run; memory holds two blocks."""
-        state = State(time=self._run.time)
+        state = AnswerState(time=self._run.time)
         yield from self._read_messages(self._assigned(state), state)
 
         for message, number in state.problems.items():
@@ -127,11 +127,13 @@ class Messages:
                 return run.facts, []
 
         facts = Facts()
-        deque(self._assigned(State(), facts.noted), maxlen=0)
+        deque(self._assigned(AnswerState(), facts.noted), maxlen=0)
         return facts, self._typed.left()
 
     def _assigned(
-        self, state: State, noted: Callable[[Iterable[Block]], Iterable[Block]] = iter
+        self,
+        state: AnswerState,
+        noted: Callable[[Iterable[Block]], Iterable[Block]] = iter,
     ) -> Iterator[Assignment]:
         self._typed.rewind()
         with opened(self._path) as lines:
@@ -140,7 +142,7 @@ class Messages:
             yield from Assigned(message_blocks, self._typed, state)
 
     def _read_messages(
-        self, assignments: Iterable[Assignment], state: State
+        self, assignments: Iterable[Assignment], state: AnswerState
     ) -> Iterator[SourceMessage | Problem]:
         is_counted = False
         reported = ((item, drafts.report_in(item.block)) for item in assignments)

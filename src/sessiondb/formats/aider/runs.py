@@ -104,7 +104,7 @@ class Facts:
 
 
 @dataclass
-class Run:
+class AiderRun:
     """A run: its place in the file, and the facts before the end of its first prompt.
 
     ``started`` is the time of its header, None without one. ``torn`` is the beginning
@@ -140,10 +140,10 @@ class Run:
         return None if self.started is None else time_of(self.started)
 
 
-def runs_of(headers: Headers, folder: Path) -> list[Run]:
+def runs_of(headers: Headers, folder: Path) -> list[AiderRun]:
     """Return the runs of a file; text before the first header is one, too."""
     lines = headers.lines
-    runs: list[Run] = []
+    runs: list[AiderRun] = []
     seen: Counter[str | None] = Counter()
     line, started = TOP, None
     for end, next_header in (*headers, Header(headers.end, None)):
@@ -151,7 +151,7 @@ def runs_of(headers: Headers, folder: Path) -> list[Run]:
         # Empty lines at the beginning of a file belong to the first header.
         if started is not None or facts.opening is not None:
             digest, count = _summed(lines.batches(line.offset, end))
-            run = Run(folder, line, end, started, seen[started], digest, facts)
+            run = AiderRun(folder, line, end, started, seen[started], digest, facts)
             runs.append(run)
             seen[started] += 1
             line = Line(line.number + count, end)

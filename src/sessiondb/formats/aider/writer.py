@@ -34,7 +34,7 @@ _SPLITTING = ("# ", "#### ", "> ")
 _TAGS = {"text": "", "reasoning": _TAG}
 
 
-class Writer(Losing):
+class AiderWriter(Losing):
     """The blocks of one session; ``losses`` and ``entries`` grow with each.
 
     ``entries`` are those of the input history, None if none is written.

@@ -10,7 +10,7 @@ from sessiondb.formats.kit.carrying import (
     TEXT,
     USAGE,
     Carried,
-    Statement,
+    CarryStatement,
 )
 
 _FILE = Carried(keys=frozenset({"mime", "content"}))
@@ -24,7 +24,7 @@ _CALL = Carried(
 )
 _SESSION = frozenset({"title", "directory", "time_created"})
 
-CARRIES = Statement(
+CARRIES = CarryStatement(
     session=Carried(_SESSION),
     own_session=Carried(_SESSION | {"version", "agent", "relation", "call_id", "data"}),
     messages={

@@ -10,7 +10,7 @@ from sessiondb.formats.kit.carrying import (
     TEXT,
     TOKENS,
     Carried,
-    Statement,
+    CarryStatement,
 )
 
 _FILE = Carried(keys=frozenset({"mime", "content"}))
@@ -22,7 +22,7 @@ _CALL = Carried(
 _SESSION = frozenset({"title", "directory", "time_created"})
 _EVENT = Carried(EVENT, parts={"text": TEXT})
 
-CARRIES = Statement(
+CARRIES = CarryStatement(
     session=Carried(_SESSION),
     own_session=Carried(
         _SESSION

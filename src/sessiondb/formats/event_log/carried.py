@@ -11,7 +11,7 @@ from sessiondb.formats.kit.carrying import (
     TIMES,
     USAGE,
     Carried,
-    Statement,
+    CarryStatement,
 )
 
 _SESSION = MODEL | {
@@ -51,7 +51,7 @@ _BLOCKS = {
 }
 _PIECE = Carried(_BLOCK.fields | {"time_started"})
 
-CARRIES = Statement(
+CARRIES = CarryStatement(
     session=Carried(_SESSION),
     own_session=Carried(_SESSION | {"data"}),
     messages={

@@ -16,7 +16,7 @@ from sessiondb.formats.event_log.records import (
     is_record,
     record_of,
 )
-from sessiondb.formats.event_log.writer import Writer, name_of
+from sessiondb.formats.event_log.writer import EventLogWriter, name_of
 from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import is_from
 from sessiondb.formats.kit.fields import as_object
@@ -37,7 +37,7 @@ def _log(export: Export, losses: Losses) -> Iterator[Document]:
 
 def records(export: Export, losses: Losses) -> Iterator[Record]:
     """Yield the records of a session; *losses* grow while they are read."""
-    writer = Writer(export, losses)
+    writer = EventLogWriter(export, losses)
     if is_from(export.session, SOURCE):
         yield from _theirs(export, writer)
     else:
@@ -50,7 +50,7 @@ def records(export: Export, losses: Losses) -> Iterator[Record]:
     writer.lose_branches()
 
 
-def _theirs(export: Export, writer: Writer) -> Iterator[Record]:
+def _theirs(export: Export, writer: EventLogWriter) -> Iterator[Record]:
     meta = as_object(export.session.data.get("session_meta"))
     if meta:
         yield dict(meta)
@@ -82,7 +82,9 @@ def _due(late: deque[tuple[int, Record]], between: float = inf) -> Iterator[Reco
         yield late.popleft()[1]
 
 
-def _answer(message: Message, writer: Writer) -> Iterable[tuple[int, Record]] | None:
+def _answer(
+    message: Message, writer: EventLogWriter
+) -> Iterable[tuple[int, Record]] | None:
     """Return several records of one message; None if it was a single one."""
     if is_answer(message):
         records = answer_records(message)

@@ -53,7 +53,7 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
         SOURCE,
         path=str(path),
         digest=log_digest(path),
-        messages=Messages(path, name),
+        messages=EventLogMessages(path, name),
         data=data,
         **columns,
     )
@@ -90,7 +90,7 @@ def _complete(session: SourceSession) -> SourceSession:
     return replace(session, title=title, time_updated=updated, complete=None)
 
 
-class Messages:
+class EventLogMessages:
     """The messages of a log and their problems; read again each time."""
 
     def __init__(self, path: Path, session: str) -> None:
@@ -109,7 +109,7 @@ class _Reading:
 
     def __init__(self, lines: Lines, session: str) -> None:
         self._lines = lines
-        self._names = Names(session)
+        self._names = RecordNames(session)
         self._answer: Answer | None = None
         #: Records before the end of the answer, which come after it here.
         self._held: list[tuple[Line, str, MakeDraft]] = []
@@ -188,7 +188,7 @@ class _Reading:
             return self._lines.skipped(error, line)
 
 
-class Names:
+class RecordNames:
     """The ids of the messages of a session: their own, else by their ``seq``."""
 
     def __init__(self, session: str) -> None:

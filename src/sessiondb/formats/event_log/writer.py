@@ -37,7 +37,7 @@ def name_of(session: Session) -> str:
     return own_name or session.id
 
 
-class Writer(Losing):
+class EventLogWriter(Losing):
     """The records of one session; ``losses`` grow while they are made."""
 
     CARRIES = CARRIES

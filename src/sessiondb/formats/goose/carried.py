@@ -11,7 +11,7 @@ from sessiondb.formats.kit.carrying import (
     TEXT,
     USAGE,
     Carried,
-    Statement,
+    CarryStatement,
 )
 
 _FILE = Carried(keys=frozenset({"mime", "content"}))
@@ -26,7 +26,7 @@ _CALL = Carried(
 _SAID = {"text": TEXT, "reasoning": TEXT, "file": _FILE}
 _SESSION = frozenset({"title", "directory", "time_created"}) | MODEL
 
-CARRIES = Statement(
+CARRIES = CarryStatement(
     session=Carried(_SESSION),
     own_session=Carried(
         _SESSION | {"version", "agent", "relation", "call_id", "data", "time_archived"}

@@ -20,8 +20,8 @@ from typing import Any
 from sessiondb.errors import SourceError, abridged
 from sessiondb.formats.goose import fields
 from sessiondb.formats.goose.drafts import time_of
-from sessiondb.formats.goose.layouts import Head
-from sessiondb.formats.goose.visibility import Entry, visible_in
+from sessiondb.formats.goose.layouts import SessionHead
+from sessiondb.formats.goose.visibility import MessageEntry, visible_in
 from sessiondb.formats.kit.fields import (
     as_list,
     clean_text,
@@ -78,7 +78,7 @@ def is_store(path: Path) -> bool:
         return False
 
 
-class Database:
+class GooseDatabase:
     """One database; everything is read in one read transaction."""
 
     def __init__(self, path: Path) -> None:
@@ -151,7 +151,7 @@ class Database:
                 return str(name)
         return None
 
-    def head(self, name: str) -> Head:
+    def head(self, name: str) -> SessionHead:
         """Return a session by its row; raises `OddRecordError` if it is gone."""
         row = next(self._records("SELECT * FROM sessions WHERE id = ?", name), None)
         if row is None:
@@ -167,7 +167,7 @@ class Database:
         record, columns = info_of(row)
         raw_rows = {"row": columns, "thread": thread}
 
-        return Head(
+        return SessionHead(
             self.path,
             name,
             hashlib.sha256(digest.encode("utf-8", "replace")).hexdigest(),
@@ -257,7 +257,7 @@ class Database:
 
     # -- messages ------------------------------------------------------------------
 
-    def entries(self, session: str) -> list[Entry]:
+    def entries(self, session: str) -> list[MessageEntry]:
         """Return the messages of a session in the order of the program.
 
         A thread repeats what its sessions hold. Its other messages were never sent
@@ -271,7 +271,9 @@ class Database:
 
         return ordered + thread
 
-    def _entries(self, table: str, session: str, names: set[str]) -> Iterator[Entry]:
+    def _entries(
+        self, table: str, session: str, names: set[str]
+    ) -> Iterator[MessageEntry]:
         if not self._has(table, "id", "session_id", "role", "content_json"):
             return
 
@@ -295,7 +297,7 @@ class Database:
             time = (time_of(created) or 0) // 1000
             flags = _metadata(metadata)
             used = within(flags, "usage")
-            yield Entry(
+            yield MessageEntry(
                 message_name, (table, row), role, time, *visible_in(flags), used
             )
 
@@ -312,7 +314,7 @@ class Database:
             (session, session),
         )
 
-    def record(self, entry: Entry) -> Record:
+    def record(self, entry: MessageEntry) -> Record:
         """Return a message as Goose exports it; raises `OddRecordError`."""
         record = self._record(*entry.key)
         if record["id"] is None:

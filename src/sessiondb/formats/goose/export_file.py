@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.goose.layouts import Contents, Fetch, Head
+from sessiondb.formats.goose.layouts import Contents, Fetch, SessionHead
 from sessiondb.formats.goose.logs import entry_of
-from sessiondb.formats.goose.visibility import Entry
+from sessiondb.formats.goose.visibility import MessageEntry
 from sessiondb.formats.kit.fields import as_list, fitting, is_object, without
 from sessiondb.formats.kit.files import read_file
 from sessiondb.formats.kit.heads import beginning
@@ -55,7 +55,7 @@ def _keys_of(head: bytes) -> set[bytes]:
     return keys
 
 
-class Export:
+class ExportFile:
     """One exported session; see `layouts.Layout`."""
 
     def __init__(self, path: Path) -> None:
@@ -71,7 +71,9 @@ class Export:
         record = without(() if is_kept else ("conversation",), document)
         first = fitting(next(iter(self._messages), None), is_object)
         digest = log_digest(path)
-        self.head = Head(path, str(name), digest, record, is_export=True, first=first)
+        self.head = SessionHead(
+            path, str(name), digest, record, is_export=True, first=first
+        )
 
     def contents(self) -> Contents:
         """Index all messages."""
@@ -93,7 +95,7 @@ class Export:
         """Give copies: drafts take their records apart."""
         yield lambda entry: deepcopy(self._messages[entry.key])
 
-    def place_of(self, _: Entry) -> None:
+    def place_of(self, _: MessageEntry) -> None:
         """Return None: the lines of a document are not reported."""
         return
 

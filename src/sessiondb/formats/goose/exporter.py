@@ -13,13 +13,13 @@ from typing import Any
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.goose import fields
-from sessiondb.formats.goose.database import NAME, Database
+from sessiondb.formats.goose.database import NAME, GooseDatabase
 from sessiondb.formats.goose.places import default_locations
 from sessiondb.formats.goose.reader import SOURCE
 from sessiondb.formats.goose.records import record_of
 from sessiondb.formats.goose.usage import begun_with, flat_tokens
 from sessiondb.formats.goose.visibility import is_shown
-from sessiondb.formats.goose.writer import RESULTS, Writer, as_sent
+from sessiondb.formats.goose.writer import RESULTS, GooseWriter, as_sent
 from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import Losing, continued, is_from, is_native
 from sessiondb.formats.kit.conversion import json_text as text_of
@@ -110,7 +110,7 @@ def _own_records(
 ) -> Iterator[Record]:
     """Yield the records of Goose as they were, and messages from here as such."""
     is_log = "session" not in export.session.data
-    writer = Writer(export, losses, messages)
+    writer = GooseWriter(export, losses, messages)
     for message in messages:
         if is_native(message.id):
             yield from writer.records(message)
@@ -163,7 +163,7 @@ def _required(session: Session, name: str) -> Record:
 
 
 def _records(export: Export, path: list[Message], losses: Losses) -> Iterator[Record]:
-    writer = Writer(export, losses, path)
+    writer = GooseWriter(export, losses, path)
     sent = as_sent(path)
     if [message.seq for message in sent] != [message.seq for message in path]:
         loss = "the place of a compaction: it is before what it keeps"
@@ -200,11 +200,11 @@ def _held(record: Record, env: Mapping[str, str]) -> str | None:
         return None
 
     paths = filter(is_file, (folder / NAME for folder in default_locations(env)))
-    databases = map(Database, paths)
+    databases = map(GooseDatabase, paths)
     return next(filter(None, (_found(of, marks, names[-1]) for of in databases)), None)
 
 
-def _found(database: Database, session: str, message: str) -> str | None:
+def _found(database: GooseDatabase, session: str, message: str) -> str | None:
     # A database that cannot be read is the problem of an import.
     with suppress(SourceError), database.reading():
         return database.import_of(session, message)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sessiondb.formats.goose.drafts import time_of
-from sessiondb.formats.goose.visibility import Entry
+from sessiondb.formats.goose.visibility import MessageEntry
 from sessiondb.formats.kit.fields import as_list, within
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem
@@ -18,14 +18,14 @@ from sessiondb.model.versions import digest
 
 Record = dict[str, Any]
 #: Reads the record of an entry, a new one each time; raises `OddRecordError`.
-Fetch = Callable[[Entry], Record]
+Fetch = Callable[[MessageEntry], Record]
 
 
 @dataclass(slots=True)
 class Contents:
     """The index of a session: its messages by name and place, without their content."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[MessageEntry] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     #: Its requests by what they cost, oldest first.
     ledger: list[Record] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Contents:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class SessionHead:
     """A session by its own record: as Goose exports it, or the first line of a log.
 
     ``beside`` is what is known of it and not part of that record, ``first`` its first
@@ -76,5 +76,5 @@ class Layout(Protocol):
     def fetching(self) -> AbstractContextManager[Fetch]:
         """Open the store to read messages; raises `OddRecordError` and OSError."""
 
-    def place_of(self, entry: Entry) -> int | None:
+    def place_of(self, entry: MessageEntry) -> int | None:
         """Return the line of a message; None for a layout without lines."""

@@ -13,8 +13,8 @@ from typing import Any
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.goose.drafts import time_of
-from sessiondb.formats.goose.layouts import Contents, Fetch, Head
-from sessiondb.formats.goose.visibility import Entry, visible_in
+from sessiondb.formats.goose.layouts import Contents, Fetch, SessionHead
+from sessiondb.formats.goose.visibility import MessageEntry, visible_in
 from sessiondb.formats.kit.fields import within
 from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import check_id, load_object, usable_id
@@ -46,20 +46,22 @@ def _is_message(record: Record) -> bool:
     return is_said and is_dated and isinstance(record.get("content"), list)
 
 
-def log_at(path: Path) -> Log:
+def log_at(path: Path) -> GooseLog:
     """Return the log at *path*; raises `OddRecordError`."""
     check_id(path.stem)
     records = first_records(path, 2)
     metadata = next(filter(_is_metadata, records[:1]), {})
     first = next((record for record in records if "role" in record), None)
     digest = log_digest(path)
-    return Log(Head(path, path.stem, digest, metadata, is_log=True, first=first))
+    return GooseLog(
+        SessionHead(path, path.stem, digest, metadata, is_log=True, first=first)
+    )
 
 
-class Log:
+class GooseLog:
     """One log; see `layouts.Layout`."""
 
-    def __init__(self, head: Head) -> None:
+    def __init__(self, head: SessionHead) -> None:
         self.head = head
 
     def contents(self) -> Contents:
@@ -88,13 +90,13 @@ class Log:
         with opened(self.head.path) as lines:
             yield lambda entry: load_object(lines.read_line(entry.key))
 
-    def place_of(self, entry: Entry) -> int | None:
+    def place_of(self, entry: MessageEntry) -> int | None:
         """Return the number of a message's line."""
         number: int = entry.key.number
         return number
 
 
-def entry_of(record: Record, name: str, key: Any, names: set[str]) -> Entry:
+def entry_of(record: Record, name: str, key: Any, names: set[str]) -> MessageEntry:
     """Return the entry of a message, under *name* if its own id is not one.
 
     *names* are those given to messages before it.
@@ -109,6 +111,6 @@ def entry_of(record: Record, name: str, key: Any, names: set[str]) -> Entry:
     time = time_of(record.get("created")) or 0
     used = within(metadata, "usage")
 
-    return Entry(
+    return MessageEntry(
         name, key, record.get("role"), time // 1000, *visible_in(metadata), used
     )

@@ -15,13 +15,18 @@ from typing import Any
 
 from sessiondb.errors import SourceError, abridged
 from sessiondb.formats.goose import fields
-from sessiondb.formats.goose.database import NAME, Database, is_store
+from sessiondb.formats.goose.database import NAME, GooseDatabase, is_store
 from sessiondb.formats.goose.drafts import message_draft
-from sessiondb.formats.goose.export_file import Export
-from sessiondb.formats.goose.layouts import Contents, Fetch, Head, Layout
+from sessiondb.formats.goose.export_file import ExportFile
+from sessiondb.formats.goose.layouts import Contents, Fetch, Layout, SessionHead
 from sessiondb.formats.goose.logs import log_at
 from sessiondb.formats.goose.usage import carried_event, usage_event
-from sessiondb.formats.goose.visibility import Entry, Place, end_of, placed
+from sessiondb.formats.goose.visibility import (
+    MessageEntry,
+    VisiblePlace,
+    end_of,
+    placed,
+)
 from sessiondb.formats.kit.fields import (
     as_text,
     check_storable,
@@ -64,7 +69,7 @@ def _is_taken_over(log: Path) -> bool:
     if not usable_id(log.stem) or not is_store(database_path):
         return False
 
-    database = Database(database_path)
+    database = GooseDatabase(database_path)
     # A database that cannot be read is reported when it is its turn.
     with contextlib.suppress(SourceError, *_UNREADABLE), database.reading():
         return database.has_session(log.stem)
@@ -75,7 +80,7 @@ def _is_taken_over(log: Path) -> bool:
 def read_export(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the session of an export."""
     try:
-        export = Export(path)
+        export = ExportFile(path)
         yield beginning(export.head, export)
     except OddRecordError as error:
         yield Problem(str(path), f"the file {error}")
@@ -83,7 +88,7 @@ def read_export(path: Path) -> Iterator[SourceSession | Problem]:
 
 def read_database(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a database, parents first."""
-    database = Database(path)
+    database = GooseDatabase(path)
     with database.reading():
         try:
             yield from _sessions(database)
@@ -92,7 +97,7 @@ def read_database(path: Path) -> Iterator[SourceSession | Problem]:
             yield Problem(str(path), f"the rest cannot be read: {error}")
 
 
-def _sessions(database: Database) -> Iterator[SourceSession | Problem]:
+def _sessions(database: GooseDatabase) -> Iterator[SourceSession | Problem]:
     parents: dict[str, str | None] = {}
     try:
         for item in database.names():
@@ -106,7 +111,7 @@ def _sessions(database: Database) -> Iterator[SourceSession | Problem]:
 
     def session(name: str, cut: bool) -> Iterator[SourceSession | Problem]:
         try:
-            row = Row(database, name)
+            row = DatabaseRow(database, name)
             yield beginning(row.head, row, is_cut=cut)
         except _UNREADABLE as error:
             reason = f"session {abridged(name)} cannot be read: {error}"
@@ -115,10 +120,10 @@ def _sessions(database: Database) -> Iterator[SourceSession | Problem]:
     yield from in_order(parents, parents.__getitem__, session, lambda _: database.path)
 
 
-class Row:
+class DatabaseRow:
     """One session of a database; see `layouts.Layout`."""
 
-    def __init__(self, database: Database, name: str) -> None:
+    def __init__(self, database: GooseDatabase, name: str) -> None:
         self._database = database
         self.head = database.head(name)
 
@@ -139,7 +144,7 @@ class Row:
         with self._database.reading():
             yield self._database.record
 
-    def place_of(self, _: Entry) -> None:
+    def place_of(self, _: MessageEntry) -> None:
         """Return None: a row has no line."""
         return
 
@@ -147,7 +152,9 @@ class Row:
 # -- sessions ----------------------------------------------------------------
 
 
-def beginning(head: Head, layout: Layout, *, is_cut: bool = False) -> SourceSession:
+def beginning(
+    head: SessionHead, layout: Layout, *, is_cut: bool = False
+) -> SourceSession:
     """Return a session by its own record."""
     record = dict(head.record)
     # The head is read again by `complete`, so nothing is taken out of it.
@@ -188,7 +195,7 @@ def _is_subagent(record: Record) -> bool:
     return record.get("session_type") == "sub_agent"
 
 
-def complete(head: Head, layout: Layout, *, is_cut: bool) -> SourceSession:
+def complete(head: SessionHead, layout: Layout, *, is_cut: bool) -> SourceSession:
     """Return a session with the facts of its messages; raises `OddRecordError`."""
     contents = layout.contents()
     session = beginning(head, layout, is_cut=is_cut)
@@ -201,7 +208,7 @@ def complete(head: Head, layout: Layout, *, is_cut: bool) -> SourceSession:
         shown = text_of_time(last or 0).replace(".000Z", "Z") if times else None
         record |= {"last_message_at": shown, "last_message_snippet": None}
 
-    messages = Messages(session, contents, layout)
+    messages = GooseMessages(session, contents, layout)
     return replace(
         session,
         call_id=contents.call if session.parent_source_id else None,
@@ -227,7 +234,7 @@ def _is_recent(record: Any) -> bool:
     return "parent_session_id" in record
 
 
-class Messages:
+class GooseMessages:
     """The messages of a session and their problems; read again each time.
 
     ``sums`` are the events of what the session cost, beside the path.
@@ -274,7 +281,7 @@ class Messages:
             used = replace(used, provider_id=session.provider_id, model_id=model)
             yield SourceMessage(used, parent=None)
 
-    def _message(self, place: Place, fetch: Fetch) -> SourceMessage | Problem:
+    def _message(self, place: VisiblePlace, fetch: Fetch) -> SourceMessage | Problem:
         entry = place.entry
         try:
             record = fetch(entry)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from sessiondb.formats.kit.fields import as_object
 
 
-class Entry(NamedTuple):
+class MessageEntry(NamedTuple):
     """A message by what is known without its content.
 
     ``key`` is where its store keeps it, ``time`` in seconds. The user sees it if it is
@@ -33,10 +33,10 @@ class Entry(NamedTuple):
     used: Any = None
 
 
-class Place(NamedTuple):
+class VisiblePlace(NamedTuple):
     """An entry below its ``parent``; one may be the summary of a compaction."""
 
-    entry: Entry
+    entry: MessageEntry
     parent: str | None
     is_summary: bool
 
@@ -51,7 +51,7 @@ def is_sent(metadata: Any) -> bool:
     return as_object(metadata).get("agentVisible") is not False
 
 
-def placed(entries: Sequence[Entry]) -> Iterator[Place]:
+def placed(entries: Sequence[MessageEntry]) -> Iterator[VisiblePlace]:
     """Yield the *entries* with their places, in the same order."""
     summary = _summary(entries)
     path: str | None = None
@@ -60,19 +60,19 @@ def placed(entries: Sequence[Entry]) -> Iterator[Place]:
     for index, entry in enumerate(entries):
         # The user still sees what the summary replaced for the agent.
         if entry.sent or (index < summary and entry.shown):
-            yield Place(entry, path, index == summary)
+            yield VisiblePlace(entry, path, index == summary)
             path, aside = entry.name, None
         else:
-            yield Place(entry, aside or path, is_summary=False)
+            yield VisiblePlace(entry, aside or path, is_summary=False)
             aside = entry.name
 
 
-def end_of(entries: Sequence[Entry]) -> str | None:
+def end_of(entries: Sequence[MessageEntry]) -> str | None:
     """Return the last message that the agent sees, or None."""
     return next((entry.name for entry in reversed(entries) if entry.sent), None)
 
 
-def _summary(entries: Sequence[Entry]) -> int:
+def _summary(entries: Sequence[MessageEntry]) -> int:
     """Return the index of the last compaction, or -1."""
     hidden = list(takewhile(lambda entry: not entry.sent, entries))
     place = len(hidden)

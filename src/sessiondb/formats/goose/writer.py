@@ -35,7 +35,7 @@ _CUTS = frozenset({"compaction", "reset"})
 _SHOWN = frozenset({*SAID_FOR_USER, "compaction"})
 
 
-class Writer(Losing):
+class GooseWriter(Losing):
     """The records of one session, whose *messages* are known; ``losses`` grow."""
 
     CARRIES = CARRIES

@@ -25,13 +25,13 @@ def write(
     Raises `MissingExtraError` without the extra ``html``.
     """
     try:
-        from sessiondb.formats.html.page import Page
+        from sessiondb.formats.html.page import HtmlPage
     except ImportError as error:
         raise MissingExtraError(
             "HTML needs markdown-it-py and Pygments",
             hint="`pip install 'sessiondb[html]'` installs them",
         ) from error
-    yield from documents(sessions, Page(), detail, together)
+    yield from documents(sessions, HtmlPage(), detail, together)
 
 
 EXPORTER = Exporter(write, together=True, details=DETAILS)

@@ -10,16 +10,16 @@ from sessiondb.formats.html.style import STYLE
 from sessiondb.formats.html.text import escaped
 from sessiondb.formats.transcript.blocks import (
     Code,
-    Entry,
     Fold,
-    Head,
-    Label,
-    Line,
+    LabelBlock,
     Nested,
     Note,
     Picture,
+    PromptLine,
     Prose,
     Todos,
+    TranscriptEntry,
+    TranscriptHead,
 )
 from sessiondb.formats.transcript.families import spooled
 from sessiondb.formats.transcript.look import Look
@@ -59,7 +59,7 @@ _TONES = {
 _CLASSES = {"system": "note"}
 
 
-class Page(Look):
+class HtmlPage(Look):
     """The look of a page, see `Look`."""
 
     SUFFIX = ".html"
@@ -99,7 +99,7 @@ class Page(Look):
 
         yield end
 
-    def _entry(self, entry: Entry, level: int) -> Iterator[str]:
+    def _entry(self, entry: TranscriptEntry, level: int) -> Iterator[str]:
         yield f'<div class="entry {entry.role}" id="{escaped(entry.anchor)}">\n'
         if entry.is_named:
             yield _again(entry) if entry.continues else _by(entry, level)
@@ -116,7 +116,7 @@ class Page(Look):
     def _cut(self, left_out: str) -> str:
         return f'<p class="cut">… {escaped(left_out)} left out</p>\n'
 
-    def _label(self, label: Label) -> Iterator[str]:
+    def _label(self, label: LabelBlock) -> Iterator[str]:
         yield f'<p class="label">{escaped(label.text)}</p>\n'
 
     def _note(self, note: Note) -> Iterator[str]:
@@ -179,7 +179,7 @@ def _line(fold: Fold) -> str:
     return "".join([mark, label, subject, *facts])
 
 
-def _head(head: Head, level: int) -> str:
+def _head(head: TranscriptHead, level: int) -> str:
     facts = "".join(_fact(name, value) for name, value in head.facts)
     title = f'<h{level} dir="auto">{escaped(head.title)}</h{level}>'
 
@@ -192,7 +192,7 @@ def _fact(name: str, value: str) -> str:
     return f"<div><dt>{escaped(name)}</dt> {value}</div>\n"
 
 
-def _table(prompts: list[Line]) -> str:
+def _table(prompts: list[PromptLine]) -> str:
     items = []
     for line in prompts:
         anchor, text = escaped(line.anchor), escaped(line.text)
@@ -202,7 +202,7 @@ def _table(prompts: list[Line]) -> str:
     return f'<nav aria-label="Prompts">{label}\n<ol>\n{"".join(items)}</ol></nav>\n'
 
 
-def _by(entry: Entry, level: int) -> str:
+def _by(entry: TranscriptEntry, level: int) -> str:
     """Return the line that names who speaks; a prompt is a heading, with its date."""
     tag = f"h{level}" if entry.role == "user" else "strong"
     name = f"<{tag}>{escaped(entry.who)}</{tag}>"
@@ -210,18 +210,18 @@ def _by(entry: Entry, level: int) -> str:
     return f'<div class="by">{name}{model}{_facts(entry)}{_time(entry)}</div>\n'
 
 
-def _again(entry: Entry) -> str:
+def _again(entry: TranscriptEntry) -> str:
     """Return that line for a speaker who continues: the new facts, if there are any."""
     if not entry.facts:
         return ""
     return f'<p class="by again">{_facts(entry)}{_time(entry)}</p>\n'
 
 
-def _facts(entry: Entry) -> str:
+def _facts(entry: TranscriptEntry) -> str:
     return "".join(f"<span>{escaped(fact)}</span>" for fact in entry.facts)
 
 
-def _time(entry: Entry) -> str:
+def _time(entry: TranscriptEntry) -> str:
     exact = moment(entry.time, "%Y-%m-%dT%H:%M:%SZ")
     form = "%Y-%m-%d %H:%M:%S" if entry.role == "user" else "%H:%M:%S"
     time = f'<time datetime="{exact}">{moment(entry.time, form)}</time>'

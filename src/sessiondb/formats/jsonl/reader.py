@@ -19,7 +19,7 @@ from sessiondb.formats.event_log.logs import is_plain
 from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.records import Record, picked
 from sessiondb.formats.jsonl.scan import LoggedSession, Scan, directory_of, record_at
-from sessiondb.formats.jsonl.state import State
+from sessiondb.formats.jsonl.state import LoggedState
 from sessiondb.formats.kit import packed
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.heads import first_lines, first_objects, objects_of
@@ -117,7 +117,7 @@ def read_lines(lines: Lines) -> Iterator[SourceSession | Problem]:
             continue
 
         try:
-            state = State(scan, session, session.meta)
+            state = LoggedState(scan, session, session.meta)
             yield from state.problems
             yield session_of(scan, session, state)
         except _UNREADABLE as error:
@@ -134,7 +134,7 @@ def _parents_first(sessions: dict[str, LoggedSession]) -> Iterator[LoggedSession
         yield sessions[name]
 
 
-def session_of(scan: Scan, logged: LoggedSession, state: State) -> SourceSession:
+def session_of(scan: Scan, logged: LoggedSession, state: LoggedState) -> SourceSession:
     """Return a session; raises `_UNREADABLE` if its values cannot be."""
     meta, stat = state.meta, scan.lines.stat
     lineage, project = logged.lineage, object_of(meta.get("project"))
@@ -189,7 +189,7 @@ def _todo(values: Iterable[Any]) -> Todo:
     return Todo(**dict(zip(records.TODO_FIELDS, values, strict=True)))
 
 
-def _stored(logged: LoggedSession, state: State) -> StoredSession:
+def _stored(logged: LoggedSession, state: LoggedState) -> StoredSession:
     meta = state.meta
     last = next(reversed(logged.messages), None)
     return StoredSession(

@@ -19,7 +19,7 @@ from sessiondb.errors import UNREADABLE
 from sessiondb.formats.jsonl import writer
 from sessiondb.formats.jsonl.reader import messages_of, session_of
 from sessiondb.formats.jsonl.scan import Scan
-from sessiondb.formats.jsonl.state import State
+from sessiondb.formats.jsonl.state import LoggedState
 from sessiondb.formats.kit.lines import Line, Lines, made_to_be_read
 from sessiondb.model import (
     Export,
@@ -56,7 +56,7 @@ def relayed(
 
         # What the messages say comes later; which there are is part of the state.
         logged.messages = {message_id: [] for message_id in ids.values()}
-        state = State(scan, logged, logged.meta)
+        state = LoggedState(scan, logged, logged.meta)
         session = session_of(scan, logged, state)
         yield from (*scan.problems, *state.problems)
     yield replace(session, digest=digest, messages=_relayed(path, name, messages, ids))

@@ -29,7 +29,7 @@ _DERIVED = ["", "derived"]
 _UNUSABLE = (ValueError, TypeError, KeyError)
 
 
-class State:
+class LoggedState:
     """The fields of one session of a file.
 
     ``values`` and ``versions`` are by name; a field that was taken away has a

@@ -135,7 +135,7 @@ FILE = Carried(keys=frozenset({"url", "mime", "filename", "content"}))
 
 
 @dataclass(frozen=True)
-class Statement:
+class CarryStatement:
     """What a format carries of a session that it did not write."""
 
     #: What is carried of the record of the session.
@@ -221,7 +221,9 @@ class Examination:
     is derived once for each sort of records.
     """
 
-    def __init__(self, statement: Statement, session_id: str, losses: Losses) -> None:
+    def __init__(
+        self, statement: CarryStatement, session_id: str, losses: Losses
+    ) -> None:
         self._statement = statement
         self._session_id = session_id
         self._losses = losses

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from sessiondb.formats.kit.carrying import (
     Carried,
+    CarryStatement,
     Examination,
     Losses,
-    Statement,
     sort_of,
 )
 from sessiondb.formats.kit.fields import as_object, text
@@ -86,7 +86,7 @@ class Losing:
     """
 
     #: What the format carries of a session that it did not write.
-    CARRIES: ClassVar[Statement] = Statement(Carried(), {})
+    CARRIES: ClassVar[CarryStatement] = CarryStatement(Carried(), {})
 
     def __init__(self, export: Export, losses: Losses) -> None:
         self.export = export

@@ -19,15 +19,15 @@ from sessiondb.formats.markdown.prose import prose as markdown
 from sessiondb.formats.protocol import Exporter
 from sessiondb.formats.transcript.blocks import (
     Code,
-    Entry,
     Fold,
-    Head,
-    Label,
+    LabelBlock,
     Nested,
     Note,
     Picture,
     Prose,
     Todos,
+    TranscriptEntry,
+    TranscriptHead,
 )
 from sessiondb.formats.transcript.detail import DETAILS
 from sessiondb.formats.transcript.families import documents, spooled
@@ -75,7 +75,7 @@ class _Markdown(Look):
         yield from spooled(pieces, lambda: _head(transcript.head(), level))
         yield from self._blocks(transcript.tail())
 
-    def _entry(self, entry: Entry, level: int) -> Iterator[str]:
+    def _entry(self, entry: TranscriptEntry, level: int) -> Iterator[str]:
         if entry.role == "user":
             heading = _joined(entry.who, moment(entry.time), *entry.facts)
             yield f'<a id="{attribute(entry.anchor)}"></a>\n\n'
@@ -95,7 +95,7 @@ class _Markdown(Look):
     def _cut(self, left_out: str) -> str:
         return f"*… {inline(left_out)} left out*\n\n"
 
-    def _label(self, label: Label) -> Iterator[str]:
+    def _label(self, label: LabelBlock) -> Iterator[str]:
         yield f"**{inline(label.text)}**\n\n"
 
     def _note(self, note: Note) -> Iterator[str]:
@@ -135,7 +135,7 @@ def _joined(*texts: str) -> str:
     return " · ".join(inline(text) for text in texts if text)
 
 
-def _head(head: Head, level: int) -> str:
+def _head(head: TranscriptHead, level: int) -> str:
     out = [f"{'#' * level} {inline(head.title)}\n\n"]
     for name, value in head.facts:
         shown = code(value) if name in _EXACT else inline(value)

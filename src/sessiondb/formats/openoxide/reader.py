@@ -51,12 +51,12 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
     file = ForeignDatabase(path)
     with file.reading():
         try:
-            yield from _File(file).sessions()
+            yield from _OpenOxideFile(file).sessions()
         except Error as error:
             yield Problem(str(path), f"the rest cannot be read: {error}")
 
 
-class _File:
+class _OpenOxideFile:
     """The sessions of a file: their rows, by id."""
 
     def __init__(self, file: ForeignDatabase) -> None:
@@ -109,7 +109,7 @@ class _File:
             name,
             str(self.file.path),
             digest.hexdigest(),
-            Messages(self, name),
+            OpenOxideMessages(self, name),
             parent_source_id=parent,
             relation=None if parent is None else "fork",
             revert=None if oid is None else {"snapshot": oid},
@@ -155,10 +155,10 @@ def _name_of(value: Any) -> Any:
     return str(value) if type(value) is int else value
 
 
-class Messages:
+class OpenOxideMessages:
     """The messages of a session and their problems; read again each time."""
 
-    def __init__(self, file: _File, session: str) -> None:
+    def __init__(self, file: _OpenOxideFile, session: str) -> None:
         self._file = file
         self._session = session
 

@@ -11,7 +11,7 @@ from sessiondb.formats.kit.carrying import (
     TEXT,
     USAGE,
     Carried,
-    Statement,
+    CarryStatement,
 )
 
 _FILE = Carried(keys=frozenset({"mime", "content", "url"}))
@@ -35,7 +35,7 @@ FINISHES = frozenset({"stop", "length", "tool-calls", "error", "cancelled"})
 _SAID = {"text": TEXT, "file": _FILE}
 _SESSION = frozenset({"title", "directory", "time_created"})
 
-CARRIES = Statement(
+CARRIES = CarryStatement(
     session=Carried(_SESSION),
     own_session=Carried(_SESSION | {"version", "agent", "relation", "call_id", "data"}),
     lists=frozenset({"labels"}),

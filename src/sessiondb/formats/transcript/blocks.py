@@ -55,7 +55,7 @@ class Output(Code):
 
 
 @dataclass(slots=True)
-class Label:
+class LabelBlock:
     """A few words above the next blocks."""
 
     text: str
@@ -147,12 +147,13 @@ class Fold:
 
 
 Block: TypeAlias = (
-    "Prose | Code | Command | Output | Label | Note | Picture | Todos | Nested | Fold"
+    "Prose | Code | Command | Output | LabelBlock | Note | Picture | Todos | Nested "
+    "| Fold"
 )
 
 
 @dataclass(slots=True)
-class Entry:
+class TranscriptEntry:
     """One message, or (``message`` is None) something between two of them.
 
     ``continues`` marks a message of the same speaker as the one before; ``time`` is in
@@ -176,7 +177,7 @@ class Entry:
 
 
 @dataclass(slots=True)
-class Line:
+class PromptLine:
     """A prompt in the table of prompts."""
 
     anchor: str
@@ -185,9 +186,9 @@ class Line:
 
 
 @dataclass(slots=True)
-class Head:
+class TranscriptHead:
     """The head of a transcript: title, facts, and its prompts if there are many."""
 
     title: str
     facts: list[tuple[str, str]] = field(default_factory=list)
-    prompts: list[Line] = field(default_factory=list)
+    prompts: list[PromptLine] = field(default_factory=list)

@@ -9,7 +9,14 @@ from dataclasses import replace
 
 from sessiondb.formats.content import File, error_text, file_of
 from sessiondb.formats.kit.fields import as_object
-from sessiondb.formats.transcript.blocks import Block, Code, Entry, Fold, Note, Prose
+from sessiondb.formats.transcript.blocks import (
+    Block,
+    Code,
+    Fold,
+    Note,
+    Prose,
+    TranscriptEntry,
+)
 from sessiondb.formats.transcript.calls import call, cut_all, language_of
 from sessiondb.formats.transcript.changes import ending
 from sessiondb.formats.transcript.detail import Detail
@@ -107,11 +114,11 @@ class Composer:
             blocks += _kept(message)
         return blocks
 
-    def entry(self, message: Message, labels: Iterable[str] = ()) -> Entry:
+    def entry(self, message: Message, labels: Iterable[str] = ()) -> TranscriptEntry:
         """Return *message* as an entry; its blocks are empty if nothing is shown."""
         facts = [f"label: {label}" for label in labels]
         facts += [fact for fact in self._facts(message) if fact]
-        return Entry(
+        return TranscriptEntry(
             anchor=f"{self._anchor}m{message.seq}",
             role=message.role,
             who=_speaker(message),

@@ -11,7 +11,7 @@ from sessiondb.formats.transcript.blocks import (
     Code,
     Command,
     Fold,
-    Label,
+    LabelBlock,
     Nested,
     Note,
     Output,
@@ -38,7 +38,7 @@ class Look(ABC):
             Code: self._code,
             Command: self._code,
             Output: self._code,
-            Label: self._label,
+            LabelBlock: self._label,
             Note: self._note,
             Picture: self._picture,
             Todos: self._todos,
@@ -67,7 +67,7 @@ class Look(ABC):
 
     def _code(self, code: Code) -> Iterator[str]:
         if code.label:
-            yield from self._label(Label(code.label))
+            yield from self._label(LabelBlock(code.label))
         yield self._verbatim(code)
 
         if code.left_out:
@@ -80,7 +80,7 @@ class Look(ABC):
     def _cut(self, left_out: str) -> str: ...
 
     @abstractmethod
-    def _label(self, label: Label) -> Iterator[str]: ...
+    def _label(self, label: LabelBlock) -> Iterator[str]: ...
 
     @abstractmethod
     def _note(self, note: Note) -> Iterator[str]: ...

@@ -13,15 +13,15 @@ from operator import attrgetter
 from sessiondb.formats.transcript.blocks import (
     Block,
     Code,
-    Entry,
     Fold,
-    Head,
-    Label,
-    Line,
+    LabelBlock,
     Nested,
     Note,
+    PromptLine,
     Prose,
     Todos,
+    TranscriptEntry,
+    TranscriptHead,
 )
 from sessiondb.formats.transcript.calls import cut_all
 from sessiondb.formats.transcript.changes import difference
@@ -67,14 +67,14 @@ class Transcript:
         anchor = f"{self.anchor}-"
         self._composer = Composer(detail, album, self._started_by, anchor)
         self._tally = Tally(export.session)
-        self._prompts: list[Line] = []
+        self._prompts: list[PromptLine] = []
 
     @property
     def level(self) -> int:
         """The level of its heading; that of a nested one is two levels lower."""
         return min(self.depth * 2 + 1, 5)
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[TranscriptEntry]:
         """Yield what is shown, oldest first."""
         found = self._messages()
         if not self.detail.asides:
@@ -85,16 +85,20 @@ class Transcript:
         if self._waiting:
             blocks = self._take(lambda _: True)
             last = self._tally.last
-            yield Entry(f"{self.anchor}-more", "event", "", last, blocks=blocks)
+            yield TranscriptEntry(
+                f"{self.anchor}-more", "event", "", last, blocks=blocks
+            )
 
-    def _messages(self) -> Iterator[Entry]:
+    def _messages(self) -> Iterator[TranscriptEntry]:
         labels = _labels(self.export)
         inherited = False
         for message in self.export.messages:
             self._tally.add(message)
             if inherited and not message.inherited:
                 time = message.time_created
-                yield Entry(f"{self.anchor}-own", "event", "", time, blocks=(_OWN,))
+                yield TranscriptEntry(
+                    f"{self.anchor}-own", "event", "", time, blocks=(_OWN,)
+                )
             inherited = message.inherited
 
             entry = self._composer.entry(message, labels.get(message.seq, ()))
@@ -105,11 +109,11 @@ class Transcript:
                 self._note_prompt(entry)
             yield replace(entry, blocks=blocks)
 
-    def _note_prompt(self, entry: Entry) -> None:
+    def _note_prompt(self, entry: TranscriptEntry) -> None:
         self._tally.prompts += 1
         if len(self._prompts) < MOST:
             text = excerpt(_first_words(entry.blocks), 100)
-            self._prompts.append(Line(entry.anchor, text, entry.time))
+            self._prompts.append(PromptLine(entry.anchor, text, entry.time))
 
     def _started_by(self, part: Part) -> tuple[Block, ...]:
         """Return the sessions that a call started."""
@@ -132,12 +136,12 @@ class Transcript:
         self._waiting = waiting
         return tuple([Nested(child) for child in taken])
 
-    def head(self) -> Head:
+    def head(self) -> TranscriptHead:
         """Return the title and the facts; of the messages, only after `entries`."""
         inside = (child.export.session for child in self.below())
         values = facts(self.export, self._tally, inside, nested=self.depth > 0)
         prompts = self._prompts if len(self._prompts) >= MANY else []
-        return Head(title(self.export.session), values, prompts)
+        return TranscriptHead(title(self.export.session), values, prompts)
 
     def below(self) -> Iterator[Transcript]:
         """Yield the subagents inside it, and those inside them."""
@@ -149,12 +153,12 @@ class Transcript:
         """Yield what follows the messages: the todo list and the changed files."""
         todos = tuple([_todo(todo) for todo in self.export.todos])
         if todos:
-            yield Label("Todo list")
+            yield LabelBlock("Todo list")
             yield Todos(todos)
 
         diffs = _diffs(self.export)
         if diffs and self.detail.bodies:
-            yield Label("Changed files")
+            yield LabelBlock("Changed files")
             for diff in diffs:
                 yield self._changed(diff)
 
@@ -213,7 +217,7 @@ def _first_words(blocks: tuple[Block, ...]) -> str:
     return subjects[0] if subjects else ""
 
 
-def _joined(entries: Iterator[Entry]) -> Iterator[Entry]:
+def _joined(entries: Iterator[TranscriptEntry]) -> Iterator[TranscriptEntry]:
     """Mark what the same speaker continues; after a pause, speaker and time return."""
     last, since = ("", "", ""), 0
     for entry in entries:
@@ -227,9 +231,9 @@ def _joined(entries: Iterator[Entry]) -> Iterator[Entry]:
             since = entry.time
 
 
-def _answers(entries: Iterator[Entry]) -> Iterator[Entry]:
+def _answers(entries: Iterator[TranscriptEntry]) -> Iterator[TranscriptEntry]:
     """Yield of each turn its prompt, a line for each call, and the last answer."""
-    turn: list[Entry] = []
+    turn: list[TranscriptEntry] = []
     for entry in entries:
         if entry.role != "user":
             turn.append(entry)
@@ -242,7 +246,7 @@ def _answers(entries: Iterator[Entry]) -> Iterator[Entry]:
     yield from _answered(turn)
 
 
-def _answered(turn: list[Entry]) -> Iterator[Entry]:
+def _answered(turn: list[TranscriptEntry]) -> Iterator[TranscriptEntry]:
     """Yield a turn without what was said before its last answer."""
     answer = None
     for entry in turn:

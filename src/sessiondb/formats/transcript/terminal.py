@@ -16,7 +16,7 @@ from sessiondb.formats.transcript.blocks import (
     Code,
     Command,
     Fold,
-    Label,
+    LabelBlock,
     Note,
     Output,
     Picture,
@@ -58,7 +58,7 @@ _TEXT = attrgetter("text")
 _HEAD, _BELOW_HEAD = Span("── "), Span("   ", "dim")
 
 
-class Line(NamedTuple):
+class TerminalLine(NamedTuple):
     r"""A line: its rows begin with *indent*, those after the first with *hang*.
 
     Most texts are made and written as they are: a text of one style may be several
@@ -79,9 +79,9 @@ class Line(NamedTuple):
         return self.spans or (Span(self.text, self.style),)
 
 
-_EMPTY = Line()
+_EMPTY = TerminalLine()
 #: A writer returns the lines of a block, each behind an indent.
-_Writer = Callable[[Any, Span], list[Line]]
+_Writer = Callable[[Any, Span], list[TerminalLine]]
 
 
 class Terminal:
@@ -96,7 +96,7 @@ class Terminal:
             Code: self._code,
             Command: self._command,
             Output: self._output,
-            Label: _label,
+            LabelBlock: _label,
             Note: _note,
             Picture: _picture,
             Todos: _todos,
@@ -109,17 +109,19 @@ class Terminal:
             "system": lambda fold, indent: self._blocks(fold.blocks, indent),
         }
 
-    def head(self, session: Session) -> list[Line]:
+    def head(self, session: Session) -> list[TerminalLine]:
         """Return the facts that the columns of a session provide, and an empty line."""
         title = one_line(session.title or "(no title)")
-        lines = [Line(title, "strong")]
+        lines = [TerminalLine(title, "strong")]
         for facts in _facts(session):
             text = " · ".join(fact for fact in facts if fact)
             if text:
-                lines.append(Line(one_line(text), "dim"))
+                lines.append(TerminalLine(one_line(text), "dim"))
         return [*lines, _EMPTY]
 
-    def message(self, message: Message, labels: Sequence[str] = ()) -> list[Line]:
+    def message(
+        self, message: Message, labels: Sequence[str] = ()
+    ) -> list[TerminalLine]:
         """Return one message and an empty line.
 
         An event with nothing to show is folded: it has no lines, and is counted.
@@ -133,23 +135,23 @@ class Terminal:
             return []
         return [_by(message, labels), *self._blocks(blocks, _MARGIN), _EMPTY]
 
-    def tail(self) -> list[Line]:
+    def tail(self) -> list[TerminalLine]:
         """Return a line that counts the events that were folded, if there are any."""
         if not self._folded:
             return []
-        return [Line(f"… {count(self._folded, 'event')} (--full)", "dim")]
+        return [TerminalLine(f"… {count(self._folded, 'event')} (--full)", "dim")]
 
-    def _blocks(self, blocks: Iterable[Block], indent: Span) -> list[Line]:
+    def _blocks(self, blocks: Iterable[Block], indent: Span) -> list[TerminalLine]:
         writers = self._writers
-        lines: list[Line] = []
+        lines: list[TerminalLine] = []
         for block in blocks:
             lines += writers[type(block)](block, indent)
         return lines
 
-    def _fold(self, fold: Fold, indent: Span) -> list[Line]:
+    def _fold(self, fold: Fold, indent: Span) -> list[TerminalLine]:
         return self._folds.get(fold.kind, self._named_fold)(fold, indent)
 
-    def _call(self, fold: Fold, indent: Span) -> list[Line]:
+    def _call(self, fold: Fold, indent: Span) -> list[TerminalLine]:
         name = Span(f"{indent.text}▸ {one_line(fold.label)}", "strong")
         state = Span(one_line(fold.state), _TONES.get(fold.tone, ""))
         details = Span(one_line(" ".join([*fold.details, _subject(fold)])))
@@ -160,11 +162,11 @@ class Terminal:
             if span.text:
                 spans += (_SPACE, span)
         text = "".join(span.text for span in spans)
-        line = Line(text, cut=not self._full, spans=tuple(spans))
+        line = TerminalLine(text, cut=not self._full, spans=tuple(spans))
 
         return [line, *self._blocks(fold.blocks, Span(f"{indent.text}  "))]
 
-    def _named_fold(self, fold: Fold, indent: Span) -> list[Line]:
+    def _named_fold(self, fold: Fold, indent: Span) -> list[TerminalLine]:
         name = f"{fold.label} {_subject(fold)}".rstrip()
         lines = _bracketed(indent, name, *fold.facts, excerpt(fold.address))
 
@@ -174,33 +176,33 @@ class Terminal:
             lines += self._blocks([block], indent if isinstance(block, Prose) else bar)
         return lines
 
-    def _code(self, code: Code, indent: Span) -> list[Line]:
+    def _code(self, code: Code, indent: Span) -> list[TerminalLine]:
         label = f"{one_line(code.label)}:"
 
         if not code.label:
             return self._rows(code, indent)
         if "\n" in code.text:
             inner = Span(f"{indent.text}  ")
-            first = Line(label, indent=indent, cut=not self._full)
+            first = TerminalLine(label, indent=indent, cut=not self._full)
             return [first, *self._rows(code, inner)]
         return self._rows(code, indent, f"{label} ")
 
-    def _command(self, command: Command, indent: Span) -> list[Line]:
+    def _command(self, command: Command, indent: Span) -> list[TerminalLine]:
         return self._rows(command, indent, "$ ")
 
-    def _output(self, output: Output, indent: Span) -> list[Line]:
+    def _output(self, output: Output, indent: Span) -> list[TerminalLine]:
         return self._rows(output, Span(f"{indent.text}│ "))
 
-    def _rows(self, code: Code, indent: Span, prefix: str = "") -> list[Line]:
+    def _rows(self, code: Code, indent: Span, prefix: str = "") -> list[TerminalLine]:
         """Return the lines of *code*, the first after *prefix*, the others below it."""
         line_break = "\n" + " " * len(prefix)
         text = prefix + visible(code.text).replace("\n", line_break)
 
         style, is_cut = _CODE_STYLES.get(code.language, ""), not self._full
-        lines = [Line(text, style, indent, None, is_cut)]
+        lines = [TerminalLine(text, style, indent, None, is_cut)]
         if code.left_out:
             left_out = f"… {code.left_out} (--full)"
-            lines.append(Line(left_out, "", indent, None, is_cut))
+            lines.append(TerminalLine(left_out, "", indent, None, is_cut))
         return lines
 
 
@@ -225,7 +227,7 @@ def _named(name: str, value: str) -> str:
     return f"{name} {value}" if value else ""
 
 
-def _by(message: Message, labels: Iterable[str]) -> Line:
+def _by(message: Message, labels: Iterable[str]) -> TerminalLine:
     """Return the line of a message: its number, who speaks, what is known about it."""
     who = f"{message.role} {message.kind or ''}"
     facts = [
@@ -242,14 +244,14 @@ def _by(message: Message, labels: Iterable[str]) -> Line:
     name = f"#{message.seq} {one_line(who)}"
     details = f" · {one_line(' · '.join(fact for fact in facts if fact))}"
     spans = (Span(name, "name"), Span(details, "dim"))
-    return Line(name + details, "", _HEAD, _BELOW_HEAD, False, spans)
+    return TerminalLine(name + details, "", _HEAD, _BELOW_HEAD, False, spans)
 
 
-def _prose(prose: Prose, indent: Span) -> list[Line]:
+def _prose(prose: Prose, indent: Span) -> list[TerminalLine]:
     return [_paragraphs(prose.text.rstrip("\n"), indent)]
 
 
-def _reasoning(fold: Fold, indent: Span) -> list[Line]:
+def _reasoning(fold: Fold, indent: Span) -> list[TerminalLine]:
     bar = Span(f"{indent.text}│ ", "thought")
     return [
         _paragraphs(block.text, bar)
@@ -258,35 +260,35 @@ def _reasoning(fold: Fold, indent: Span) -> list[Line]:
     ]
 
 
-def _paragraphs(text: str, indent: Span) -> Line:
-    return Line(visible(text), indent.style, indent)
+def _paragraphs(text: str, indent: Span) -> TerminalLine:
+    return TerminalLine(visible(text), indent.style, indent)
 
 
-def _label(label: Label, indent: Span) -> list[Line]:
-    return [Line(one_line(label.text), "strong", indent)]
+def _label(label: LabelBlock, indent: Span) -> list[TerminalLine]:
+    return [TerminalLine(one_line(label.text), "strong", indent)]
 
 
-def _note(note: Note, indent: Span) -> list[Line]:
-    return [Line(one_line(note.text), "bad" if note.tone else "", indent)]
+def _note(note: Note, indent: Span) -> list[TerminalLine]:
+    return [TerminalLine(one_line(note.text), "bad" if note.tone else "", indent)]
 
 
-def _picture(picture: Picture, indent: Span) -> list[Line]:
+def _picture(picture: Picture, indent: Span) -> list[TerminalLine]:
     return _bracketed(indent, f"Image {picture.name}", picture.facts, picture.address)
 
 
-def _todos(todos: Todos, indent: Span) -> list[Line]:
+def _todos(todos: Todos, indent: Span) -> list[TerminalLine]:
     return [_todo(*item, indent) for item in todos.marked()]
 
 
-def _todo(mark: str, text: str, status: str, indent: Span) -> Line:
+def _todo(mark: str, text: str, status: str, indent: Span) -> TerminalLine:
     more = f" ({status})" if status else ""
-    return Line(one_line(f"[{mark}] {text}{more}"), indent=indent)
+    return TerminalLine(one_line(f"[{mark}] {text}{more}"), indent=indent)
 
 
-def _bracketed(indent: Span, *facts: str) -> list[Line]:
+def _bracketed(indent: Span, *facts: str) -> list[TerminalLine]:
     """Return a line for something that is not text itself."""
     text = " · ".join(fact for fact in facts if fact)
-    return [Line(f"[{one_line(text)}]", "dim", indent)]
+    return [TerminalLine(f"[{one_line(text)}]", "dim", indent)]
 
 
 def _subject(fold: Fold) -> str:

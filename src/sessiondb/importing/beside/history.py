@@ -116,7 +116,7 @@ class AddHistory:
         names = as_list(line.id for line in self.lines)
         sessions_by_prompt = dict(tx.run(_KNOWN, names=names).fetchall())
         homes = _Homes(tx, self.source, self.lines)
-        typed = _Typed(tx, self.source)
+        typed = _TypedPrompts(tx, self.source)
 
         rows = []
         for line in self.lines:
@@ -192,7 +192,7 @@ class _Homes:
 
 
 @dataclass(slots=True)
-class _Typed:
+class _TypedPrompts:
     """The prompts that messages are, read once for each session, and for each minute.
 
     Other lines of a history are none of them: the same text may be typed often.

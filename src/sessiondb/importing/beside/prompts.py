@@ -55,7 +55,7 @@ class TypedPrompt(NamedTuple):
     time: int
 
 
-class Typed:
+class PromptsOfBatch:
     """The prompts that a batch of a run wrote, without those typed twice in a row."""
 
     def __init__(self, run: Run) -> None:
@@ -88,7 +88,7 @@ class Typed:
 class MessageBatch(Effect, Protocol):
     """An effect that writes messages of one session, and then knows their prompts."""
 
-    typed: Typed
+    typed: PromptsOfBatch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,7 +131,7 @@ class FeedPrompts:
         )
 
 
-def _rows(tx: Transaction, typed: Typed) -> Iterator[tuple[Any, ...]]:
+def _rows(tx: Transaction, typed: PromptsOfBatch) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of the prompts that were typed in a session itself."""
     run = typed.run
     if not typed.prompts or run.gone:

@@ -24,7 +24,7 @@ from sessiondb.engine.sql import Statement, as_list, p, texts
 from sessiondb.errors import NotFoundError
 from sessiondb.formats import registry
 from sessiondb.formats.protocol import Outline, own_name
-from sessiondb.importing.beside.prompts import Typed
+from sessiondb.importing.beside.prompts import PromptsOfBatch
 from sessiondb.importing.gate import checks
 from sessiondb.importing.policies.derived import Derived
 from sessiondb.importing.rows.close import note
@@ -45,7 +45,7 @@ class AppendReturned:
     verb = "import"
     run: Run
     entries: tuple[Entry, ...]
-    typed: Typed = field(init=False)
+    typed: PromptsOfBatch = field(init=False)
     _begun: tuple[str | None] | None = None
 
     def apply(self, tx: Transaction) -> None:
@@ -54,7 +54,7 @@ class AppendReturned:
         # One that is retried begins where it began.
         self._begun = self._begun or (self.run.typed,)
         (self.run.typed,) = self._begun
-        self.typed = Typed(self.run)
+        self.typed = PromptsOfBatch(self.run)
         if self.run.is_gone(tx):
             return
         for entry in self.entries:

@@ -18,7 +18,7 @@ from sessiondb.effects.ownership import UsageClass
 from sessiondb.effects.session import put_label
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, as_list, p, texts, update_of
-from sessiondb.importing.beside.prompts import Typed
+from sessiondb.importing.beside.prompts import PromptsOfBatch
 from sessiondb.importing.rows.run import (
     CurrentMessage,
     Entry,
@@ -121,14 +121,14 @@ class WriteBatch:
     entries: tuple[Entry, ...]
     copies: set[UsageClass] = field(default_factory=set)
     new: dict[str, UsageClass] = field(default_factory=dict)
-    typed: Typed = field(init=False)
+    typed: PromptsOfBatch = field(init=False)
     _begun: tuple[int, Position, int, str | None] | None = None
     _forked: bool = False
 
     def apply(self, tx: Transaction) -> None:
         """Write them; changed records are updated in place."""
         run = self.run
-        self.copies, self.new, self.typed = set(), {}, Typed(run)
+        self.copies, self.new, self.typed = set(), {}, PromptsOfBatch(run)
         if run.is_gone(tx):
             return
 

@@ -11,7 +11,7 @@ from sessiondb.formats.kit.carrying import (
     TIMES,
     USAGE,
     Carried,
-    Statement,
+    CarryStatement,
 )
 
 _TEXT = Carried(frozenset({"text"}) | TIMES, keys=frozenset({"synthetic", "ignored"}))
@@ -54,7 +54,7 @@ _SESSION = (
 )
 _ANSWER = MODEL | USAGE | {"agent", "error", "time_created", "time_completed"}
 
-CARRIES = Statement(
+CARRIES = CarryStatement(
     session=Carried(_SESSION, values={"relation": frozenset({"subagent", "fork"})}),
     own_session=Carried(_SESSION | {"relation", "summary_diffs", "data"}),
     messages={

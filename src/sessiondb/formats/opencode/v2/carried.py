@@ -13,7 +13,7 @@ from sessiondb.formats.kit.carrying import (
     TIMES,
     USAGE,
     Carried,
-    Statement,
+    CarryStatement,
 )
 from sessiondb.formats.opencode.v2.fields import ENDS
 
@@ -45,7 +45,7 @@ _SESSION = (
 _ANSWER = SAID | MODEL | USAGE | {"agent", "finish", "error"}
 _TEXTS = {"text": TEXT}
 
-CARRIES = Statement(
+CARRIES = CarryStatement(
     session=Carried(_SESSION, values={"relation": frozenset({"subagent", "fork"})}),
     own_session=Carried(_SESSION | {"relation", "share_url", "data"}),
     messages={
