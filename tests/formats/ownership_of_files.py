@@ -37,10 +37,10 @@ def recognised_by(path: Path) -> list[str]:
 
 def written_in(name: str, store: Store, folder: Path) -> list[Path]:
     """Write all sessions of a database in a format, and return the files."""
-    to = exporter(name)
+    target = exporter(name)
     sessions = store.sessions(**EVERYTHING, limit=1000)
-    exports = (store.export(session, **to.read) for session in sessions)
-    for item in to.write(exports, detail=to.details[0]):
+    exports = (store.export(session, **target.read) for session in sessions)
+    for item in target.write(exports, detail=target.details[0]):
         if isinstance(item, Document):
             path = folder / item.name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ def has_one_reader_for_each_file(sample: Sample, folder: Path) -> None:
         assert len(recognised_by(path)) <= 1, path
     with new_store() as store:
         names = imported(store, folder / "theirs")
-        before = messages_of(store, names)
+        messages = messages_of(store, names)
         sources = {item.source for item in store.sessions(**EVERYTHING, limit=1000)}
         for name in writable():
             files = written_in(name, store, folder / name)
@@ -87,7 +87,7 @@ def has_one_reader_for_each_file(sample: Sample, folder: Path) -> None:
             for source in sources:
                 if name in of_other_programs(source):
                     read_into(store, folder / name)
-                    assert messages_of(store, names) == before, (source, name)
+                    assert messages_of(store, names) == messages, (source, name)
         assert check(store) == []
 
 
@@ -100,14 +100,14 @@ def imported(store: Store, folder: Path) -> list[str]:
 
 
 def leaves_its_sessions_alone_when_plain_logs_of_them_are_imported(
-    theirs: Path, folder: Path
+    store_path: Path, folder: Path
 ) -> None:
     """Check a store of a real program, whose records are in the plain logs."""
     with new_store() as store:
-        names = imported(store, theirs)
-        before = messages_of(store, names)
+        names = imported(store, store_path)
+        messages = messages_of(store, names)
         for path in written_in("event-log", store, folder):
             assert recognised_by(path) == ["event-log"]
         read_into(store, folder)
-        assert messages_of(store, names) == before
+        assert messages_of(store, names) == messages
         assert check(store) == []

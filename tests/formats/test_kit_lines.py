@@ -30,11 +30,11 @@ LOG = b"".join(json.dumps(record).encode() + b"\n" for record in RECORDS)
 
 def read(path: Path) -> tuple[list[object], list[tuple[int | None, str]]]:
     with opened(path) as lines:
-        found: list[object] = []
+        records: list[object] = []
         for line, raw, record in lines.records(load_object):
             assert lines.read_line(line) == raw
-            found.append(record)
-        return found, [(problem.line, problem.why) for problem in lines.problems]
+            records.append(record)
+        return records, [(problem.line, problem.why) for problem in lines.problems]
 
 
 @pytest.mark.parametrize("suffix", PACK)
@@ -66,10 +66,10 @@ def test_a_packed_log_that_breaks_off_is_read_up_to_there(
         b"".join(bytes(f'{{"n":{n}}}\n', "ascii") for n in range(99_999))
     )
     path.write_bytes(complete[: len(complete) * 2 // 3])
-    found, problems = read(path)
-    assert found[:2] == [{"n": 0}, {"n": 1}]
-    assert len(found) > 10_000
-    assert any("damaged: it breaks off" in why for _, why in problems)
+    records, problems = read(path)
+    assert records[:2] == [{"n": 0}, {"n": 1}]
+    assert len(records) > 10_000
+    assert any("damaged: it breaks off" in reason for _, reason in problems)
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
@@ -78,8 +78,8 @@ def test_a_plain_file_with_a_suffix_of_packed_files_is_an_error(
 ) -> None:
     path = tmp_path / f"log{suffix}"
     path.write_bytes(LOG)
-    found, problems = read(path)
-    assert found == []
+    records, problems = read(path)
+    assert records == []
     assert len(problems) == 1
     with pytest.raises(SourceError):
         glance(path, 100)
@@ -98,7 +98,7 @@ def test_a_packed_file_that_would_fill_the_memory_or_the_disk_does_neither(
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert any("times its size" in why for _, why in problems)
+    assert any("times its size" in reason for _, reason in problems)
     assert most < 200 << 20
 
 
@@ -119,8 +119,8 @@ def test_a_bad_line_is_reported_with_its_number_and_the_next_one_is_read(
 ) -> None:
     path = tmp_path / "log.jsonl"
     path.write_bytes(b'{"n":1}\n\nnot json\n[1]\n{"n":\xff}\n{"n":2}\r\n{"n":')
-    found, problems = read(path)
-    assert found == [{"n": 1}, {"n": 2}]
+    records, problems = read(path)
+    assert records == [{"n": 1}, {"n": 2}]
     assert [number for number, _ in problems] == [3, 4, 5, 7]
     assert problems[1][1] == "line skipped: it is not a JSON object"
     assert problems[-1][1].endswith("; the file ends inside of it")
@@ -130,13 +130,13 @@ def test_a_log_that_grows_while_it_is_read_gives_what_was_added(tmp_path: Path) 
     path = tmp_path / "log.jsonl"
     path.write_bytes(b'{"n":1}\n{"n":2}\n')
     with opened(path) as lines, path.open("ab") as writing:
-        found = []
+        records = []
         for _, _, record in lines.records(load_object):
-            found.append(record)
-            if len(found) == 1:
+            records.append(record)
+            if len(records) == 1:
                 writing.write(b'{"n":3}\n')
                 writing.flush()
-        assert found == [{"n": 1}, {"n": 2}, {"n": 3}]
+        assert records == [{"n": 1}, {"n": 2}, {"n": 3}]
         assert lines.problems == []
 
 
@@ -150,12 +150,12 @@ def test_lines_after_a_place_are_those_of_the_file_whatever_is_read_between(
 
     with opened(path) as lines:
         places = [line for line, _ in lines]
-        found = []
+        lines_read = []
         for number, raw in enumerate(lines.lines_from(places[3].offset)):
             assert lines.read_line(places[number]) == every[number]
             assert next(lines.lines_from(places[-1].offset)) == b"torn"
-            found.append(raw)
-        assert found == every[3:]
+            lines_read.append(raw)
+        assert lines_read == every[3:]
         assert list(lines.lines_from(len(LOG) + 4)) == []
 
 
@@ -182,8 +182,8 @@ def test_of_many_bad_lines_the_first_ones_are_named_and_the_others_counted(
     path.write_text("x\n" * (MOST_PROBLEMS + 1_234), encoding="utf-8")
     with opened(path) as lines:
         assert list(lines.records(load_object)) == []
-        *named, last = lines.problems
-    assert [problem.line for problem in named] == list(range(1, MOST_PROBLEMS + 1))
+        *first, last = lines.problems
+    assert [problem.line for problem in first] == list(range(1, MOST_PROBLEMS + 1))
     assert (last.source, last.line, last.why) == (
         str(path),
         None,

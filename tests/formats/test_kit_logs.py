@@ -30,8 +30,8 @@ def is_log(path: Path) -> bool:
 
 
 def names(folder: Path) -> list[str]:
-    found = [item for item in logs_below(folder, is_log) if isinstance(item, Path)]
-    return [str(path.relative_to(folder)) for path in found]
+    paths = [item for item in logs_below(folder, is_log) if isinstance(item, Path)]
+    return [str(path.relative_to(folder)) for path in paths]
 
 
 def write(path: Path, content: str = "{}\n") -> Path:
@@ -90,14 +90,14 @@ def test_a_folder_that_may_not_be_read_is_a_problem(tmp_path: Path) -> None:
 
 def test_a_digest_changes_with_size_and_time_of_each_file(tmp_path: Path) -> None:
     first, second = write(tmp_path / "1"), write(tmp_path / "2")
-    before = log_digest(first, second)
-    assert log_digest(first, second) == before
+    digest = log_digest(first, second)
+    assert log_digest(first, second) == digest
 
     os.utime(second, ns=(1, 1))
     moved = log_digest(first, second)
     second.write_text("{}\n{}\n")
     os.utime(second, ns=(1, 1))
-    assert len({before, moved, log_digest(first, second)}) == 3
+    assert len({digest, moved, log_digest(first, second)}) == 3
 
 
 def test_a_file_that_is_not_there_has_a_digest(tmp_path: Path) -> None:
@@ -124,16 +124,16 @@ def test_a_log_is_opened_once_for_all_formats_and_its_reader(
     opened: list[str] = []
     real_open = os.open
 
-    def recording_open(at: Any, *more: Any, **named: Any) -> int:
-        opened.append(str(at))
-        return real_open(at, *more, **named)
+    def recording_open(path: Any, *more: Any, **options: Any) -> int:
+        opened.append(str(path))
+        return real_open(path, *more, **options)
 
     # For the search alone: what pytest and the library of Python open is not of interest.
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", recording_open)
         for _ in range(2):
             opened.clear()
-            (session,) = [item for found in find(tmp_path) for item in found.read()]
+            (session,) = [item for store in find(tmp_path) for item in store.read()]
             assert session.source_id == "s1"
             assert opened == [str(path)]
 
@@ -146,9 +146,9 @@ def test_a_head_is_read_again_when_the_file_changed_or_in_another_search(
     write(path, '{"a":1}\n{"b":2}')
     assert first_records(path, 2) == [{"a": 1}, {"b": 2}]
     # The same size and time, as a coarse clock may have them.
-    at = path.stat()
+    status = path.stat()
     write(path, '{"a":1}\n{"b":3}')
-    os.utime(path, ns=(at.st_atime_ns, at.st_mtime_ns))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     forget()
     assert first_records(path, 2) == [{"a": 1}, {"b": 3}]
 
@@ -158,13 +158,13 @@ def test_a_head_is_as_long_as_each_look_at_it_wants(size: int, tmp_path: Path) -
     lines = [json.dumps({"n": n, "x": "x" * size}) for n in range(4)]
     path = write(tmp_path / "1.jsonl", "\n".join(lines))
     for most, longest in ((4, 16 << 20), (1, 16 << 20), (2, 1 << 18), (3, 16 << 20)):
-        found = [record["n"] for record in first_records(path, most, longest=longest)]
+        numbers = [record["n"] for record in first_records(path, most, longest=longest)]
         expected = [
             n
             for n in range(most)
             if (n + 1) * len(lines[0]) + n <= max(longest, 1 << 16)
         ]
-        assert found == expected
+        assert numbers == expected
     assert beginning(path, 20) == path.read_bytes()[:20]
 
 
@@ -181,11 +181,11 @@ def test_a_torn_line_is_not_a_record(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    for path, why in (
+    for path, reason in (
         (tmp_path / "1.jsonl", "No such file or directory"),
         (tmp_path, "Is a directory|not a regular file"),
     ):
-        with pytest.raises(SourceError, match=rf"^cannot read {path}: ({why})$"):
+        with pytest.raises(SourceError, match=rf"^cannot read {path}: ({reason})$"):
             first_records(path)
 
 
@@ -223,7 +223,7 @@ class Log(NamedTuple):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "kept"),
+    ("sizes", "longest"),
     [
         ((5,), 0),
         ((5, 9), 1),
@@ -237,17 +237,17 @@ class Log(NamedTuple):
     ],
 )
 def test_of_logs_of_one_session_the_longest_is_read(
-    tmp_path: Path, sizes: tuple[int | None, ...], kept: int
+    tmp_path: Path, sizes: tuple[int | None, ...], longest: int
 ) -> None:
-    found = [Log(tmp_path / str(index), "ses_1") for index in range(len(sizes))]
-    for log, size in zip(found, sizes, strict=True):
+    copies = [Log(tmp_path / str(index), "ses_1") for index in range(len(sizes))]
+    for log, size in zip(copies, sizes, strict=True):
         if size is not None:
             write(log.path, "x" * size)
 
     logs: dict[str, Log] = {}
-    problems = [problem for log in found for problem in keep_longer(log, logs)]
-    assert logs == {"ses_1": found[kept]}
-    left_out = {str(log.path) for log in found} - {str(found[kept].path)}
+    problems = [problem for log in copies for problem in keep_longer(log, logs)]
+    assert logs == {"ses_1": copies[longest]}
+    left_out = {str(log.path) for log in copies} - {str(copies[longest].path)}
     assert {problem.source for problem in problems} == left_out
     assert all("session ses_1 is also in" in problem.why for problem in problems)
 
@@ -288,20 +288,20 @@ def test_logs_are_read_after_their_parents_and_a_cycle_is_cut_once(
     tmp_path: Path,
 ) -> None:
     logs = {
-        name: Linked(tmp_path / name, name, above)
-        for name, above in [("c", "b"), ("b", "a"), ("a", "c"), ("d", "gone")]
+        name: Linked(tmp_path / name, name, parent)
+        for name, parent in [("c", "b"), ("b", "a"), ("a", "c"), ("d", "gone")]
     }
 
     def read(log: Linked) -> list[SourceSession]:
-        named = {"parent_source_id": log.parent, "relation": log.relation}
-        return [SourceSession("x", log.session, str(log.path), "", **named)]
+        family = {"parent_source_id": log.parent, "relation": log.relation}
+        return [SourceSession("x", log.session, str(log.path), "", **family)]
 
-    problem, *found = read_in_order(logs, read)
+    problem, *items = read_in_order(logs, read)
 
     assert isinstance(problem, Problem)
     assert problem.source == str(tmp_path / "a")
     assert problem.why == "session 'a' is its own ancestor"
-    sessions = [item for item in found if isinstance(item, SourceSession)]
+    sessions = [item for item in items if isinstance(item, SourceSession)]
     assert [(it.source_id, it.parent_source_id, it.relation) for it in sessions] == [
         ("a", None, None),
         ("b", "a", "fork"),

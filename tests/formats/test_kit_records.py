@@ -60,11 +60,11 @@ class Row:
 def test_a_record_that_was_taken_apart_is_put_together_again(
     record: dict[str, Any],
 ) -> None:
-    rest: dict[str, Any] = json.loads(json.dumps(record))
-    taken = take(rest, FIELDS)
-    made: dict[str, Any] = {}
-    put(made, FIELDS, Row(**taken))
-    assert overlay(made, rest) == record
+    untaken: dict[str, Any] = json.loads(json.dumps(record))
+    taken = take(untaken, FIELDS)
+    again: dict[str, Any] = {}
+    put(again, FIELDS, Row(**taken))
+    assert overlay(again, untaken) == record
 
 
 def test_values_that_fit_leave_the_record_and_odd_ones_stay() -> None:
@@ -137,10 +137,10 @@ def test_a_long_chain_needs_no_deep_stack() -> None:
 
 @pytest.mark.parametrize("name", ["..", ".", "a/b", "/etc", "a\\b", "a\0b", "\ud800"])
 def test_a_file_name_leads_nowhere_else(name: str) -> None:
-    made = file_name(name)
-    assert PurePosixPath("/here", made).parent == PurePosixPath("/here")
-    assert made not in (".", "..")
-    assert "\\" not in made
+    file = file_name(name)
+    assert PurePosixPath("/here", file).parent == PurePosixPath("/here")
+    assert file not in (".", "..")
+    assert "\\" not in file
 
 
 def test_values_that_json_cannot_express_become_null() -> None:

@@ -31,8 +31,8 @@ def usage(store: Store, session: Any, number: int, **known: Any) -> None:
 
 
 def counted(store: Store, session: Any) -> list[tuple[str, int | None, float | None]]:
-    found = with_usage(store.messages(session.id, branches=True))
-    return [(m.text, m.tokens_input, m.cost) for m in found if m.role == "assistant"]
+    messages = with_usage(store.messages(session.id, branches=True))
+    return [(m.text, m.tokens_input, m.cost) for m in messages if m.role == "assistant"]
 
 
 def test_usage_is_of_the_answer_before_it_else_of_the_next_one(store: Store) -> None:
@@ -78,9 +78,9 @@ def test_usage_of_a_turn_with_branches_is_counted_once(store: Store) -> None:
     session = store.create_session()
     store.append(session, user("1"))
     usage(store, session, 1)
-    at = list(store.messages(session.id))[-1]
+    last = list(store.messages(session.id))[-1]
     store.append(session, assistant("a"))
-    store.set_leaf(session, at.id)
+    store.set_leaf(session, last.id)
     store.append(session, assistant("b"))
     usage(store, session, 2)
     assert counted(store, session) == [("a", 1, 0.25), ("b", 2, 0.5)]
@@ -113,10 +113,10 @@ def test_the_tokens_of_codex_arrive_in_other_formats_once(
 
 def written(store: Store, session: Session, form: str, folder: Path) -> list[Loss]:
     """Write a session in another format; return what is lost."""
-    to = exporter(form)
-    export = store.export(store.session(session.id), **to.read)
+    target = exporter(form)
+    export = store.export(store.session(session.id), **target.read)
     losses = []
-    for document in to.write([export], detail=to.details[0]):
+    for document in target.write([export], detail=target.details[0]):
         if isinstance(document, Loss):
             losses.append(document)
         else:

@@ -45,8 +45,8 @@ def test_a_link_to_a_folder_is_not_followed_and_one_to_a_file_is_an_entry(
     filled(tmp_path, "a/1", ".hidden/2")
     (tmp_path / "a" / "loop").symlink_to(tmp_path)
     (tmp_path / "z").symlink_to(tmp_path / "a" / "1")
-    found = walked(Walk(tmp_path), tmp_path)
-    assert found == ["z", ".hidden/2", "a/1", "a/loop"]
+    files = walked(Walk(tmp_path), tmp_path)
+    assert files == ["z", ".hidden/2", "a/1", "a/loop"]
 
 
 def test_folders_without_sessions_are_not_walked(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_the_caller_chooses_the_folders_and_how_deep_a_walk_goes(
 
 
 @pytest.mark.parametrize(
-    ("most", "found", "complete"),
+    ("most", "files", "complete"),
     [
         (2, [], False),
         (4, ["a/1", "b/2"], False),
@@ -77,12 +77,12 @@ def test_the_caller_chooses_the_folders_and_how_deep_a_walk_goes(
     ],
 )
 def test_a_limited_walk_says_whether_it_came_to_everything(
-    tmp_path: Path, most: int, found: list[str], complete: bool
+    tmp_path: Path, most: int, files: list[str], complete: bool
 ) -> None:
     filled(tmp_path, "a/1", "b/2", "b/c/3")
     (tmp_path / "b" / "d").mkdir()
     walk = Walk(tmp_path, most=most)
-    assert walked(walk, tmp_path) == found
+    assert walked(walk, tmp_path) == files
     assert walk.is_complete is complete
 
 
@@ -94,17 +94,17 @@ def test_a_folder_that_cannot_be_read_or_searched_is_reported(
     (tmp_path / "a").chmod(mode)
     try:
         with permissions_hold():
-            odd = [(of.path.name, of.odd) for of in Walk(tmp_path) if of.odd]
+            odd = [(f.path.name, f.odd) for f in Walk(tmp_path) if f.odd]
             problem, log = logs_below(tmp_path, lambda path: path.suffix == ".jsonl")
             stores = [s.path.name for s in find(tmp_path) if s.source == "unreadable"]
             quiet = in_projects(tmp_path), agents_at(tmp_path), len(stamps(tmp_path))
     finally:
         (tmp_path / "a").chmod(0o700)
 
-    ((name, why),) = odd
+    ((name, reason),) = odd
     assert name == "a"
-    assert why.startswith("cannot be")
-    assert problem.why == f"the folder {why}"
+    assert reason.startswith("cannot be")
+    assert problem.why == f"the folder {reason}"
     assert (log.name, stores) == ("2.jsonl", ["a"])
     assert quiet == (([tmp_path / "b/.aider.chat.history.md"], True), ["Cursor"], 2)
 

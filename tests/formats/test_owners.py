@@ -54,13 +54,13 @@ def test_a_plain_log_among_the_logs_of_a_program_is_not_read_as_one_of_them(
     SAMPLES["claude 2.1, a home"].write(tmp_path)
     with new_store() as store:
         imported(store, tmp_path)
-        before = content(store)
+        content_before = content(store)
         project = next((tmp_path / ".claude" / "projects").iterdir())
         logs = written_in("event-log", store, project)
         problems = [
             item for item in read_into(store, tmp_path) if isinstance(item, Problem)
         ]
-        assert content(store) == before
+        assert content(store) == content_before
     plain = {str(log) for log in logs if log.name.startswith("ses_")}
     assert {problem.source for problem in problems} == plain
 
@@ -117,15 +117,15 @@ def test_a_folder_with_the_stores_of_two_programs_is_read_file_by_file(
     (tmp_path / ".pi" / "agent" / "sessions" / "--home-ada-tea--").rename(
         backup / "sessions" / "--home-ada-tea--"
     )
-    found = list(find(backup))
-    (problem,) = read_from(found[0])
+    stores = list(find(backup))
+    (problem,) = read_from(stores[0])
     assert problem == Problem(
         str(backup),
         "the folder is of Codex and pi: its files are read one by one, without those beside them",
     )
     names = [
         (item.source, item.source_id)
-        for item in read_from(*found)
+        for item in read_from(*stores)
         if isinstance(item, SourceSession)
     ]
     assert len(names) == len(set(names)) == 6
@@ -160,17 +160,17 @@ def test_a_database_that_is_cut_off_is_reported_whatever_its_name(
     name: str, size: float, tmp_path: Path
 ) -> None:
     DATABASES.get(name, history_of_prompts)(tmp_path / "theirs")
-    (theirs,) = (tmp_path / "theirs").rglob("*.db")
-    raw = theirs.read_bytes()
-    for file in (theirs, tmp_path / "copies" / "any.sqlite"):
+    (database,) = (tmp_path / "theirs").rglob("*.db")
+    raw = database.read_bytes()
+    for file in (database, tmp_path / "copies" / "any.sqlite"):
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(raw[: int(len(raw) * size) if size < 1 else int(size)])
         for place in (file, file.parent):
-            (found,) = find(place)
+            (store,) = find(place)
             with pytest.raises(
                 SourceError, match=f"cannot read .*{file.name}: .*malformed"
             ):
-                list(found.read())
+                list(store.read())
 
 
 def test_a_file_that_is_complete_again_is_read_without_another_search(
@@ -180,9 +180,9 @@ def test_a_file_that_is_complete_again_is_read_without_another_search(
     (file,) = tmp_path.iterdir()
     raw = file.read_bytes()
     file.write_bytes(raw[: len(raw) // 2])
-    (found,) = find(tmp_path)
+    (store,) = find(tmp_path)
     file.write_bytes(raw)
-    assert len([item for item in found.read() if isinstance(item, SourceSession)]) == 3
+    assert len([item for item in store.read() if isinstance(item, SourceSession)]) == 3
 
 
 def test_files_that_are_no_databases_are_passed_over(tmp_path: Path) -> None:

@@ -56,8 +56,8 @@ def cleaned(value: str) -> str:
 
 @pytest.mark.parametrize("naming", NAMING)
 def test_a_named_value_is_removed_and_its_name_stays(naming: str) -> None:
-    before, _, after = naming.format("hunter22x").partition("hunter22x")
-    assert cleaned(f"{before}hunter22x{after}").startswith(f"{before}{PLACE}")
+    name, _, after = naming.format("hunter22x").partition("hunter22x")
+    assert cleaned(f"{name}hunter22x{after}").startswith(f"{name}{PLACE}")
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_each_shape_of_a_maintained_set_is_removed(rule: str) -> None:
     @settings(max_examples=MANY or 15, deadline=None, derandomize=not MANY)
     def is_removed(secret: str) -> None:
         # A text around it, as it has in a session.
-        after = cleaned(f'key "{secret}" end')
-        assert not RULES[rule].search(after), (secret, after)
+        text = cleaned(f'key "{secret}" end')
+        assert not RULES[rule].search(text), (secret, text)
 
     is_removed()
 
@@ -159,7 +159,7 @@ def test_each_column_is_cleaned_unless_it_is_an_id_or_a_word(record: type) -> No
 def everywhere(store: Store, secret: str, naming: str) -> str:
     """Make a session that names *secret* once, and has it in every kind of place."""
     top = store.create_session(title=f"About {secret}", metadata={"note": [secret]}).id
-    said = store.append(top, user(f"first {secret}, then"))
+    prompt = store.append(top, user(f"first {secret}, then"))
     store.append(top, user(naming.format(secret)))
     call = tool(
         "sh", {"deep": [{"cmd": f"echo {secret}", secret: 1}]}, output=f"> {secret}\n",
@@ -172,7 +172,7 @@ def everywhere(store: Store, secret: str, naming: str) -> str:
         ),
         error={"message": f"refused {secret}"},
     )
-    store.label(top, said.id, f"with {secret}"[:60])
+    store.label(top, prompt.id, f"with {secret}"[:60])
     store.set_todos(top, [f"forget {secret}"])
     store.set_diffs(top, [FileDiff("a.env", before=b"", after=f"X {secret}".encode())])
     store.add_prompt(f"again {secret}", session=top)
@@ -180,12 +180,12 @@ def everywhere(store: Store, secret: str, naming: str) -> str:
 
 
 def exported(store: Store, session: str, form: str, redaction: Redaction | None) -> str:
-    to = exporter(form)
-    export = store.export(session, **to.read)
+    target = exporter(form)
+    export = store.export(session, **target.read)
     if redaction is not None:
-        redaction.learn(store.export(session, **to.read))
+        redaction.learn(store.export(session, **target.read))
         export = redaction.redact(export)
-    documents = to.write([export], detail=to.details[-1])
+    documents = target.write([export], detail=target.details[-1])
     return "".join(
         part if isinstance(part, str) else part.decode()
         for document in documents
