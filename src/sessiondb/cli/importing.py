@@ -21,7 +21,7 @@ from sessiondb.cli.sources import STDIN, Sources, refuse_itself, sources_at
 from sessiondb.cli.text import count
 from sessiondb.cli.usage import exclusive
 from sessiondb.errors import SessionDBError
-from sessiondb.formats.kit.files import here
+from sessiondb.formats.kit.files import current_directory
 from sessiondb.formats.registry import agent, importable
 from sessiondb.formats.unsupported import agents_of
 from sessiondb.hints import command
@@ -96,7 +96,7 @@ def import_command(
             from sessiondb.cli.import_watch import StoreChanges, UnfinishedFiles, follow
 
             # Before anything is read: a file written during the import is a change.
-            projects = None if sources.named else here()
+            projects = None if sources.named else current_directory()
             changes = StoreChanges(sources.places, sources.formats, projects)
             unfinished = UnfinishedFiles()
 

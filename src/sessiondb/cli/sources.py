@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from sessiondb.cli.opening import say
 from sessiondb.errors import InvalidInputError, NotFoundError, SourceError, abridged
-from sessiondb.formats.kit.files import DATABASES, here, is_file
+from sessiondb.formats.kit.files import DATABASES, current_directory, is_file
 from sessiondb.formats.registry import REGISTRY, agent, readable
 from sessiondb.hints import command
 from sessiondb.location import load_config
@@ -207,7 +207,7 @@ def _in_projects(formats: tuple[str, ...] | None) -> list[Path]:
     """Return the stores in projects at or below the current directory."""
     from sessiondb.formats import in_projects
 
-    top = here()
+    top = current_directory()
     if top is None:
         return []
     files, is_all = in_projects(top, formats=formats)

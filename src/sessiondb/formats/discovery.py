@@ -20,7 +20,7 @@ from sessiondb.formats import registry
 from sessiondb.formats.kit.files import identity, is_file
 from sessiondb.formats.kit.walk import Folder, Walk
 from sessiondb.formats.owners import Owners
-from sessiondb.formats.protocol import ForeignStore, Format, Reader, unreadable
+from sessiondb.formats.protocol import ForeignStore, Format, Reader, unreadable_store
 from sessiondb.model import Problem, SourceItem
 
 #: Limits on a search for the files of projects.
@@ -41,7 +41,7 @@ def find(
     `SourceError` if nothing is at *path*, `InvalidInputError` for an unknown format.
     """
     names = None if formats is None else list(formats)
-    chosen = _formats(names)
+    chosen = _chosen_formats(names)
     if names is None:
         wanted = frozenset(registry.readable())
     else:
@@ -51,14 +51,14 @@ def find(
     try:
         is_top_folder = S_ISDIR(top.stat().st_mode)
     except PermissionError as error:
-        yield unreadable(top, f"cannot be read ({error.strerror})")
+        yield unreadable_store(top, f"cannot be read ({error.strerror})")
         return
     except OSError as error:
         raise SourceError(f"no such file or folder: {top}") from error
 
     stores: Iterable[ForeignStore]
     if is_top_folder:
-        stores = _stores_below(top, owners, _suffixes(chosen))
+        stores = _stores_below(top, owners, _suffixes_of(chosen))
     else:
         stores = owners.of_file(top)
     if names is not None:
@@ -108,7 +108,7 @@ def _stores_below(
     mixed: set[Path] = set()
     for folder in Walk(top):
         if folder.odd:
-            yield unreadable(folder.path, f"the folder {folder.odd}")
+            yield unreadable_store(folder.path, f"the folder {folder.odd}")
             continue
 
         if mixed.isdisjoint(folder.path.parents):
@@ -121,7 +121,7 @@ def _stores_below(
             if owner.is_mixed:
                 mixed.add(folder.path)
 
-        for file in _files(folder, suffixes):
+        for file in _files_with_suffix(folder, suffixes):
             file_id = identity(file)
             # A file that is no longer accessible has none; the same file under a second
             # name, a hard link, is not another store.
@@ -139,13 +139,13 @@ def stamps(
     The files are those that `find` would look at, and those that SQLite keeps beside
     them. Empty if nothing is at *path*.
     """
-    endings = _suffixes(_formats(formats))
+    endings = _suffixes_of(_chosen_formats(formats))
     suffixes = frozenset(ending + side for ending in endings for side in _SIDES)
 
     top = _absolute_path(path)
     files = [top.with_name(top.name + side) for side in _SIDES]
     for folder in Walk(top):
-        files += _files(folder, suffixes)
+        files += _files_with_suffix(folder, suffixes)
 
     by_file: dict[Path, tuple[int, ...]] = {}
     for file in files:
@@ -164,7 +164,7 @@ def default_locations(
     env: Mapping[str, str], *, formats: Iterable[str] | None = None
 ) -> list[Path]:
     """Return where programs keep their stores in *env*, whether or not they exist."""
-    chosen = _formats(formats)
+    chosen = _chosen_formats(formats)
     return [path for form in chosen for path in form.default_locations(env)]
 
 
@@ -177,7 +177,7 @@ def in_projects(
     be read are passed over. The search ends after `MAX_ENTRIES` entries or
     `MAX_PROJECT_DEPTH` folders.
     """
-    names = {name for form in _formats(formats) for name in form.in_projects}
+    names = {name for form in _chosen_formats(formats) for name in form.in_projects}
     if not names:
         return [], True
 
@@ -189,17 +189,17 @@ def in_projects(
     return files, walk.is_complete
 
 
-def _formats(names: Iterable[str] | None) -> list[Format]:
+def _chosen_formats(names: Iterable[str] | None) -> list[Format]:
     chosen = registry.readable() if names is None else names
     # Programs that share a format have one entry.
     return list(dict.fromkeys(registry.reader(name) for name in chosen))
 
 
-def _suffixes(formats: list[Format]) -> frozenset[str]:
+def _suffixes_of(formats: list[Format]) -> frozenset[str]:
     return frozenset(suffix for form in formats for suffix in form.suffixes)
 
 
-def _files(folder: Folder, suffixes: frozenset[str]) -> list[Path]:
+def _files_with_suffix(folder: Folder, suffixes: frozenset[str]) -> list[Path]:
     """Return the files in a folder that may be a store, by their endings."""
     paths = [Path(entry) for entry in folder.files]
     return [path for path in paths if path.suffix in suffixes]

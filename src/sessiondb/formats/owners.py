@@ -17,7 +17,7 @@ from sessiondb.errors import SourceError
 from sessiondb.formats import registry
 from sessiondb.formats.kit.files import DATABASES, is_file, may_read
 from sessiondb.formats.kit.heads import beginning, forget
-from sessiondb.formats.protocol import ForeignStore, Format, unreadable
+from sessiondb.formats.protocol import ForeignStore, Format, unreadable_store
 from sessiondb.model import Problem, SourceItem
 
 
@@ -45,7 +45,7 @@ class Owners:
         With *by_suffix* only formats that have the ending of the file look at it.
         """
         if not may_read(path):
-            return [_denied(path)]
+            return [_denied_store(path)]
 
         every = self._all.items()
         usual = {name: form for name, form in every if path.suffix in form.suffixes}
@@ -79,7 +79,7 @@ class Owners:
     def of_folder(self, path: Path) -> FolderOwner:
         """Return whether a folder is a store, and of which format."""
         if not may_read(path):
-            return FolderOwner([_denied(path)])
+            return FolderOwner([_denied_store(path)])
 
         claims = claims_on(path, self._all)
         if len(claims.stores) > 1:
@@ -92,7 +92,7 @@ class Owners:
                     f"the folder is of {agents}: its files are read one by one, "
                     "without those beside them"
                 )
-                stores.append(unreadable(path, reason))
+                stores.append(unreadable_store(path, reason))
             return FolderOwner(stores, is_mixed=True)
 
         stores = [*claims.failed]
@@ -151,15 +151,15 @@ def claims_on(path: Path, formats: dict[str, Format]) -> Claims:
         # No format may hide the stores of others.
         except Exception as error:  # noqa: BLE001
             reason = f"cannot be looked at: its reader failed: {error!r:.300}"
-            claims.failed.append(unreadable(path, reason))
+            claims.failed.append(unreadable_store(path, reason))
         else:
             if store is not None:
                 claims.stores[name] = store
     return claims
 
 
-def _denied(path: Path) -> ForeignStore:
-    return unreadable(path, "cannot be read (Permission denied)")
+def _denied_store(path: Path) -> ForeignStore:
+    return unreadable_store(path, "cannot be read (Permission denied)")
 
 
 def _read_with_problem(

@@ -55,7 +55,7 @@ class ForeignStore:
             yield Problem(str(self.path), reason)
 
 
-def unreadable(path: Path, reason: str) -> ForeignStore:
+def unreadable_store(path: Path, reason: str) -> ForeignStore:
     """Return a placeholder for a file or folder that may hold a store."""
     problem = Problem(str(path), reason)
     return ForeignStore("unreadable", path, lambda _: iter([problem]))

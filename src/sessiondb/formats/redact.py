@@ -93,7 +93,7 @@ class Redaction:
                 if secret.is_named:
                     self._learn_secret(value[secret.start : secret.end])
         elif isinstance(value, bytes):
-            self._learn_value(_decoded(value))
+            self._learn_value(_text_of_bytes(value))
         elif isinstance(value, Mapping):
             for key, item in value.items():
                 self._learn_value(item, name=str(key))
@@ -173,7 +173,7 @@ class Redaction:
                 return PLACE
             return self._clean_text(value)
         if isinstance(value, bytes):
-            text = _decoded(value)
+            text = _text_of_bytes(value)
             return value if text is None else self._clean_text(text).encode()
         if isinstance(value, Mapping):
             return {
@@ -228,7 +228,7 @@ def _texts_of(record: Any) -> dict[str, Any]:
     return texts
 
 
-def _decoded(content: bytes) -> str | None:
+def _text_of_bytes(content: bytes) -> str | None:
     """Return the text that *content* is; None for other bytes."""
     try:
         return content.decode()

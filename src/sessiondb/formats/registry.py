@@ -178,7 +178,7 @@ def reader(name: str) -> Format:
     Raises `InvalidInputError` if it is unknown or only written, `UnsupportedError` if
     this release cannot import it yet.
     """
-    entry = _entry(name)
+    entry = _entry_of(name)
     entry = REGISTRY.get(entry.family, entry)
     if entry.reads:
         format_: Format = import_module(entry.reads).FORMAT
@@ -192,7 +192,7 @@ def reader(name: str) -> Format:
 
 def exporter(name: str) -> Exporter:
     """Return the exporter *name*; raises `InvalidInputError` if there is none."""
-    entry = _entry(name)
+    entry = _entry_of(name)
     if entry.writes is None:
         entry = REGISTRY.get(entry.family, entry)
     if not entry.writes:
@@ -209,7 +209,7 @@ def names_of(source: str) -> NamesOf:
     A program that is not written for has them under their own ids.
     """
     name = family(source)
-    return exporter(name).names_of if _entry(name).writes else own_name
+    return exporter(name).names_of if _entry_of(name).writes else own_name
 
 
 def _values_of_field(field: str) -> dict[str, str]:
@@ -218,6 +218,6 @@ def _values_of_field(field: str) -> dict[str, str]:
     return {name: value for name, value in values.items() if value}
 
 
-def _entry(name: Any) -> Entry:
+def _entry_of(name: Any) -> Entry:
     # A caller of the library may pass anything; a list has no hash.
     return REGISTRY.get(name, _UNKNOWN) if isinstance(name, str) else _UNKNOWN

@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from sessiondb.formats.kit.files import here, is_folder
+from sessiondb.formats.kit.files import current_directory, is_folder
 from sessiondb.formats.kit.walk import Walk
 from sessiondb.formats.registry import REGISTRY
 
-#: Name → where it keeps its sessions, each place below one of `_bases`.
+#: Name → where it keeps its sessions, each place below one of `_base_folders`.
 PLACES = {
     "amp": ("data/amp/threads",),
     "antigravity": ("home/.gemini/antigravity/conversations",),
@@ -56,7 +56,7 @@ def agents_of(env: Mapping[str, str]) -> list[tuple[str, Path]]:
 
     The places are those of the user, and the current directory.
     """
-    bases = _bases(env)
+    bases = _base_folders(env)
     agents: dict[str, Path] = {}
     for name, places in PLACES.items():
         path = _first_existing(places, bases)
@@ -77,7 +77,7 @@ def _first_existing(
     return None
 
 
-def _bases(env: Mapping[str, str]) -> dict[str, list[Path]]:
+def _base_folders(env: Mapping[str, str]) -> dict[str, list[Path]]:
     """Return the folders that programs keep their own below, by what they are for."""
     homes = [Path(env["HOME"])] if env.get("HOME") else []
     # There are macOS and Windows, too, where data and settings have the same folder.
@@ -94,7 +94,7 @@ def _bases(env: Mapping[str, str]) -> dict[str, list[Path]]:
     settings = folders("XDG_CONFIG_HOME", ".config")
     users = [folder / editor for folder in settings for editor in _EDITORS]
     users += [home / ".vscode-server" / "data" for home in homes]
-    current = here()
+    current = current_directory()
     return {
         "home": homes,
         "data": folders("XDG_DATA_HOME", ".local/share"),

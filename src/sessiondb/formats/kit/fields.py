@@ -214,11 +214,11 @@ def take(record: dict[str, Any], fields: Fields) -> dict[str, Any]:
     gets a readable form of it. Objects that became empty are removed from the record.
     """
     taken: dict[str, Any] = {}
-    _take(record, fields, taken)
+    _take_fields(record, fields, taken)
     return taken
 
 
-def _take(record: dict[str, Any], fields: Fields, taken: dict[str, Any]) -> None:
+def _take_fields(record: dict[str, Any], fields: Fields, taken: dict[str, Any]) -> None:
     for key, rule in fields.items():
         value = record.get(key)
         if value is None:
@@ -227,7 +227,7 @@ def _take(record: dict[str, Any], fields: Fields, taken: dict[str, Any]) -> None
         # Not a function of its own: this runs for every record of an import.
         if type(rule) is not tuple:
             if type(value) is dict and value:
-                _take(value, rule, taken)  # type: ignore[arg-type]
+                _take_fields(value, rule, taken)  # type: ignore[arg-type]
                 if not value:
                     del record[key]
             continue

@@ -36,7 +36,7 @@ def is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113  pathlib raises on some errors
 
 
-def here() -> Path | None:
+def current_directory() -> Path | None:
     """Return the current directory; None if it was removed."""
     try:
         return Path.cwd()
@@ -127,7 +127,7 @@ def read_file(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise unreadable(error) from None
+        raise unreadable_error(error) from None
 
 
 def read_small(path: Path) -> bytes | None:
@@ -154,10 +154,10 @@ def entries(folder: Path) -> Iterator[os.DirEntry[str]]:
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        raise unreadable(error) from None
+        raise unreadable_error(error) from None
     yield from ordered
 
 
-def unreadable(error: OSError) -> OddRecordError:
+def unreadable_error(error: OSError) -> OddRecordError:
     """Return the error of a file or folder that cannot be read."""
     return OddRecordError(f"cannot be read ({error.strerror or error})")

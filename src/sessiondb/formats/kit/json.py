@@ -104,14 +104,14 @@ def _is_deep(value: Any) -> bool:
     """Return whether *value* is nested deeper than `MAX_DEPTH`."""
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = below(level)
+        level = containers_in(level)
         if not level:
             return False
 
     return True
 
 
-def below(values: Iterable[Any]) -> list[Any]:
+def containers_in(values: Iterable[Any]) -> list[Any]:
     """Return the objects and lists directly inside *values*, which are such too."""
     containers: list[Any] = []
     for value in values:

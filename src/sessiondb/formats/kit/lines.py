@@ -177,7 +177,7 @@ def opened(path: Path) -> Iterator[Lines]:
                 return
 
             # Lines are read again by their offsets, which a packed file has none of.
-            with _temporary() as copy:
+            with _temporary_file() as copy:
                 yield _unpacked_lines(path, file, path, copy, status)
     except OSError as error:
         raise SourceError(f"cannot read {path}: {error.strerror or error}") from error
@@ -189,7 +189,7 @@ def spooled(path: Path, pieces: Iterable[bytes]) -> Iterator[Lines]:
 
     For a pipe.
     """
-    with _temporary() as file:
+    with _temporary_file() as file:
         for piece in pieces:
             file.write(piece)
         file.flush()
@@ -203,7 +203,7 @@ def spooled(path: Path, pieces: Iterable[bytes]) -> Iterator[Lines]:
             yield Lines(path, file, status)
             return
 
-        with _temporary() as copy:
+        with _temporary_file() as copy:
             packed_name = Path(f"{path}{suffix}")
             yield _unpacked_lines(path, file, packed_name, copy, status)
 
@@ -211,14 +211,14 @@ def spooled(path: Path, pieces: Iterable[bytes]) -> Iterator[Lines]:
 @contextlib.contextmanager
 def made_to_be_read(pieces: Iterable[bytes], make: MakeLines) -> Iterator[Lines]:
     """Open a log that is made in *pieces*, to be read as the `Lines` of *make*."""
-    with _temporary() as file:
+    with _temporary_file() as file:
         for piece in pieces:
             file.write(piece)
         file.flush()
         yield make(file, os.fstat(file.fileno()))
 
 
-def _temporary() -> IO[bytes]:
+def _temporary_file() -> IO[bytes]:
     return cast("IO[bytes]", tempfile.TemporaryFile())
 
 

@@ -108,7 +108,7 @@ def add_logs(
 
         if log is not None:
             yield from keep_longer(log, logs, is_spare)
-        elif _size(item):
+        elif _size_of_log(item):
             torn = ends_inside_of_a_line(item)
             yield Problem(str(item), without_session, is_torn=torn)
 
@@ -128,7 +128,7 @@ def keep_longer(
         return
 
     longer, shorter = other, log
-    if _size(log.path) > _size(other.path):
+    if _size_of_log(log.path) > _size_of_log(other.path):
         longer, shorter = log, other
     logs[log.session] = longer
     if is_spare is None or not is_spare(shorter):
@@ -150,7 +150,7 @@ def read_in_order(
     )
 
 
-def _size(path: Path) -> int:
+def _size_of_log(path: Path) -> int:
     # A log may be removed at any time; the other one is then the longer one.
     size_and_time = stamp(path)
     return -1 if size_and_time is None else size_and_time[0]

@@ -60,28 +60,28 @@ class _Cursor(sqlite3.Cursor):
         try:
             return super().execute(*args)
         except UnicodeDecodeError as error:
-            raise _damaged() from error
+            raise _damage_error() from error
 
     def __next__(self) -> Any:
         try:
             return super().__next__()
         except UnicodeDecodeError as error:
-            raise _damaged() from error
+            raise _damage_error() from error
 
     def fetchone(self) -> Any:
         try:
             return super().fetchone()
         except UnicodeDecodeError as error:
-            raise _damaged() from error
+            raise _damage_error() from error
 
     def fetchall(self) -> list[Any]:
         try:
             return super().fetchall()
         except UnicodeDecodeError as error:
-            raise _damaged() from error
+            raise _damage_error() from error
 
 
-def _damaged() -> sqlite3.DatabaseError:
+def _damage_error() -> sqlite3.DatabaseError:
     return sqlite3.DatabaseError("the file is damaged, and SQLite's message with it")
 
 
@@ -181,7 +181,7 @@ class ForeignDatabase:
         of the rows are as before: no import would notice when the file is complete.
         """
         (size,) = connection.execute("PRAGMA page_size").fetchone()
-        if _stamp(self._file)[0] % int(size):
+        if _stamp_or_zero(self._file)[0] % int(size):
             raise SourceError(f"cannot read {self.path}: its end is missing")
 
     def _open(self) -> sqlite3.Connection:
@@ -190,7 +190,7 @@ class ForeignDatabase:
 
         self._file = Path(os.path.realpath(self.path))
         side_files = [_side_file(self._file, ending) for ending in _SIDE_FILES]
-        used = [file for file in side_files if _stamp(file)[0]]
+        used = [file for file in side_files if _stamp_or_zero(file)[0]]
 
         if self._glance and not used:
             return self._connect(self._file, _AS_IT_LIES)
@@ -239,7 +239,7 @@ class ForeignDatabase:
         folder = Path(self._cleanup.enter_context(private))
         pairs = [str(name) for file in files for name in (file, folder / file.name)]
         for _ in range(_COPY_ATTEMPTS):
-            stamps = [_stamp(file) for file in files]
+            stamps = [_stamp_or_zero(file) for file in files]
 
             try:
                 subprocess.run(  # noqa: S603  our own interpreter and code
@@ -252,7 +252,7 @@ class ForeignDatabase:
                 raise SourceError(message) from None
 
             # A program that wrote in between may have left two halves.
-            if [_stamp(file) for file in files] == stamps:
+            if [_stamp_or_zero(file) for file in files] == stamps:
                 return folder / self._file.name
         raise SourceError(f"cannot read {self.path}: it changes too often to be copied")
 
@@ -333,5 +333,5 @@ def _side_file(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def _stamp_or_zero(path: Path) -> tuple[int, int]:
     return stamp(path) or (0, 0)

@@ -75,7 +75,7 @@ def take_json(record: dict[str, Any], key: str) -> Any:
     if not isinstance(text, str):
         return None
 
-    value, again = _decoded(text)
+    value, again = _value_and_json(text)
     if again == text:
         del record[key]
     return value
@@ -100,7 +100,7 @@ def json_line(value: Any) -> str:
     return text
 
 
-def _decoded(text: str) -> tuple[Any, str]:
+def _value_and_json(text: str) -> tuple[Any, str]:
     """Return what *text* holds and how that is written, or the text for both."""
     try:
         value = load_text(text)

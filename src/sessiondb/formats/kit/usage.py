@@ -70,7 +70,7 @@ def take_usage(record: Record) -> Tokens | None:
     the total is the sum of input and output alone.
     """
     usage = as_object(record.get(_KEY)) or as_object(record.get(_OTHER))
-    inside = _inside(usage)
+    inside = _contained_counts(usage)
     untaken = dict(usage)
     columns = take(untaken, COUNTS)
     if inside or _is_total_of_two(usage, columns):
@@ -91,7 +91,7 @@ def put_usage(record: Record, tokens: Tokens | None) -> None:
         put(usage, COUNTS, tokens)
 
 
-def _inside(usage: Record) -> dict[str, int]:
+def _contained_counts(usage: Record) -> dict[str, int]:
     """Return the counts that are within others, by column."""
     return {
         column: value

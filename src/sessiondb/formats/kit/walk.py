@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sessiondb.formats.kit.files import entries, may_search, unreadable
+from sessiondb.formats.kit.files import entries, may_search, unreadable_error
 from sessiondb.formats.kit.json import OddRecordError
 
 #: How deep below a folder a walk goes.
@@ -85,7 +85,7 @@ class Walk:
         except OddRecordError as error:
             return Folder(path, odd=str(error))
         except OSError as error:
-            return Folder(path, odd=str(unreadable(error)))
+            return Folder(path, odd=str(unreadable_error(error)))
 
         if {entry.name for entry in listing} >= _BARE:
             return Folder(path)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sessiondb.formats.content import File, inline
-from sessiondb.formats.kit.json import below
+from sessiondb.formats.kit.json import containers_in
 from sessiondb.formats.transcript.blocks import Picture
 from sessiondb.formats.transcript.shapes import DEPTH, first_text, is_object, text_of
 
@@ -66,7 +66,7 @@ class Album:
                     others.append(value)
                 else:
                     yield self.picture(image.name or "image", image.mime, image.data)
-            level = below(others)
+            level = containers_in(others)
 
 
 def _kind(raw: bytes) -> str | None:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeGuard
 
-from sessiondb.formats.kit.json import below
+from sessiondb.formats.kit.json import containers_in
 from sessiondb.words import count
 
 #: Levels of a record that are searched.
@@ -74,7 +74,7 @@ class Records:
             objects = [value for value in level if isinstance(value, dict)]
             self._levels.append(objects)
             self._names.update(*objects)
-            level = below(level)
+            level = containers_in(level)
 
     def having(
         self, names: Iterable[str], depth: int = DEPTH

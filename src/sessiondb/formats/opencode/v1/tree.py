@@ -19,7 +19,13 @@ from sessiondb.formats.kit.fields import (
     is_object,
     within,
 )
-from sessiondb.formats.kit.files import entries, is_folder, read_file, stamp, unreadable
+from sessiondb.formats.kit.files import (
+    entries,
+    is_folder,
+    read_file,
+    stamp,
+    unreadable_error,
+)
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object, usable_id
 from sessiondb.formats.opencode.ids import in_creation_order
 from sessiondb.formats.opencode.projects import facts_of
@@ -431,7 +437,7 @@ def _files_in(folder: Path) -> dict[str, _TreeFile]:
         except FileNotFoundError:  # removed in this moment
             continue
         except OSError as error:
-            raise unreadable(error) from None
+            raise unreadable_error(error) from None
         path = Path(entry)
         files[path.stem] = _TreeFile(path, stat.st_size, stat.st_mtime_ns)
 
