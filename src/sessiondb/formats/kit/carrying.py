@@ -158,7 +158,7 @@ class Losses:
 
     def __init__(self) -> None:
         #: By session, sort of the record, field and reason.
-        self._entries: dict[tuple[str, str, str, str], _Entry] = {}
+        self._entries: dict[tuple[str, str, str, str], _LossEntry] = {}
 
     def __iter__(self) -> Iterator[Loss]:
         for (session_id, sort, name, reason), entry in self._entries.items():
@@ -188,30 +188,32 @@ class Losses:
         field: str,
         reason: str,
         message_id: str | None,
-    ) -> _Entry:
+    ) -> _LossEntry:
         """Return the entry in which a loss is counted; *message_id* is the first."""
         key = session_id, sort, field, reason
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._entries[key] = _Entry(message_id)
+            entry = self._entries[key] = _LossEntry(message_id)
         return entry
 
 
-class _Entry:
-    """How often something is lost, of which message first, and which keys of data."""
+class _LossEntry:
+    """How often something is lost."""
 
     __slots__ = ("keys", "message_id", "times")
 
     def __init__(self, message_id: str | None) -> None:
+        #: The first message of which it is lost; None for a session.
         self.message_id = message_id
         self.times = 0
+        #: The keys of data that are lost, if it is that.
         self.keys: dict[str, None] = {}
 
 
 #: The times of a message: one that begins and ends at once has a single one.
 _TIMES = frozenset({"time_created", "time_completed"})
 #: Keys of data that a loss names at most.
-_NAMED = 6
+_MOST_KEYS = 6
 
 
 class Examination:
@@ -227,7 +229,7 @@ class Examination:
         self._statement = statement
         self._session_id = session_id
         self._losses = losses
-        self._sorts: dict[tuple[str, str | None], _Sort] = {}
+        self._sorts: dict[tuple[str, str | None], _MessageSort] = {}
 
     def examine_session(self, session: Session, *, is_own: bool) -> None:
         """Add the fields of *session* that are not carried."""
@@ -238,7 +240,7 @@ class Examination:
             carried = replace(carried, fields=carried.fields | {"title"})
         if session.model_source == "derived":
             carried = replace(carried, fields=carried.fields | MODEL)
-        self._missing("session", carried, Session).examine(session, None)
+        self._missing_fields("session", carried, Session).examine(session, None)
 
     def examine(self, message: Message) -> None:
         """Add the fields of *message* and its parts that are not carried."""
@@ -263,47 +265,53 @@ class Examination:
 
     def carries(self, message: Message, part: str | None = None) -> bool:
         """Return whether messages like *message* are carried, or *part*s of them."""
-        carried = self._carried(message)
+        carried = self._carried_of(message)
         if carried is None or part is None:
             return carried is not None
         return part in carried.parts or ANY in carried.parts
 
-    def _carried(self, message: Message) -> Carried | None:
+    def _carried_of(self, message: Message) -> Carried | None:
         messages = self._statement.messages
         return messages.get(sort_of(message)) or messages.get(message.role)
 
-    def _new_sort(self, message: Message) -> _Sort:
-        name, carried = sort_of(message), self._carried(message)
-        missing = None if carried is None else self._missing(name, carried, Message)
-        return _Sort(name, missing)
+    def _new_sort(self, message: Message) -> _MessageSort:
+        name = sort_of(message)
+        carried = self._carried_of(message)
+        if carried is None:
+            return _MessageSort(name, None)
+        return _MessageSort(name, self._missing_fields(name, carried, Message))
 
-    def _missing_of_part(self, message: Message, part: Part) -> _Missing | None:
-        message_carried = self._carried(message)
-        parts = message_carried.parts if message_carried else {}
+    def _missing_of_part(self, message: Message, part: Part) -> _MissingFields | None:
+        message_carried = self._carried_of(message)
+        if message_carried is None:
+            return None
+        parts = message_carried.parts
         carried = parts.get(part.type, parts.get(ANY))
         if carried is None:
             return None
-        return self._missing(f"{sort_of(message)}/{part.type}", carried, Part)
+        return self._missing_fields(f"{sort_of(message)}/{part.type}", carried, Part)
 
-    def _missing(self, sort: str, carried: Carried, record: type) -> _Missing:
-        return _Missing(self._session_id, self._losses, sort, carried, record)
+    def _missing_fields(
+        self, sort: str, carried: Carried, record: type
+    ) -> _MissingFields:
+        return _MissingFields(self._session_id, self._losses, sort, carried, record)
 
 
-class _Sort:
-    """The messages of one role and kind: what is missing of them, and of their parts.
-
-    None: these are lost. Parts are found by their type.
-    """
+class _MessageSort:
+    """The messages of one role and kind."""
 
     __slots__ = ("missing", "name", "parts")
 
-    def __init__(self, name: str, missing: _Missing | None) -> None:
+    def __init__(self, name: str, missing: _MissingFields | None) -> None:
+        #: Their name as `sort_of` has it.
         self.name = name
+        #: The fields that are missing of them; None if they are lost.
         self.missing = missing
-        self.parts: dict[str, _Missing | None] = {}
+        #: The same of their parts, by type.
+        self.parts: dict[str, _MissingFields | None] = {}
 
 
-class _Missing:
+class _MissingFields:
     """The fields that are not carried of records of one sort, with their losses."""
 
     def __init__(
@@ -317,7 +325,7 @@ class _Missing:
         self._session_id = session_id
         self._losses = losses
         self._sort = sort
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, _LossEntry] = {}
         self._keys = carried.keys
         partly_carried = carried.values.keys() | carried.objects | carried.texts
         missing = carriable(record) - carried.fields - partly_carried
@@ -337,19 +345,7 @@ class _Missing:
     def examine(self, record: Any, message_id: str | None) -> None:
         """Count the fields of *record* that have a value and are not carried."""
         if self._get is not None:
-            values = self._get(record)
-            # A getter of one name returns no tuple.
-            if len(self._names) == 1:
-                values = (values,)
-            for name, value in zip(self._names, values, strict=True):
-                # A cost of 0 is known; tokens of which there are none need no record.
-                has_value = value or (value == 0 and name not in TOKENS)
-                is_one_time = (
-                    self._has_one_time and record.time_created == record.time_completed
-                )
-                if has_value and not (name in _TIMES and is_one_time):
-                    self._lose(name, message_id)
-
+            self._lose_missing(self._get(record), record, message_id)
         for name, carried in self._values:
             value = getattr(record, name)
             if value and value not in carried:
@@ -360,10 +356,24 @@ class _Missing:
                 self._lose(name, message_id)
         if self._has_data and record.data and not record.data.keys() <= self._keys:
             keys = self._lose("data", message_id).keys
-            if len(keys) < _NAMED:
+            if len(keys) < _MOST_KEYS:
                 keys.update(dict.fromkeys(record.data.keys() - self._keys))
 
-    def _lose(self, name: str, message_id: str | None) -> _Entry:
+    def _lose_missing(self, values: Any, record: Any, message_id: str | None) -> None:
+        """Count the *values* of fields of which none is carried."""
+        # A getter of one name returns no tuple.
+        if len(self._names) == 1:
+            values = (values,)
+        is_one_time = (
+            self._has_one_time and record.time_created == record.time_completed
+        )
+        for name, value in zip(self._names, values, strict=True):
+            # A cost of 0 is known; tokens of which there are none need no record.
+            has_value = value or (value == 0 and name not in TOKENS)
+            if has_value and not (name in _TIMES and is_one_time):
+                self._lose(name, message_id)
+
+    def _lose(self, name: str, message_id: str | None) -> _LossEntry:
         entry = self._entries.get(name)
         if entry is None:
             entry = self._losses.entry(
