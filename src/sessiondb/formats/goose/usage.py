@@ -83,7 +83,10 @@ def carried_event(
 
     *name* is its id, *info* the record of the session.
     """
-    carried = _carried(info)
+    # Without what the answers state that were written with them.
+    totals = _amounts(info, STATED)
+    sums = _amounts(info, CARRIED)
+    carried = {key: _less(sums[key], [totals.get(key)]) for key in sums}
     if not any(carried.values()):
         return None
     paid = fitting(carried.get("cost"), cost)
@@ -128,16 +131,6 @@ def usage_event(
 def _event(name: str, time: int | None, sums: Record, **data: Any) -> MessageDraft:
     facts = {"accumulated": without_none(sums), **data}
     return MessageDraft("event", id=name, kind="usage", time_created=time, data=facts)
-
-
-def _carried(info: Mapping[str, Any]) -> Record:
-    """Return the sums that a session was written for Goose with, by column.
-
-    Without what the answers state that were written with it.
-    """
-    totals = _amounts(info, STATED)
-    carried = _amounts(info, CARRIED)
-    return {key: _less(number, [totals.get(key)]) for key, number in carried.items()}
 
 
 def _amounts(info: Mapping[str, Any], path: tuple[str, ...]) -> Record:
