@@ -8,11 +8,7 @@ text that the program adds for the agent.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
-from itertools import chain, starmap
-from operator import contains
 from typing import Any
 
 from sessiondb.formats.content import embedded
@@ -65,8 +61,8 @@ def message_draft(
 
     # A record is written back with the keys that it had.
     absent = set(fields.KEYS).difference(record)
-    kinds = _kinds(record)
-    role, kind = _role(record, str(stated_role), kinds)
+    kinds = [_kind_of_block(block) for block in as_list(record.get("content"))]
+    role, kind = _role_of(record, str(stated_role), kinds)
     if is_summary:
         role, kind = "event", "compaction"
     if role == stated_role or (role == "tool" and stated_role == "user"):
@@ -74,9 +70,9 @@ def message_draft(
     if record.get("id") == message_id:
         del record["id"]
 
-    parts = _content(record)
-    columns: Record = _model(record) if role == "assistant" else {}
-    time = _time(record)
+    parts = tuple(_take_content(record))
+    columns: Record = _model_columns(record) if role == "assistant" else {}
+    time = _take_time(record)
     if absent:
         record["absent"] = sorted(absent)
 
@@ -94,7 +90,8 @@ def time_of(created: Any) -> int | None:
     return known_time(created if created > fields.MILLISECONDS else created * 1000)
 
 
-def _time(record: Record) -> int | None:
+def _take_time(record: Record) -> int | None:
+    """Take the time of a message; one that is not in ms stays in the record, too."""
     created = record.get("created")
     time = time_of(created)
     if time is not None and time != created:
@@ -106,23 +103,23 @@ def _time(record: Record) -> int | None:
 # -- roles -------------------------------------------------------------------
 
 
-def _kinds(record: Record) -> list[Any]:
-    """Return the types of the blocks of a message; untyped ones by what they hold."""
-    return list(map(_kind, as_list(record.get("content"))))
-
-
-def _kind(block: Any) -> str | None:
+def _kind_of_block(block: Any) -> str | None:
+    """Return the type of a block; of an untyped one by what it holds."""
     if not is_object(block):
         return None
     if "type" in block:
         return as_text(block["type"])
 
-    # Of several keys the first one of the table decides: a result may have a text, too.
-    sign = next(filter(partial(contains, block), fields.UNTYPED), "")
-    return fields.UNTYPED.get(sign)
+    # The first key in the order of the table decides: a result may have a text, too.
+    for key, kind in fields.UNTYPED.items():
+        if key in block:
+            return kind
+    return None
 
 
-def _role(record: Record, stated_role: str, kinds: list[Any]) -> tuple[str, str | None]:
+def _role_of(
+    record: Record, stated_role: str, kinds: list[Any]
+) -> tuple[str, str | None]:
     """Return the role of a message here, and the kind of an event."""
     if stated_role not in fields.ROLES:
         return "event", stated_role
@@ -140,7 +137,7 @@ def _role(record: Record, stated_role: str, kinds: list[Any]) -> tuple[str, str 
     return stated_role, None
 
 
-def _model(record: Record) -> Record:
+def _model_columns(record: Record) -> Record:
     """Return the model that answered, its counts and its cost.
 
     The model that was requested may be another one.
@@ -156,74 +153,68 @@ def _model(record: Record) -> Record:
 # -- content -----------------------------------------------------------------
 
 
-def _content(record: Record) -> tuple[PartDraft, ...]:
+def _take_content(record: Record) -> Parts:
     """Take the blocks of a message; content that is not a list stays in the record."""
-    if not isinstance(record.get("content"), list):
-        return ()
+    parts: Parts = []
+    if isinstance(record.get("content"), list):
+        for block in record.pop("content"):
+            parts += _parts_of_block(block)
+    return parts
 
-    return tuple(chain.from_iterable(map(_parts, record.pop("content"))))
 
-
-def _parts(block: Any) -> Parts:
+def _parts_of_block(block: Any) -> Parts:
     """Return the parts of a block: of a result what it holds besides its text, too.
 
     A block without a type, or with a key that means something else in a part, is kept
     as it is.
     """
-    kind = _kind(block)
-    own_keys = fields.OWN.get(kind, frozenset())
-    if kind is None or not usable_id(kind) or not own_keys.isdisjoint(block):
-        return _kept(block)
+    kind = _kind_of_block(block)
+    part_keys = fields.OWN.get(kind, frozenset())
+    if kind is None or not usable_id(kind) or not part_keys.isdisjoint(block):
+        return [PartDraft("custom", data={"block": block})]
     if "type" not in block:
-        return _untyped(block)
+        return [_untyped_part(block)]
 
     del block["type"]
-    return _MAKERS.get(kind, _other)(block, kind)
+    if kind in fields.TEXTS:
+        text_type, table = fields.TEXTS[kind]
+        return [PartDraft(text_type, **take(block, table), data=block)]
+    match kind:
+        case "toolRequest" | "frontendToolRequest":
+            return [_call_part(block, kind)]
+        case "toolResponse":
+            return _result_parts(block)
+        case "image":
+            return [_image_part(block)]
+        case "redactedThinking":
+            return [PartDraft("reasoning", data={"redacted": block})]
+        case "reasoning":
+            columns = take(block, fields.TEXTS["text"][1])
+            return [PartDraft("reasoning", **columns, data={"type": kind, **block})]
 
-
-def _kept(block: Any) -> Parts:
-    return [PartDraft("custom", data={"block": block})]
-
-
-def _text(block: Record, kind: str) -> Parts:
-    text_type, table = fields.TEXTS[kind]
-    return [PartDraft(text_type, **take(block, table), data=block)]
-
-
-def _other(block: Record, kind: str) -> Parts:
-    """Keep a block of another type, under a name without a meaning here."""
+    # A block of another type is kept under a name without a meaning here.
     if kind in _HERE:
         return [PartDraft("custom", data={"type": kind, **block})]
-
     return [PartDraft(kind, data=block)]
 
 
-def _redacted(block: Record, _: str) -> Parts:
-    return [PartDraft("reasoning", data={"redacted": block})]
-
-
-def _old_reasoning(block: Record, kind: str) -> Parts:
-    columns = take(block, fields.TEXTS["text"][1])
-    return [PartDraft("reasoning", **columns, data={"type": kind, **block})]
-
-
-def _untyped(block: Record) -> Parts:
+def _untyped_part(block: Record) -> PartDraft:
     """Return the part of a block of the first releases (November 2024)."""
     if "tool_result" in block:
-        return [_untyped_result(block)]
+        return _untyped_result(block)
 
     if "tool_name" in block and not clean_name(block["tool_name"]):
-        return _kept(block)
+        return PartDraft("custom", data={"block": block})
 
     block["untyped"] = True
     if "tool_name" not in block:
-        return [PartDraft("text", **take(block, fields.TEXTS["text"][1]), data=block)]
+        return PartDraft("text", **take(block, fields.TEXTS["text"][1]), data=block)
 
     columns = take(block, fields.UNTYPED_CALL)
     if "arguments" in block:
         columns["input"] = block.pop("arguments")
 
-    return [PartDraft("tool", **columns, status="pending", data=block)]
+    return PartDraft("tool", **columns, status="pending", data=block)
 
 
 def _untyped_result(block: Record) -> PartDraft:
@@ -233,25 +224,26 @@ def _untyped_result(block: Record) -> PartDraft:
     sides = as_object(value)
     # One of the two is a list, the other is not there.
     items = as_list(value) + as_list(sides.get("Ok"))
-    texts = (as_text(within(item, "text")) for item in items)
+    texts = [as_text(value), *(as_text(within(item, "text")) for item in items)]
+    texts = [text for text in texts if text]
 
-    shown = as_text(value) or next(filter(None, texts), None)
+    result = texts[0] if texts else None
     if "Err" in sides:
         columns |= _FAILED
-        shown = str(sides["Err"])
+        result = str(sides["Err"])
 
-    return PartDraft("tool-result", shown, **columns, data={**block, "untyped": True})
+    return PartDraft("tool-result", result, **columns, data={**block, "untyped": True})
 
 
-def _call(block: Record, kind: str) -> Parts:
+def _call_part(block: Record, kind: str) -> PartDraft:
     """Return a call; one that could not be parsed has no name, and is kept as it is."""
     call = as_object(block.get("toolCall"))
     value = as_object(call.get("value"))
-    called = take(value, fields.CALLED)
-    if "tool" not in called:
-        return [PartDraft("custom", _error_text(call), data={"type": kind, **block})]
+    tool_columns = take(value, fields.CALLED)
+    if "tool" not in tool_columns:
+        return PartDraft("custom", _error_text(call), data={"type": kind, **block})
 
-    columns = called | take(block, fields.CALL)
+    columns = tool_columns | take(block, fields.CALL)
     if "arguments" in value:
         columns["input"] = value.pop("arguments")
 
@@ -262,7 +254,7 @@ def _call(block: Record, kind: str) -> Parts:
     if kind != "toolRequest":
         block["type"] = kind
 
-    return [PartDraft("tool", **columns, status="pending", data=block)]
+    return PartDraft("tool", **columns, status="pending", data=block)
 
 
 def _error_text(result: Record) -> str | None:
@@ -271,21 +263,21 @@ def _error_text(result: Record) -> str | None:
     return None if error is None else _PREFIXES.sub("", error)
 
 
-def _image(block: Record, kind: str) -> Parts:
+def _image_part(block: Record) -> PartDraft:
     data = as_text(block.get("data"))
     if data is None:
-        return [PartDraft("custom", data={"type": kind, **block})]
+        return PartDraft("custom", data={"type": "image", **block})
 
     del block["data"]
     content = embedded(block.pop("mimeType", None), data)
 
-    return [PartDraft("file", data={**content, **block})]
+    return PartDraft("file", data={**content, **block})
 
 
 # -- results -----------------------------------------------------------------
 
 
-def _result(block: Record, _: str) -> Parts:
+def _result_parts(block: Record) -> Parts:
     """Return a result, followed by its images and other texts.
 
     The part has the first text that is meant for the agent. Of what became parts, the
@@ -296,29 +288,30 @@ def _result(block: Record, _: str) -> Parts:
     value = result.get("value")
     items = as_list(value) + as_list(within(value, "content"))
 
-    shown = filter(_is_for_agent, enumerate(items))
-    more = list(chain.from_iterable(starmap(_item, shown)))
+    item_parts: Parts = []
+    for index, item in enumerate(items):
+        # Some items are for the user alone.
+        audience = within(item, "annotations", "audience")
+        if not isinstance(audience, list) or "assistant" in audience:
+            item_parts += _parts_of_item(index, item)
 
     if result.get("status") == "error" or within(value, "isError") is True:
         columns |= _FAILED
 
     part = PartDraft("tool-result", _error_text(result), **columns, data=block)
-    first = next((extra for extra in more if extra.type == "text"), None)
-    if first is None or part.text is not None:
-        return [part, *more]
+    if part.text is not None:
+        return [part, *item_parts]
 
-    more.remove(first)
-
-    return [replace(part, text=first.text, data={**block, **first.data}), *more]
-
-
-def _is_for_agent(item: tuple[int, Any]) -> bool:
-    """Return whether the agent is shown an item; some are for the user alone."""
-    audience = within(item[1], "annotations", "audience")
-    return not isinstance(audience, list) or "assistant" in audience
+    for number, extra in enumerate(item_parts):
+        if extra.type == "text":
+            del item_parts[number]
+            part = replace(part, text=extra.text, data={**block, **extra.data})
+            break
+    return [part, *item_parts]
 
 
-def _item(index: int, item: Any) -> Parts:
+def _parts_of_item(index: int, item: Any) -> Parts:
+    """Return the part of an item that is a text or an image; empty for another one."""
     kind = within(item, "type")
     if kind == "text" and text(item.get("text")):
         return [PartDraft("text", item.pop("text"), data={"at": index})]
@@ -328,15 +321,3 @@ def _item(index: int, item: Any) -> Parts:
         return [PartDraft("file", data={**content, "at": index})]
 
     return []
-
-
-#: Makes the parts of a block of a type; the others are kept as they are.
-_MAKERS: Mapping[str, Callable[[Record, str], Parts]] = {
-    **dict.fromkeys(fields.TEXTS, _text),
-    "toolRequest": _call,
-    "frontendToolRequest": _call,
-    "toolResponse": _result,
-    "image": _image,
-    "redactedThinking": _redacted,
-    "reasoning": _old_reasoning,
-}

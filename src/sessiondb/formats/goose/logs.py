@@ -50,8 +50,9 @@ def log_at(path: Path) -> GooseLog:
     """Return the log at *path*; raises `OddRecordError`."""
     check_id(path.stem)
     records = first_records(path, 2)
-    metadata = next(filter(_is_metadata, records[:1]), {})
-    first = next((record for record in records if "role" in record), None)
+    metadata = records[0] if records and _is_metadata(records[0]) else {}
+    messages = [record for record in records if "role" in record]
+    first = messages[0] if messages else None
     digest = log_digest(path)
     return GooseLog(
         SessionHead(path, path.stem, digest, metadata, is_log=True, first=first)
@@ -75,9 +76,11 @@ class GooseLog:
                     continue
 
                 # Damaged lines between messages do not change their names.
-                number += "role" in record
-                place = number if "role" in record else f"line_{line.number}"
-                name = f"msg_{self.head.source_id}_{place}"
+                if "role" in record:
+                    number += 1
+                    name = f"msg_{self.head.source_id}_{number}"
+                else:
+                    name = f"msg_{self.head.source_id}_line_{line.number}"
                 contents.entries.append(entry_of(record, name, line, names))
 
             contents.problems += lines.problems

@@ -9,8 +9,6 @@ path. Any other message that is out of the agent's sight is a branch beside the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from sessiondb.formats.kit.fields import as_object
@@ -53,7 +51,7 @@ def is_sent(metadata: Any) -> bool:
 
 def placed(entries: Sequence[MessageEntry]) -> Iterator[VisiblePlace]:
     """Yield the *entries* with their places, in the same order."""
-    summary = _summary(entries)
+    summary = _summary_index(entries)
     path: str | None = None
     aside: str | None = None
 
@@ -69,19 +67,23 @@ def placed(entries: Sequence[MessageEntry]) -> Iterator[VisiblePlace]:
 
 def end_of(entries: Sequence[MessageEntry]) -> str | None:
     """Return the last message that the agent sees, or None."""
-    return next((entry.name for entry in reversed(entries) if entry.sent), None)
+    last: str | None = None
+    for entry in entries:
+        if entry.sent:
+            last = entry.name
+    return last
 
 
-def _summary(entries: Sequence[MessageEntry]) -> int:
+def _summary_index(entries: Sequence[MessageEntry]) -> int:
     """Return the index of the last compaction, or -1."""
-    hidden = list(takewhile(lambda entry: not entry.sent, entries))
-    place = len(hidden)
-    first_sent = entries[place : place + 1]
-
-    # Notes to the user may precede the first message that the agent sees.
-    has_prompt = "user" in map(attrgetter("role"), hidden)
-    is_for_agent = any(not entry.shown for entry in first_sent)
-    return place if has_prompt and is_for_agent else -1
+    has_prompt = False
+    for index, entry in enumerate(entries):
+        if entry.sent:
+            # Notes to the user may precede the first message that the agent sees.
+            return index if has_prompt and not entry.shown else -1
+        if entry.role == "user":
+            has_prompt = True
+    return -1
 
 
 def visible_in(metadata: Mapping[str, Any] | None) -> tuple[bool, bool]:

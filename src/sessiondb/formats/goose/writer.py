@@ -7,8 +7,7 @@ agent's sight, as Goose leaves them itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sessiondb.formats.content import file_of
@@ -60,7 +59,7 @@ class GooseWriter(Losing):
     def records(self, message: Message) -> Iterator[Record]:
         """Yield the records of *message*: its own, and results that only calls have."""
         self.convert(message)
-        content = list(self._content(message))
+        content = list(self._content_of(message))
         if content:
             role = "assistant" if message.role == "assistant" else "user"
             yield self._record(message, message.id, role, content)
@@ -73,7 +72,7 @@ class GooseWriter(Losing):
 
         settled = [part for part in message.parts if self._is_settled(part)]
         if settled:
-            results = [_response(part) for part in settled]
+            results = [_response_block(part) for part in settled]
             yield self._record(message, message.id + RESULTS, "user", results)
         for part in message.parts:
             # A call ends when its result is recorded, in seconds.
@@ -127,31 +126,43 @@ class GooseWriter(Losing):
             "metadata": metadata,
         }
 
-    def _content(self, message: Message) -> Iterator[Record]:
+    def _content_of(self, message: Message) -> Iterator[Record]:
         if message.role == "event":
-            yield from self._shown(message)
+            yield from self._content_of_event(message)
             return
 
-        blocks = map(partial(self._block, message), message.parts)
-        yield from filter(None, blocks)
+        for part in message.parts:
+            block = self._block_of_part(message, part)
+            if block:
+                yield block
 
-    def _shown(self, message: Message) -> Iterator[Record]:
+    def _content_of_event(self, message: Message) -> Iterator[Record]:
         """Yield the text of an event that a model is shown."""
         text = as_text(shown_text(message) or message.data.get("summary"))
         if message.kind in _SHOWN and text:
             self.shown(message)
-            yield _words(text)
+            yield _text_block(text)
         else:
             self.lose_message(message)
 
-    def _block(self, message: Message, part: Part) -> Record | None:
+    def _block_of_part(self, message: Message, part: Part) -> Record | None:
         """Return the block of a part; None for one that is empty, or lost."""
         if part.type in ("text", "reasoning") and not part.text:
             return None
 
-        # The role decides first: a result is one only in a message of results.
-        general = _BLOCKS.get((part.type, ""), _no_block)
-        block = _BLOCKS.get((part.type, message.role), general)(part)
+        # A result is one only in a message of results, a call only in an answer.
+        block: Record | None = None
+        match part.type:
+            case "text":
+                block = _text_block(part.text or "")
+            case "reasoning":
+                block = {"type": "thinking", "thinking": part.text, "signature": ""}
+            case "file":
+                block = _image_block(part)
+            case "tool" if message.role == "assistant":
+                block = _request_block(part)
+            case "tool-result" if message.role == "tool":
+                block = _response_block(part)
         if block is None:
             self.lose_part(part, message)
 
@@ -181,64 +192,43 @@ def as_sent(messages: Sequence[Message]) -> list[Message]:
 
 def _last_cut(messages: Sequence[Message]) -> tuple[Message | None, int]:
     """Return the last event that drops messages, and the seq of the first one kept."""
-    cut = next(filter(_is_cut, reversed(messages)), None)
-    if cut is None:
-        return None, 0
-
-    first_kept = cut.data.get("first_kept_id")
-    return cut, next((m.seq for m in messages if m.id == first_kept), cut.seq)
-
-
-def _is_cut(message: Message) -> bool:
-    is_event = message.role == "event" and message.kind in _CUTS
-    return is_event and message.error is None
+    for cut in reversed(messages):
+        if cut.role == "event" and cut.kind in _CUTS and cut.error is None:
+            first_kept = cut.data.get("first_kept_id")
+            for message in messages:
+                if message.id == first_kept:
+                    return cut, message.seq
+            return cut, cut.seq
+    return None, 0
 
 
 # -- blocks --------------------------------------------------------------------
 
 
-def _words(text: str) -> Record:
+def _text_block(text: str) -> Record:
     return {"type": "text", "text": text}
 
 
-def _request(part: Part) -> Record:
+def _request_block(part: Part) -> Record:
     call = call_of(part)
     value = {"name": call.tool, "arguments": as_json(call.arguments)}
     success = {"status": "success", "value": value}
     return {"type": "toolRequest", "id": call.id, "toolCall": success}
 
 
-def _response(part: Part) -> Record:
+def _response_block(part: Part) -> Record:
     call = call_of(part)
     failed = part.status == "error" or part.outcome is not None
     text = part.text or (call.failure if failed else "")
-    value = {"content": [_words(text)], "isError": failed}
+    value = {"content": [_text_block(text)], "isError": failed}
     success = {"status": "success", "value": value}
 
     return {"type": "toolResponse", "id": call.id, "toolResult": success}
 
 
-def _no_block(_: Part) -> None:
-    """A part of a type for which Goose has no block."""
-
-
-def _thinking(part: Part) -> Record:
-    return {"type": "thinking", "thinking": part.text, "signature": ""}
-
-
-def _image(part: Part) -> Record | None:
+def _image_block(part: Part) -> Record | None:
     file = file_of(part)
     if not file.data or not file.mime.startswith("image/"):
         return None
 
     return {"type": "image", "data": file.data, "mimeType": file.mime}
-
-
-#: The block of a part, by its type and the role of the message, "" for any.
-_BLOCKS: Mapping[tuple[str, str], Callable[[Part], Record | None]] = {
-    ("text", ""): lambda part: _words(part.text or ""),
-    ("reasoning", ""): _thinking,
-    ("file", ""): _image,
-    ("tool", "assistant"): _request,
-    ("tool-result", "tool"): _response,
-}
