@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
-from functools import cached_property, partial
-from operator import attrgetter, contains
+from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -106,11 +106,11 @@ class GooseDatabase:
 
         return self._columns[table]
 
-    def _has(self, table: str, *names: str) -> bool:
+    def _has_columns(self, table: str, *names: str) -> bool:
         columns = self._columns_of(table)
         return bool(columns) and columns.issuperset(names)
 
-    def _or_null(self, table: str, *names: str) -> str:
+    def _columns_or_null(self, table: str, *names: str) -> str:
         """Return *names* for a SELECT, with NULL for a column that does not exist."""
         have = self._columns_of(table)
         return ", ".join(name if name in have else f"NULL AS {name}" for name in names)
@@ -119,7 +119,9 @@ class GooseDatabase:
 
     def names(self) -> Iterator[tuple[str, str | None] | Problem]:
         """Yield each session and its parent, the oldest first."""
-        chosen = self._or_null("sessions", "id", "parent_session_id", "created_at")
+        chosen = self._columns_or_null(
+            "sessions", "id", "parent_session_id", "created_at"
+        )
         for name, parent, _ in self._rows(
             f"SELECT {chosen} FROM sessions ORDER BY created_at, id"
         ):
@@ -139,7 +141,7 @@ class GooseDatabase:
 
         Only one that has *message*; of several the one used last.
         """
-        chosen = self._or_null("sessions", "id", "updated_at", "extension_data")
+        chosen = self._columns_or_null("sessions", "id", "updated_at", "extension_data")
         json_path = '$."{}".{}'.format(*fields.OURS[1:])
         for name, *_ in self._rows(
             f"SELECT {chosen} FROM sessions WHERE json_valid(extension_data)"
@@ -157,12 +159,12 @@ class GooseDatabase:
         if row is None:
             raise OddRecordError("is gone")
 
-        thread = self._thread(row.get("thread_id"))
+        thread = self._thread_row(row.get("thread_id"))
         changes = [self._changes[table].get(name) for table in self._changes]
-        first = self._first(name)
+        first = self._first_message(name)
         # The call of a subagent is known when its parent has the result.
         parent = self._changes.get("messages", {}).get(row.get("parent_session_id"))
-        facts = [row, thread, changes, self._in_thread(thread), first, parent]
+        facts = [row, thread, changes, self._facts_of_thread(thread), first, parent]
         digest = json.dumps(facts, sort_keys=True, default=repr)
         record, columns = info_of(row)
         raw_rows = {"row": columns, "thread": thread}
@@ -176,12 +178,12 @@ class GooseDatabase:
             first=first,
         )
 
-    def _first(self, session: str) -> Record | None:
+    def _first_message(self, session: str) -> Record | None:
         """Return the first message of a session; None if it has none, or an odd one."""
         for table, changes in self._changes.items():
             if table in TABLES and session in changes:
                 with suppress(OddRecordError):
-                    return self._record(table, changes[session][-1])
+                    return self._message_record(table, changes[session][-1])
         return None
 
     @cached_property
@@ -197,12 +199,12 @@ class GooseDatabase:
                 )
             }
             for table in tables
-            if self._has(table, "id", "session_id")
+            if self._has_columns(table, "id", "session_id")
         }
 
     def ledger(self, session: str) -> list[Record]:
         """Return the rows of what a session's requests cost."""
-        if not self._has("usage_ledger", "id", "session_id"):
+        if not self._has_columns("usage_ledger", "id", "session_id"):
             return []
 
         rows = self._records(
@@ -236,17 +238,17 @@ class GooseDatabase:
 
     # -- threads -----------------------------------------------------------------
 
-    def _thread(self, name: Any) -> Record:
+    def _thread_row(self, name: Any) -> Record:
         """Return the row of a thread; empty if it does not exist."""
-        if not isinstance(name, str) or not self._has("threads", "id"):
+        if not isinstance(name, str) or not self._has_columns("threads", "id"):
             return {}
 
         rows = self._records("SELECT * FROM threads WHERE id = ?", name)
         return without_none(next(rows, {}))
 
-    def _in_thread(self, thread: Record) -> Any:
+    def _facts_of_thread(self, thread: Record) -> Any:
         """Return the facts that change with messages of a thread without a session."""
-        if not thread or not self._has("thread_messages", "id", "thread_id"):
+        if not thread or not self._has_columns("thread_messages", "id", "thread_id"):
             return None
 
         return self._rows(
@@ -264,23 +266,25 @@ class GooseDatabase:
         again, unless the session has none of its own.
         """
         names: set[str] = set()
-        ordered = sorted(self._entries("messages", session, names), key=_TIME)
-        thread = sorted(self._entries("thread_messages", session, names), key=_TIME)
+        ordered = sorted(self._entries_of_table("messages", session, names), key=_TIME)
+        thread = sorted(
+            self._entries_of_table("thread_messages", session, names), key=_TIME
+        )
         if ordered:
             thread = [entry._replace(sent=False, shown=False) for entry in thread]
 
         return ordered + thread
 
-    def _entries(
+    def _entries_of_table(
         self, table: str, session: str, names: set[str]
     ) -> Iterator[MessageEntry]:
-        if not self._has(table, "id", "session_id", "role", "content_json"):
+        if not self._has_columns(table, "id", "session_id", "role", "content_json"):
             return
 
-        chosen = self._or_null(
+        chosen = self._columns_or_null(
             table, "message_id", "role", "created_timestamp", "metadata_json"
         )
-        condition, values = self._whose(table, session)
+        condition, values = self._messages_condition(table, session)
         # Names of another table; within one, a second message gets a name of its own.
         repeated = names.copy()
         for row, name, role, created, metadata in self._rows(
@@ -295,16 +299,18 @@ class GooseDatabase:
             )
             names.add(message_name)
             time = (time_of(created) or 0) // 1000
-            flags = _metadata(metadata)
+            flags = _flags_of(metadata)
             used = within(flags, "usage")
             yield MessageEntry(
                 message_name, (table, row), role, time, *visible_in(flags), used
             )
 
-    def _whose(self, table: str, session: str) -> tuple[str, tuple[str, ...]]:
+    def _messages_condition(
+        self, table: str, session: str
+    ) -> tuple[str, tuple[str, ...]]:
         """Return which messages of a table are those of a session."""
-        is_threaded = self._has("sessions", "thread_id") and table != "messages"
-        if not is_threaded or not self._has(table, "thread_id"):
+        is_threaded = self._has_columns("sessions", "thread_id") and table != "messages"
+        if not is_threaded or not self._has_columns(table, "thread_id"):
             return "session_id = ?", (session,)
 
         # A message that names no session is in the first one of its thread.
@@ -316,13 +322,13 @@ class GooseDatabase:
 
     def record(self, entry: MessageEntry) -> Record:
         """Return a message as Goose exports it; raises `OddRecordError`."""
-        record = self._record(*entry.key)
+        record = self._message_record(*entry.key)
         if record["id"] is None:
             record["id"] = entry.name
 
         return record
 
-    def _record(self, table: str, number: int) -> Record:
+    def _message_record(self, table: str, number: int) -> Record:
         rows = self._records(f"SELECT * FROM {table} WHERE id = ?", number)
         row = next(rows, None)
         if row is None:
@@ -353,7 +359,7 @@ def record_of(row: Record) -> Record:
         "role": row.get("role"),
         "created": row.get("created_timestamp"),
         "content": load(_bytes(row.get("content_json"))),
-        "metadata": _metadata(row.get("metadata_json")),
+        "metadata": _flags_of(row.get("metadata_json")),
     }
     columns = without(_KNOWN_OF_MESSAGE, row)
     if record["metadata"] is None:
@@ -366,7 +372,7 @@ def record_of(row: Record) -> Record:
     return {**record, "row": columns} if columns else record
 
 
-def _metadata(raw: Any) -> Record | None:
+def _flags_of(raw: Any) -> Record | None:
     """Return the flags of a message; None if they cannot be read."""
     with suppress(OddRecordError):
         flags: Record | None = fitting(load(_bytes(raw)), is_object)
@@ -388,28 +394,25 @@ def info_of(row: Record) -> tuple[Record, Record]:
     It has a key for each of these columns that exists.
     """
     columns = dict(row)
-    record = {key: columns.pop(key) for key in _present(fields.PLAIN_COLUMNS, row)}
-    record["name"] = _name(columns)
+    record = {key: columns.pop(key) for key in fields.PLAIN_COLUMNS if key in row}
+    record["name"] = _take_name(columns)
     if "user_set_name" in columns:
         record["user_set_name"] = bool(columns.pop("user_set_name"))
 
-    for key in _present(fields.TIME_COLUMNS, row):
-        record[key] = _utc(columns.pop(key))
+    for key in fields.TIME_COLUMNS:
+        if key in row:
+            record[key] = _text_of_time(columns.pop(key))
 
-    for column in _present(fields.JSON_COLUMNS, row):
-        record[fields.JSON_COLUMNS[column]] = _json(columns, column)
+    for column, key in fields.JSON_COLUMNS.items():
+        if column in row:
+            record[key] = _take_json(columns, column)
 
-    _put_tokens(record, columns)
+    _take_tokens(record, columns)
 
     return record, without_none(columns)
 
 
-def _present(names: Iterable[str], row: Record) -> Iterator[str]:
-    """Return those of *names* that are columns of a row, in their order."""
-    return filter(partial(contains, row), names)
-
-
-def _name(columns: Record) -> Any:
+def _take_name(columns: Record) -> Any:
     """Take the name, which was the description before schema 4."""
     name, description = columns.pop("name", None), columns.get("description")
     if not name and description:
@@ -420,13 +423,13 @@ def _name(columns: Record) -> Any:
     return name if name is not None else ""
 
 
-def _utc(time: Any) -> Any:
+def _text_of_time(time: Any) -> Any:
     """Return a time of SQL in RFC 3339; anything else as it is."""
     match = _UTC.fullmatch(time) if isinstance(time, str) else None
     return time if match is None else f"{match[1]}T{match[2]}Z"
 
 
-def _json(columns: Record, column: str) -> Any:
+def _take_json(columns: Record, column: str) -> Any:
     """Take a column of JSON; one that is not stays in *columns*, and is null."""
     raw = columns.get(column)
     if not isinstance(raw, str):
@@ -443,7 +446,7 @@ def _json(columns: Record, column: str) -> Any:
     return value
 
 
-def _put_tokens(record: Record, columns: Record) -> None:
+def _take_tokens(record: Record, columns: Record) -> None:
     """Take the counts: objects in an export since they have caches, flat before."""
     is_nested = "cache_read_tokens" in columns
     for prefix, key in (("", "usage"), (fields.ACCUMULATED, "accumulated_usage")):

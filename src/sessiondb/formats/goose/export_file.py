@@ -69,7 +69,7 @@ class ExportFile:
         self._messages = as_list(conversation)
         is_kept = conversation is not None and not isinstance(conversation, list)
         record = without(() if is_kept else ("conversation",), document)
-        first = fitting(next(iter(self._messages), None), is_object)
+        first = fitting(self._messages[0], is_object) if self._messages else None
         digest = log_digest(path)
         self.head = SessionHead(
             path, str(name), digest, record, is_export=True, first=first

@@ -41,7 +41,7 @@ from sessiondb.model import Document, Export, Message, Session
 Record = dict[str, Any]
 
 
-def _file(export: Export, losses: Losses) -> Iterator[Document]:
+def _export_document(export: Export, losses: Losses) -> Iterator[Document]:
     record = Losing(export, losses).printable(document(export, losses))
     yield Document(f"{file_name(record['id'])}.json", (text_of(record),))
 
@@ -52,20 +52,20 @@ def document(export: Export, losses: Losses) -> Record:
     messages = list(export.messages)
     is_of_goose = is_from(session, SOURCE)
     if is_of_goose:
-        record = _own(session)
-        conversation = list(_own_records(export, messages, losses))
+        record = _native_session(session)
+        conversation = list(_native_records(export, messages, losses))
     else:
         path = with_usage(continued(export, messages, losses))
-        conversation = list(_records(export, path, losses))
+        conversation = list(_foreign_records(export, path, losses))
         ids_with_usage = {
             item["id"] for item in conversation if within(item, "metadata", "usage")
         }
-        record = _foreign(export, [m for m in path if m.id in ids_with_usage])
+        record = _foreign_session(export, [m for m in path if m.id in ids_with_usage])
 
     is_export = is_of_goose and "session" in session.data
     is_longer = any(is_native(message.id) for message in messages)
     if "message_count" not in record or is_longer or not is_export:
-        record["message_count"] = _counted(record, conversation)
+        record["message_count"] = _message_count(record, conversation)
 
     record["conversation"] = conversation
     order = {key: record.pop(key) for key in fields.EXPORT_KEYS if key in record}
@@ -73,7 +73,7 @@ def document(export: Export, losses: Losses) -> Record:
     return order | record
 
 
-def _counted(record: Record, conversation: list[Record]) -> int:
+def _message_count(record: Record, conversation: list[Record]) -> int:
     """Return the number of messages: since schema 14 of those that a user sees."""
     if "accumulated_usage" not in record:
         return len(conversation)
@@ -84,11 +84,13 @@ def _counted(record: Record, conversation: list[Record]) -> int:
 # -- sessions of Goose ---------------------------------------------------------
 
 
-def _own(session: Session) -> Record:
+def _native_session(session: Session) -> Record:
     if "session" not in session.data:
-        return _of_log(session)
+        # A log: what an import needs is added.
+        record = _required_record(session, session.source_id or session.id)
+        return overlay(record, dict(as_object(session.data.get("metadata"))))
 
-    record: Record = {"id": session.source_id}
+    record = {"id": session.source_id}
     put(record, fields.SESSION, session)
     if session.title_source == "derived":
         record["name"] = ""
@@ -99,13 +101,7 @@ def _own(session: Session) -> Record:
     return overlay(record, dict(stored))
 
 
-def _of_log(session: Session) -> Record:
-    """Return the record of a session from a log, with what an import needs."""
-    record = _required(session, session.source_id or session.id)
-    return overlay(record, dict(as_object(session.data.get("metadata"))))
-
-
-def _own_records(
+def _native_records(
     export: Export, messages: list[Message], losses: Losses
 ) -> Iterator[Record]:
     """Yield the records of Goose as they were, and messages from here as such."""
@@ -127,7 +123,7 @@ def _is_sum(message: Message) -> bool:
 # -- sessions of other programs --------------------------------------------------
 
 
-def _foreign(export: Export, answers: list[Message]) -> Record:
+def _foreign_session(export: Export, answers: list[Message]) -> Record:
     """Return the record of a session whose *answers* state their usage themselves."""
     session = export.session
     model = {"model_name": session.model_id, **fields.MODEL_CONFIG}
@@ -146,10 +142,12 @@ def _foreign(export: Export, answers: list[Message]) -> Record:
     section, extension, name = fields.OURS
     begun = begun_with(session, answers)
     marks = {section: {extension: {name: session.id, **begun}}}
-    return _required(session, session.id) | columns | marks | flat_tokens(session)
+    return (
+        _required_record(session, session.id) | columns | marks | flat_tokens(session)
+    )
 
 
-def _required(session: Session, name: str) -> Record:
+def _required_record(session: Session, name: str) -> Record:
     """Return what an import requires."""
     return {
         "id": name,
@@ -162,7 +160,9 @@ def _required(session: Session, name: str) -> Record:
     }
 
 
-def _records(export: Export, path: list[Message], losses: Losses) -> Iterator[Record]:
+def _foreign_records(
+    export: Export, path: list[Message], losses: Losses
+) -> Iterator[Record]:
     writer = GooseWriter(export, losses, path)
     sent = as_sent(path)
     if [message.seq for message in sent] != [message.seq for message in path]:
@@ -184,7 +184,7 @@ def take_in(written: Written, env: Mapping[str, str]) -> Handover:
     """
     resume = ["goose", "session", "--resume"]
     record = json.loads(written.text)
-    stored_name = _held(record, env)
+    stored_name = _find_imported(record, env)
     if stored_name is not None:
         return Handover([], [*resume, "--session-id", stored_name])
 
@@ -192,22 +192,22 @@ def take_in(written: Written, env: Mapping[str, str]) -> Handover:
     return Handover(command, [*resume, f"--name={record['name']}"])
 
 
-def _held(record: Record, env: Mapping[str, str]) -> str | None:
+def _find_imported(record: Record, env: Mapping[str, str]) -> str | None:
     """Return the session of Goose that has everything of *record*, if there is one."""
     marks = within(record, *fields.OURS)
     names = [message["id"] for message in record.get("conversation", [])]
     if marks is None or not names:
         return None
 
-    paths = filter(is_file, (folder / NAME for folder in default_locations(env)))
-    databases = map(GooseDatabase, paths)
-    return next(filter(None, (_found(of, marks, names[-1]) for of in databases)), None)
-
-
-def _found(database: GooseDatabase, session: str, message: str) -> str | None:
-    # A database that cannot be read is the problem of an import.
-    with suppress(SourceError), database.reading():
-        return database.import_of(session, message)
+    for folder in default_locations(env):
+        if not is_file(folder / NAME):
+            continue
+        database = GooseDatabase(folder / NAME)
+        # A database that cannot be read is the problem of an import.
+        with suppress(SourceError), database.reading():
+            stored_name = database.import_of(marks, names[-1])
+            if stored_name:
+                return stored_name
     return None
 
 
@@ -217,5 +217,8 @@ def names_of(_: Session, message: Outline) -> tuple[str, str]:
 
 
 EXPORTER = Exporter(
-    one_by_one(_file), read={"branches": True}, take_in=take_in, names_of=names_of
+    one_by_one(_export_document),
+    read={"branches": True},
+    take_in=take_in,
+    names_of=names_of,
 )

@@ -91,13 +91,13 @@ def read_database(path: Path) -> Iterator[SourceSession | Problem]:
     database = GooseDatabase(path)
     with database.reading():
         try:
-            yield from _sessions(database)
+            yield from _sessions_of_database(database)
             yield from database.orphans()
         except _UNREADABLE as error:
             yield Problem(str(path), f"the rest cannot be read: {error}")
 
 
-def _sessions(database: GooseDatabase) -> Iterator[SourceSession | Problem]:
+def _sessions_of_database(database: GooseDatabase) -> Iterator[SourceSession | Problem]:
     parents: dict[str, str | None] = {}
     try:
         for item in database.names():
@@ -109,7 +109,7 @@ def _sessions(database: GooseDatabase) -> Iterator[SourceSession | Problem]:
         reason = f"its other sessions cannot be read: {error}"
         yield Problem(str(database.path), reason)
 
-    def session(name: str, cut: bool) -> Iterator[SourceSession | Problem]:
+    def read_session(name: str, cut: bool) -> Iterator[SourceSession | Problem]:
         try:
             row = DatabaseRow(database, name)
             yield beginning(row.head, row, is_cut=cut)
@@ -117,7 +117,9 @@ def _sessions(database: GooseDatabase) -> Iterator[SourceSession | Problem]:
             reason = f"session {abridged(name)} cannot be read: {error}"
             yield Problem(str(database.path), reason)
 
-    yield from in_order(parents, parents.__getitem__, session, lambda _: database.path)
+    yield from in_order(
+        parents, parents.__getitem__, read_session, lambda _: database.path
+    )
 
 
 class DatabaseRow:
@@ -169,6 +171,8 @@ def beginning(
     # The session at which a cycle of parents is cut has no parent.
     stated_parent = fitting(record.get("parent_session_id"), usable_id)
     parent = None if is_cut else stated_parent
+    # Before schema 15 no subagent has a parent.
+    is_subagent = parent is not None or record.get("session_type") == "sub_agent"
     data = {"metadata" if head.is_log else "session": record, **head.beside}
     check_storable(data)
 
@@ -178,7 +182,7 @@ def beginning(
         str(head.path),
         head.digest,
         parent_source_id=parent,
-        relation="subagent" if parent or _is_subagent(record) else None,
+        relation="subagent" if is_subagent else None,
         time_created=time_of_text(record.get("created_at")),
         time_updated=time_of_text(record.get("updated_at")),
         time_archived=time_of_text(record.get("archived_at")),
@@ -190,11 +194,6 @@ def beginning(
     )
 
 
-def _is_subagent(record: Record) -> bool:
-    """Return whether its type says so; before schema 15 none has a parent."""
-    return record.get("session_type") == "sub_agent"
-
-
 def complete(head: SessionHead, layout: Layout, *, is_cut: bool) -> SourceSession:
     """Return a session with the facts of its messages; raises `OddRecordError`."""
     contents = layout.contents()
@@ -203,7 +202,9 @@ def complete(head: SessionHead, layout: Layout, *, is_cut: bool) -> SourceSessio
     first = min(times, default=session.time_created)
     last = max(times, default=session.time_updated)
 
-    if "last_message_at" not in head.record and _is_recent(head.record):
+    # Releases that write the parent also export the time of the last message.
+    is_recent = "parent_session_id" in head.record
+    if "last_message_at" not in head.record and is_recent:
         record = session.data["session"]
         shown = text_of_time(last or 0).replace(".000Z", "Z") if times else None
         record |= {"last_message_at": shown, "last_message_snippet": None}
@@ -221,19 +222,6 @@ def complete(head: SessionHead, layout: Layout, *, is_cut: bool) -> SourceSessio
     )
 
 
-def _made_for(session: str) -> tuple[str, ...]:
-    """Return how names begin that messages get in one store only.
-
-    Schema 7 gave the first of them to messages without a name.
-    """
-    return f"msg_{session}_", f"usage_{session}", "thread_"
-
-
-def _is_recent(record: Any) -> bool:
-    """Return whether its release exports the time of the last message."""
-    return "parent_session_id" in record
-
-
 class GooseMessages:
     """The messages of a session and their problems; read again each time.
 
@@ -246,7 +234,7 @@ class GooseMessages:
         self._session = session
         self._contents = contents
         self._layout = layout
-        self.sums = tuple(self._sums())
+        self.sums = tuple(self._usage_events())
 
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
         """Read one record at a time."""
@@ -254,14 +242,14 @@ class GooseMessages:
         try:
             with self._layout.fetching() as fetch:
                 for place in placed(self._contents.entries):
-                    yield self._message(place, fetch)
+                    yield self._read_message(place, fetch)
         except Error as error:
             reason = f"its other messages cannot be read: {error}"
             yield self._problem(reason)
 
         yield from self._contents.problems
 
-    def _sums(self) -> Iterator[SourceMessage]:
+    def _usage_events(self) -> Iterator[SourceMessage]:
         session = self._session
         record = session.data.get("session") or session.data.get("metadata") or {}
         name = f"usage_{session.source_id}"
@@ -281,7 +269,9 @@ class GooseMessages:
             used = replace(used, provider_id=session.provider_id, model_id=model)
             yield SourceMessage(used, parent=None)
 
-    def _message(self, place: VisiblePlace, fetch: Fetch) -> SourceMessage | Problem:
+    def _read_message(
+        self, place: VisiblePlace, fetch: Fetch
+    ) -> SourceMessage | Problem:
         entry = place.entry
         try:
             record = fetch(entry)
@@ -290,8 +280,10 @@ class GooseMessages:
             line = self._layout.place_of(entry)
             return self._problem(f"message {abridged(entry.name)} {error}", line)
 
-        is_made = entry.name.startswith(_made_for(self._session.source_id))
-        usage_id = None if is_made else entry.name
+        # Names that messages get in one store only; schema 7 made the first of them.
+        session_id = self._session.source_id
+        prefixes = (f"msg_{session_id}_", f"usage_{session_id}", "thread_")
+        usage_id = None if entry.name.startswith(prefixes) else entry.name
         return SourceMessage(draft, parent=place.parent, usage_id=usage_id)
 
     def _problem(self, reason: str, line: int | None = None) -> Problem:

@@ -44,7 +44,7 @@ def record_of(message: Message, *, is_bare: bool = False) -> Record:
     }
     record |= others
 
-    return record if is_bare else without([*map(str, absent)], record)
+    return record if is_bare else without([str(key) for key in absent], record)
 
 
 # -- content -----------------------------------------------------------------

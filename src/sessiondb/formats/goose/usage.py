@@ -86,13 +86,13 @@ def carried_event(
     # Without what the answers state that were written with them.
     totals = _amounts(info, STATED)
     sums = _amounts(info, CARRIED)
-    carried = {key: _less(sums[key], [totals.get(key)]) for key in sums}
+    carried = {key: _subtract_from(sums[key], [totals.get(key)]) for key in sums}
     if not any(carried.values()):
         return None
     paid = fitting(carried.get("cost"), cost)
-    draft = _event(name, time, carried)
+    draft = _usage_draft(name, time, carried)
     others = take(dict(as_object(within(info, *REST))), _REST)
-    tokens = Tokens(**others) if others else _tokens(carried)
+    tokens = Tokens(**others) if others else _disjoint_tokens(carried)
     return replace(draft, tokens=tokens, cost=paid)
 
 
@@ -110,25 +110,35 @@ def usage_event(
     rows = list(ledger)
     answered = list(answers)
     totals, began = accumulated(info), _amounts(info, CARRIED)
-    sums = {key: _larger(totals[key], [row.get(key) for row in rows]) for key in totals}
-    own_sums = {key: _less(sums[key], [began.get(key)]) for key in sums}
+    sums = {
+        key: _larger_sum(totals[key], [row.get(key) for row in rows]) for key in totals
+    }
+    own_sums = {key: _subtract_from(sums[key], [began.get(key)]) for key in sums}
     if not any(own_sums.values()):
         return None
 
     # What answers stated that were written for Goose is among the sums it began with.
     earlier = _amounts(info, STATED)
-    tokens = _rest(_tokens(own_sums), map(stated_in, answered), _tokens(earlier))
-    later = _less(sum(filter(None, map(cost_in, answered))), [earlier.get("cost")])
-    paid = fitting(_less(own_sums["cost"], [later]), cost)
+    tokens = _uncounted_tokens(
+        _disjoint_tokens(own_sums),
+        [stated_in(answer) for answer in answered],
+        _disjoint_tokens(earlier),
+    )
+    later = _subtract_from(
+        sum(cost_in(answer) or 0 for answer in answered), [earlier.get("cost")]
+    )
+    paid = fitting(_subtract_from(own_sums["cost"], [later]), cost)
     # Of a session that comes back the answers may state everything.
-    is_empty = not any((paid, *(tokens or Tokens()).columns()))
+    is_empty = not paid and not any((tokens or Tokens()).columns())
     if is_empty and within(info, *OURS):
         return None
-    draft = _event(name, time, totals, **filled({"ledger": rows}))
+    draft = _usage_draft(name, time, totals, **filled({"ledger": rows}))
     return replace(draft, tokens=tokens, cost=paid)
 
 
-def _event(name: str, time: int | None, sums: Record, **data: Any) -> MessageDraft:
+def _usage_draft(
+    name: str, time: int | None, sums: Record, **data: Any
+) -> MessageDraft:
     facts = {"accumulated": without_none(sums), **data}
     return MessageDraft("event", id=name, kind="usage", time_created=time, data=facts)
 
@@ -145,12 +155,12 @@ def used_by(answer: Message) -> Record | None:
     What caches took is within the input, and reasoning is output.
     """
     tokens = answer.tokens or Tokens()
-    input_tokens = _sum(tokens.input, tokens.cache_read, tokens.cache_write)
-    output_tokens = _sum(tokens.output, tokens.reasoning)
+    input_tokens = _known_sum(tokens.input, tokens.cache_read, tokens.cache_write)
+    output_tokens = _known_sum(tokens.output, tokens.reasoning)
     counts = {
         "inputTokens": input_tokens,
         "outputTokens": output_tokens,
-        "totalTokens": _sum(input_tokens, output_tokens),
+        "totalTokens": _known_sum(input_tokens, output_tokens),
         "cacheReadTokens": tokens.cache_read,
         "cacheWriteTokens": tokens.cache_write,
         "cost": answer.cost,
@@ -166,10 +176,10 @@ def begun_with(session: Session, answers: Iterable[Message]) -> Record:
     answered = list(answers)
     used = [used_by(answer) or {} for answer in answered]
     totals = {
-        name: _sum(*(of.get(key) for of in used)) for name, key in _STATED.items()
+        name: _known_sum(*(of.get(key) for of in used)) for name, key in _STATED.items()
     }
     others = {
-        name: _less(count, [getattr(of.tokens, name, None) for of in answered])
+        name: _subtract_from(count, [getattr(of.tokens, name, None) for of in answered])
         for name, count in asdict(session.tokens).items()
     }
     facts = {
@@ -183,24 +193,24 @@ def begun_with(session: Session, answers: Iterable[Message]) -> Record:
 def flat_tokens(session: Session) -> Record:
     """Return the sums of a session, which Goose counts with what caches took."""
     tokens = session.tokens
-    input_tokens = _sum(tokens.input, tokens.cache_read, tokens.cache_write)
-    output_tokens = _sum(tokens.output, tokens.reasoning)
+    input_tokens = _known_sum(tokens.input, tokens.cache_read, tokens.cache_write)
+    output_tokens = _known_sum(tokens.output, tokens.reasoning)
     return {
         **dict.fromkeys(TOKEN_COLUMNS[:3]),
-        "accumulated_total_tokens": _sum(input_tokens, output_tokens),
+        "accumulated_total_tokens": _known_sum(input_tokens, output_tokens),
         "accumulated_input_tokens": input_tokens,
         "accumulated_output_tokens": output_tokens,
         "accumulated_cost": session.cost,
     }
 
 
-def _sum(*counts: Any) -> Any:
+def _known_sum(*counts: Any) -> Any:
     """Return the sum of the counts that are known; None if none is known."""
     numbers = [count for count in counts if count is not None]
     return sum(numbers) if numbers else None
 
 
-def _rest(
+def _uncounted_tokens(
     tokens: Tokens | None, answers: Iterable[Tokens | None], earlier: Tokens | None
 ) -> Tokens | None:
     """Return the counts of a session that none of its answers states.
@@ -214,31 +224,35 @@ def _rest(
     counted = asdict(earlier or Tokens())
     left = {}
     for name, total in without_none(asdict(tokens)).items():
-        uncounted = _less(sum(of[name] or 0 for of in counted_answers), [counted[name]])
-        left[name] = _less(total, [uncounted])
+        uncounted = _subtract_from(
+            sum(of[name] or 0 for of in counted_answers), [counted[name]]
+        )
+        left[name] = _subtract_from(total, [uncounted])
     return Tokens(**left)
 
 
-def _less(total: Any, parts: Iterable[Any]) -> Any:
+def _subtract_from(total: Any, parts: Iterable[Any]) -> Any:
     """Return what a total has besides the *parts* numbers; None without a total.
 
     Answers of another session, which this one is a copy of, may be more than its own.
     """
     if total is None:
         return None
-    left = max(0, total - sum(filter(None, parts)))
+    left = max(0, total - sum(part or 0 for part in parts))
     # No fraction of a cent that only the sum of other fractions makes.
     return round(left, 9) if isinstance(left, float) else left
 
 
-def _larger(total: Any, rows: list[Any]) -> Any:
-    numbers = list(filter(amount, rows))
+def _larger_sum(total: Any, rows: list[Any]) -> Any:
+    """Return the larger of a total and the sum of the rows; None without a number."""
+    numbers = [number for number in rows if amount(number)]
     sums = [sum(numbers)] if numbers else []
-    sums += filter(amount, [total])
+    if amount(total):
+        sums.append(total)
     return max(sums, default=None)
 
 
-def _tokens(sums: Record) -> Tokens | None:
+def _disjoint_tokens(sums: Record) -> Tokens | None:
     """Return disjoint counts; None if they contradict each other.
 
     Goose counts what came from a cache, or went into it, as input: as OpenAI and Google
@@ -247,9 +261,8 @@ def _tokens(sums: Record) -> Tokens | None:
     """
     counts = {column: sums.get(f"{column}_tokens") for column in _COLUMNS}
     known_counts = without_none(counts)
-    # Sums of a ledger may be anything that a row has.
-    return (
-        disjoint(known_counts, CACHES)
-        if all(map(count, known_counts.values()))
-        else None
-    )
+    for number in known_counts.values():
+        # Sums of a ledger may be anything that a row has.
+        if not count(number):
+            return None
+    return disjoint(known_counts, CACHES)
