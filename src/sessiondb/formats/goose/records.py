@@ -6,7 +6,7 @@ value that no column could hold is written as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
 
@@ -56,24 +56,51 @@ def content_of(parts: Iterable[Part]) -> list[Any]:
     for part in parts:
         if part.type in ("text", "file") and "at" in part.data:
             if blocks:
-                _put_item(blocks[-1], part)
+                _put_item_of_part(blocks[-1], part)
         else:
-            make = _BLOCKS.get(part.type, _other)
-            blocks.append(make(part))
+            blocks.append(_block_of_part(part))
 
     return blocks
 
 
-def _rest(part: Part) -> Record:
+def _block_of_part(part: Part) -> Any:
+    """Return the block that a part was; of some types the text is the part's."""
+    match part.type:
+        case "text":
+            block: Record = {} if _is_untyped(part) else {"type": "text"}
+            block["text"] = part.text
+        case "reasoning":
+            return _reasoning_block(part)
+        case "tool":
+            return _call_block(part)
+        case "tool-result":
+            return _result_block(part)
+        case "file":
+            block = {"type": "image", "data": embedded_text(part)}
+            if part.data.get("mime") is not None:
+                block["mimeType"] = part.data["mime"]
+        case "custom":
+            others = _data_of_block(part)
+            return others if "type" in others else others.get("block")
+        case _:
+            block = {"type": part.type}
+            if part.type in fields.TEXTS and part.text is not None:
+                block["msg"] = part.text
+
+    return overlay(block, _data_of_block(part))
+
+
+def _is_untyped(part: Part) -> bool:
+    """Return whether the block of a part had no type, as in the first releases."""
+    return part.data.get("untyped") is True
+
+
+def _data_of_block(part: Part) -> Record:
+    """Return what a block has besides the values that columns and parts hold."""
     return deepcopy(without(fields.OWN.get(part.type, ()), part.data))
 
 
-def _text(part: Part) -> Record:
-    typed = {} if part.data.get("untyped") is True else {"type": "text"}
-    return overlay({**typed, "text": part.text}, _rest(part))
-
-
-def _thinking(part: Part) -> Record:
+def _reasoning_block(part: Part) -> Record:
     if is_object(part.data.get("redacted")):
         return {"type": "redactedThinking", **part.data["redacted"]}
 
@@ -82,11 +109,11 @@ def _thinking(part: Part) -> Record:
         key = "text" if part.data.get("type") == "reasoning" else "thinking"
         record[key] = part.text
 
-    return overlay(record, _rest(part))
+    return overlay(record, _data_of_block(part))
 
 
-def _call(part: Part) -> Record:
-    if part.data.get("untyped") is True:
+def _call_block(part: Part) -> Record:
+    if _is_untyped(part):
         record: Record = {}
         put(record, fields.UNTYPED_CALL, part)
         arguments_of = record
@@ -100,22 +127,20 @@ def _call(part: Part) -> Record:
     if arguments_of is not record:
         record["toolCall"] = {"value": arguments_of}
 
-    return overlay(record, _rest(part))
+    return overlay(record, _data_of_block(part))
 
 
-def _result(part: Part) -> Record:
-    record: Record = (
-        {} if part.data.get("untyped") is True else {"type": "toolResponse"}
-    )
+def _result_block(part: Part) -> Record:
+    record: Record = {} if _is_untyped(part) else {"type": "toolResponse"}
     put(record, fields.RESULT, part)
-    record |= _rest(part)
+    record |= _data_of_block(part)
     if "at" in part.data:
-        _put_item(record, part)
+        _put_item_of_part(record, part)
 
     return record
 
 
-def _put_item(block: Record, part: Part) -> None:
+def _put_item_of_part(block: Record, part: Part) -> None:
     """Put into a result what became a part, where it was."""
     value = within(block, "toolResult", "value")
     items = as_list(value) + as_list(within(value, "content"))
@@ -127,35 +152,3 @@ def _put_item(block: Record, part: Part) -> None:
         items[index]["data"] = embedded_text(part)
     else:
         items[index]["text"] = part.text
-
-
-def _image(part: Part) -> Record:
-    record: Record = {"type": "image", "data": embedded_text(part)}
-    if part.data.get("mime") is not None:
-        record["mimeType"] = part.data["mime"]
-
-    return overlay(record, _rest(part))
-
-
-def _other(part: Part) -> Record:
-    """Return a block of another type; of some the text is a part's."""
-    record: Record = {"type": part.type}
-    if part.type in fields.TEXTS and part.text is not None:
-        record["msg"] = part.text
-
-    return overlay(record, _rest(part))
-
-
-def _custom(part: Part) -> Any:
-    others = _rest(part)
-    return others if "type" in others else others.get("block")
-
-
-_BLOCKS: Mapping[str, Callable[[Part], Any]] = {
-    "text": _text,
-    "reasoning": _thinking,
-    "tool": _call,
-    "tool-result": _result,
-    "file": _image,
-    "custom": _custom,
-}
