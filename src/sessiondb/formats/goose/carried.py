@@ -1,4 +1,4 @@
-"""What a session of Goose carries of a session of another program."""
+"""The facts that a session of Goose carries of a session of another program."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from sessiondb.errors import SourceError, abridged
 from sessiondb.formats.goose import fields
 from sessiondb.formats.goose.drafts import time_of
 from sessiondb.formats.goose.layouts import SessionHead
-from sessiondb.formats.goose.visibility import MessageEntry, visible_in
+from sessiondb.formats.goose.visibility import MessageEntry, visibility_of
 from sessiondb.formats.kit.fields import (
     as_list,
     clean_text,
@@ -302,7 +302,7 @@ class GooseDatabase:
             flags = _flags_of(metadata)
             used = within(flags, "usage")
             yield MessageEntry(
-                message_name, (table, row), role, time, *visible_in(flags), used
+                message_name, (table, row), role, time, *visibility_of(flags), used
             )
 
     def _messages_condition(

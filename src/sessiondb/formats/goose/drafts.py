@@ -13,8 +13,8 @@ from typing import Any
 
 from sessiondb.formats.content import embedded
 from sessiondb.formats.goose import fields
-from sessiondb.formats.goose.usage import cost_in, stated_in
-from sessiondb.formats.goose.visibility import visible_in
+from sessiondb.formats.goose.usage import cost_of_usage, tokens_of_usage
+from sessiondb.formats.goose.visibility import visibility_of
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
@@ -38,7 +38,7 @@ _HERE = frozenset(
         "patch", "snapshot", "subtask", "retry", "step-start", "step-finish",
     }
 )  # fmt: skip
-#: Visible to the agent alone; see `visible_in`.
+#: Visible to the agent alone; see `visibility_of`.
 _FOR_AGENT = (False, True)
 _FAILED = {"status": "error", "outcome": "failed"}
 #: Each load of a session puts one more of these before the text of an error.
@@ -130,7 +130,7 @@ def _role_of(
         return "tool", None
 
     # A model may call tools out of the user's sight: these are its own words.
-    is_hidden = visible_in(record.get("metadata")) == _FOR_AGENT
+    is_hidden = visibility_of(record.get("metadata")) == _FOR_AGENT
     if is_hidden and "toolRequest" not in kinds and stated_role != "system":
         return "event", "custom_message"
 
@@ -147,7 +147,7 @@ def _model_columns(record: Record) -> Record:
     values = {"provider_id": inference.get("provider"), "model_id": model}
     columns: Record = {key: value for key, value in values.items() if clean_text(value)}
     used = within(record, "metadata", "usage")
-    return columns | {"tokens": stated_in(used), "cost": cost_in(used)}
+    return columns | {"tokens": tokens_of_usage(used), "cost": cost_of_usage(used)}
 
 
 # -- content -----------------------------------------------------------------

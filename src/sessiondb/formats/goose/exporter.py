@@ -17,7 +17,7 @@ from sessiondb.formats.goose.database import NAME, GooseDatabase
 from sessiondb.formats.goose.places import default_locations
 from sessiondb.formats.goose.reader import SOURCE
 from sessiondb.formats.goose.records import record_of
-from sessiondb.formats.goose.usage import begun_with, flat_tokens
+from sessiondb.formats.goose.usage import flat_tokens, sums_at_export
 from sessiondb.formats.goose.visibility import is_shown
 from sessiondb.formats.goose.writer import RESULTS, GooseWriter, as_sent
 from sessiondb.formats.kit.carrying import Losses
@@ -140,7 +140,7 @@ def _foreign_session(export: Export, answers: list[Message]) -> Record:
         "project_id": None,
     }
     section, extension, name = fields.OURS
-    begun = begun_with(session, answers)
+    begun = sums_at_export(session, answers)
     marks = {section: {extension: {name: session.id, **begun}}}
     return (
         _required_record(session, session.id) | columns | marks | flat_tokens(session)

@@ -1,4 +1,4 @@
-"""Where records of Goose keep what has a column here; see `kit.fields`.
+"""The places in records of Goose of what has a column here; see `kit.fields`.
 
 Read off Goose 1.34 (``session_manager.rs``, ``message.rs``) and its schema 17. The same
 tables serve both directions: `drafts` takes by them, `records` puts.
@@ -65,14 +65,14 @@ ANSWER = counts(
     cache_write="cacheWriteTokens",
 )
 
-#: Where a session that was written for Goose says which one it was: in the data of an
+#: The id here of a session that was written for Goose, in the data of an
 #: extension, which an import keeps, unlike the id.
 _EXTENSION = ("extension_data", "sessiondb.v0")
 OURS = (*_EXTENSION, "session")
 #: The sums of the session then, which the sums of Goose begin with.
 CARRIED = (*_EXTENSION, "accumulated")
-#: What its answers state of these sums, and the counts of the others: disjoint, and
-#: with reasoning, which Goose does not know.
+#: The part of these sums that its answers state, and the counts of the others:
+#: disjoint, and with reasoning, which Goose does not know.
 STATED = (*_EXTENSION, "stated")
 REST = (*_EXTENSION, "rest")
 
@@ -92,7 +92,7 @@ EXPORT_KEYS = (
 
 CALL: Fields = {"id": ("call_id", clean_text)}
 RESULT: Fields = {"id": ("call_id", clean_text)}
-#: Where the result of a call names the session of the subagent that it started.
+#: The session of the subagent that a call started, in the result of the call.
 SUBAGENT = ("toolResult", "value", "_meta", "subagent_session_id")
 #: The call inside a request that could be understood.
 CALLED: Fields = {"name": ("tool", clean_name)}

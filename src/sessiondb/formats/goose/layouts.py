@@ -35,19 +35,19 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class SessionHead:
-    """A session by its own record: as Goose exports it, or the first line of a log.
+    """A session by its own record: as Goose exports it, or the first line of a log."""
 
-    ``beside`` is what is known of it and not part of that record, ``first`` its first
-    message if that is known.
-    """
-
+    #: The file that it is in, its id there, and a digest of its state.
     path: Path
     source_id: str
     digest: str
+    #: Its own record.
     record: Mapping[str, Any]
-    beside: Mapping[str, Any] = field(default_factory=dict)
+    #: The columns of its rows that are not part of that record.
+    raw_rows: Mapping[str, Any] = field(default_factory=dict)
     is_log: bool = False
     is_export: bool = False
+    #: Its first message, if that is known.
     first: Mapping[str, Any] | None = None
 
     @property

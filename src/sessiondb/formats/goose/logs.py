@@ -14,7 +14,7 @@ from typing import Any
 from sessiondb.errors import SourceError
 from sessiondb.formats.goose.drafts import time_of
 from sessiondb.formats.goose.layouts import Contents, Fetch, SessionHead
-from sessiondb.formats.goose.visibility import MessageEntry, visible_in
+from sessiondb.formats.goose.visibility import MessageEntry, visibility_of
 from sessiondb.formats.kit.fields import within
 from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import check_id, load_object, usable_id
@@ -115,5 +115,5 @@ def entry_of(record: Record, name: str, key: Any, names: set[str]) -> MessageEnt
     used = within(metadata, "usage")
 
     return MessageEntry(
-        name, key, record.get("role"), time // 1000, *visible_in(metadata), used
+        name, key, record.get("role"), time // 1000, *visibility_of(metadata), used
     )

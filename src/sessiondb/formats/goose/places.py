@@ -1,4 +1,4 @@
-"""Where Goose keeps its sessions."""
+"""The folders in which Goose keeps its sessions."""
 
 from __future__ import annotations
 

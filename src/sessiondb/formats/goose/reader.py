@@ -24,8 +24,8 @@ from sessiondb.formats.goose.usage import carried_event, usage_event
 from sessiondb.formats.goose.visibility import (
     MessageEntry,
     VisiblePlace,
-    end_of,
-    placed,
+    last_sent_to_agent,
+    place_entries,
 )
 from sessiondb.formats.kit.fields import (
     as_text,
@@ -173,7 +173,7 @@ def beginning(
     parent = None if is_cut else stated_parent
     # Before schema 15 no subagent has a parent.
     is_subagent = parent is not None or record.get("session_type") == "sub_agent"
-    data = {"metadata" if head.is_log else "session": record, **head.beside}
+    data = {"metadata" if head.is_log else "session": record, **head.raw_rows}
     check_storable(data)
 
     return SourceSession(
@@ -215,7 +215,7 @@ def complete(head: SessionHead, layout: Layout, *, is_cut: bool) -> SourceSessio
         call_id=contents.call if session.parent_source_id else None,
         time_created=first if session.time_created is None else session.time_created,
         time_updated=last if session.time_updated is None else session.time_updated,
-        leaf=end_of(contents.entries),
+        leaf=last_sent_to_agent(contents.entries),
         message_count=len(contents.entries) + len(messages.sums),
         is_excerpt=head.is_export,
         messages=messages,
@@ -241,7 +241,7 @@ class GooseMessages:
         yield from self.sums
         try:
             with self._layout.fetching() as fetch:
-                for place in placed(self._contents.entries):
+                for place in place_entries(self._contents.entries):
                     yield self._read_message(place, fetch)
         except Error as error:
             reason = f"its other messages cannot be read: {error}"

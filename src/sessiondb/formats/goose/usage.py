@@ -65,12 +65,12 @@ def accumulated(info: Mapping[str, Any]) -> Record:
     return {**flat, **without_none(nested), "cost": info.get("accumulated_cost")}
 
 
-def stated_in(used: Any) -> Tokens | None:
+def tokens_of_usage(used: Any) -> Tokens | None:
     """Return the counts that the metadata of an answer states, disjoint."""
     return disjoint(take(dict(as_object(used)), ANSWER), CACHES)
 
 
-def cost_in(used: Any) -> float | None:
+def cost_of_usage(used: Any) -> float | None:
     """Return the cost that the metadata of an answer states."""
     amount: float | None = fitting(within(used, "cost"), cost)
     return amount
@@ -117,15 +117,15 @@ def usage_event(
     if not any(own_sums.values()):
         return None
 
-    # What answers stated that were written for Goose is among the sums it began with.
+    # The sums it began with include those of answers that were written for Goose.
     earlier = _amounts(info, STATED)
     tokens = _uncounted_tokens(
         _disjoint_tokens(own_sums),
-        [stated_in(answer) for answer in answered],
+        [tokens_of_usage(answer) for answer in answered],
         _disjoint_tokens(earlier),
     )
     later = _subtract_from(
-        sum(cost_in(answer) or 0 for answer in answered), [earlier.get("cost")]
+        sum(cost_of_usage(answer) or 0 for answer in answered), [earlier.get("cost")]
     )
     paid = fitting(_subtract_from(own_sums["cost"], [later]), cost)
     # Of a session that comes back the answers may state everything.
@@ -149,7 +149,7 @@ def _amounts(info: Mapping[str, Any], path: tuple[str, ...]) -> Record:
     return {key: number for key, number in amounts.items() if amount(number)}
 
 
-def used_by(answer: Message) -> Record | None:
+def usage_of_answer(answer: Message) -> Record | None:
     """Return the usage of an answer as its metadata states it; None if it is unknown.
 
     What caches took is within the input, and reasoning is output.
@@ -168,18 +168,21 @@ def used_by(answer: Message) -> Record | None:
     return without_none(counts) or None
 
 
-def begun_with(session: Session, answers: Iterable[Message]) -> Record:
+def sums_at_export(session: Session, answers: Iterable[Message]) -> Record:
     """Return what an extension says of the sums of a session that is written for Goose.
 
     *answers* are those that state their usage themselves.
     """
     answered = list(answers)
-    used = [used_by(answer) or {} for answer in answered]
+    used = [usage_of_answer(answer) or {} for answer in answered]
     totals = {
-        name: _known_sum(*(of.get(key) for of in used)) for name, key in _STATED.items()
+        name: _known_sum(*(counts.get(key) for counts in used))
+        for name, key in _STATED.items()
     }
     others = {
-        name: _subtract_from(count, [getattr(of.tokens, name, None) for of in answered])
+        name: _subtract_from(
+            count, [getattr(answer.tokens, name, None) for answer in answered]
+        )
         for name, count in asdict(session.tokens).items()
     }
     facts = {
@@ -225,7 +228,7 @@ def _uncounted_tokens(
     left = {}
     for name, total in without_none(asdict(tokens)).items():
         uncounted = _subtract_from(
-            sum(of[name] or 0 for of in counted_answers), [counted[name]]
+            sum(counts[name] or 0 for counts in counted_answers), [counted[name]]
         )
         left[name] = _subtract_from(total, [uncounted])
     return Tokens(**left)

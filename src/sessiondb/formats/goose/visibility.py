@@ -49,7 +49,7 @@ def is_sent(metadata: Any) -> bool:
     return as_object(metadata).get("agentVisible") is not False
 
 
-def placed(entries: Sequence[MessageEntry]) -> Iterator[VisiblePlace]:
+def place_entries(entries: Sequence[MessageEntry]) -> Iterator[VisiblePlace]:
     """Yield the *entries* with their places, in the same order."""
     summary = _summary_index(entries)
     path: str | None = None
@@ -65,7 +65,7 @@ def placed(entries: Sequence[MessageEntry]) -> Iterator[VisiblePlace]:
             aside = entry.name
 
 
-def end_of(entries: Sequence[MessageEntry]) -> str | None:
+def last_sent_to_agent(entries: Sequence[MessageEntry]) -> str | None:
     """Return the last message that the agent sees, or None."""
     last: str | None = None
     for entry in entries:
@@ -86,6 +86,6 @@ def _summary_index(entries: Sequence[MessageEntry]) -> int:
     return -1
 
 
-def visible_in(metadata: Mapping[str, Any] | None) -> tuple[bool, bool]:
+def visibility_of(metadata: Mapping[str, Any] | None) -> tuple[bool, bool]:
     """Return whether the user and the agent see a message."""
     return is_shown(metadata), is_sent(metadata)

@@ -12,7 +12,7 @@ from typing import Any
 
 from sessiondb.formats.content import file_of
 from sessiondb.formats.goose.carried import CARRIES
-from sessiondb.formats.goose.usage import used_by
+from sessiondb.formats.goose.usage import usage_of_answer
 from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import (
     SAID_FOR_USER,
@@ -93,7 +93,7 @@ class GooseWriter(Losing):
         if is_hidden and message.seq in self._unsent:
             self.lose(message=message, field="order")
         if message.role == "event" and message.seq in self._unsent:
-            # Hidden from both, it is no longer known whom it was for.
+            # Hidden from both, it does not show any more whom it was for.
             self.lose(message=message, field="role")
             self.lose(message=message, field="kind")
 
@@ -114,7 +114,7 @@ class GooseWriter(Losing):
                 "provider": message.provider_id or UNKNOWN,
                 "requestedModel": message.model_id,
             }
-        used = used_by(message) if role == "assistant" else None
+        used = usage_of_answer(message) if role == "assistant" else None
         if used is not None:
             metadata["usage"] = used
 
