@@ -141,8 +141,8 @@ def database(
 ) -> sqlite3.Connection:
     """Write a database; a session is its row, with its ``messages`` and ``ledger``."""
     db = connected(path)
-    for table, known in (("sessions", SESSIONS), ("messages", MESSAGES)):
-        columns = [column for since, column in known if since <= version]
+    for table, names in (("sessions", SESSIONS), ("messages", MESSAGES)):
+        columns = [column for since, column in names if since <= version]
         db.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
     db.execute("CREATE TABLE schema_version (version INTEGER PRIMARY KEY)")
     db.execute("INSERT INTO schema_version VALUES (?)", (version,))
@@ -170,10 +170,12 @@ def add(db: sqlite3.Connection, session: Record) -> None:
 
 def insert(db: sqlite3.Connection, table: str, row: Record) -> None:
     have = {name for _, name, *_ in db.execute(f"PRAGMA table_info({table})")}
-    known = {name: _column(value) for name, value in row.items() if name in have}
-    places = ", ".join("?" * len(known))
-    statement = f"INSERT INTO {table} ({', '.join(known)}) VALUES ({places})"
-    db.execute(statement, [*known.values()])
+    stored_columns = {
+        name: _column(value) for name, value in row.items() if name in have
+    }
+    places = ", ".join("?" * len(stored_columns))
+    statement = f"INSERT INTO {table} ({', '.join(stored_columns)}) VALUES ({places})"
+    db.execute(statement, [*stored_columns.values()])
 
 
 def row_of(message: Record) -> Record:
@@ -278,17 +280,17 @@ def bare(message: Record) -> Record:
 
 
 def logs(folder: Path) -> None:
-    here = folder / "goose" / "sessions"
-    log(here / "20250402_101112.jsonl", metadata(), *map(bare, everything()))
-    log(here / "20250402_101113.jsonl", bare(asked(None, "No metadata")))
+    sessions = folder / "goose" / "sessions"
+    log(sessions / "20250402_101112.jsonl", metadata(), *map(bare, everything()))
+    log(sessions / "20250402_101113.jsonl", bare(asked(None, "No metadata")))
     old = [
         {"text": "Hm"},
         {"id": "c1", "tool_name": "shell", "arguments": {"command": "ls"}},
     ]
     answer = {"role": "assistant", "created": T0, "content": old}
     back = {"id": "c1", "tool_result": [{"type": "text", "text": "a.py"}]}
-    given = {"role": "user", "created": T0 + 1, "content": [back]}
-    log(here / "tea.jsonl", metadata(), answer, given)
+    results = {"role": "user", "created": T0 + 1, "content": [back]}
+    log(sessions / "tea.jsonl", metadata(), answer, results)
 
 
 def exported(session: Record) -> Record:

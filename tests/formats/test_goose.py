@@ -48,9 +48,9 @@ from sessiondb.model import Imported, Message, Problem, SourceSession, Tokens
 DB = Path("goose/sessions/all.db")
 
 
-def wrote(folder: Path, *given: Record, version: int = 17, more: str = "") -> None:
+def wrote(folder: Path, *sessions: Record, version: int = 17, more: str = "") -> None:
     (folder / DB).unlink(missing_ok=True)
-    database(folder / DB, *given, version=version, more=more).close()
+    database(folder / DB, *sessions, version=version, more=more).close()
 
 
 def held(*messages: Record, **row: Any) -> Record:
@@ -154,11 +154,12 @@ def test_a_compaction_after_the_first_import_moves_what_it_hides(
 def test_messages_before_an_edited_prompt_are_a_branch_here(
     store: Store, tmp_path: Path
 ) -> None:
-    kept = asked("m1", "First"), answered("m2", "Answer")
-    wrote(tmp_path, held(*kept, asked("m3", "Next"), answered("m4", "Wrong")))
+    beginning = asked("m1", "First"), answered("m2", "Answer")
+    wrote(tmp_path, held(*beginning, asked("m3", "Next"), answered("m4", "Wrong")))
     session = taken(store, tmp_path)
     wrote(
-        tmp_path, held(*kept, asked("m5", "Edited"), updated_at="2026-02-02 03:00:00")
+        tmp_path,
+        held(*beginning, asked("m5", "Edited"), updated_at="2026-02-02 03:00:00"),
     )
     read_into(store, tmp_path)
     assert texts(store.messages(session)) == ["First", "Answer", "Edited"]
@@ -230,7 +231,7 @@ def test_a_call_that_could_not_be_understood_has_no_name(
 def test_thinking_is_reasoning_and_a_note_to_the_user_an_event(
     store: Store, tmp_path: Path
 ) -> None:
-    found = read(
+    messages = read(
         store, tmp_path,
         answered("m1", {"type": "thinking", "thinking": "Hm", "signature": "s"},
                  {"type": "redactedThinking", "data": "x"}, {"type": "later", "a": 1}),
@@ -239,11 +240,11 @@ def test_thinking_is_reasoning_and_a_note_to_the_user_an_event(
         said("m3", "user", {"type": "actionRequired", "data": {"actionType": "elicitation"}}),
         said("m4", "narrator", words("Meanwhile")),
     )  # fmt: skip
-    assert [(m.role, m.kind) for m in found] == [
+    assert [(m.role, m.kind) for m in messages] == [
         ("assistant", None), ("event", "toolConfirmationRequest"),
         ("event", "actionRequired"), ("event", "narrator"),
     ]  # fmt: skip
-    first, second, third = found[0].parts
+    first, second, third = messages[0].parts
     assert (first.type, first.text, first.data) == (
         "reasoning",
         "Hm",
@@ -270,25 +271,25 @@ def test_seconds_and_milliseconds_are_distinguished(
 ) -> None:
     late, early = asked("m1", "late", 9), asked("m2", "early")
     early["created"] = (T0 + 3) * 1000 + 250
-    found = read(store, tmp_path, late, early)
-    times = [(m.text, m.time_created) for m in store.messages(found[0].session_id)]
+    messages = read(store, tmp_path, late, early)
+    times = [(m.text, m.time_created) for m in store.messages(messages[0].session_id)]
     # A stored message is complete.
-    assert all(m.time_completed == m.time_created for m in found)
+    assert all(m.time_completed == m.time_created for m in messages)
     assert times == [("early", T0 * 1000 + 3250), ("late", T0 * 1000 + 9000)]
 
 
 def test_messages_of_one_second_keep_the_order_of_their_rows(
     store: Store, tmp_path: Path
 ) -> None:
-    found = read(store, tmp_path, *(asked(f"m{n}", str(n)) for n in (3, 1, 2)))
-    assert texts(found) == ["3", "1", "2"]
+    messages = read(store, tmp_path, *(asked(f"m{n}", str(n)) for n in (3, 1, 2)))
+    assert texts(messages) == ["3", "1", "2"]
 
 
 def test_ids_that_are_missing_or_repeated_are_made(
     store: Store, tmp_path: Path
 ) -> None:
-    found = read(store, tmp_path, asked(None, "1"), asked("m", "2"), asked("m", "3"))
-    assert [m.id for m in found] == ["msg_20260202_1_1", "m", "msg_20260202_1_3"]
+    messages = read(store, tmp_path, asked(None, "1"), asked("m", "2"), asked("m", "3"))
+    assert [m.id for m in messages] == ["msg_20260202_1_1", "m", "msg_20260202_1_3"]
 
 
 # -- sessions -----------------------------------------------------------------------------
@@ -299,8 +300,8 @@ def test_the_columns_of_a_row_are_those_of_the_session(
 ) -> None:
     wrote(tmp_path, *sessions())
     assert all(isinstance(item, Imported) for item in read_into(store, tmp_path))
-    found = by_id(store)
-    tea, child, other = (found[f"20260202_{n}"] for n in (1, 2, 3))
+    sessions_by_id = by_id(store)
+    tea, child, other = (sessions_by_id[f"20260202_{n}"] for n in (1, 2, 3))
     assert (tea.title, tea.directory, tea.source) == ("Tea", "/home/ada/tea", "goose")
     assert (tea.provider_id, tea.model_id) == ("fake", "large")
     assert tea.time_created == 1_770_000_000_000
@@ -393,22 +394,26 @@ def test_a_subagent_has_the_call_whose_result_names_it(
     store: Store, tmp_path: Path
 ) -> None:
     asking = [asked("m1", "Tea?"), answered("m2", call("c1", "delegate"))]
-    named = {"_meta": {"subagent_session_id": "b"}}
+    naming_session = {"_meta": {"subagent_session_id": "b"}}
     odd = [{"_meta": {"subagent_session_id": name}} for name in ([], "", "b")]
     ending = [
-        said("m3", "user", *(result(f"c{at}", words("Yes"), **more) for at, more in enumerate([named, *odd], 1))),
+        said("m3", "user", *(result(f"c{number}", words("Yes"), **more) for number, more in enumerate([naming_session, *odd], 1))),
         asked("m4", "And subagent_session_id?"),
     ]  # fmt: skip
-    below = {"id": "b", "parent_session_id": "a", "messages": [asked("s1", "Make it")]}
+    subagent = {
+        "id": "b",
+        "parent_session_id": "a",
+        "messages": [asked("s1", "Make it")],
+    }
 
-    found = []
+    calls = []
     for messages in (asking, [*asking, *ending]):
-        wrote(tmp_path, {"id": "a", "messages": messages}, below)
+        wrote(tmp_path, {"id": "a", "messages": messages}, subagent)
         read_into(store, tmp_path)
         child = by_id(store)["b"]
-        found.append((child.call_id, child.parent_seq))
+        calls.append((child.call_id, child.parent_seq))
     parent = by_id(store)["a"]
-    assert found == [(None, None), ("c1", store.messages(parent)[1].seq)]
+    assert calls == [(None, None), ("c1", store.messages(parent)[1].seq)]
 
 
 def test_a_session_of_that_type_is_a_subagent_without_a_parent(
@@ -417,9 +422,9 @@ def test_a_session_of_that_type_is_a_subagent_without_a_parent(
     row = {"id": "a", "session_type": "sub_agent", "messages": [asked("m1", "1")]}
     wrote(tmp_path, row, version=14)
     for outcome in ("imported", "unchanged"):
-        (found,) = read_into(store, tmp_path)
-        assert isinstance(found, Imported)
-        assert found.outcome == outcome
+        (imported,) = read_into(store, tmp_path)
+        assert isinstance(imported, Imported)
+        assert imported.outcome == outcome
     (session,) = store.sessions(project=ALL, subagents=True)
     assert (session.relation, session.parent_id) == ("subagent", None)
     assert not list(store.sessions(project=ALL))
@@ -461,15 +466,17 @@ def test_the_digest_changes_with_anything_of_the_session(
     change: str, tmp_path: Path
 ) -> None:
     def digest() -> str:
-        (found,) = find(tmp_path)
-        items = [item for item in found.read() if isinstance(item, SourceSession)]
+        (foreign_store,) = find(tmp_path)
+        items = [
+            item for item in foreign_store.read() if isinstance(item, SourceSession)
+        ]
         return next(item.digest for item in items if item.source_id == "20260202_2")
 
     wrote(tmp_path, *sessions())
-    before = digest()
+    first_digest = digest()
     with closing(sqlite3.connect(tmp_path / DB)) as db, db:
         db.execute(change)
-    assert digest() != before
+    assert digest() != first_digest
 
 
 # -- usage -----------------------------------------------------------------------------
@@ -524,8 +531,10 @@ def test_sums_that_contradict_each_other_are_kept_and_not_counted(
 
 
 def test_counts_of_the_last_request_are_not_sums(store: Store, tmp_path: Path) -> None:
-    found = read(store, tmp_path, asked("m1", "Go"), input_tokens=20, total_tokens=30)
-    assert [message.kind for message in found] == [None]
+    messages = read(
+        store, tmp_path, asked("m1", "Go"), input_tokens=20, total_tokens=30
+    )
+    assert [message.kind for message in messages] == [None]
 
 
 def test_usage_of_a_later_import_replaces_the_one_before(
@@ -533,9 +542,9 @@ def test_usage_of_a_later_import_replaces_the_one_before(
 ) -> None:
     for sum_ in (None, 100, 300):
         wrote(tmp_path, held(asked("m1", "Go"), accumulated_input_tokens=sum_))
-        (found,) = read_into(store, tmp_path)
-        assert isinstance(found, Imported)
-    session = store.session(found.id)
+        (imported,) = read_into(store, tmp_path)
+        assert isinstance(imported, Imported)
+    session = store.session(imported.id)
     assert session.tokens_input == 300
     assert texts(store.messages(session)) == ["Go"]
 
@@ -544,14 +553,14 @@ def test_counts_of_answers_are_theirs_and_the_rest_of_the_sums_an_event(
     store: Store, tmp_path: Path
 ) -> None:
     """Since 1.50: the counts of each answer, as 1.52 writes them."""
-    stated = {"inputTokens": 1000, "outputTokens": 50, "totalTokens": 1050, "cacheReadTokens": 800, "cost": 0.125, "elapsedMs": 7}  # fmt: skip
-    found = read(
-        store, tmp_path, asked("m1", "Go"), answered("1", "Yes", usage=stated),
+    usage = {"inputTokens": 1000, "outputTokens": 50, "totalTokens": 1050, "cacheReadTokens": 800, "cost": 0.125, "elapsedMs": 7}  # fmt: skip
+    messages = read(
+        store, tmp_path, asked("m1", "Go"), answered("1", "Yes", usage=usage),
         answered("2", "No", at=1, usage={"inputTokens": 1, "cacheReadTokens": 2, "cost": "7"}),
         accumulated_input_tokens=2500, accumulated_output_tokens=60,
         accumulated_cache_read_tokens=1600, accumulated_cost=0.5,
     )  # fmt: skip
-    event, _, answer, odd = found
+    event, _, answer, odd = messages
     assert answer.tokens == Tokens(input=200, output=50, cache_read=800)
     assert (odd.tokens, odd.cost) == (None, None)
     assert (answer.cost, event.cost) == (0.125, 0.375)
@@ -603,11 +612,11 @@ def test_blocks_of_the_first_releases_have_no_type(
     log(tmp_path / "tea.jsonl", metadata(),
         {"role": "assistant", "created": T0, "content": blocks},
         {"role": "user", "created": T0, "content": [back]})  # fmt: skip
-    answer, given = store.messages(taken(store, tmp_path))
+    answer, results = store.messages(taken(store, tmp_path))
     hm, tool = answer.parts
     assert (hm.type, hm.text) == ("text", "Hm")
     assert (tool.tool, tool.input, tool.text) == ("shell", {"a": 1}, "a.py")
-    assert given.role == "tool"
+    assert results.role == "tool"
 
 
 def test_a_damaged_line_is_reported_and_skipped(store: Store, tmp_path: Path) -> None:
@@ -629,9 +638,9 @@ def test_a_log_that_the_database_took_over_is_read_from_there(
         log(folder / f"{name}.jsonl", metadata(), bare(asked(None, f"log {name}")))
     row = {"id": "20250402_101112", "messages": [asked("m1", "database")]}
     database(folder / "sessions.db", row).close()
-    found = [s for item in find(tmp_path) for s in item.read()]
+    items = [s for item in find(tmp_path) for s in item.read()]
     paths = {
-        s.source_id: Path(s.path).name for s in found if isinstance(s, SourceSession)
+        s.source_id: Path(s.path).name for s in items if isinstance(s, SourceSession)
     }
     assert paths == {
         "20250402_101112": "sessions.db", "20250402_101113": "20250402_101113.jsonl"
@@ -644,9 +653,9 @@ def test_a_log_beside_a_database_may_have_a_name_that_is_not_utf8(
 ) -> None:
     database(tmp_path / "sessions.db", {"id": "1", "messages": [asked("m1", "Hi")]}).close()  # fmt: skip
     log(tmp_path / os.fsdecode(b"\xff.jsonl"), metadata(), bare(asked(None, "Hi")))
-    found = [item for at in find(tmp_path) for item in at.read()]
-    sessions = [item for item in found if isinstance(item, SourceSession)]
-    (problem,) = (item for item in found if isinstance(item, Problem))
+    items = [item for foreign_store in find(tmp_path) for item in foreign_store.read()]
+    sessions = [item for item in items if isinstance(item, SourceSession)]
+    (problem,) = (item for item in items if isinstance(item, Problem))
     assert [item.source_id for item in sessions] == ["1"]
     assert "no usable id" in problem.why
 
@@ -665,10 +674,10 @@ def test_an_export_is_the_session_of_the_database(store: Store, tmp_path: Path) 
             }  # fmt: skip
         (tmp_path / f"{row['id']}.json").write_text(json.dumps(record))
 
-    before = {name: s.tokens for name, s in by_id(store).items()}
+    first_tokens = {name: s.tokens for name, s in by_id(store).items()}
     results = read_into(store, tmp_path)
     assert all(isinstance(item, Imported) for item in results)
-    assert {name: s.tokens for name, s in by_id(store).items()} == before
+    assert {name: s.tokens for name, s in by_id(store).items()} == first_tokens
 
 
 @pytest.mark.parametrize("order", [("database", "export"), ("export", "database")])
@@ -692,8 +701,8 @@ def test_of_a_session_in_two_places_the_newer_or_longer_state_counts(
         else:
             path = tmp_path / DB
             wrote(tmp_path, {**row, "total_tokens": number})
-        (of,) = find(path)
-        (done,) = store.ingest(of.read())
+        (foreign_store,) = find(path)
+        (done,) = store.ingest(foreign_store.read())
         assert isinstance(done, Imported)
     (session,) = by_id(store).values()
     assert texts(store.messages(session)) == ["a", "b", "c"]
@@ -740,9 +749,9 @@ def test_a_damaged_database_of_that_name_is_reported(
     damaged = tmp_path / "new" / "sessions.db"
     damaged.parent.mkdir()
     damaged.write_bytes(raw[: int(len(raw) * most)])
-    (found,) = find(damaged.parent)
+    (foreign_store,) = find(damaged.parent)
     with pytest.raises(SourceError, match=r"sessions\.db"):
-        list(found.read())
+        list(foreign_store.read())
 
 
 def test_the_environment_names_the_places_of_sessions() -> None:
@@ -752,8 +761,8 @@ def test_the_environment_names_the_places_of_sessions() -> None:
         "HOME": "/h",
         "APPDATA": "/a",
     }
-    found = default_locations(env, formats=["goose"])
-    assert [path.as_posix() for path in found] == [
+    folders = default_locations(env, formats=["goose"])
+    assert [path.as_posix() for path in folders] == [
         "/g/data/sessions", "/x/goose/sessions", "/a/Block/goose/data/sessions",
         "/h/.local/share/goose/sessions", "/h/.config/goose/sessions",
     ]  # fmt: skip
@@ -766,8 +775,10 @@ def test_the_environment_names_the_places_of_sessions() -> None:
 def test_the_sums_and_the_context_of_a_real_store(
     real_store: Callable[[str], Path], store: Store
 ) -> None:
-    for found in find(real_store("goose-1.34.0") / "data", formats=["goose"]):
-        assert all(isinstance(item, Imported) for item in store.ingest(found.read()))
+    for foreign_store in find(real_store("goose-1.34.0") / "data", formats=["goose"]):
+        assert all(
+            isinstance(item, Imported) for item in store.ingest(foreign_store.read())
+        )
     found_by_id = by_id(store)
     compact = found_by_id["20261120_6"]
     assert (compact.title, compact.tokens_input, compact.tokens_output) == (

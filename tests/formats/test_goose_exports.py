@@ -48,8 +48,8 @@ from sessiondb.model import Document, Imported, Loss, MessageDraft, Session
 
 def written(store: Store, session: Session) -> tuple[Record, list[str]]:
     """Return the document of a session, and what it does not hold."""
-    to = exporter("goose")
-    items = [*to.write([store.export(session, **to.read)], detail="full")]
+    goose = exporter("goose")
+    items = [*goose.write([store.export(session, **goose.read)], detail="full")]
     (document,) = (item for item in items if isinstance(item, Document))
     losses = [item.why for item in items if isinstance(item, Loss)]
     return json.loads("".join(document.chunks)), losses
@@ -61,8 +61,8 @@ def back(store: Store, folder: Path, *records: Record) -> list[Record]:
     for record in records:
         path = folder / f"{record['id']}.json"
         path.write_text(json.dumps(record), encoding="utf-8")
-    for found in read_into(store, folder):
-        assert isinstance(found, Imported), found
+    for imported in read_into(store, folder):
+        assert isinstance(imported, Imported), imported
     ids = {s.source_id: s for s in everyone(store)}
     return [written(store, ids[record["id"]])[0] for record in records]
 
@@ -109,9 +109,9 @@ def test_records_that_do_not_fit_are_written_unchanged(
     ]  # fmt: skip
     record = exported({"id": "20260202_9", "messages": odd})
     record |= {"later": 1, "message_count": 99, "model_config": {"model_name": 7}}
-    (found,) = back(store, tmp_path / "in", record)
-    assert found.pop("conversation") == record.pop("conversation")
-    assert found == record
+    (written_record,) = back(store, tmp_path / "in", record)
+    assert written_record.pop("conversation") == record.pop("conversation")
+    assert written_record == record
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ def test_a_block_of_any_shape_is_written_unchanged_and_hides_no_other(
     record = exported(
         {"id": "1", "messages": [said("1", "user", words("Tea?"), block)]}
     )
-    (found,) = back(store, tmp_path / "in", record)
-    assert found == record
+    (written_record,) = back(store, tmp_path / "in", record)
+    assert written_record == record
     (session,) = everyone(store)
     (message,) = store.messages(session)
     assert message.parts[0].text == "Tea?"
@@ -171,16 +171,16 @@ def test_a_database_is_written_as_the_release_of_its_schema_exports_it(
     rows = sessions()
     database(tmp_path / "all.db", *rows, version=13).close()
     read_into(store, tmp_path)
-    found = {s.source_id: written(store, s)[0] for s in everyone(store)}
+    records = {s.source_id: written(store, s)[0] for s in everyone(store)}
     tea = exported(rows[0])
-    assert found["20260202_1"] == tea
+    assert records["20260202_1"] == tea
     # The one that is counted by what a user sees.
     database(tmp_path / "new.db", *rows, version=17).close()
     with new_store() as other:
         (newer,) = find(tmp_path / "new.db")
         assert len(list(other.ingest(newer.read()))) == 3
-        found = {s.source_id: written(other, s)[0] for s in everyone(other)}
-    newest = found["20260202_1"]
+        records = {s.source_id: written(other, s)[0] for s in everyone(other)}
+    newest = records["20260202_1"]
     assert newest["conversation"] == tea["conversation"]
     assert newest["accumulated_usage"] == {
         "total_tokens": 300, "input_tokens": 200, "output_tokens": 100,
@@ -190,7 +190,7 @@ def test_a_database_is_written_as_the_release_of_its_schema_exports_it(
         9,
         "2026-02-02T02:40:05Z",
     )
-    assert found["20260202_2"]["parent_session_id"] == "20260202_1"
+    assert records["20260202_2"]["parent_session_id"] == "20260202_1"
 
 
 def test_a_log_is_written_with_what_an_import_requires(
@@ -227,10 +227,13 @@ def test_messages_added_here_follow_as_messages_of_goose(
     store.append(session, user("More"))
     store.append(session, assistant(tool("ls", {"a": 1}, call_id="n1", output="a.py")))
     record, _ = written(store, session)
-    *_, prompt, answer, given = record["conversation"]
+    *_, prompt, answer, results = record["conversation"]
     assert prompt["content"] == [words("More")]
     assert [block["type"] for block in answer["content"]] == ["toolRequest"]
-    assert (given["role"], given["content"]) == ("user", [result("n1", words("a.py"))])
+    assert (results["role"], results["content"]) == (
+        "user",
+        [result("n1", words("a.py"))],
+    )
     assert record["message_count"] == len(everything()) + 3
 
 
@@ -288,22 +291,22 @@ def test_results_of_a_session_made_here_come_back_unchanged(
 ) -> None:
     calls = (tool("ls", call_id="c1", output="a"), tool("ls", call_id="c2", output=""))
     session = made(store, user("Go"), assistant("Look:", *calls), assistant("Done"))
-    before = list(store.messages(session))
+    messages = list(store.messages(session))
     record, _ = written(store, session)
     results = record["conversation"][2]
     assert [block["id"] for block in results["content"]] == ["c1", "c2"]
     path = tmp_path / "session.json"
     path.write_text(json.dumps(record), encoding="utf-8")
-    (found,) = read_into(store, path)
-    assert isinstance(found, Imported)
-    assert (found.outcome, found.id) == ("unchanged", session.id)
+    (imported,) = read_into(store, path)
+    assert isinstance(imported, Imported)
+    assert (imported.outcome, imported.id) == ("unchanged", session.id)
 
     record["conversation"].append(asked("m9", "More", 10**9))
     record["conversation"].append(answered(None, call("c3"), at=10**9))
     path.write_text(json.dumps(record), encoding="utf-8")
     read_into(store, path)
     *same, prompt, last = store.messages(session)
-    assert same == before
+    assert same == messages
     assert (prompt.text, last.parts[0].call_id) == ("More", "c3")
 
 
@@ -337,9 +340,9 @@ def test_messages_before_a_compaction_are_out_of_the_agents_sight(
 
     (tmp_path / "a.json").write_text(json.dumps(record))
     with new_store() as other:
-        (found,) = read_into(other, tmp_path)
-        assert isinstance(found, Imported)
-        context = other.context(found.id)
+        (imported,) = read_into(other, tmp_path)
+        assert isinstance(imported, Imported)
+        context = other.context(imported.id)
         assert context.summary == "Summary"
         assert [m.text for m in context.messages] == ["A reminder", "3"]
 
@@ -349,8 +352,8 @@ def test_a_summary_comes_before_the_messages_that_it_keeps(
 ) -> None:
     """Goose sends nothing that precedes the first prompt."""
     session = made(store, user("1"))
-    kept = store.append(session, assistant("2"))
-    store.append(session, event("compaction", "Summary", first_kept_id=kept.id))
+    first_kept = store.append(session, assistant("2"))
+    store.append(session, event("compaction", "Summary", first_kept_id=first_kept.id))
     store.append(session, user("3"))
     record, _ = written(store, store.session(session.id))
     said_there = [m["content"][0]["text"] for m in record["conversation"]]
@@ -358,9 +361,9 @@ def test_a_summary_comes_before_the_messages_that_it_keeps(
 
     with new_store() as other:
         (tmp_path / "a.json").write_text(json.dumps(record))
-        (found,) = read_into(other, tmp_path)
-        assert isinstance(found, Imported)
-        context = other.context(found.id)
+        (imported,) = read_into(other, tmp_path)
+        assert isinstance(imported, Imported)
+        context = other.context(imported.id)
         assert context.summary == "Summary"
         assert [m.text for m in context.messages] == ["2", "3"]
 
@@ -440,8 +443,10 @@ def test_real_sessions_are_written_as_goose_exported_them(
     of: str, real_store: Callable[[str], Path], store: Store
 ) -> None:
     folder = real_store("goose-1.34.0")
-    for found in find(folder / of, formats=["goose"]):
-        assert all(isinstance(item, Imported) for item in store.ingest(found.read()))
+    for foreign_store in find(folder / of, formats=["goose"]):
+        assert all(
+            isinstance(item, Imported) for item in store.ingest(foreign_store.read())
+        )
     count = 0
     for session in everyone(store):
         report = folder / "reports" / f"export-{session.title}.json"
