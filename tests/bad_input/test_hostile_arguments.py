@@ -104,7 +104,7 @@ LAX = {
 ENDLESS = {("changes", "stop", "None")}
 #: How messages call parameters whose name would not help.
 CALLED = {
-    "ref": "session", "sessions": "session", "a": "session", "b": "session", "found": "source", "diffs": "diff", "by": "usage",
+    "ref": "session", "sessions": "session", "a": "session", "b": "session", "items": "source", "diffs": "diff", "by": "usage",
     "project": "directory", "old": "directory", "new": "directory", "cwd": "directory",
     "where": "path", "to": "path", "where_": "database",
     # Drafts are named by the field that they fill.
@@ -210,7 +210,7 @@ VALID: dict[str, Callable[[Room], Any]] = {
     "hash": lambda r: r.blob,
     "unit": lambda r: r.store._core.unit(),
     "callback": lambda _: lambda changes: None,
-    "found": lambda _: [
+    "items": lambda _: [
         SourceSession("else", "s", "/x", "1", messages=[SourceMessage(user("a"))])
     ],
     "source_id": lambda _: "thread-1",

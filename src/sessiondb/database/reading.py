@@ -34,8 +34,8 @@ class Past(Protocol):
     def connection(self) -> Connection:
         """Return a connection to the rows that can be read."""
 
-    def leaves_out(self, session_id: str, what: str, why: str) -> bool:
-        """Return whether the read continues without *what* is missing."""
+    def leaves_out(self, session_id: str, missing: str, reason: str) -> bool:
+        """Return whether the read continues without what is missing."""
 
 
 def answered(connection: Connection, query: Read[T], past: Past | None = None) -> T:
@@ -56,8 +56,10 @@ def answered(connection: Connection, query: Read[T], past: Past | None = None) -
 
         if statement is LOST:
             # A read of a damaged file may continue without what is missing in it.
-            if past is None or not past.leaves_out(**params):
-                raise damaged(params["what"], params["why"])
+            missing, reason = params["missing"], params["reason"]
+            session_id = params["session_id"]
+            if past is None or not past.leaves_out(session_id, missing, reason):
+                raise damaged(missing, reason)
             rows = []
             continue
 

@@ -313,4 +313,4 @@ LOST = Statement(lambda: text("SELECT 1 WHERE 0"))
 def report_missing(session_id: str, missing: Iterable[Missing]) -> Read[None]:
     """Report what is missing of a session, and why."""
     for name, why in missing:
-        yield LOST, {"session_id": session_id, "what": name, "why": why}
+        yield LOST, {"session_id": session_id, "missing": name, "reason": why}
