@@ -83,10 +83,14 @@ class Program:
         self._process.wait()
         self._reader.join()
 
-    def end(self) -> None:
-        """Let it end by itself; if it does not, its log shows why."""
+    def ask_to_end(self) -> None:
+        """Let it end by itself, as soon as its current work is done."""
         assert self._process.stdin is not None
         self._process.stdin.close()
+
+    def end(self) -> None:
+        """Let it end by itself, and wait; if it does not end, its log shows why."""
+        self.ask_to_end()
         try:
             code = self._process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -153,6 +157,10 @@ class Crowd:
 
     def end(self) -> list[Line]:
         """Let all of them end; return the output of everyone."""
+        # First all are asked. A program that ends beside two that still write waits for
+        # its turn at the file, which is not a wait for ever.
+        for program in self._programs:
+            program.ask_to_end()
         for program in self._programs:
             program.end()
         return [
