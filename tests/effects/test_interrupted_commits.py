@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import faulthandler
 import shutil
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -13,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -326,6 +329,32 @@ def test_an_interrupt_beside_a_unit_that_fails_does_no_harm_either(
         return interrupted_at(ground, at, KeyboardInterrupt(), bad(ground), only)
 
     assert every_line(interrupted) > 100
+
+
+def test_a_signal_that_arrives_during_the_commit_loses_no_notification(
+    ground: Ground,
+) -> None:
+    """SQLite itself reports the statement: no line of Python runs between it and its end."""
+    writing = ground.store._core.writer.connection
+    send_sigint = ctypes.pythonapi.PyErr_SetInterrupt
+
+    def watch(frame: FrameType, event: str, _: object) -> object:
+        if frame.f_code.co_qualname != "Transaction.finish":
+            return None
+        if event == "return":
+            sys.settrace(None)
+            assert writing.inner is not None
+            writing.inner.set_trace_callback(send_sigint)
+        return watch
+
+    for _ in range(20):
+        unit = ground.unit("main")
+        sys.settrace(watch)
+        with pytest.raises(KeyboardInterrupt):
+            ground.store.commit(unit)
+        writing.inner.set_trace_callback(None)
+        assert unit.committed
+        ground.at_rest()
 
 
 def interrupted_in_a_loop(ground: Ground, at: int) -> bool:

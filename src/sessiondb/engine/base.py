@@ -66,10 +66,10 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """A connection in autocommit: transactions are begun and ended by statements.
+    """A connection in autocommit: transactions are begun and ended explicitly.
 
-    `Engine.begin_read` or `Engine.begin_write` begins one; COMMIT or ROLLBACK ends it,
-    SAVEPOINT, RELEASE and ROLLBACK TO nest in it. SQL has ``?`` with a sequence of
+    `Engine.begin_read` or `Engine.begin_write` begins one; `commit` or ROLLBACK ends
+    it; SAVEPOINT, RELEASE and ROLLBACK TO nest in it. SQL has ``?`` with a sequence of
     values, or ``:name`` with a mapping. Values are None, int (64 bits), float, str
     and bytes.
     """
@@ -84,7 +84,13 @@ class Connection(Protocol):
         A statement that fails changes nothing and leaves its transaction open for
         further ones, unless the engine rolled it back: `in_transaction` is False then.
         A value that cannot be stored raises `UnicodeEncodeError` or `OverflowError`.
-        COMMIT is one call into C, so that no interrupt separates it from its outcome.
+        """
+
+    def commit(self) -> None:
+        """End the transaction, which is then on disk; raises `Engine.Error`.
+
+        It is one call into C, without a line of Python inside: no interrupt separates
+        it from what its caller does in the same call into C.
         """
 
     def executemany(self, sql: str, parameters: Any, /) -> Cursor:

@@ -72,7 +72,7 @@ class Batch:
 
     serial: int
     jobs: list[Job] = field(default_factory=list)
-    #: The statement that ended the transaction: empty while it may still be open.
+    #: One item once the transaction has ended: empty while it may still be open.
     ended: list[object] = field(default_factory=list)
     #: Steps to take once the transaction is committed, and its changes.
     after: list[Callable[[], None]] = field(default_factory=list)

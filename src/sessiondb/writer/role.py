@@ -16,6 +16,7 @@ everyone who gets the role calls it first.
 from __future__ import annotations
 
 import itertools
+import operator
 import os
 import threading
 from collections import deque
@@ -219,17 +220,18 @@ class Writer:
             tx = Transaction(connection)
             good = apply_guarded(tx, batch.jobs)
 
-        end = "ROLLBACK"
-        if good:
-            tx.finish()
-            batch.after = tx.after_commit
-            batch.changes = list(tx.changes.values())
-            end = "COMMIT"
+        if not good:
+            connection.execute("ROLLBACK")
+            batch.ended.append("ROLLBACK")
+            return
 
+        tx.finish()
+        batch.after = tx.after_commit
+        batch.changes = list(tx.changes.values())
         # Executed and recorded by one call into C: no interrupt falls in between, so
         # the record is certain about whether COMMIT happened. `in_transaction` is not:
         # it is False as well after a COMMIT that failed.
-        batch.ended.extend(map(connection.execute, (end,)))
+        batch.ended.extend(map(operator.call, (connection.commit,)))
 
     def _end_batch(self) -> None:
         """Finish the batch that was taken; safe to repeat, wherever it was left."""
