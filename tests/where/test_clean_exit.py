@@ -25,8 +25,10 @@ pytestmark = pytest.mark.slow
 _STRICT = ("-X", "dev", "-W", "error")
 # Imports once, then runs each program in a process of its own that ends as programs do.
 _RUNNER = """
-    import asyncio, json, os, sys, threading
+    import asyncio, json, logging, os, sys, threading
     from sessiondb import ALL, AsyncStore, Store, user
+    # -X dev makes loops report each step that a busy machine slowed down.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
     programs, folder = json.load(sys.stdin), sys.argv[1]
     for name, program in programs.items():
         path = os.path.join(folder, name + ".db")

@@ -22,8 +22,10 @@ pytestmark = pytest.mark.slow
 
 # In a child, because the fault would end the interpreter (a negative return code).
 _CANCEL = """
-    import asyncio, random, sys
+    import asyncio, logging, random, sys
     from sessiondb import BEGINNING, AsyncStore, user
+    # -X dev makes loops report each step that a busy machine slowed down.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
 
     async def follow(store, poll):
         async for _ in store.changes(since=BEGINNING, poll=poll):
