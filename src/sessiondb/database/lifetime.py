@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import atexit
 import os
-import weakref
 from collections import deque
 from typing import TYPE_CHECKING
 
+from sessiondb.living import LivingObjects
 from sessiondb.writer.thread import in_worker
 
 if TYPE_CHECKING:
     from sessiondb.database.core import Core
 
-OPEN: weakref.WeakSet[Core] = weakref.WeakSet()
+OPEN: LivingObjects[Core] = LivingObjects()
 #: Those whose stores were collected, to be closed by `close_collected`.
 COLLECTED: deque[Core] = deque()
 
@@ -35,12 +35,12 @@ def close_collected() -> None:
 
 
 def _close_all() -> None:
-    for core in list(OPEN):
+    for core in OPEN:
         core.close()
 
 
 def _before_fork() -> None:
-    for core in list(OPEN):
+    for core in OPEN:
         core.pause()
 
 

@@ -97,8 +97,11 @@ def wake_late() -> None:
     An interrupt on the very first line of `_empty` ends it before it can do anything
     about that. The loop then stops, as a rule; this is for one that is run again.
     """
-    for box in list(_inboxes.values()):
-        box.wake_late()
+    # In one step: another thread may add a loop meanwhile.
+    for reference in _inboxes.keyrefs():
+        loop = reference()
+        if loop is not None and (box := _inboxes.get(loop)) is not None:
+            box.wake_late()
 
 
 def resolve(

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import weakref
 from contextlib import closing
 from functools import cache, partial
 from pathlib import Path
@@ -32,6 +31,7 @@ from sessiondb.errors import (
     StoreClosedError,
     abridged,
 )
+from sessiondb.living import LivingObjects
 
 CACHE_KIB = 16_000
 _INNOCUOUS = 0x200000
@@ -74,7 +74,7 @@ class _Connection(sqlite3.Connection):
         _living.discard(self)
 
 
-_living: weakref.WeakSet[_Connection] = weakref.WeakSet()
+_living: LivingObjects[_Connection] = LivingObjects()
 #: Files that the parent of this process had open when it forked.
 _inherited: set[disk.FileIdentity | None] = set()
 
@@ -163,8 +163,8 @@ def _connect(
 
 def open_files() -> set[disk.FileIdentity]:
     """Return (st_dev, st_ino) of each open database and of the files beside it."""
-    opened = {connection.file for connection in list(_living)} | _inherited
-    for path in {connection.path for connection in list(_living)}:
+    opened = {connection.file for connection in _living} | _inherited
+    for path in {connection.path for connection in _living}:
         # None for a file that does not exist.
         opened |= {disk.identity(sibling) for sibling in files.siblings(path)}
     return {file for file in opened if file is not None}
@@ -195,7 +195,7 @@ def _leave_to_parent() -> None:
     """
     import ctypes
 
-    for connection in list(_living):
+    for connection in _living:
         _inherited.add(connection.file)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
     _living.clear()
