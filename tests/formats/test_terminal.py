@@ -26,7 +26,12 @@ from sessiondb import (
 from sessiondb.cli.output import Screen
 from sessiondb.cli.paint import painted
 from sessiondb.cli.show import _shown_lines as shown_lines
-from sessiondb.formats.transcript.terminal import Span, Terminal, TerminalLine, preview
+from sessiondb.formats.transcript.terminal import (
+    Span,
+    Terminal,
+    TerminalLine,
+    preview_of,
+)
 
 CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -52,7 +57,7 @@ def test_no_line_contains_a_control_character(store: Store, full: bool) -> None:
         assert not CONTROL.search(line.text), line
         for span in line.spans:
             assert not {"\t", "\n"} & {*span.text}
-        assert line.text == "".join(span.text for span in line.pieces())
+        assert line.text == "".join(span.text for span in line.styled_spans())
 
 
 def test_an_edit_is_a_coloured_diff_and_its_line_counts(store: Store) -> None:
@@ -179,8 +184,8 @@ def test_a_preview_is_one_line(store: Store) -> None:
     store.append(session, assistant(text("a\nb\x1b[2J")))
     store.append(session, assistant(tool("bash", {"command": "ls"}, error="no")))
     first, second = store.messages(session)
-    assert preview(first) == r"a b\x1b[2J"
-    assert preview(second) == "▸ bash ls [failed]"
+    assert preview_of(first) == r"a b\x1b[2J"
+    assert preview_of(second) == "▸ bash ls [failed]"
 
 
 def test_a_session_is_shown_while_it_is_read(store: Store) -> None:

@@ -221,8 +221,8 @@ def _only(
 
 
 def _summary(message: Message) -> str:
-    from sessiondb.formats.transcript.terminal import preview
+    from sessiondb.formats.transcript.terminal import preview_of
 
     who = one_line(" ".join(filter(None, [message.role, message.kind])))
     when = clock(message.time_created)
-    return f"#{message.seq} {when} {who}: {preview(message)}"
+    return f"#{message.seq} {when} {who}: {preview_of(message)}"

@@ -43,7 +43,11 @@ def _styled_rows(lines: Iterable[TerminalLine], screen: Screen) -> Iterator[str]
     for text in lines:
         for line in _separate_lines(text):
             indent = line.indent
-            rows = _wrapped_rows(line, screen) if screen.terminal else [line.pieces()]
+            rows = (
+                _wrapped_rows(line, screen)
+                if screen.terminal
+                else [line.styled_spans()]
+            )
             for row in rows:
                 spans = (indent, *row)
                 yield _colored(spans, screen) if screen.color else _plain(spans)
@@ -84,7 +88,7 @@ def _wrapped_rows(line: TerminalLine, screen: Screen) -> Iterator[Sequence[Span]
 def _slice(line: TerminalLine, start: int, row: str) -> Sequence[Span]:
     """Return *row*, which begins at *start* of the text, in the styles of its spans."""
     if not line.spans:
-        return line._replace(text=row).pieces()
+        return line._replace(text=row).styled_spans()
 
     pieces, end = [], 0
     for span in line.spans:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from sessiondb.errors import MissingExtraError
 from sessiondb.formats.protocol import Exporter
 from sessiondb.formats.transcript.detail import DETAILS
-from sessiondb.formats.transcript.families import documents
+from sessiondb.formats.transcript.families import transcript_documents
 from sessiondb.model import Document, Export, Loss
 
 __all__ = ["EXPORTER"]
@@ -31,7 +31,7 @@ def write(
             "HTML needs markdown-it-py and Pygments",
             hint="`pip install 'sessiondb[html]'` installs them",
         ) from error
-    yield from documents(sessions, HtmlPage(), detail, together)
+    yield from transcript_documents(sessions, HtmlPage(), detail, together)
 
 
 EXPORTER = Exporter(write, together=True, details=DETAILS)

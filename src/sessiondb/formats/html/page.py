@@ -21,7 +21,7 @@ from sessiondb.formats.transcript.blocks import (
     TranscriptEntry,
     TranscriptHead,
 )
-from sessiondb.formats.transcript.families import spooled
+from sessiondb.formats.transcript.families import spool_pieces
 from sessiondb.formats.transcript.look import Look
 from sessiondb.formats.transcript.session import Transcript
 from sessiondb.words import moment
@@ -81,9 +81,9 @@ class HtmlPage(Look):
 
         # The head counts what the turns contain: it is made after them.
         yield f'<article id="{transcript.anchor}">\n'
-        yield from spooled(turns, lambda: _head(transcript.head(), level))
+        yield from spool_pieces(turns, lambda: _head(transcript.head(), level))
 
-        tail = "".join(self._blocks(transcript.tail()))
+        tail = "".join(self._write_blocks(transcript.tail()))
         if tail:
             yield f'<section class="tail">\n{tail}</section>\n'
         yield "</article>\n"
@@ -104,25 +104,25 @@ class HtmlPage(Look):
         if entry.is_named:
             yield _again(entry) if entry.continues else _by(entry, level)
 
-        yield from self._blocks(entry.blocks)
+        yield from self._write_blocks(entry.blocks)
         yield "</div>\n"
 
-    def _prose(self, prose: Prose) -> Iterator[str]:
+    def _write_prose(self, prose: Prose) -> Iterator[str]:
         yield markdown(prose.text)
 
-    def _verbatim(self, code: Code) -> str:
+    def _verbatim_code(self, code: Code) -> str:
         return code_block(code.text, code.language) + "\n"
 
-    def _cut(self, left_out: str) -> str:
+    def _cut_line(self, left_out: str) -> str:
         return f'<p class="cut">… {escaped(left_out)} left out</p>\n'
 
-    def _label(self, label: LabelBlock) -> Iterator[str]:
+    def _write_label(self, label: LabelBlock) -> Iterator[str]:
         yield f'<p class="label">{escaped(label.text)}</p>\n'
 
-    def _note(self, note: Note) -> Iterator[str]:
+    def _write_note(self, note: Note) -> Iterator[str]:
         yield f'<p class="note {note.tone}">{escaped(note.text)}</p>\n'
 
-    def _picture(self, picture: Picture) -> Iterator[str]:
+    def _write_picture(self, picture: Picture) -> Iterator[str]:
         name = escaped(picture.name)
         if picture.data is None:
             facts = escaped(picture.facts)
@@ -134,7 +134,7 @@ class HtmlPage(Look):
         caption = f"<figcaption>{name}</figcaption>"
         yield f'<figure><img src="{source}" alt="{name}">{caption}</figure>\n'
 
-    def _todos(self, todos: Todos) -> Iterator[str]:
+    def _write_todos(self, todos: Todos) -> Iterator[str]:
         yield '<ul class="todos">\n'
         for status, text in todos.items:
             done = "done" if status in _DONE else ""
@@ -142,7 +142,7 @@ class HtmlPage(Look):
             yield f'<li class="{done}">{mark}<span>{escaped(text)}</span></li>\n'
         yield "</ul>\n"
 
-    def _fold(self, fold: Fold) -> Iterator[str]:
+    def _write_fold(self, fold: Fold) -> Iterator[str]:
         line = _line(fold)
         kind = _CLASSES.get(fold.kind, fold.kind)
         names = escaped(f"fold {kind} {fold.tone}".rstrip())
@@ -153,10 +153,10 @@ class HtmlPage(Look):
 
         yield f'<details class="{names}"><summary class="line">{line}</summary>\n'
         yield '<div class="inner">\n'
-        yield from self._blocks(fold.blocks)
+        yield from self._write_blocks(fold.blocks)
         yield "</div>\n</details>\n"
 
-    def _nested(self, nested: Nested) -> Iterator[str]:
+    def _write_nested(self, nested: Nested) -> Iterator[str]:
         name = escaped(nested.name)
         yield '<details class="fold nested"><summary class="line">'
         yield "<strong>Subagent</strong>"

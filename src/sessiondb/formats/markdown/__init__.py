@@ -30,7 +30,7 @@ from sessiondb.formats.transcript.blocks import (
     TranscriptHead,
 )
 from sessiondb.formats.transcript.detail import DETAILS
-from sessiondb.formats.transcript.families import documents, spooled
+from sessiondb.formats.transcript.families import spool_pieces, transcript_documents
 from sessiondb.formats.transcript.look import Look
 from sessiondb.formats.transcript.session import Transcript
 from sessiondb.model import Document, Export, Loss
@@ -46,7 +46,7 @@ def write(
     sessions: Iterable[Export], *, detail: str = "normal", together: bool = False
 ) -> Iterator[Document | Loss]:
     """Yield a file for each session that is not nested, *together* one for all."""
-    yield from documents(sessions, _Markdown(), detail, together)
+    yield from transcript_documents(sessions, _Markdown(), detail, together)
 
 
 class _Markdown(Look):
@@ -72,8 +72,8 @@ class _Markdown(Look):
             for entry in transcript.entries()
             for piece in self._entry(entry, level + 1)
         )
-        yield from spooled(pieces, lambda: _head(transcript.head(), level))
-        yield from self._blocks(transcript.tail())
+        yield from spool_pieces(pieces, lambda: _head(transcript.head(), level))
+        yield from self._write_blocks(transcript.tail())
 
     def _entry(self, entry: TranscriptEntry, level: int) -> Iterator[str]:
         if entry.role == "user":
@@ -84,33 +84,33 @@ class _Markdown(Look):
             facts = [entry.model, *entry.facts, moment(entry.time, "%H:%M:%S")]
             yield f"**{inline(entry.who)}** · {_joined(*facts)}\n\n"
 
-        yield from self._blocks(entry.blocks)
+        yield from self._write_blocks(entry.blocks)
 
-    def _prose(self, prose: Prose) -> Iterator[str]:
+    def _write_prose(self, prose: Prose) -> Iterator[str]:
         yield f"{markdown(prose.text)}\n\n"
 
-    def _verbatim(self, code: Code) -> str:
+    def _verbatim_code(self, code: Code) -> str:
         return f"{fenced(code.text, code.language)}\n\n"
 
-    def _cut(self, left_out: str) -> str:
+    def _cut_line(self, left_out: str) -> str:
         return f"*… {inline(left_out)} left out*\n\n"
 
-    def _label(self, label: LabelBlock) -> Iterator[str]:
+    def _write_label(self, label: LabelBlock) -> Iterator[str]:
         yield f"**{inline(label.text)}**\n\n"
 
-    def _note(self, note: Note) -> Iterator[str]:
+    def _write_note(self, note: Note) -> Iterator[str]:
         yield f"> {_TONES.get(note.tone, '')}{inline(note.text)}\n\n"
 
-    def _picture(self, picture: Picture) -> Iterator[str]:
+    def _write_picture(self, picture: Picture) -> Iterator[str]:
         yield f"> Image: {_joined(picture.name, picture.facts)}\n\n"
 
-    def _todos(self, todos: Todos) -> Iterator[str]:
+    def _write_todos(self, todos: Todos) -> Iterator[str]:
         for mark, text, status in todos.marked():
             more = f" *({inline(status)})*" if status else ""
             yield f"- [{mark}] {inline(text)}{more}\n"
         yield "\n"
 
-    def _fold(self, fold: Fold) -> Iterator[str]:
+    def _write_fold(self, fold: Fold) -> Iterator[str]:
         mark = _TONES.get(fold.tone, "")
         if not fold.blocks:
             line = _joined(fold.subject, *fold.facts)
@@ -121,10 +121,10 @@ class _Markdown(Look):
         label = summary(fold.label)
         line = " · ".join(filter(None, map(summary, (fold.subject, *fold.facts))))
         yield f"<details><summary>{mark}<b>{label}</b> {line}</summary>\n\n"
-        yield from self._blocks(fold.blocks)
+        yield from self._write_blocks(fold.blocks)
         yield "</details>\n\n"
 
-    def _nested(self, nested: Nested) -> Iterator[str]:
+    def _write_nested(self, nested: Nested) -> Iterator[str]:
         name = summary(nested.name)
         yield f"<details><summary><b>Subagent</b> {name}</summary>\n\n"
         yield from self.article(nested.transcript)

@@ -20,7 +20,7 @@ from sessiondb.formats.transcript.changes import (
     NO_CHANGES,
     PATHS,
     Changes,
-    changes,
+    changes_of_call,
     is_diff,
 )
 from sessiondb.formats.transcript.detail import Detail
@@ -78,21 +78,21 @@ class Arguments:
             value = part.input_json
         return cls(value) if is_object(value) else cls({}, value)
 
-    def named(self) -> Mapping[str, Any]:
+    def named_values(self) -> Mapping[str, Any]:
         """Return the fields; the bare value counts as ``input``."""
         return self.fields if self.bare is None else {"input": self.bare}
 
-    def subject(self, title: str | None) -> str:
+    def subject_words(self, title: str | None) -> str:
         """Return a few words for the call: its title, or what it was given."""
         values = [title, self.bare, *(self.fields.get(name) for name in _SUBJECTS)]
         for value in values:
-            words = excerpt(_joined(value)) if value else ""
+            words = excerpt(_joined_strings(value)) if value else ""
             if words:
                 return words
         return ""
 
 
-def call(
+def call_fold(
     part: Part, detail: Detail, album: Album, nested: tuple[Block, ...] = ()
 ) -> Fold:
     """Return the call *part*; *nested* are the sessions it started."""
@@ -101,14 +101,16 @@ def call(
     codes = _error_codes(records)
     # The changes of a failed call were not made.
     failed = part.status == "error"
-    changed = NO_CHANGES if failed else changes(arguments.named(), records)
+    changed = (
+        NO_CHANGES if failed else changes_of_call(arguments.named_values(), records)
+    )
 
-    subject = arguments.subject(part.title)
+    subject = arguments.subject_words(part.title)
     body: list[Block] = []
     if detail.bodies:
-        body = _body(part, arguments, changed, "" if detail.records else subject)
-        if records.having(MARKS):
-            body += album.inside(part.data)
+        body = _call_body(part, arguments, changed, "" if detail.records else subject)
+        if records.levels_having(MARKS):
+            body += album.pictures_inside(part.data)
     if detail.records and part.data:
         body.append(Code(as_json(part.data), "json", "Kept by the program"))
 
@@ -116,21 +118,21 @@ def call(
         kind="call",
         label=part.tool or "tool",
         about=subject,
-        details=_details(part, changed, codes),
-        state=_state(part),
-        tone=_tone(part, codes),
+        details=_call_details(part, changed, codes),
+        state=_call_state(part),
+        tone=_call_tone(part, codes),
         blocks=(*cut_all(body, detail), *nested),
     )
 
 
-def _state(part: Part) -> str:
+def _call_state(part: Part) -> str:
     """Return in a word how a call ended, or is; nothing if it is unknown."""
     if part.outcome:
         return str(part.outcome)
     return "failed" if part.status == "error" else part.status or ""
 
 
-def _tone(part: Part, codes: list[int]) -> str:
+def _call_tone(part: Part, codes: list[int]) -> str:
     """Return the tone of a call, see `Fold`."""
     if part.outcome:
         return "error"
@@ -141,15 +143,19 @@ def _tone(part: Part, codes: list[int]) -> str:
     return "error" if part.status == "error" else "open"
 
 
-def _details(part: Part, changed: Changes, codes: list[int]) -> tuple[str, ...]:
-    details = [changed.counted(), *(f"exit {code}" for code in codes), _time(part)]
+def _call_details(part: Part, changed: Changes, codes: list[int]) -> tuple[str, ...]:
+    details = [
+        changed.count_lines(),
+        *(f"exit {code}" for code in codes),
+        _call_duration(part),
+    ]
     return tuple([detail for detail in details if detail])
 
 
 def _error_codes(records: Records) -> list[int]:
     """Return the codes with which a command failed, if its program kept them."""
     codes = []
-    for level in records.having(_EXITS, _EXIT_DEPTH):
+    for level in records.levels_having(_EXITS, _EXIT_DEPTH):
         for record in level:
             for name in _EXITS:
                 code = record.get(name)
@@ -159,14 +165,14 @@ def _error_codes(records: Records) -> list[int]:
     return codes
 
 
-def _time(part: Part) -> str:
+def _call_duration(part: Part) -> str:
     if part.time_started is None or part.time_ended is None:
         return ""
     took = part.time_ended - part.time_started
     return duration(took) if took >= _NOTICEABLE else ""
 
 
-def _joined(value: Any) -> str:
+def _joined_strings(value: Any) -> str:
     """Return a string, or a list of strings with spaces between; else nothing."""
     # Not `listed`: each call has a few of these, and most are strings.
     if isinstance(value, str):
@@ -174,7 +180,7 @@ def _joined(value: Any) -> str:
     return " ".join(value) if is_list_of(value, is_text) else ""
 
 
-def _body(
+def _call_body(
     part: Part, arguments: Arguments, changed: Changes, subject: str
 ) -> list[Block]:
     """Return the arguments and the result of a call, without those in *subject*."""
@@ -205,21 +211,21 @@ def _take_todos(fields: dict[str, Any]) -> list[Todos]:
         return []
 
     del fields["todos"]
-    return [Todos(tuple([_todo(item) for item in items]))]
+    return [Todos(tuple([_todo_pair(item) for item in items]))]
 
 
 def _is_todo(item: Any) -> bool:
     return is_object(item) and isinstance(item.get("content"), str)
 
 
-def _todo(item: Mapping[str, Any]) -> tuple[str, str]:
+def _todo_pair(item: Mapping[str, Any]) -> tuple[str, str]:
     return str(item.get("status") or "pending"), item["content"]
 
 
 def _take_command(fields: dict[str, Any]) -> list[Command]:
     """Return the command line among the arguments, and take it out of them."""
     for key in _COMMANDS:
-        command = _joined(fields.get(key))
+        command = _joined_strings(fields.get(key))
         if command:
             del fields[key]
             return [Command(command, "bash")]
@@ -252,32 +258,32 @@ def language_of(text: str) -> str | None:
 
 def cut_all(blocks: Iterable[Block], detail: Detail) -> list[Block]:
     """Return *blocks*, long texts cut to the limits of *detail*."""
-    return [cut(it, detail) if isinstance(it, Code) else it for it in blocks]
+    return [cut_code(it, detail) if isinstance(it, Code) else it for it in blocks]
 
 
-def cut(code: Code, detail: Detail) -> Code:
+def cut_code(code: Code, detail: Detail) -> Code:
     """Return *code* within the limits of *detail*; ``left_out`` counts the rest."""
     text = code.text.rstrip("\n")
     limits = detail.diffs if code.language == "diff" else detail.limits
 
     # A short text has no line that is too wide either.
     if len(text) <= limits.shortest and text.count("\n") < limits.lines:
-        return code if text is code.text else _shortened(code, text)
+        return code if text is code.text else _with_text(code, text)
 
     lines = text[: limits.characters].split("\n", limits.lines)[: limits.lines]
     more = len(text) - sum(len(line) for line in lines) - len(lines) + 1
 
     if max(len(line) for line in lines) > limits.width:
-        lines = [_narrowed(line, limits.width) for line in lines]
-    return _shortened(code, "\n".join(lines), _counted(text[len(text) - more :]))
+        lines = [_narrow_line(line, limits.width) for line in lines]
+    return _with_text(code, "\n".join(lines), _count_left_out(text[len(text) - more :]))
 
 
-def _shortened(code: Code, text: str, left_out: str = "") -> Code:
+def _with_text(code: Code, text: str, left_out: str = "") -> Code:
     # `dataclasses.replace` would take three times as long.
     return type(code)(text, code.language, code.label, left_out)
 
 
-def _counted(left_out: str) -> str:
+def _count_left_out(left_out: str) -> str:
     """Return how much is left out, in lines or else in characters; nothing if empty."""
     if not left_out:
         return ""
@@ -287,6 +293,6 @@ def _counted(left_out: str) -> str:
     return count(len(left_out), "more character")
 
 
-def _narrowed(line: str, width: int) -> str:
+def _narrow_line(line: str, width: int) -> str:
     more = len(line) - width
     return line if more <= 0 else f"{line[:width]}… (+{more:,})"

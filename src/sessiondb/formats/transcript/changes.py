@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple, TypeAlias
 
 from sessiondb.formats.transcript.blocks import Code
-from sessiondb.formats.transcript.shapes import Records, first_text, is_object, texts
+from sessiondb.formats.transcript.shapes import Records, first_text, is_object, texts_at
 
 PATHS = (
     "filePath",
@@ -60,7 +60,7 @@ class Changes(NamedTuple):
     codes: tuple[Code, ...] = ()
     used: AbstractSet[str] = frozenset()
 
-    def counted(self) -> str:
+    def count_lines(self) -> str:
         """Return how many lines the diffs add and remove, ``+3 −1``, or nothing."""
         diffs = [code.text for code in self.codes if code.language == "diff"]
         if not diffs:
@@ -68,23 +68,23 @@ class Changes(NamedTuple):
 
         # A line break before the first line too, so that each line is found by one.
         text = "\n".join(["", *diffs])
-        return f"+{_beginning(text, '+')} −{_beginning(text, '-')}"
+        return f"+{_count_lines_with(text, '+')} −{_count_lines_with(text, '-')}"
 
 
 NO_CHANGES = Changes()
 
 
-def _beginning(text: str, sign: str) -> int:
+def _count_lines_with(text: str, sign: str) -> int:
     """Return how many lines begin with *sign*, without the names of files."""
     return text.count(f"\n{sign}") - text.count(f"\n{sign * 3}")
 
 
-def changes(arguments: Mapping[str, Any], records: Records) -> Changes:
+def changes_of_call(arguments: Mapping[str, Any], records: Records) -> Changes:
     """Return the changes of a call with *arguments*, whose program kept *records*.
 
     They may be empty.
     """
-    kept = _kept(records)
+    kept = _kept_patches(records)
     for names, find in _SEARCHES:
         # Few calls change anything: the names of their arguments show which.
         if names.isdisjoint(arguments):
@@ -93,42 +93,42 @@ def changes(arguments: Mapping[str, Any], records: Records) -> Changes:
         if used:
             # A patch that was kept has line numbers, which the arguments have not. But
             # a file that was written completely has the colours of its language.
-            shown = () if find is _written else kept
+            shown = () if find is _written_content else kept
             return Changes(shown or tuple(codes), used)
 
     return Changes(kept)
 
 
-def _patch(arguments: Mapping[str, Any]) -> _Requested:
+def _patch_argument(arguments: Mapping[str, Any]) -> _Requested:
     # The first one alone: what follows would repeat it.
     for key in _PATCHES:
-        text = _unpacked(arguments.get(key))
+        text = _unpack_patch(arguments.get(key))
         if isinstance(text, str) and is_diff(text):
             return {key}, [Code(text, "diff")]
     return _NOT_REQUESTED
 
 
-def _unpacked(value: Any) -> Any:
+def _unpack_patch(value: Any) -> Any:
     """Return the patch in a command line ``["apply_patch", patch]``, else *value*."""
     is_command = isinstance(value, list) and value[:1] == ["apply_patch"]
     return value[-1] if is_command else value
 
 
-def _replacements(arguments: Mapping[str, Any]) -> _Requested:
+def _replacement_diffs(arguments: Mapping[str, Any]) -> _Requested:
     edits = arguments.get("edits")
     steps, names = [arguments], _REPLACED
     if isinstance(edits, list):
         steps, names = edits, _EDITS
 
     path = first_text(arguments, PATHS) or "file"
-    pairs = list(_replaced(path, [step for step in steps if is_object(step)]))
+    pairs = list(_replaced_texts(path, [step for step in steps if is_object(step)]))
     if not pairs:
         return _NOT_REQUESTED
-    codes = [Code(difference(*pair), "diff") for pair in pairs]
+    codes = [Code(unified_diff(*pair), "diff") for pair in pairs]
     return names & arguments.keys(), codes
 
 
-def _replaced(
+def _replaced_texts(
     path: str, steps: Iterable[Mapping[str, Any]]
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the name of the file, the old and the new text of each of *steps*."""
@@ -138,7 +138,7 @@ def _replaced(
             yield first_text(step, PATHS) or path, old, new
 
 
-def _written(arguments: Mapping[str, Any]) -> _Requested:
+def _written_content(arguments: Mapping[str, Any]) -> _Requested:
     """Return the content of a file that was written completely, as code."""
     text = first_text(arguments, _CONTENTS)
     if text is None:
@@ -146,23 +146,23 @@ def _written(arguments: Mapping[str, Any]) -> _Requested:
     path = first_text(arguments, PATHS)
     if path is None:
         return _NOT_REQUESTED
-    return arguments.keys() & frozenset(_CONTENTS), [Code(text, ending(path))]
+    return arguments.keys() & frozenset(_CONTENTS), [Code(text, file_ending(path))]
 
 
 #: The searches for changes, each with the arguments of which it needs one.
 _SEARCHES: tuple[tuple[AbstractSet[str], Callable[..., _Requested]], ...] = (
-    (frozenset(_PATCHES), _patch),
-    (_REPLACED | _EDITS, _replacements),
-    (frozenset(_CONTENTS), _written),
+    (frozenset(_PATCHES), _patch_argument),
+    (_REPLACED | _EDITS, _replacement_diffs),
+    (frozenset(_CONTENTS), _written_content),
 )
 
 
-def _kept(records: Records) -> tuple[Code, ...]:
+def _kept_patches(records: Records) -> tuple[Code, ...]:
     """Return the patches nearest to the top of *records*, each once."""
-    for level in records.having(_KEPT, _DEPTH):
+    for level in records.levels_having(_KEPT, _DEPTH):
         patches: dict[str, None] = {}
         for record in level:
-            for text in texts(record, _KEPT):
+            for text in texts_at(record, _KEPT):
                 if is_diff(text):
                     patches[text] = None
                     break
@@ -181,7 +181,7 @@ def is_diff(text: str) -> bool:
     return False
 
 
-def difference(path: str, old: str, new: str) -> str:
+def unified_diff(path: str, old: str, new: str) -> str:
     """Return a unified diff of two texts."""
     old_lines, new_lines = old.splitlines(), new.splitlines()
     name = " ".join(path.split())
@@ -195,6 +195,6 @@ def difference(path: str, old: str, new: str) -> str:
     return "\n".join(lines)
 
 
-def ending(path: str) -> str | None:
+def file_ending(path: str) -> str | None:
     """Return the ending of a file's name, without the dot; None if it has none."""
     return PurePosixPath(path.replace("\\", "/")).suffix.lstrip(".").lower() or None

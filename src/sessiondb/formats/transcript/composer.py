@@ -17,12 +17,12 @@ from sessiondb.formats.transcript.blocks import (
     Prose,
     TranscriptEntry,
 )
-from sessiondb.formats.transcript.calls import call, cut_all, language_of
-from sessiondb.formats.transcript.changes import ending
+from sessiondb.formats.transcript.calls import call_fold, cut_all, language_of
+from sessiondb.formats.transcript.changes import file_ending
 from sessiondb.formats.transcript.detail import Detail
-from sessiondb.formats.transcript.facts import model
+from sessiondb.formats.transcript.facts import model_name
 from sessiondb.formats.transcript.pictures import Album
-from sessiondb.formats.transcript.shapes import as_json, is_text, texts
+from sessiondb.formats.transcript.shapes import as_json, is_text, texts_at
 from sessiondb.model import Message, Part
 from sessiondb.words import excerpt, price, size, tokens
 
@@ -77,98 +77,98 @@ class Composer:
         self._anchor = anchor
         self._results: dict[str, int] = {}
 
-        self._other: PartBuilder = self._unknown
+        self._other: PartBuilder = self._unknown_part
         self._parts: dict[str, PartBuilder] = {
-            "text": self._text,
-            "reasoning": self._reasoning,
-            "tool": self._call,
-            "tool-result": self._result,
-            "file": self._file,
-            "agent": self._agent,
-            "compaction": self._compaction,
-            "source": self._source,
+            "text": self._text_block,
+            "reasoning": self._reasoning_fold,
+            "tool": self._call_block,
+            "tool-result": self._result_note,
+            "file": self._file_block,
+            "agent": self._agent_note,
+            "compaction": self._compaction_note,
+            "source": self._source_note,
         }
 
         self._event: EventBuilder = self._named_event
         self._events: dict[str | None, EventBuilder] = {
-            **dict.fromkeys(_CHANGES, self._change),
-            **dict.fromkeys(_ENDS, self._end),
+            **dict.fromkeys(_CHANGES, self._change_note),
+            **dict.fromkeys(_ENDS, self._end_note),
         }
         self._roles: dict[str, EventBuilder] = {
-            "event": self._occurrence,
-            "system": self._system,
+            "event": self._event_blocks,
+            "system": self._system_fold,
         }
 
         if not detail.records:
-            self._parts |= dict.fromkeys(BOOKKEEPING, _nothing)
+            self._parts |= dict.fromkeys(BOOKKEEPING, _no_blocks)
         if not detail.asides:
-            self._other = _nothing
-            self._parts |= dict.fromkeys(("reasoning", "source"), _nothing)
-            self._event = self._roles["system"] = _nothing
-            self._events |= dict.fromkeys(_CHANGES, _nothing)
+            self._other = _no_blocks
+            self._parts |= dict.fromkeys(("reasoning", "source"), _no_blocks)
+            self._event = self._roles["system"] = _no_blocks
+            self._events |= dict.fromkeys(_CHANGES, _no_blocks)
 
     def blocks(self, message: Message) -> list[Block]:
         """Return what is shown of *message*; may be empty."""
-        blocks: list[Block] = [*self._blocks(message), *_ending(message)]
+        blocks: list[Block] = [*self._message_blocks(message), *_ending_notes(message)]
         if self._detail.records:
-            blocks += _kept(message)
+            blocks += _kept_records(message)
         return blocks
 
     def entry(self, message: Message, labels: Iterable[str] = ()) -> TranscriptEntry:
         """Return *message* as an entry; its blocks are empty if nothing is shown."""
         facts = [f"label: {label}" for label in labels]
-        facts += [fact for fact in self._facts(message) if fact]
+        facts += [fact for fact in self._answer_facts(message) if fact]
         return TranscriptEntry(
             anchor=f"{self._anchor}m{message.seq}",
             role=message.role,
-            who=_speaker(message),
+            who=_speaker_of(message),
             time=message.time_created,
-            model=_model(message),
+            model=_answer_model(message),
             facts=tuple(facts),
             blocks=tuple(self.blocks(message)),
             message=message,
         )
 
-    def _facts(self, message: Message) -> Iterator[str]:
+    def _answer_facts(self, message: Message) -> Iterator[str]:
         if message.role != "assistant":
             return
         if self._detail.records:
             yield price(message.cost)
-            yield _tokens(message)
+            yield _tokens_text(message)
         if not message.time_completed:
             yield "still open"
 
-    def _blocks(self, message: Message) -> Blocks:
+    def _message_blocks(self, message: Message) -> Blocks:
         if message.kind in _SUMMARIES:
-            return self._summary(message, _SUMMARIES[message.kind])
-        return self._roles.get(message.role, self._said)(message)
+            return self._summary_fold(message, _SUMMARIES[message.kind])
+        return self._roles.get(message.role, self._part_blocks)(message)
 
-    def _occurrence(self, message: Message) -> Blocks:
+    def _event_blocks(self, message: Message) -> Blocks:
         if message.kind in self._events:
             return self._events[message.kind](message)
         # The calls of a program itself, which no answer contains.
         if any(part.type == "tool" for part in message.parts):
-            return self._said(message)
+            return self._part_blocks(message)
         return self._event(message)
 
-    def _said(self, message: Message) -> list[Block]:
+    def _part_blocks(self, message: Message) -> list[Block]:
         builders, other = self._parts, self._other
         blocks: list[Block] = []
         for part in message.parts:
             blocks += builders.get(part.type, other)(message, part, part.text or "")
         return blocks
 
-    def _system(self, message: Message) -> Blocks:
+    def _system_fold(self, message: Message) -> Blocks:
         yield Fold(
             kind="system",
             label="System text",
             about=message.text,
-            blocks=tuple(self._said(message)),
+            blocks=tuple(self._part_blocks(message)),
         )
 
     # Parts.
 
-    def _text(self, message: Message, part: Part, text: str) -> Blocks:
+    def _text_block(self, message: Message, part: Part, text: str) -> Blocks:
         if not text.strip():
             return ()
 
@@ -176,31 +176,31 @@ class Composer:
         marks = part.data if message.role == "user" else {}
         if not (marks.get("synthetic") or marks.get("ignored")):
             return (Prose(text),)
-        note = self._note("Added by the program", text, [Code(text)])
+        note = self._note_fold("Added by the program", text, [Code(text)])
         return (note,) if self._detail.asides else ()
 
-    def _reasoning(self, _: Message, __: Part, text: str) -> Blocks:
+    def _reasoning_fold(self, _: Message, __: Part, text: str) -> Blocks:
         if not text.strip():
             return ()
         return (Fold("reasoning", "Reasoning", text, blocks=(Prose(text),)),)
 
-    def _call(self, _: Message, part: Part, __: str) -> Blocks:
+    def _call_block(self, _: Message, part: Part, __: str) -> Blocks:
         if part.call_id is not None:
             # The hash alone: what a long session holds of its results stays small.
             self._results[part.call_id] = hash(part.text)
-        return (call(part, self._detail, self._album, self._children(part)),)
+        return (call_fold(part, self._detail, self._album, self._children(part)),)
 
-    def _result(self, _: Message, part: Part, text: str) -> Blocks:
+    def _result_note(self, _: Message, part: Part, text: str) -> Blocks:
         call_id = part.call_id or ""
         if text and self._results.get(call_id) != hash(text):
-            yield self._note("Result", call_id, [Code(text, language_of(text))])
+            yield self._note_fold("Result", call_id, [Code(text, language_of(text))])
 
-    def _file(self, _: Message, part: Part, __: str) -> Blocks:
+    def _file_block(self, _: Message, part: Part, __: str) -> Blocks:
         file = file_of(part)
-        name, address = _named(file)
+        name, address = _name_and_address(file)
 
         if file.mime.startswith("image/"):
-            yield self._album.picture(excerpt(name), file.mime, file.data, address)
+            yield self._album.add_picture(excerpt(name), file.mime, file.data, address)
             return
 
         raw = base64.b64decode(file.data or "")
@@ -208,54 +208,54 @@ class Composer:
 
         codes = []
         try:
-            codes.append(Code(_text_of(raw), ending(name)))
+            codes.append(Code(_text_of(raw), file_ending(name)))
         except ValueError:
             self._album.losses.append(f"the file {excerpt(name)} ({', '.join(facts)})")
 
-        yield self._note("File", name, codes, facts, address)
+        yield self._note_fold("File", name, codes, facts, address)
 
-    def _agent(self, message: Message, part: Part, text: str) -> Blocks:
+    def _agent_note(self, message: Message, part: Part, text: str) -> Blocks:
         name = part.data.get("name")
         if isinstance(name, str):
             return (Note(f"@{name}"),)
         return self._other(message, part, text)
 
-    def _compaction(self, _: Message, part: Part, __: str) -> Blocks:
+    def _compaction_note(self, _: Message, part: Part, __: str) -> Blocks:
         automatic = " (automatic)" if part.data.get("auto") else ""
         yield Note(f"Context compaction{automatic}")
 
-    def _source(self, _: Message, part: Part, text: str) -> Blocks:
+    def _source_note(self, _: Message, part: Part, text: str) -> Blocks:
         columns = {"path": part.title, **as_object(part.input)}
-        subject = " ".join(texts(columns, ("kind", "path", "scope")))
+        subject = " ".join(texts_at(columns, ("kind", "path", "scope")))
 
         facts: tuple[str, ...] = ()
         if columns.get("truncated") is True:
             facts += ("truncated",)
         if columns.get("error"):
             facts += (f"error: {excerpt(error_text(columns['error']))}",)
-        yield self._note("Source", subject, [Code(text)], facts)
+        yield self._note_fold("Source", subject, [Code(text)], facts)
 
-    def _unknown(self, _: Message, part: Part, text: str) -> Blocks:
+    def _unknown_part(self, _: Message, part: Part, text: str) -> Blocks:
         codes = [Code(text)]
 
         # Beside a text the record is shown only if all records are.
         if part.data and (not text or self._detail.records):
             codes.append(Code(as_json(part.data), "json"))
-        yield self._note(name_of(part.type), part.title or text, codes)
+        yield self._note_fold(name_of(part.type), part.title or text, codes)
 
     # Events, and messages that summarise others.
 
-    def _summary(self, message: Message, label: str) -> Blocks:
+    def _summary_fold(self, message: Message, label: str) -> Blocks:
         shown = self._detail.asides and message.text.strip()
         blocks = (Prose(message.text),) if shown else ()
         yield Fold("note", label, blocks=blocks)
 
-    def _change(self, message: Message) -> Blocks:
-        value = excerpt(_setting(message))
+    def _change_note(self, message: Message) -> Blocks:
+        value = excerpt(_new_setting(message))
         if value:
             yield Note(f"{_CHANGES[message.kind or '']}: {value}")
 
-    def _end(self, message: Message) -> Blocks:
+    def _end_note(self, message: Message) -> Blocks:
         yield Note(_ENDS[message.kind or ""], "error")
 
     def _named_event(self, message: Message) -> Blocks:
@@ -268,14 +268,14 @@ class Composer:
                     break
             others = tuple(part for part in message.parts if part.type != "text")
 
-            note = self._note(name, about, [Code(text)])
-            return [note, *self._said(replace(message, parts=others))]
+            note = self._note_fold(name, about, [Code(text)])
+            return [note, *self._part_blocks(replace(message, parts=others))]
 
-        blocks = self._said(message)
+        blocks = self._part_blocks(message)
         is_named = message.kind in _NAMED or message.error or self._detail.records
         return [Note(name), *blocks] if blocks or is_named else []
 
-    def _note(
+    def _note_fold(
         self,
         label: str,
         about: str,
@@ -296,11 +296,11 @@ class Composer:
         )
 
 
-def _nothing(*_: object) -> Blocks:
+def _no_blocks(*_: object) -> Blocks:
     return ()
 
 
-def _named(file: File) -> tuple[str, str]:
+def _name_and_address(file: File) -> tuple[str, str]:
     """Return the name of a file, and its address if that is another."""
     url = file.url or ""
     address = "" if url.startswith("data:") else url
@@ -314,23 +314,23 @@ def name_of(kind: str) -> str:
     return excerpt(re.sub(r"[_-]+", " ", kind)).capitalize()
 
 
-def _speaker(message: Message) -> str:
+def _speaker_of(message: Message) -> str:
     if message.role in _SPEAKERS:
         return _SPEAKERS[message.role]
     return message.agent or _UNNAMED.get(message.role, "Assistant")
 
 
-def _model(message: Message) -> str:
+def _answer_model(message: Message) -> str:
     """Return the model of an answer; other messages only record what was chosen."""
     return excerpt(message.model_id or "") if message.role == "assistant" else ""
 
 
-def _tokens(message: Message) -> str:
+def _tokens_text(message: Message) -> str:
     counts = message.tokens
     return f"{tokens(counts.columns())} tokens" if counts else ""
 
 
-def _ending(message: Message) -> tuple[Note, ...]:
+def _ending_notes(message: Message) -> tuple[Note, ...]:
     if message.error is not None:
         error = error_text(message.error) or "unknown"
         return (Note(f"Error: {error}", "error"),)
@@ -339,7 +339,7 @@ def _ending(message: Message) -> tuple[Note, ...]:
     return ()
 
 
-def _kept(message: Message) -> Iterator[Fold]:
+def _kept_records(message: Message) -> Iterator[Fold]:
     """Yield the raw records that a message keeps besides what is shown."""
     records = {"Error": message.error, "Kept by the program": message.data}
     for label, record in records.items():
@@ -348,14 +348,14 @@ def _kept(message: Message) -> Iterator[Fold]:
             yield Fold("note", label, blocks=(Code(as_json(record), "json"),))
 
 
-def _setting(message: Message) -> str:
+def _new_setting(message: Message) -> str:
     """Return the new value of what an event changed; empty if it is unknown."""
     values: list[str | None] = []
     if message.kind == "model_change":
-        values.append(model(message))
+        values.append(model_name(message))
     elif message.kind == "mode_change":
         values.append(message.agent)
-    values += texts(message.data, ("level", "thinkingLevel", "mode", "to"))
+    values += texts_at(message.data, ("level", "thinkingLevel", "mode", "to"))
     values.append(message.text)
     values += [part.text for part in message.parts]
     for value in values:

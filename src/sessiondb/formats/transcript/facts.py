@@ -32,7 +32,7 @@ class Tally:
         # A dict as an ordered set.
         self.models: dict[str, None] = {}
 
-    def add(self, message: Message) -> None:
+    def add_message(self, message: Message) -> None:
         """Count a message."""
         self.messages += 1
         self.first = min(self.first, message.time_created)
@@ -43,20 +43,20 @@ class Tally:
         self.failed += calls.count("error")
 
         if message.role == "assistant" and message.model_id:
-            self.models[model(message)] = None
+            self.models[model_name(message)] = None
 
 
-def title(session: Session) -> str:
+def session_title(session: Session) -> str:
     """Return the title of a session, on one line."""
     return excerpt(session.title, 300) or "(no title)"
 
 
-def program(session: Session) -> str:
+def program_name(session: Session) -> str:
     """Return the program that wrote a session, and its version if known."""
     return " ".join(filter(None, [session.source, session.version]))
 
 
-def model(of: Session | Message) -> str:
+def model_name(of: Session | Message) -> str:
     """Return a model as ``provider/model``; empty if none is known."""
     return "/".join(filter(None, [of.provider_id, of.model_id]))
 
@@ -67,7 +67,7 @@ def parent_name(session: Session) -> str:
     return session.parent_id or session.parent_source_id or missing
 
 
-def origin(session: Session, name: str, place: str) -> str:
+def origin_text(session: Session, name: str, place: str) -> str:
     """Return how a session came from the one called *name*; nothing for a root.
 
     *place* is a form for the number of the message at which it began.
@@ -76,7 +76,7 @@ def origin(session: Session, name: str, place: str) -> str:
     return known(session.relation, lambda relation: f"{relation} of {name}{at}")
 
 
-def facts(
+def session_facts(
     export: Export, tally: Tally, inside: Iterable[Session], *, nested: bool
 ) -> list[tuple[str, str]]:
     """Return the names and values for the head of a transcript; the known ones.
@@ -85,28 +85,28 @@ def facts(
     """
     session = export.session
     models = ", ".join(list(tally.models)[:_MODELS])
-    agent = [program(session), session.agent]
+    agent = [program_name(session), session.agent]
     values = {
         "Agent": " · ".join(name for name in agent if name),
         "Models" if len(tally.models) > 1 else "Model": models,
         "Directory": session.directory,
-        "Date": _period(tally),
-        "Messages": _counted(tally),
+        "Date": _period_text(tally),
+        "Messages": _counts_text(tally),
         "Tokens": tokens(session.tokens.columns()),
-        "Cost": _cost(session, [inner.cost for inner in inside]),
-        "Changes": _changes(session),
-        "Origin": "" if nested else _origin(session, export.parent),
-        "Archived": _archived(session),
+        "Cost": _cost_text(session, [inner.cost for inner in inside]),
+        "Changes": _changes_text(session),
+        "Origin": "" if nested else _origin_fact(session, export.parent),
+        "Archived": _archived_text(session),
         "Session": session.id,
     }
     return [(name, excerpt(text, 1000)) for name, text in values.items() if text]
 
 
-def _archived(session: Session) -> str:
+def _archived_text(session: Session) -> str:
     return known(session.time_archived, lambda time: f"{moment(time)} UTC")
 
 
-def _period(tally: Tally) -> str:
+def _period_text(tally: Tally) -> str:
     first, last = tally.first, tally.last
     if last - first < 1000:
         return f"{moment(first)} UTC"
@@ -116,7 +116,7 @@ def _period(tally: Tally) -> str:
     return f"{moment(first)} to {end} UTC ({duration(last - first)})"
 
 
-def _counted(tally: Tally) -> str:
+def _counts_text(tally: Tally) -> str:
     failed = f" ({tally.failed:,} failed)" if tally.failed else ""
     words = [
         count(tally.messages, "message"),
@@ -126,16 +126,16 @@ def _counted(tally: Tally) -> str:
     return ", ".join(words)
 
 
-def _cost(session: Session, subagents: list[float | None]) -> str:
+def _cost_text(session: Session, subagents: list[float | None]) -> str:
     said = [money(session.cost)]
     if session.cost_inherited is not None:
         said.append(f"and {money(session.cost_inherited)} inherited")
     if subagents:
-        said.append(f"and {_sum(subagents)} of subagents")
+        said.append(f"and {_sum_text(subagents)} of subagents")
     return ", ".join(said)
 
 
-def _sum(costs: list[float | None]) -> str:
+def _sum_text(costs: list[float | None]) -> str:
     stated = [cost for cost in costs if cost is not None]
     if not stated:
         return money(None)
@@ -144,14 +144,14 @@ def _sum(costs: list[float | None]) -> str:
     return f"{least}{money(sum(stated))}"
 
 
-def _changes(session: Session) -> str:
+def _changes_text(session: Session) -> str:
     lines = changed(session.summary_additions, session.summary_deletions)
     place = known(session.summary_files, lambda files: f" in {count(files, 'file')}")
     return f"{lines} lines{place}" if lines else ""
 
 
-def _origin(session: Session, parent: Session | None) -> str:
+def _origin_fact(session: Session, parent: Session | None) -> str:
     name = parent_name(session)
     if parent is not None and parent.title:
         name = f"“{excerpt(parent.title, 80)}” ({name})"
-    return origin(session, name, ", at message {}")
+    return origin_text(session, name, ", at message {}")

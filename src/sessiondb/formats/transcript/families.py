@@ -17,7 +17,7 @@ from itertools import count, groupby
 from sessiondb.errors import SessionDBError, StorageError, StorageFullError
 from sessiondb.formats.jsonl.writer import file_name
 from sessiondb.formats.transcript.detail import LEVELS, Detail
-from sessiondb.formats.transcript.facts import title
+from sessiondb.formats.transcript.facts import session_title
 from sessiondb.formats.transcript.look import Look
 from sessiondb.formats.transcript.pictures import Album
 from sessiondb.formats.transcript.session import Transcript
@@ -30,7 +30,7 @@ _SPOOL, _BLOCK = 4 << 20, 1 << 16
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-def documents(
+def transcript_documents(
     sessions: Iterable[Export], look: Look, detail: str, together: bool
 ) -> Iterator[Document | Loss]:
     """Yield a file for each session that is not nested; *together* they are one file.
@@ -39,9 +39,9 @@ def documents(
     """
     level = LEVELS[detail]
     losses: list[Loss] = []
-    members = _members(sessions)
+    members = _members_alone(sessions)
     if together:
-        chunks = _file(members, look, level, losses)
+        chunks = _file_pieces(members, look, level, losses)
         yield Document(f"sessions{look.SUFFIX}", chunks)
         yield from losses
         return
@@ -49,7 +49,7 @@ def documents(
     for member in members:
         losses.clear()
         name = file_name(member.export.session.id).removesuffix(".jsonl")
-        chunks = _file(iter([member]), look, level, losses)
+        chunks = _file_pieces(iter([member]), look, level, losses)
         yield Document(f"{name}{look.SUFFIX}", chunks)
         yield from losses
 
@@ -62,12 +62,14 @@ class _Member:
     depth: int = 0
     children: list[_Member] = field(default_factory=list)
 
-    def transcript(
+    def make_transcript(
         self, detail: Detail, album: Album, numbers: Iterator[int]
     ) -> Transcript:
         """Return its transcript, and those inside it; each has a number of its own."""
         number = next(numbers)
-        children = [child.transcript(detail, album, numbers) for child in self.children]
+        children = [
+            child.make_transcript(detail, album, numbers) for child in self.children
+        ]
         return Transcript(
             self.export,
             detail,
@@ -78,13 +80,13 @@ class _Member:
         )
 
 
-def _members(sessions: Iterable[Export]) -> Iterator[_Member]:
+def _members_alone(sessions: Iterable[Export]) -> Iterator[_Member]:
     """Yield the sessions that are not nested, by their families."""
     for _, exports in groupby(sessions, key=lambda export: export.session.root_id):
-        yield from _family(exports)
+        yield from _join_family(exports)
 
 
-def _family(exports: Iterable[Export]) -> list[_Member]:
+def _join_family(exports: Iterable[Export]) -> list[_Member]:
     """Return those that are not nested; parents come first."""
     members: dict[str | None, _Member] = {}
     alone = []
@@ -100,7 +102,7 @@ def _family(exports: Iterable[Export]) -> list[_Member]:
     return alone
 
 
-def _file(
+def _file_pieces(
     members: Iterator[_Member], look: Look, detail: Detail, losses: list[Loss]
 ) -> Iterator[str]:
     album = Album(takes=look.PICTURES)
@@ -108,9 +110,9 @@ def _file(
     is_open = False
     for member in members:
         if not is_open:
-            yield look.opening(title(member.export.session))
+            yield look.opening(session_title(member.export.session))
             is_open = True
-        transcript = member.transcript(detail, album, numbers)
+        transcript = member.make_transcript(detail, album, numbers)
         yield from look.article(transcript)
         losses += transcript.losses()
         losses += [Loss(member.export.session.id, loss) for loss in album.losses]
@@ -120,14 +122,14 @@ def _file(
         yield look.closing()
 
 
-def spooled(pieces: Iterable[str], head: Callable[[], str]) -> Iterator[str]:
+def spool_pieces(pieces: Iterable[str], head: Callable[[], str]) -> Iterator[str]:
     """Yield *head* and then *pieces*, which are made first.
 
     Raises `StorageError` if there is no space for those that wait on the disk.
     """
     # Closing the file writes too, so its errors are translated around all of its use.
     with (
-        _translated(),
+        _translate_errors(),
         tempfile.SpooledTemporaryFile(
             _SPOOL, "w+", encoding="utf-8", newline=""
         ) as spool,
@@ -141,7 +143,7 @@ def spooled(pieces: Iterable[str], head: Callable[[], str]) -> Iterator[str]:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Raise an error of the system about the temporary file as a `StorageError`."""
     try:
         yield

@@ -34,19 +34,19 @@ class Look(ABC):
 
     def __init__(self) -> None:
         self._writers: dict[type[Block], Callable[[Any], Iterator[str]]] = {
-            Prose: self._prose,
-            Code: self._code,
-            Command: self._code,
-            Output: self._code,
-            LabelBlock: self._label,
-            Note: self._note,
-            Picture: self._picture,
-            Todos: self._todos,
-            Fold: self._fold,
-            Nested: self._nested,
+            Prose: self._write_prose,
+            Code: self._write_code,
+            Command: self._write_code,
+            Output: self._write_code,
+            LabelBlock: self._write_label,
+            Note: self._write_note,
+            Picture: self._write_picture,
+            Todos: self._write_todos,
+            Fold: self._write_fold,
+            Nested: self._write_nested,
         }
 
-    def _blocks(self, blocks: Iterable[Block]) -> Iterator[str]:
+    def _write_blocks(self, blocks: Iterable[Block]) -> Iterator[str]:
         for block in blocks:
             yield from self._writers[type(block)](block)
 
@@ -63,36 +63,36 @@ class Look(ABC):
         """The end of a file."""
 
     @abstractmethod
-    def _prose(self, prose: Prose) -> Iterator[str]: ...
+    def _write_prose(self, prose: Prose) -> Iterator[str]: ...
 
-    def _code(self, code: Code) -> Iterator[str]:
+    def _write_code(self, code: Code) -> Iterator[str]:
         if code.label:
-            yield from self._label(LabelBlock(code.label))
-        yield self._verbatim(code)
+            yield from self._write_label(LabelBlock(code.label))
+        yield self._verbatim_code(code)
 
         if code.left_out:
-            yield self._cut(code.left_out)
+            yield self._cut_line(code.left_out)
 
     @abstractmethod
-    def _verbatim(self, code: Code) -> str: ...
+    def _verbatim_code(self, code: Code) -> str: ...
 
     @abstractmethod
-    def _cut(self, left_out: str) -> str: ...
+    def _cut_line(self, left_out: str) -> str: ...
 
     @abstractmethod
-    def _label(self, label: LabelBlock) -> Iterator[str]: ...
+    def _write_label(self, label: LabelBlock) -> Iterator[str]: ...
 
     @abstractmethod
-    def _note(self, note: Note) -> Iterator[str]: ...
+    def _write_note(self, note: Note) -> Iterator[str]: ...
 
     @abstractmethod
-    def _picture(self, picture: Picture) -> Iterator[str]: ...
+    def _write_picture(self, picture: Picture) -> Iterator[str]: ...
 
     @abstractmethod
-    def _todos(self, todos: Todos) -> Iterator[str]: ...
+    def _write_todos(self, todos: Todos) -> Iterator[str]: ...
 
     @abstractmethod
-    def _fold(self, fold: Fold) -> Iterator[str]: ...
+    def _write_fold(self, fold: Fold) -> Iterator[str]: ...
 
     @abstractmethod
-    def _nested(self, nested: Nested) -> Iterator[str]: ...
+    def _write_nested(self, nested: Nested) -> Iterator[str]: ...

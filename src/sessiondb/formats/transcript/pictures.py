@@ -38,12 +38,12 @@ class Album:
         self._left = ALL if takes else -1
         self.losses: list[str] = []
 
-    def picture(
+    def add_picture(
         self, name: str, mime: str, data: str | None, address: str = ""
     ) -> Picture:
         """Return an image, without its content if it has to be left out."""
-        raw = _decoded(data)
-        kind = _kind(raw)
+        raw = _decode_image(data)
+        kind = _kind_of_image(raw)
 
         # The content decides what it is: a declared type proves nothing.
         if kind is not None and len(raw) <= min(EACH, self._left):
@@ -55,28 +55,30 @@ class Album:
         self.losses.append(f"the image {name} ({picture.facts})")
         return picture
 
-    def inside(self, data: Any) -> Iterator[Picture]:
+    def pictures_inside(self, data: Any) -> Iterator[Picture]:
         """Yield the images in the result of a call, wherever its agent keeps them."""
         level = [data]
         for _ in range(DEPTH):
             others = []
             for value in level:
-                image = _image(value)
+                image = _image_of(value)
                 if image is None:
                     others.append(value)
                 else:
-                    yield self.picture(image.name or "image", image.mime, image.data)
+                    yield self.add_picture(
+                        image.name or "image", image.mime, image.data
+                    )
             level = containers_in(others)
 
 
-def _kind(raw: bytes) -> str | None:
+def _kind_of_image(raw: bytes) -> str | None:
     for beginning, kind in _BEGINNINGS.items():
         if raw.startswith(beginning):
             return kind
     return None
 
 
-def _image(value: Any) -> File | None:
+def _image_of(value: Any) -> File | None:
     """Return the image that *value*, a record of a result, is; else None."""
     if not is_object(value):
         return None
@@ -95,7 +97,7 @@ def _image(value: Any) -> File | None:
     return None
 
 
-def _decoded(data: str | None) -> bytes:
+def _decode_image(data: str | None) -> bytes:
     try:
         return base64.b64decode(data or "", validate=True)
     except ValueError:

@@ -24,10 +24,10 @@ from sessiondb.formats.transcript.blocks import (
     TranscriptHead,
 )
 from sessiondb.formats.transcript.calls import cut_all
-from sessiondb.formats.transcript.changes import difference
+from sessiondb.formats.transcript.changes import unified_diff
 from sessiondb.formats.transcript.composer import Composer
 from sessiondb.formats.transcript.detail import Detail
-from sessiondb.formats.transcript.facts import Tally, facts, title
+from sessiondb.formats.transcript.facts import Tally, session_facts, session_title
 from sessiondb.formats.transcript.pictures import Album
 from sessiondb.model import Export, FileDiff, Loss, Message, Part, Session
 from sessiondb.words import changed, count, excerpt
@@ -76,24 +76,24 @@ class Transcript:
 
     def entries(self) -> Iterator[TranscriptEntry]:
         """Yield what is shown, oldest first."""
-        found = self._messages()
+        found = self._message_entries()
         if not self.detail.asides:
-            found = _answers(found)
-        yield from _joined(found)
+            found = _last_answers(found)
+        yield from _join_entries(found)
 
         # Those whose message or call is not on the path.
         if self._waiting:
-            blocks = self._take(lambda _: True)
+            blocks = self._take_children(lambda _: True)
             last = self._tally.last
             yield TranscriptEntry(
                 f"{self.anchor}-more", "event", "", last, blocks=blocks
             )
 
-    def _messages(self) -> Iterator[TranscriptEntry]:
-        labels = _labels(self.export)
+    def _message_entries(self) -> Iterator[TranscriptEntry]:
+        labels = _labels_by_seq(self.export)
         inherited = False
         for message in self.export.messages:
-            self._tally.add(message)
+            self._tally.add_message(message)
             if inherited and not message.inherited:
                 time = message.time_created
                 yield TranscriptEntry(
@@ -118,16 +118,16 @@ class Transcript:
     def _started_by(self, part: Part) -> tuple[Block, ...]:
         """Return the sessions that a call started."""
         call = part.call_id
-        return self._take(lambda child: child.call_id == call is not None)
+        return self._take_children(lambda child: child.call_id == call is not None)
 
     def _started_in(self, message: Message) -> tuple[Block, ...]:
         """Return the sessions that began in a message, and in no call that is known."""
         seq = message.seq
-        return self._take(
+        return self._take_children(
             lambda child: child.call_id is None and child.parent_seq == seq
         )
 
-    def _take(self, belongs: Callable[[Session], bool]) -> tuple[Block, ...]:
+    def _take_children(self, belongs: Callable[[Session], bool]) -> tuple[Block, ...]:
         """Return the waiting sessions that belong here; each is shown only once."""
         taken: list[Transcript] = []
         waiting: list[Transcript] = []
@@ -139,9 +139,9 @@ class Transcript:
     def head(self) -> TranscriptHead:
         """Return the title and the facts; of the messages, only after `entries`."""
         inside = (child.export.session for child in self.below())
-        values = facts(self.export, self._tally, inside, nested=self.depth > 0)
+        values = session_facts(self.export, self._tally, inside, nested=self.depth > 0)
         prompts = self._prompts if len(self._prompts) >= MANY else []
-        return TranscriptHead(title(self.export.session), values, prompts)
+        return TranscriptHead(session_title(self.export.session), values, prompts)
 
     def below(self) -> Iterator[Transcript]:
         """Yield the subagents inside it, and those inside them."""
@@ -156,14 +156,14 @@ class Transcript:
             yield LabelBlock("Todo list")
             yield Todos(todos)
 
-        diffs = _diffs(self.export)
+        diffs = _diffs_shown(self.export)
         if diffs and self.detail.bodies:
             yield LabelBlock("Changed files")
             for diff in diffs:
-                yield self._changed(diff)
+                yield self._changed_file(diff)
 
-    def _changed(self, diff: FileDiff) -> Fold:
-        patch = diff.patch or _difference(diff)
+    def _changed_file(self, diff: FileDiff) -> Fold:
+        patch = diff.patch or _diff_of_contents(diff)
         codes = [Code(patch, "diff")] if patch else []
         return Fold(
             kind="change",
@@ -183,20 +183,20 @@ class Transcript:
             yield from child.losses()
 
 
-def _labels(export: Export) -> dict[int, list[str]]:
+def _labels_by_seq(export: Export) -> dict[int, list[str]]:
     labels: dict[int, list[str]] = {}
     for label in export.labels:
         labels.setdefault(label.seq, []).append(excerpt(label.label))
     return labels
 
 
-def _diffs(export: Export) -> Sequence[FileDiff]:
+def _diffs_shown(export: Export) -> Sequence[FileDiff]:
     # The diffs of seq 0 are those of all messages together.
     complete = [diff for diff in export.diffs if diff.seq == 0]
     return complete or export.diffs
 
 
-def _difference(diff: FileDiff) -> str | None:
+def _diff_of_contents(diff: FileDiff) -> str | None:
     """Return the difference of the contents that were kept; None if none or binary."""
     if diff.before is diff.after is None:
         return None
@@ -205,7 +205,7 @@ def _difference(diff: FileDiff) -> str | None:
         old, new = (diff.before or b"").decode(), (diff.after or b"").decode()
     except UnicodeDecodeError:
         return None
-    return difference(diff.path, old, new)
+    return unified_diff(diff.path, old, new)
 
 
 def _first_words(blocks: tuple[Block, ...]) -> str:
@@ -217,7 +217,7 @@ def _first_words(blocks: tuple[Block, ...]) -> str:
     return subjects[0] if subjects else ""
 
 
-def _joined(entries: Iterator[TranscriptEntry]) -> Iterator[TranscriptEntry]:
+def _join_entries(entries: Iterator[TranscriptEntry]) -> Iterator[TranscriptEntry]:
     """Mark what the same speaker continues; after a pause, speaker and time return."""
     last, since = ("", "", ""), 0
     for entry in entries:
@@ -231,7 +231,7 @@ def _joined(entries: Iterator[TranscriptEntry]) -> Iterator[TranscriptEntry]:
             since = entry.time
 
 
-def _answers(entries: Iterator[TranscriptEntry]) -> Iterator[TranscriptEntry]:
+def _last_answers(entries: Iterator[TranscriptEntry]) -> Iterator[TranscriptEntry]:
     """Yield of each turn its prompt, a line for each call, and the last answer."""
     turn: list[TranscriptEntry] = []
     for entry in entries:
@@ -240,13 +240,13 @@ def _answers(entries: Iterator[TranscriptEntry]) -> Iterator[TranscriptEntry]:
             continue
 
         # A prompt ends the turn before it.
-        yield from _answered(turn)
+        yield from _shorten_turn(turn)
         turn.clear()
         yield entry
-    yield from _answered(turn)
+    yield from _shorten_turn(turn)
 
 
-def _answered(turn: list[TranscriptEntry]) -> Iterator[TranscriptEntry]:
+def _shorten_turn(turn: list[TranscriptEntry]) -> Iterator[TranscriptEntry]:
     """Yield a turn without what was said before its last answer."""
     answer = None
     for entry in turn:

@@ -33,7 +33,7 @@ def is_list_of(value: Any, is_item: Callable[[Any], bool]) -> bool:
     return isinstance(value, list) and all(is_item(item) for item in value)
 
 
-def texts(values: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
+def texts_at(values: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
     """Yield the strings among *keys* of *values*, in the order of *keys*."""
     for key in keys:
         value = values.get(key)
@@ -42,8 +42,8 @@ def texts(values: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
 
 
 def first_text(values: Mapping[str, Any], keys: Iterable[str]) -> str | None:
-    """Return the first of `texts`, or None."""
-    # As `texts`, but this is called ten times for each tool call.
+    """Return the first of `texts_at`, or None."""
+    # As `texts_at`, but this is called ten times for each tool call.
     for key in keys:
         value = values.get(key)
         if isinstance(value, str):
@@ -52,7 +52,7 @@ def first_text(values: Mapping[str, Any], keys: Iterable[str]) -> str | None:
 
 
 def text_of(values: Mapping[str, Any], keys: Iterable[str]) -> str:
-    """Return the first of `texts`, or an empty string."""
+    """Return the first of `texts_at`, or an empty string."""
     return first_text(values, keys) or ""
 
 
@@ -76,7 +76,7 @@ class Records:
             self._names.update(*objects)
             level = containers_in(level)
 
-    def having(
+    def levels_having(
         self, names: Iterable[str], depth: int = DEPTH
     ) -> list[list[dict[str, Any]]]:
         """Return the first *depth* levels; none if no object has any of *names*."""
@@ -97,10 +97,10 @@ def as_json(value: Any) -> str:
         return str(value)
 
 
-def _other(value: Any) -> str:
+def _odd_value(value: Any) -> str:
     return f"({count(len(value), 'byte')})" if isinstance(value, bytes) else str(value)
 
 
 # `json.dumps` would make an encoder for each value.
-_SHORT = json.JSONEncoder(ensure_ascii=False, default=_other)
-_LONG = json.JSONEncoder(ensure_ascii=False, default=_other, indent=2)
+_SHORT = json.JSONEncoder(ensure_ascii=False, default=_odd_value)
+_LONG = json.JSONEncoder(ensure_ascii=False, default=_odd_value, indent=2)

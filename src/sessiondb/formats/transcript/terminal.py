@@ -25,7 +25,12 @@ from sessiondb.formats.transcript.blocks import (
 )
 from sessiondb.formats.transcript.composer import Composer
 from sessiondb.formats.transcript.detail import Detail, Limits
-from sessiondb.formats.transcript.facts import model, origin, parent_name, program
+from sessiondb.formats.transcript.facts import (
+    model_name,
+    origin_text,
+    parent_name,
+    program_name,
+)
 from sessiondb.formats.transcript.pictures import Album
 from sessiondb.model import Message, Session
 from sessiondb.words import count, excerpt, moment, one_line, price, tokens, visible
@@ -74,7 +79,7 @@ class TerminalLine(NamedTuple):
     cut: bool = False
     spans: tuple[Span, ...] = ()
 
-    def pieces(self) -> tuple[Span, ...]:
+    def styled_spans(self) -> tuple[Span, ...]:
         """Return the spans of the line; one if it has a single style."""
         return self.spans or (Span(self.text, self.style),)
 
@@ -92,28 +97,28 @@ class Terminal:
         self._album = Album(takes=False)
         self._composer = Composer(UNFOLDED if full else FOLDED, self._album)
         self._writers: dict[type[Block], _Writer] = {
-            Prose: _prose,
-            Code: self._code,
-            Command: self._command,
-            Output: self._output,
-            LabelBlock: _label,
-            Note: _note,
-            Picture: _picture,
-            Todos: _todos,
-            Fold: self._fold,
+            Prose: _prose_lines,
+            Code: self._code_lines,
+            Command: self._command_lines,
+            Output: self._output_lines,
+            LabelBlock: _label_lines,
+            Note: _note_lines,
+            Picture: _picture_lines,
+            Todos: _todo_lines,
+            Fold: self._fold_lines,
         }
         self._folds: dict[str, _Writer] = {
-            "call": self._call,
-            "reasoning": _reasoning,
+            "call": self._call_lines,
+            "reasoning": _reasoning_lines,
             # The line of the message names it already.
-            "system": lambda fold, indent: self._blocks(fold.blocks, indent),
+            "system": lambda fold, indent: self._block_lines(fold.blocks, indent),
         }
 
     def head(self, session: Session) -> list[TerminalLine]:
         """Return the facts that the columns of a session provide, and an empty line."""
         title = one_line(session.title or "(no title)")
         lines = [TerminalLine(title, "strong")]
-        for facts in _facts(session):
+        for facts in _fact_lines(session):
             text = " · ".join(fact for fact in facts if fact)
             if text:
                 lines.append(TerminalLine(one_line(text), "dim"))
@@ -133,7 +138,11 @@ class Terminal:
         if message.role == "event" and not (blocks or labels or self._full):
             self._folded += 1
             return []
-        return [_by(message, labels), *self._blocks(blocks, _MARGIN), _EMPTY]
+        return [
+            _message_line(message, labels),
+            *self._block_lines(blocks, _MARGIN),
+            _EMPTY,
+        ]
 
     def tail(self) -> list[TerminalLine]:
         """Return a line that counts the events that were folded, if there are any."""
@@ -141,20 +150,20 @@ class Terminal:
             return []
         return [TerminalLine(f"… {count(self._folded, 'event')} (--full)", "dim")]
 
-    def _blocks(self, blocks: Iterable[Block], indent: Span) -> list[TerminalLine]:
+    def _block_lines(self, blocks: Iterable[Block], indent: Span) -> list[TerminalLine]:
         writers = self._writers
         lines: list[TerminalLine] = []
         for block in blocks:
             lines += writers[type(block)](block, indent)
         return lines
 
-    def _fold(self, fold: Fold, indent: Span) -> list[TerminalLine]:
+    def _fold_lines(self, fold: Fold, indent: Span) -> list[TerminalLine]:
         return self._folds.get(fold.kind, self._named_fold)(fold, indent)
 
-    def _call(self, fold: Fold, indent: Span) -> list[TerminalLine]:
+    def _call_lines(self, fold: Fold, indent: Span) -> list[TerminalLine]:
         name = Span(f"{indent.text}▸ {one_line(fold.label)}", "strong")
         state = Span(one_line(fold.state), _TONES.get(fold.tone, ""))
-        details = Span(one_line(" ".join([*fold.details, _subject(fold)])))
+        details = Span(one_line(" ".join([*fold.details, _subject_shown(fold)])))
 
         # The spaces between them have no style.
         spans = [name]
@@ -164,36 +173,40 @@ class Terminal:
         text = "".join(span.text for span in spans)
         line = TerminalLine(text, cut=not self._full, spans=tuple(spans))
 
-        return [line, *self._blocks(fold.blocks, Span(f"{indent.text}  "))]
+        return [line, *self._block_lines(fold.blocks, Span(f"{indent.text}  "))]
 
     def _named_fold(self, fold: Fold, indent: Span) -> list[TerminalLine]:
-        name = f"{fold.label} {_subject(fold)}".rstrip()
-        lines = _bracketed(indent, name, *fold.facts, excerpt(fold.address))
+        name = f"{fold.label} {_subject_shown(fold)}".rstrip()
+        lines = _bracketed_lines(indent, name, *fold.facts, excerpt(fold.address))
 
         # Prose stays what it is; anything else is marked as something quoted.
         bar = Span(f"{indent.text}  │ ")
         for block in fold.blocks:
-            lines += self._blocks([block], indent if isinstance(block, Prose) else bar)
+            lines += self._block_lines(
+                [block], indent if isinstance(block, Prose) else bar
+            )
         return lines
 
-    def _code(self, code: Code, indent: Span) -> list[TerminalLine]:
+    def _code_lines(self, code: Code, indent: Span) -> list[TerminalLine]:
         label = f"{one_line(code.label)}:"
 
         if not code.label:
-            return self._rows(code, indent)
+            return self._verbatim_lines(code, indent)
         if "\n" in code.text:
             inner = Span(f"{indent.text}  ")
             first = TerminalLine(label, indent=indent, cut=not self._full)
-            return [first, *self._rows(code, inner)]
-        return self._rows(code, indent, f"{label} ")
+            return [first, *self._verbatim_lines(code, inner)]
+        return self._verbatim_lines(code, indent, f"{label} ")
 
-    def _command(self, command: Command, indent: Span) -> list[TerminalLine]:
-        return self._rows(command, indent, "$ ")
+    def _command_lines(self, command: Command, indent: Span) -> list[TerminalLine]:
+        return self._verbatim_lines(command, indent, "$ ")
 
-    def _output(self, output: Output, indent: Span) -> list[TerminalLine]:
-        return self._rows(output, Span(f"{indent.text}│ "))
+    def _output_lines(self, output: Output, indent: Span) -> list[TerminalLine]:
+        return self._verbatim_lines(output, Span(f"{indent.text}│ "))
 
-    def _rows(self, code: Code, indent: Span, prefix: str = "") -> list[TerminalLine]:
+    def _verbatim_lines(
+        self, code: Code, indent: Span, prefix: str = ""
+    ) -> list[TerminalLine]:
         """Return the lines of *code*, the first after *prefix*, the others below it."""
         line_break = "\n" + " " * len(prefix)
         text = prefix + visible(code.text).replace("\n", line_break)
@@ -206,32 +219,32 @@ class Terminal:
         return lines
 
 
-def _facts(session: Session) -> Iterator[list[str]]:
+def _fact_lines(session: Session) -> Iterator[list[str]]:
     yield [session.id, session.slug]
     yield [session.directory]
-    yield [program(session), session.agent or "", model(session)]
+    yield [program_name(session), session.agent or "", model_name(session)]
 
     yield [
-        origin(session, parent_name(session), " at #{}"),
+        origin_text(session, parent_name(session), " at #{}"),
         count(session.message_count, "message"),
-        _named("tokens", tokens(session.tokens.columns())),
-        _named("cost", price(session.cost)),
+        _named_value("tokens", tokens(session.tokens.columns())),
+        _named_value("cost", price(session.cost)),
     ]
     yield [
-        f"{_clock(session.time_created)} to {_clock(session.time_updated)}",
+        f"{_clock_time(session.time_created)} to {_clock_time(session.time_updated)}",
         "archived" if session.time_archived else "",
     ]
 
 
-def _named(name: str, value: str) -> str:
+def _named_value(name: str, value: str) -> str:
     return f"{name} {value}" if value else ""
 
 
-def _by(message: Message, labels: Iterable[str]) -> TerminalLine:
+def _message_line(message: Message, labels: Iterable[str]) -> TerminalLine:
     """Return the line of a message: its number, who speaks, what is known about it."""
     who = f"{message.role} {message.kind or ''}"
     facts = [
-        _clock(message.time_created),
+        _clock_time(message.time_created),
         message.agent,
         message.model_id,
         price(message.cost),
@@ -247,51 +260,53 @@ def _by(message: Message, labels: Iterable[str]) -> TerminalLine:
     return TerminalLine(name + details, "", _HEAD, _BELOW_HEAD, False, spans)
 
 
-def _prose(prose: Prose, indent: Span) -> list[TerminalLine]:
-    return [_paragraphs(prose.text.rstrip("\n"), indent)]
+def _prose_lines(prose: Prose, indent: Span) -> list[TerminalLine]:
+    return [_paragraph_line(prose.text.rstrip("\n"), indent)]
 
 
-def _reasoning(fold: Fold, indent: Span) -> list[TerminalLine]:
+def _reasoning_lines(fold: Fold, indent: Span) -> list[TerminalLine]:
     bar = Span(f"{indent.text}│ ", "thought")
     return [
-        _paragraphs(block.text, bar)
+        _paragraph_line(block.text, bar)
         for block in fold.blocks
         if isinstance(block, Prose)
     ]
 
 
-def _paragraphs(text: str, indent: Span) -> TerminalLine:
+def _paragraph_line(text: str, indent: Span) -> TerminalLine:
     return TerminalLine(visible(text), indent.style, indent)
 
 
-def _label(label: LabelBlock, indent: Span) -> list[TerminalLine]:
+def _label_lines(label: LabelBlock, indent: Span) -> list[TerminalLine]:
     return [TerminalLine(one_line(label.text), "strong", indent)]
 
 
-def _note(note: Note, indent: Span) -> list[TerminalLine]:
+def _note_lines(note: Note, indent: Span) -> list[TerminalLine]:
     return [TerminalLine(one_line(note.text), "bad" if note.tone else "", indent)]
 
 
-def _picture(picture: Picture, indent: Span) -> list[TerminalLine]:
-    return _bracketed(indent, f"Image {picture.name}", picture.facts, picture.address)
+def _picture_lines(picture: Picture, indent: Span) -> list[TerminalLine]:
+    return _bracketed_lines(
+        indent, f"Image {picture.name}", picture.facts, picture.address
+    )
 
 
-def _todos(todos: Todos, indent: Span) -> list[TerminalLine]:
-    return [_todo(*item, indent) for item in todos.marked()]
+def _todo_lines(todos: Todos, indent: Span) -> list[TerminalLine]:
+    return [_todo_line(*item, indent) for item in todos.marked()]
 
 
-def _todo(mark: str, text: str, status: str, indent: Span) -> TerminalLine:
+def _todo_line(mark: str, text: str, status: str, indent: Span) -> TerminalLine:
     more = f" ({status})" if status else ""
     return TerminalLine(one_line(f"[{mark}] {text}{more}"), indent=indent)
 
 
-def _bracketed(indent: Span, *facts: str) -> list[TerminalLine]:
+def _bracketed_lines(indent: Span, *facts: str) -> list[TerminalLine]:
     """Return a line for something that is not text itself."""
     text = " · ".join(fact for fact in facts if fact)
     return [TerminalLine(f"[{one_line(text)}]", "dim", indent)]
 
 
-def _subject(fold: Fold) -> str:
+def _subject_shown(fold: Fold) -> str:
     """Return the subject of *fold*, unless it begins the body, which is always open."""
     first = fold.blocks[0] if fold.blocks else None
     # The result of a call may begin like its subject by chance.
@@ -304,7 +319,7 @@ def _subject(fold: Fold) -> str:
     return "" if is_repeated else subject
 
 
-def preview(message: Message) -> str:
+def preview_of(message: Message) -> str:
     """Return on one line what a message says; if nothing, what it does or thinks."""
     text = message.text
     if not text:
@@ -319,21 +334,21 @@ def _in_brief(block: Block) -> str:
     if isinstance(block, Note):
         return block.text
     if isinstance(block, Picture):
-        return _mentioned("Image", block.name, block.address)
+        return _bracketed_words("Image", block.name, block.address)
     if not isinstance(block, Fold):
         return ""
     if block.kind == "reasoning":
         return f"({block.subject})"
     if block.kind != "call":
-        return _mentioned(block.label, block.subject, block.address)
+        return _bracketed_words(block.label, block.subject, block.address)
     state = "" if block.state == "completed" else f"[{block.state}]"
     words = ["▸", block.label, block.subject, state]
     return " ".join(word for word in words if word)
 
 
-def _mentioned(*words: str) -> str:
+def _bracketed_words(*words: str) -> str:
     return f"[{' '.join(word for word in words if word)}]"
 
 
-def _clock(ms: int) -> str:
+def _clock_time(ms: int) -> str:
     return moment(ms, zone=None)
