@@ -71,7 +71,7 @@ def _all(store: Store) -> list:
 def exports(path: Path, ids: frozenset[str]) -> dict[str, str]:
     with Store.open(path) as store:
         return {
-            name: "".join(jsonl.lines(store.export(name, **jsonl.READ)))
+            name: "".join(jsonl.session_lines(store.export(name, **jsonl.READ)))
             for name in sorted(ids)
         }
 

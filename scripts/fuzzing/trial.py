@@ -170,7 +170,7 @@ def _own_failures(theirs: Path) -> Iterator[str]:
 
 
 def _exported(store: Store, session_id: str) -> int:
-    return sum(map(len, jsonl.lines(store.export(session_id, **jsonl.READ))))
+    return sum(map(len, jsonl.session_lines(store.export(session_id, **jsonl.READ))))
 
 
 def _tried(call: Callable[[], Any], otherwise: Any) -> Any:

@@ -65,7 +65,7 @@ def damaged(store: Store, path: Path) -> Callable[[str], tuple[str, str]]:
 
 
 def exported(store: Store, name: str) -> str:
-    return "".join(jsonl.lines(store.export(name, **jsonl.READ)))
+    return "".join(jsonl.session_lines(store.export(name, **jsonl.READ)))
 
 
 def command(path: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -279,10 +279,10 @@ def test_a_removal_begins_only_after_its_bundle_was_read_back(
 ) -> None:
     from sessiondb.formats import jsonl
 
-    write = jsonl.write
+    write = jsonl.write_logs
     bundle = tmp_path / "bundle.jsonl"
     monkeypatch.setattr(
-        jsonl, "write", lambda *a, **k: _without(write(*a, **k), "off-by-one")
+        jsonl, "write_logs", lambda *a, **k: _without(write(*a, **k), "off-by-one")
     )
     ran = sessiondb("rm", story.parser, "--yes", "--bundle", str(bundle))
     assert ran.code == 1

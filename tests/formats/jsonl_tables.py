@@ -52,7 +52,7 @@ def tables(path: Path) -> dict[str, list[dict[str, Any]]]:
 def bundle(store: Store, ids: Iterable[str]) -> str:
     """Return several sessions as one log."""
     exports = [store.export(name, **jsonl.READ) for name in ids]
-    documents = jsonl.write(exports, together=True)
+    documents = jsonl.write_logs(exports, together=True)
     return "".join(
         "".join(item.chunks) for item in documents if isinstance(item, Document)
     )

@@ -141,7 +141,7 @@ def log() -> bytes:
         tree_store(folder, *_sessions())
         names = [r.id for r in read_into(store, folder) if isinstance(r, Imported)]
         exports = [store.export(name, **jsonl.READ) for name in names]
-        documents = jsonl.write(exports, together=True)
+        documents = jsonl.write_logs(exports, together=True)
         lines = [
             x for item in documents if isinstance(item, Document) for x in item.chunks
         ]
@@ -157,7 +157,7 @@ def _large_log(folder: Path) -> None:
         shutil.rmtree(folder / "source")
         export = store.export(result.id, **jsonl.READ)
         with (folder / "large.jsonl").open("w") as file:
-            file.writelines(jsonl.lines(export))
+            file.writelines(jsonl.session_lines(export))
 
 
 def _large_own(folder: Path) -> None:

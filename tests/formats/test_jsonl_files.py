@@ -288,9 +288,11 @@ def test_a_record_with_a_hostile_blob_costs_itself_and_nothing_else(
 def test_a_file_with_any_line_in_it_can_grow(line: bytes) -> None:
     ours = '{"schema_version":1,"seq":1,"time":1,"type":"x","session_id":"a"}\n'
     file = BytesIO(line + b"\n")
-    assert jsonl.additions(file, [ours], intact=False) == [ours]
+    assert jsonl.missing_lines(file, [ours], intact=False) == [ours]
     # Only an empty line says nothing: with any other the file has to be rewritten.
-    assert jsonl.additions(BytesIO(line + b"\n"), [ours]) == (None if line else [ours])
+    assert jsonl.missing_lines(BytesIO(line + b"\n"), [ours]) == (
+        None if line else [ours]
+    )
 
 
 def test_a_record_of_a_type_we_do_not_know_is_kept_and_written_back(

@@ -222,7 +222,9 @@ def test_a_secret_that_one_session_names_is_removed_from_the_others() -> None:
         for session in (one, other):
             redaction.learn(store.export(session))
         for session in (one, other):
-            clean = "".join(jsonl.lines(redaction.redact(store.export(session))))
+            clean = "".join(
+                jsonl.session_lines(redaction.redact(store.export(session)))
+            )
             assert "hunter22x" not in clean
             assert PLACE in clean
 
@@ -231,8 +233,10 @@ def test_nothing_of_an_export_keeps_an_issued_secret() -> None:
     redaction = Redaction()
     with new_store() as store:
         top = everywhere(store, SECRET, "use {}")
-        plain = list(jsonl.lines(store.export(top, **jsonl.READ)))
-        clean = list(jsonl.lines(redaction.redact(store.export(top, **jsonl.READ))))
+        plain = list(jsonl.session_lines(store.export(top, **jsonl.READ)))
+        clean = list(
+            jsonl.session_lines(redaction.redact(store.export(top, **jsonl.READ)))
+        )
 
     assert sum(SECRET in line for line in plain) >= 7
     assert not any(SECRET in line for line in clean)

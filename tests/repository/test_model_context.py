@@ -326,7 +326,7 @@ def test_sources_survive_forks_redaction_and_round_trips(
     sources = store.context(session).sources
     assert store.context(store.fork(session)).sources == sources
 
-    lines = [*jsonl.lines(store.export(session, **jsonl.READ))]
+    lines = [*jsonl.session_lines(store.export(session, **jsonl.READ))]
     (tmp_path / "log.jsonl").write_text("\n".join(lines))
     clean = Redaction().redact(store.export(session))
     assert secret not in str([message.parts for message in clean.messages])

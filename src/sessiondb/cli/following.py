@@ -135,7 +135,7 @@ class _FollowedLog:
         """Yield the head of the log, its state, and the first messages."""
         from sessiondb.formats.jsonl import record_lines, records
 
-        for record in records.head(self._store.export(self._id)):
+        for record in records.head_records(self._store.export(self._id)):
             yield from record_lines(record, self._blobs)
         yield from self._state()
         yield from self._messages(messages)
@@ -168,7 +168,7 @@ class _FollowedLog:
     def _state(self) -> Iterator[str]:
         from sessiondb.formats.jsonl import records
 
-        for record in records.state(self._store.export(self._id), {}):
+        for record in records.state_records(self._store.export(self._id), {}):
             if record["type"] in _STATES:
                 # A revision grows with each message, and would be news each time.
                 del record["revision"]

@@ -24,7 +24,7 @@ from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import UNREADABLE, CorruptionError, SessionDBError, SourceError
-from sessiondb.formats.jsonl import relayed
+from sessiondb.formats.jsonl import relay_session
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.kit.sqlite import Error, ForeignDatabase
 from sessiondb.hints import command
@@ -136,7 +136,7 @@ class Snapshot:
         digest = hashlib.sha256(repr(export).encode("utf-8", "surrogatepass"))
         export, lost = self._with_diffs(export)
         messages = chain(lost, self._messages(name))
-        yield from relayed(self._path, export, messages, ids, digest.hexdigest())
+        yield from relay_session(self._path, export, messages, ids, digest.hexdigest())
 
     def _with_diffs(self, export: Export) -> tuple[Export, list[Problem]]:
         """Return *export* with its diffs, or why it has none."""

@@ -95,7 +95,7 @@ def write_bundle(
     ordered = parents_first(store, sessions)
     exports = (store.export(session, **jsonl.READ) for session in ordered)
     with outputs.writing(path) as file, outputs.packed(file, path) as out:
-        for item in jsonl.write(exports, together=True):
+        for item in jsonl.write_logs(exports, together=True):
             out.writelines(item.encoded())  # type: ignore[union-attr]
 
     return _read_back(store, {session.id: session for session in ordered}, path)
@@ -103,7 +103,7 @@ def write_bundle(
 
 def _read_back(store: Store, missing: dict[str, Session], path: Path) -> dict[str, int]:
     revisions: dict[str, int] = {}
-    for item in jsonl.read(path):
+    for item in jsonl.read_log_file(path):
         if isinstance(item, Problem):
             raise _not_restorable(path, f"line {item.line}: {item.why}")
         assert item.stored is not None, "our own log has its state"

@@ -192,7 +192,9 @@ def _settle_deletions(
 
 def _record_deletion(item: Logged, version: Version, files: Files) -> None:
     """Add to the log of a session that it was deleted here."""
-    record = json.dumps(jsonl.deleted(item.stored.id, version), separators=(",", ":"))
+    record = json.dumps(
+        jsonl.deletion_record(item.stored.id, version), separators=(",", ":")
+    )
     with item.path.open("r+b") as file:
         # A file that changed since it was read is left to the next sync.
         if _seen(item.path.lstat()) == files[item.path.name]:
@@ -282,7 +284,7 @@ def _update(
     root = str(store.location.root)
 
     def lines() -> Iterator[str]:
-        return jsonl.lines(portable(store.export(session, **jsonl.READ), root))
+        return jsonl.session_lines(portable(store.export(session, **jsonl.READ), root))
 
     if seen is None:
         return _replace(path, lines())
@@ -317,7 +319,7 @@ def _complete(
     with path.open("r+b") as file:
         if _seen(path.lstat()) != seen:
             return None
-        missing = jsonl.additions(file, lines(), intact=is_intact)
+        missing = jsonl.missing_lines(file, lines(), intact=is_intact)
         if missing is not None:
             return _append(file, missing) if missing else seen
 

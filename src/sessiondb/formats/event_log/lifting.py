@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from copy import deepcopy
 from typing import Any
 
-from sessiondb.formats.jsonl.values import exact, plain
+from sessiondb.formats.jsonl.values import exact_value, plain_value
 from sessiondb.formats.kit.fields import as_list, as_object, text, without
 
 Record = dict[str, Any]
@@ -79,7 +79,7 @@ def put_message_data(record: Record) -> None:
 
 def plain_data(data: Mapping[str, Any]) -> Record:
     """Return *data* as JSON can express it."""
-    written: Record = plain(data, _stay)
+    written: Record = plain_value(data, _stay)
     return written
 
 
@@ -87,8 +87,8 @@ def _exact_object(value: Any) -> Record:
     """Return what `plain_data` was given; `{}` for anything but an object."""
     own_object = as_object(value)
     try:
-        data = exact(own_object, _no_blob)
-        if plain(data, _stay) == own_object:
+        data = exact_value(own_object, _no_blob)
+        if plain_value(data, _stay) == own_object:
             return as_object(data)
     except (ValueError, RecursionError):
         pass

@@ -6,17 +6,22 @@ reads it, `writer` makes files and bundles, `scan` and `reader` read them,
 of another database.
 """
 
-from sessiondb.formats.jsonl.growing import additions
-from sessiondb.formats.jsonl.reader import FORMAT, SYNC_FOLDER, read, read_stream
-from sessiondb.formats.jsonl.records import deleted
-from sessiondb.formats.jsonl.relay import relayed
+from sessiondb.formats.jsonl.growing import missing_lines
+from sessiondb.formats.jsonl.reader import (
+    FORMAT,
+    SYNC_FOLDER,
+    read_log_file,
+    read_stream,
+)
+from sessiondb.formats.jsonl.records import deletion_record
+from sessiondb.formats.jsonl.relay import relay_session
 from sessiondb.formats.jsonl.writer import (
     EXPORTER,
     READ,
     file_name,
-    lines,
     record_lines,
-    write,
+    session_lines,
+    write_logs,
 )
 
 __all__ = [
@@ -24,13 +29,13 @@ __all__ = [
     "FORMAT",
     "READ",
     "SYNC_FOLDER",
-    "additions",
-    "deleted",
+    "deletion_record",
     "file_name",
-    "lines",
-    "read",
+    "missing_lines",
+    "read_log_file",
     "read_stream",
     "record_lines",
-    "relayed",
-    "write",
+    "relay_session",
+    "session_lines",
+    "write_logs",
 ]

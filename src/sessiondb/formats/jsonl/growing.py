@@ -32,7 +32,7 @@ _OWN = (
 )  # fmt: skip
 
 
-def additions(
+def missing_lines(
     file: IO[bytes], lines: Iterable[str], *, intact: bool = True
 ) -> list[str] | None:
     """Return the *lines* that are missing from a file; None if it must be rewritten.
@@ -40,14 +40,14 @@ def additions(
     A file that is not *intact*, in which something could not be read, is only ever
     added to: a newer release may have written that part.
     """
-    present = {_key(raw) for raw in file if raw.strip()}
+    present = {_line_key(raw) for raw in file if raw.strip()}
     wanted: set[bytes] = set()
     missing: list[str] = []
     size = 0
 
     for line in lines:
         raw = line.encode()
-        key = _key(raw)
+        key = _line_key(raw)
         size += len(raw)
         wanted.add(key)
         if key not in present:
@@ -57,14 +57,14 @@ def additions(
         return missing
 
     file.seek(0)
-    stale = [raw for raw in file if raw.strip() and _key(raw) not in wanted]
+    stale = [raw for raw in file if raw.strip() and _line_key(raw) not in wanted]
     is_outweighed = sum(len(raw) for raw in stale) > size
     if is_outweighed or not all(_is_out_of_date(raw) for raw in stale):
         return None
     return missing
 
 
-def _key(raw: bytes) -> bytes:
+def _line_key(raw: bytes) -> bytes:
     """Return a key that is the same for all lines with the same meaning."""
     line = raw.rstrip(b"\r\n")
     content = _SEQ.sub(b"", line, count=1)
@@ -73,14 +73,16 @@ def _key(raw: bytes) -> bytes:
     if blob := _BLOB.match(content):
         content = b"blob " + blob[1]
     elif _HEAD.match(content):
-        content = json.dumps(without(_OWN, _object(line)), sort_keys=True).encode()
-    elif _INHERITED in content and _object(line).get("inherited") is True:
+        content = json.dumps(
+            without(_OWN, _object_of_line(line)), sort_keys=True
+        ).encode()
+    elif _INHERITED in content and _object_of_line(line).get("inherited") is True:
         # The message's own comes before all that is nested.
         content = content.replace(_INHERITED, b"", 1)
     return hashlib.blake2b(content, digest_size=16).digest()
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def _object_of_line(line: bytes) -> dict[str, Any]:
     try:
         return as_object(decode(line.decode()))
     except (ValueError, RecursionError):

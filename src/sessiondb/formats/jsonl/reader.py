@@ -17,7 +17,7 @@ from typing import IO, Any
 from sessiondb.errors import SourceError
 from sessiondb.formats.event_log.logs import is_plain
 from sessiondb.formats.jsonl import records
-from sessiondb.formats.jsonl.records import Record, picked
+from sessiondb.formats.jsonl.records import Record, pick_fields
 from sessiondb.formats.jsonl.scan import LoggedSession, Scan, directory_of, record_at
 from sessiondb.formats.jsonl.state import LoggedState
 from sessiondb.formats.kit import packed
@@ -56,7 +56,7 @@ SYNC_FOLDER = (".sessiondb", "sessions")
 def at(path: Path) -> ForeignStore | None:
     """Return the file at *path* if it is one of our logs."""
     if path.suffix in SUFFIXES and is_file(path) and _is_ours(path):
-        return ForeignStore(SOURCE, path, read)
+        return ForeignStore(SOURCE, path, read_log_file)
     return None
 
 
@@ -83,7 +83,7 @@ def _is_record(line: bytes) -> bool:
     return True
 
 
-def read(path: Path) -> Iterator[SourceSession | Problem]:
+def read_log_file(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a file, parents first; raises `SourceError`."""
     with opened(path) as lines:
         yield from read_lines(lines)
@@ -138,19 +138,21 @@ def session_of(scan: Scan, logged: LoggedSession, state: LoggedState) -> SourceS
     """Return a session; raises `_UNREADABLE` if its values cannot be."""
     meta, stat = state.meta, scan.lines.stat
     lineage, project = logged.lineage, object_of(meta.get("project"))
-    base = _base(scan.lines.path)
+    base = _project_folder(scan.lines.path)
     # In a folder of logs, a project is where the folder is.
     worktree = project.get("worktree", None if base is None else ".")
     source_id = meta.get("source_id")
 
-    title, title_source = state.value(versions.TITLE, ("", "derived"))
-    data = dict(state.value(versions.DATA, {}))
+    title, title_source = state.value_of(versions.TITLE, ("", "derived"))
+    data = dict(state.value_of(versions.DATA, {}))
     if logged.unknown:
         data[records.UNKNOWN] = logged.unknown
 
-    todos = map(_todo, state.value(versions.TODOS, ()))
-    metadata = {key: value for key, (value,) in state.below(versions.METADATA).items()}
-    summary = state.value(versions.SUMMARY, (None,) * len(versions.SUMMARY_FIELDS))
+    todos = map(_todo_of, state.value_of(versions.TODOS, ()))
+    metadata = {
+        key: value for key, (value,) in state.values_below(versions.METADATA).items()
+    }
+    summary = state.value_of(versions.SUMMARY, (None,) * len(versions.SUMMARY_FIELDS))
 
     return SourceSession(
         source=text_of(meta["source"]),
@@ -160,8 +162,8 @@ def session_of(scan: Scan, logged: LoggedSession, state: LoggedState) -> SourceS
         messages=messages_of(scan, logged),
         title=title,
         title_source=title_source,
-        directory=_absolute(meta.get("directory", ""), base),
-        worktree=_absolute(worktree, base),
+        directory=_absolute_directory(meta.get("directory", ""), base),
+        worktree=_absolute_directory(worktree, base),
         vcs=project.get("vcs"),
         root_commit=project.get("root_commit"),
         remote=project.get("remote"),
@@ -173,51 +175,53 @@ def session_of(scan: Scan, logged: LoggedSession, state: LoggedState) -> SourceS
         diffs=tuple(state.diffs),
         time_created=meta["time"],
         time_updated=state.time_updated,
-        time_archived=state.value(versions.ARCHIVED),
+        time_archived=state.value_of(versions.ARCHIVED),
         size=stat.st_size,
         mtime_ns=stat.st_mtime_ns,
         data=data,
         namespace=text_of(meta.get("namespace", "")),
-        stored=_stored(logged, state),
-        **picked(meta, ("version", "agent", "provider_id", "model_id")),
+        stored=_stored_session(logged, state),
+        **pick_fields(meta, ("version", "agent", "provider_id", "model_id")),
         **dict(zip(versions.SUMMARY_FIELDS, summary, strict=True)),
-        **{name: state.value(name) for name in versions.PLAIN},
+        **{name: state.value_of(name) for name in versions.PLAIN},
     )
 
 
-def _todo(values: Iterable[Any]) -> Todo:
+def _todo_of(values: Iterable[Any]) -> Todo:
     return Todo(**dict(zip(records.TODO_FIELDS, values, strict=True)))
 
 
-def _stored(logged: LoggedSession, state: LoggedState) -> StoredSession:
+def _stored_session(logged: LoggedSession, state: LoggedState) -> StoredSession:
     meta = state.meta
     last = next(reversed(logged.messages), None)
     return StoredSession(
         id=logged.id,
         native=meta.get("source_id") is None,
         slug=meta.get("slug"),
-        leaf=state.value(versions.LEAF) if state.names_leaf else last,
+        leaf=state.value_of(versions.LEAF) if state.names_leaf else last,
         revision=state.revision,
         last_seq=state.last_seq,
         time_detached=state.time_detached,
-        labels=tuple((m, label) for label, m in state.below(versions.LABEL).items()),
+        labels=tuple(
+            (m, label) for label, m in state.values_below(versions.LABEL).items()
+        ),
         prompts=tuple(logged.prompts.values()),
         versions=state.versions,
         diff_messages=tuple(state.diff_messages),
         seen=state.seen,
         deleted=state.deleted,
-        **picked(meta, ("time_imported", "model_source")),
-        **picked(logged.lineage, ("root_id", "parent_id", "parent_seq")),
+        **pick_fields(meta, ("time_imported", "model_source")),
+        **pick_fields(logged.lineage, ("root_id", "parent_id", "parent_seq")),
     )
 
 
-def _base(path: Path) -> str | None:
+def _project_folder(path: Path) -> str | None:
     absolute = path.absolute()
     is_synced = absolute.parent.parts[-2:] == SYNC_FOLDER
     return str(absolute.parents[2]) if is_synced else None
 
 
-def _absolute(directory: Any, base: str | None) -> Any:
+def _absolute_directory(directory: Any, base: str | None) -> Any:
     directory = directory_of(directory)
     if not directory or base is None:
         return directory
@@ -231,30 +235,30 @@ def messages_of(scan: Scan, logged: LoggedSession) -> Iterator[SourceMessage | P
     """Yield the messages of a session, each read when its turn comes."""
     for message_id, lines in logged.messages.items():
         try:
-            yield _message(message_id, list(_complete(scan, lines)))
+            yield _message_of(message_id, list(_complete_records(scan, lines)))
         except _UNREADABLE as error:
             yield scan.lines.refused(f"message {message_id!r:.80}", error, lines[0])
 
 
-def _complete(scan: Scan, lines: Iterable[Line]) -> Iterator[Record]:
+def _complete_records(scan: Scan, lines: Iterable[Line]) -> Iterator[Record]:
     """Yield the records of a message, blobs put in, those that end something last."""
-    read_records = [scan.read(line) for line in lines]
+    read_records = [scan.read_record(line) for line in lines]
     for record in sorted(read_records, key=lambda r: r["type"] in records.ENDING_TYPES):
-        _fill(scan, record)
+        _put_blobs_in(scan, record)
         for part in record.get("parts", ()):
-            _fill(scan, part)
+            _put_blobs_in(scan, part)
         yield record
 
 
-def _fill(scan: Scan, record: Record) -> None:
+def _put_blobs_in(scan: Scan, record: Record) -> None:
     if "text_blob" in record:
-        record["text"] = scan.text(record["text_blob"])
+        record["text"] = scan.blob_text(record["text_blob"])
     if "input_blob" in record:
-        record["input"] = json.loads(scan.blob(record["input_blob"]))
+        record["input"] = json.loads(scan.blob_bytes(record["input_blob"]))
 
 
-def _message(message_id: str, entries: list[Record]) -> SourceMessage:
-    head, end, parts = _merged(entries)
+def _message_of(message_id: str, entries: list[Record]) -> SourceMessage:
+    head, end, parts = _merge_records(entries)
     if "type" not in head:
         raise ValueError("its first record is missing")
 
@@ -269,12 +273,14 @@ def _message(message_id: str, entries: list[Record]) -> SourceMessage:
     draft = MessageDraft(
         role=records.MESSAGE_TYPES[kind],
         id=message_id,
-        parts=tuple([_part(part) for part in ordered]),
-        tokens=None if tokens is None else Tokens(**picked(tokens, Tokens.__slots__)),
+        parts=tuple([_part_draft(part) for part in ordered]),
+        tokens=None
+        if tokens is None
+        else Tokens(**pick_fields(tokens, Tokens.__slots__)),
         time_created=head["time"],
         data=object_of(head.get("data")),
-        **picked(head, (n for n in records.MESSAGE_FIELDS if n != "usage_key")),
-        **picked(closing, (*records.END_FIELDS, "time_completed")),
+        **pick_fields(head, (n for n in records.MESSAGE_FIELDS if n != "usage_key")),
+        **pick_fields(closing, (*records.END_FIELDS, "time_completed")),
     )
 
     key = head.get("usage_key")
@@ -282,7 +288,7 @@ def _message(message_id: str, entries: list[Record]) -> SourceMessage:
     return SourceMessage(draft, parent=head["parent_id"], stored=stored)
 
 
-def _merged(entries: list[Record]) -> tuple[Record, Record, dict[str, Record]]:
+def _merge_records(entries: list[Record]) -> tuple[Record, Record, dict[str, Record]]:
     """Return what begins a message, what ends it, and its parts by id."""
     head: Record = {}
     end: Record = {}
@@ -313,16 +319,16 @@ def _add_part(parts: dict[str, Record], record: Record) -> None:
     begun = parts.get(part_id)
     if begun is None:
         raise ValueError(f"a result without its call {part_id!r:.80}")
-    parts[part_id] = {**begun, **picked(record, _RESULT)}
+    parts[part_id] = {**begun, **pick_fields(record, _RESULT)}
 
 
-def _part(record: Record) -> PartDraft:
+def _part_draft(record: Record) -> PartDraft:
     return PartDraft(
         type=record["part_type"],
         id=record["part_id"],
         data=object_of(record.get("data")),
         time_created=record["time"],
-        **picked(record, _PART),
+        **pick_fields(record, _PART),
     )
 
 

@@ -93,18 +93,18 @@ _OF_STATE = frozenset({*versions.PLAIN, versions.LEAF, versions.SUMMARY, version
 Record = dict[str, Any]
 
 
-def _known(holder: Any, names: Iterable[str]) -> Record:
+def _known_fields(holder: Any, names: Iterable[str]) -> Record:
     return {
         name: value for name in names if (value := getattr(holder, name)) is not None
     }
 
 
-def picked(record: Record, names: Iterable[str]) -> Record:
+def pick_fields(record: Record, names: Iterable[str]) -> Record:
     """Return those fields of a record that *names* name."""
     return {name: record[name] for name in names if name in record}
 
 
-def envelope(kind: str, session_id: str, seq: int, time: int) -> Record:
+def record_envelope(kind: str, session_id: str, seq: int, time: int) -> Record:
     """Return the beginning of a record."""
     return {
         "schema_version": SCHEMA_VERSION, "seq": seq, "time": time, "type": kind,
@@ -112,36 +112,36 @@ def envelope(kind: str, session_id: str, seq: int, time: int) -> Record:
     }  # fmt: skip
 
 
-def head(export: Export) -> Iterator[Record]:
+def head_records(export: Export) -> Iterator[Record]:
     """Yield the records that come first: the session, its lineage, its prompts."""
-    yield _meta(export)
+    yield _meta_record(export)
     session = export.session
-    lineage = _known(session, LINEAGE_FIELDS)
+    lineage = _known_fields(session, LINEAGE_FIELDS)
     if lineage.get("root_id") == session.id:
         del lineage["root_id"]
     if lineage:
         kind = "spawned" if session.relation == "subagent" else "forked"
-        yield envelope(kind, session.id, 0, session.time_created) | lineage
+        yield record_envelope(kind, session.id, 0, session.time_created) | lineage
 
     for prompt in export.prompts:
-        record = envelope(PROMPT, session.id, 0, prompt.time_created)
-        yield record | {"prompt_id": prompt.id} | _known(prompt, PROMPT_FIELDS)
+        record = record_envelope(PROMPT, session.id, 0, prompt.time_created)
+        yield record | {"prompt_id": prompt.id} | _known_fields(prompt, PROMPT_FIELDS)
 
 
-def _meta(export: Export) -> Record:
+def _meta_record(export: Export) -> Record:
     session, project = export.session, export.project
-    record = envelope("session_meta", session.id, 0, session.time_created)
-    record |= _known(session, META_FIELDS) | {"directory": session.directory}
+    record = record_envelope("session_meta", session.id, 0, session.time_created)
+    record |= _known_fields(session, META_FIELDS) | {"directory": session.directory}
     if session.namespace:
         record["namespace"] = session.namespace
     if session.model_source != "derived":
-        record |= _known(session, MODEL_FIELDS)
+        record |= _known_fields(session, MODEL_FIELDS)
     revision = _revision_of_about(export)
     if revision:
         record["revision"] = revision
 
     if project is not None:
-        record["project"] = _known(project, PROJECT_FIELDS)
+        record["project"] = _known_fields(project, PROJECT_FIELDS)
     return record
 
 
@@ -151,35 +151,37 @@ def _revision_of_about(export: Export) -> int:
     facts = {name: getattr(session, name) for name in versions.ABOUT_FIELDS}
     about = versions.about_of(facts)
     values = {versions.ABOUT: about} if about.count(None) < len(about) else {}
-    base = picked(dict(export.base), [versions.ABOUT])
+    base = pick_fields(dict(export.base), [versions.ABOUT])
     known_versions = versions.versions_of(values, base, session.revision, 0)
     return known_versions.get(versions.ABOUT, _NEVER).revision
 
 
 def message_records(message: Message, parent_id: str | None) -> Iterator[Record]:
     """Yield a message: one record, an assistant's one for each step."""
-    record = _begun(message, parent_id)
-    end = _known(message, END_FIELDS)
+    record = _beginning_of(message, parent_id)
+    end = _known_fields(message, END_FIELDS)
     if message.tokens is not None:
-        end["tokens"] = _known(message.tokens, Tokens.__slots__)
+        end["tokens"] = _known_fields(message.tokens, Tokens.__slots__)
     if message.role == "assistant":
-        yield from _answer(message, record, end)
+        yield from _answer_records(message, record, end)
         return
 
     record |= end
     if message.time_completed is not None:
         record["time_completed"] = message.time_completed
     if message.parts:
-        record["parts"] = list(map(_part, message.parts))
+        record["parts"] = list(map(_part_record, message.parts))
     yield record
 
 
-def _begun(message: Message, parent_id: str | None) -> Record:
+def _beginning_of(message: Message, parent_id: str | None) -> Record:
     kind = ROLE_TYPES[message.role]
-    fields = _known(message, MESSAGE_FIELDS)
+    fields = _known_fields(message, MESSAGE_FIELDS)
     if kind == "event" and message.kind in EVENT_TYPES:
         kind = fields.pop("kind")
-    record = envelope(kind, message.session_id, message.seq, message.time_created)
+    record = record_envelope(
+        kind, message.session_id, message.seq, message.time_created
+    )
     record |= {"message_id": message.id, "parent_id": parent_id, **fields}
     if message.inherited:
         record["inherited"] = True
@@ -188,45 +190,45 @@ def _begun(message: Message, parent_id: str | None) -> Record:
     return record
 
 
-def _answer(message: Message, record: Record, end: Record) -> Iterator[Record]:
+def _answer_records(message: Message, record: Record, end: Record) -> Iterator[Record]:
     """Yield an answer, and the record of its end if it ended."""
     completed = message.time_completed
     yield record | (end if completed is None else {})
     for part in message.parts:
-        yield from _steps(message, part)
+        yield from _part_steps(message, part)
     if completed is not None:
-        ended = envelope(
+        ended = record_envelope(
             "assistant_finished", message.session_id, message.seq, completed
         )
         yield ended | {"message_id": message.id, **end}
 
 
-def _part(part: Part) -> Record:
+def _part_record(part: Part) -> Record:
     names = {"part_id": part.id, "part_type": part.type, "time": part.time_created}
-    return names | _call(part) | _result(part)
+    return names | _call_fields(part) | _result_fields(part)
 
 
 #: Statuses of calls that may still change.
 _OPEN = (None, "pending", "running")
 
 
-def _steps(message: Message, part: Part) -> Iterator[Record]:
+def _part_steps(message: Message, part: Part) -> Iterator[Record]:
     """Yield the beginning of a part and, of a call that ended, the result."""
     place = message.session_id, message.seq
     names = {"message_id": message.id, "part_id": part.id}
     kind = _kind_of(message, part)
-    begun = envelope(kind, *place, part.time_created) | names | {"idx": part.idx}
+    begun = record_envelope(kind, *place, part.time_created) | names | {"idx": part.idx}
     if kind == "part":
         begun["part_type"] = part.type
-    begun |= _call(part)
+    begun |= _call_fields(part)
     if part.type != "tool" or part.status in _OPEN:
-        yield begun | _result(part)
+        yield begun | _result_fields(part)
         return
 
     yield begun
     when = part.time_updated if part.time_ended is None else part.time_ended
-    ended = envelope("tool_finished", *place, when) | names
-    yield ended | _known(part, ("call_id",)) | _result(part)
+    ended = record_envelope("tool_finished", *place, when) | names
+    yield ended | _known_fields(part, ("call_id",)) | _result_fields(part)
 
 
 #: Type of a part → type of its record, in an open message and in a completed one.
@@ -243,8 +245,8 @@ def _kind_of(message: Message, part: Part) -> str:
     return kinds.get(part.type, "part")
 
 
-def _call(part: Part) -> Record:
-    record = _known(part, PART_FIELDS)
+def _call_fields(part: Part) -> Record:
+    record = _known_fields(part, PART_FIELDS)
     arguments = part.input_json
     if arguments is None:
         return record
@@ -253,8 +255,8 @@ def _call(part: Part) -> Record:
     return record | {"input": part.input}
 
 
-def _result(part: Part) -> Record:
-    record = _known(part, _RESULT)
+def _result_fields(part: Part) -> Record:
+    record = _known_fields(part, _RESULT)
     if part.data:
         record["data"] = part.data
     if part.time_updated != part.time_created:
@@ -262,7 +264,7 @@ def _result(part: Part) -> Record:
     return record
 
 
-def values(export: Export, ids: Mapping[int, str]) -> dict[str, Any]:
+def state_values(export: Export, ids: Mapping[int, str]) -> dict[str, Any]:
     """Return the fields of a session that may change; *ids* of messages are by seq."""
     session = export.session
 
@@ -273,13 +275,13 @@ def values(export: Export, ids: Mapping[int, str]) -> dict[str, Any]:
     leaf_seq = session.leaf_seq
     return versions.values_of(
         title=(session.title, session.title_source),
-        metadata=_metadata(session),
+        metadata=_exported_metadata(session),
         labels={x.label: ids[x.seq] for x in export.labels if x.seq in ids},
         todos=[list(_todo(todo)) for todo in export.todos],
         diffs=sorted(diffs, key=repr),
         about=versions.about_of(facts(versions.ABOUT_FIELDS)),
         summary=tuple(facts(versions.SUMMARY_FIELDS).values()),
-        data=_data(session),
+        data=_exported_data(session),
         archived=session.time_archived,
         leaf=None if leaf_seq is None else ids.get(leaf_seq),
         **facts(versions.PLAIN),
@@ -289,24 +291,24 @@ def values(export: Export, ids: Mapping[int, str]) -> dict[str, Any]:
 def diff_value(diff: FileDiff, message_id: str | None) -> list[Any]:
     """Return what identifies a file that was changed."""
     patch = None if diff.patch is None else diff.patch.encode("utf-8", "surrogatepass")
-    sides = map(_hash, (patch, diff.before, diff.after))
+    sides = map(_hash_of, (patch, diff.before, diff.after))
     return [message_id, diff.path, *sides, diff.additions, diff.deletions]
 
 
-def _hash(content: bytes | None) -> str | None:
+def _hash_of(content: bytes | None) -> str | None:
     return None if content is None else sha256(content).hexdigest()
 
 
-def state(export: Export, ids: Mapping[int, str]) -> Iterator[Record]:
+def state_records(export: Export, ids: Mapping[int, str]) -> Iterator[Record]:
     """Yield what may change about a session; *ids* of messages are by seq."""
     session = export.session
-    values_here = values(export, ids)
+    values_here = state_values(export, ids)
     known_versions = versions.versions_of(
         values_here, export.base, session.revision, session.time_updated
     )
 
     def record(kind: str, version: versions.Version) -> Record:
-        out = envelope(kind, session.id, session.last_seq, version.time)
+        out = record_envelope(kind, session.id, session.last_seq, version.time)
         return out | {"revision": version.revision}
 
     def field(name: str, kind: str, **values: Any) -> Iterator[Record]:
@@ -319,27 +321,29 @@ def state(export: Export, ids: Mapping[int, str]) -> Iterator[Record]:
     archived = "unarchived" if session.time_archived is None else "archived"
     yield from field(versions.ARCHIVED, archived)
 
-    yield from _labels(values_here, known_versions, record)
+    yield from _label_records(values_here, known_versions, record)
 
-    todos = [_known(todo, TODO_FIELDS) for todo in export.todos]
+    todos = [_known_fields(todo, TODO_FIELDS) for todo in export.todos]
     yield from field(versions.TODOS, "todos", todos=todos)
     for diff in export.diffs:
         digests = {"list": known_versions[versions.DIFFS].digest}
-        yield from field(versions.DIFFS, "file_changed", **digests, **_diff(diff, ids))
+        yield from field(
+            versions.DIFFS, "file_changed", **digests, **_diff_fields(diff, ids)
+        )
 
     own_version = versions.Version(session.revision, session.time_updated)
-    yield record("session_state", own_version) | _rest(
+    yield record("session_state", own_version) | _rest_of_state(
         session, values_here, known_versions
     )
 
 
-def deleted(session_id: str, version: versions.Version) -> Record:
+def deletion_record(session_id: str, version: versions.Version) -> Record:
     """Return the record of a deletion; the digest identifies what it had seen."""
-    record = envelope("deleted", session_id, 0, version.time)
+    record = record_envelope("deleted", session_id, 0, version.time)
     return record | {"revision": version.revision, "seen": version.digest}
 
 
-def _labels(
+def _label_records(
     values: Mapping[str, Any],
     known_versions: Mapping[str, versions.Version],
     record: Callable[[str, versions.Version], Record],
@@ -355,21 +359,21 @@ def _labels(
         yield record(kind, known_versions[name]) | without_none(label)
 
 
-def _diff(diff: FileDiff, ids: Mapping[int, str]) -> Record:
+def _diff_fields(diff: FileDiff, ids: Mapping[int, str]) -> Record:
     several = {
         "message_id": ids.get(diff.seq),
         "before_blob": diff.before,
         "after_blob": diff.after,
     }
-    return _known(diff, DIFF_FIELDS) | without_none(several)
+    return _known_fields(diff, DIFF_FIELDS) | without_none(several)
 
 
-def _rest(
+def _rest_of_state(
     session: Session,
     values: Mapping[str, Any],
     known_versions: Mapping[str, versions.Version],
 ) -> Record:
-    record = _known(session, STATE_FIELDS)
+    record = _known_fields(session, STATE_FIELDS)
     record["leaf_id"] = values.get(versions.LEAF)
 
     # Without an entry, a field that is here has the version of the record itself.
@@ -381,8 +385,8 @@ def _rest(
             others[name] = [revision, time]
 
     several = {
-        "metadata": _metadata(session),
-        "data": _data(session),
+        "metadata": _exported_metadata(session),
+        "data": _exported_data(session),
         "versions": others,
     }
     return record | filled(several)
@@ -395,10 +399,10 @@ def is_of_state(name: str, values: Mapping[str, Any]) -> bool:
     return name in _OF_STATE or name.startswith(versions.METADATA)
 
 
-def _metadata(session: Session) -> Record:
+def _exported_metadata(session: Session) -> Record:
     # Its secret is enough to end a share: it is never exported.
     return without(("share",), session.metadata)
 
 
-def _data(session: Session) -> Record:
+def _exported_data(session: Session) -> Record:
     return without((UNKNOWN,), session.data)

@@ -32,7 +32,7 @@ from sessiondb.model import (
 from sessiondb.model.damage import message_name, session_name
 
 
-def relayed(
+def relay_session(
     path: Path,
     export: Export,
     messages: Iterable[Message | Problem],
@@ -59,17 +59,19 @@ def relayed(
         state = LoggedState(scan, logged, logged.meta)
         session = session_of(scan, logged, state)
         yield from (*scan.problems, *state.problems)
-    yield replace(session, digest=digest, messages=_relayed(path, name, messages, ids))
+    yield replace(
+        session, digest=digest, messages=_relay_messages(path, name, messages, ids)
+    )
 
 
-def _relayed(
+def _relay_messages(
     path: Path,
     session: str,
     messages: Iterable[Message | Problem],
     ids: Mapping[int, str],
 ) -> Iterator[SourceMessage | Problem]:
     problems = Problems()
-    pieces = _pieces(path, messages, ids, problems)
+    pieces = _encoded_lines(path, messages, ids, problems)
     make = partial(_RelayedLines, path, session)
     with made_to_be_read(pieces, make) as lines:
         scan = Scan(lines)
@@ -78,7 +80,7 @@ def _relayed(
             yield from messages_of(scan, logged)
 
 
-def _pieces(
+def _encoded_lines(
     path: Path,
     messages: Iterable[Message | Problem],
     ids: Mapping[int, str],

@@ -76,7 +76,7 @@ class Scan:
 
         for logged, line in about:
             try:
-                self._take_about(logged, self.read(line), line)
+                self._take_about(logged, self.read_record(line), line)
             except (ValueError, RecursionError) as error:
                 lines.problems.append(lines.skipped(error, line))
 
@@ -104,22 +104,24 @@ class Scan:
         kind = record["type"]
         if kind == "session_meta":
             # Of equal ones the last holds.
-            if logged.meta is None or _about(record) >= _about(logged.meta):
+            if logged.meta is None or _rank_of_meta(record) >= _rank_of_meta(
+                logged.meta
+            ):
                 logged.meta = record
         elif kind in records.HEAD_TYPES:
             logged.lineage = record
         elif kind in records.STATE_TYPES:
             logged.state.append((line, record))
         elif kind == records.PROMPT:
-            prompt = self._prompt(record)
+            prompt = self._prompt_of(record)
             logged.prompts[prompt.id] = prompt
         else:
             logged.unknown.append(record)
 
-    def _prompt(self, record: Record) -> Prompt:
+    def _prompt_of(self, record: Record) -> Prompt:
         columns = dict(record)
         if "text_blob" in columns:
-            columns["text"] = self.text(columns["text_blob"])
+            columns["text"] = self.blob_text(columns["text_blob"])
         for name in ("prompt_id", "source", "text"):
             if as_text(columns.get(name)) in (None, ""):
                 raise ValueError(f"a prompt without {name}")
@@ -130,11 +132,11 @@ class Scan:
             columns["prompt_id"], columns["text"], directory, None, None, *facts
         )
 
-    def read(self, line: Line) -> Record:
+    def read_record(self, line: Line) -> Record:
         """Return the record of a line that was scanned, its blobs put in."""
-        return cast(Record, record_of(self.lines.read_line(line), self.blob))
+        return cast(Record, record_of(self.lines.read_line(line), self.blob_bytes))
 
-    def blob(self, name: Any) -> bytes:
+    def blob_bytes(self, name: Any) -> bytes:
         """Return a blob by its hash; raises ValueError where it is not in the file."""
         line = self._blobs.get(text_of(name))
         if line is None:
@@ -153,12 +155,12 @@ class Scan:
             raise ValueError(f"the blob of line {line.number} does not have its hash")
         return raw
 
-    def text(self, name: Any) -> str:
+    def blob_text(self, name: Any) -> str:
         """Return a blob that is a text; raises ValueError."""
-        return self.blob(name).decode("utf-8", "surrogatepass")
+        return self.blob_bytes(name).decode("utf-8", "surrogatepass")
 
 
-def _about(meta: Record) -> tuple[int, str]:
+def _rank_of_meta(meta: Record) -> tuple[int, str]:
     """Return the rank of a ``session_meta``."""
     revision = fitting(meta.get("revision"), integer, 0)
     return revision, versions.digest(versions.about_of(meta))

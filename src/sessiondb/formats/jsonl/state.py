@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any, TypeGuard
 
 from sessiondb.formats.jsonl import records
-from sessiondb.formats.jsonl.records import Record, picked
+from sessiondb.formats.jsonl.records import Record, pick_fields
 from sessiondb.formats.jsonl.scan import LoggedSession, Scan
 from sessiondb.formats.kit.fields import fitting
 from sessiondb.formats.kit.json import object_of, text_of
@@ -41,11 +41,11 @@ class LoggedState:
         self._scan = scan
         self.seen = digest(sorted(logged.messages))
         state_records = [record for _, record in logged.state]
-        deletions = [_deletion(record) for record in state_records]
+        deletions = [_deletion_version(record) for record in state_records]
         self.deleted = max(
             (version for version in deletions if version is not None), default=None
         )
-        self._summarise(state_records)
+        self._summarise_records(state_records)
 
         self.values: dict[str, Any] = {}
         self.versions: dict[str, Version] = {}
@@ -62,23 +62,23 @@ class LoggedState:
         self._take_about(meta)
         self._take_diffs(logged.state)
 
-    def _summarise(self, records: list[Record]) -> None:
+    def _summarise_records(self, records: list[Record]) -> None:
         """Set the fields that are the greatest, or the least, of all records."""
         living = [record for record in records if record["type"] != "deleted"]
         states = [record for record in living if record["type"] == "session_state"]
 
-        revisions = _numbers(living, "revision")
+        revisions = _numbers_of(living, "revision")
         self.revision = max((n for n in revisions if _is_revision(n)), default=0)
-        self.time_updated = max(_numbers(states, "time_updated"), default=None)
-        self.time_detached = min(_numbers(states, "time_detached"), default=None)
-        self.last_seq = max(_numbers(states, "last_seq"), default=0)
+        self.time_updated = max(_numbers_of(states, "time_updated"), default=None)
+        self.time_detached = min(_numbers_of(states, "time_detached"), default=None)
+        self.last_seq = max(_numbers_of(states, "last_seq"), default=0)
         self.names_leaf = any("leaf_id" in record for record in states)
 
-    def value(self, name: str, default: Any = None) -> Any:
+    def value_of(self, name: str, default: Any = None) -> Any:
         """Return the value of a field."""
         return self.values.get(name, default)
 
-    def below(self, prefix: str) -> dict[str, Any]:
+    def values_below(self, prefix: str) -> dict[str, Any]:
         """Return the values whose names begin with *prefix*, without it."""
         return {
             name.removeprefix(prefix): value
@@ -86,7 +86,7 @@ class LoggedState:
             if name.startswith(prefix)
         }
 
-    def _version(self, record: Record) -> Version:
+    def _version_of(self, record: Record) -> Version:
         revision = record.get("revision", self.revision + 1)
         if not _is_revision(revision):
             raise ValueError(f"not a revision: {revision!r:.80}")
@@ -94,12 +94,12 @@ class LoggedState:
 
     def _take_record(self, record: Record) -> None:
         """Take every field of a record, or none if one of them cannot be."""
-        version = self._version(record)
+        version = self._version_of(record)
         # A list first: a later field may be refused.
         for name, value, own_version in list(fields_of(record, version)):
-            self._take(name, value, own_version)
+            self._take_field(name, value, own_version)
 
-    def _take(self, name: str, value: Any, version: Version) -> bool:
+    def _take_field(self, name: str, value: Any, version: Version) -> bool:
         """Take a field unless a greater version is known; return whether it did."""
         new = version._replace(digest=digest(value))
         old = self.versions.get(name)
@@ -118,7 +118,7 @@ class LoggedState:
         about = versions.about_of(meta)
         revision = fitting(meta.get("revision"), _is_revision, 0)
         if revision or about.count(None) < len(about):
-            self._take(versions.ABOUT, about, Version(revision, 0))
+            self._take_field(versions.ABOUT, about, Version(revision, 0))
 
     def _take_diffs(self, state: list[tuple[Line, Record]]) -> None:
         """Take the lists of changed files; one that cannot be is a problem."""
@@ -126,7 +126,7 @@ class LoggedState:
         for line, record in state:
             of_list = record["type"] == "file_changed"
             if of_list and _is_revision(record.get("revision", 0)):
-                key = self._version(record), str(record.get("list"))
+                key = self._version_of(record), str(record.get("list"))
                 lists.setdefault(key, []).append((line, record))
 
         for (version, _), items in lists.items():
@@ -149,24 +149,24 @@ class LoggedState:
         # Merged files may hold one record twice, each with a seq of its own.
         unique: dict[str, tuple[list[Any], FileDiff, str | None]] = {}
         for record, name in zip(items, names, strict=True):
-            diff = self._diff(record, places)
+            diff = self._diff_of(record, places)
             value = records.diff_value(diff, name)
             unique[repr(value)] = value, diff, name
 
         value = [unique[key][0] for key in sorted(unique)]
-        if self._take(versions.DIFFS, value, version):
+        if self._take_field(versions.DIFFS, value, version):
             self.diffs = [diff for _, diff, _ in unique.values()]
             self.diff_messages = [name for _, _, name in unique.values()]
 
-    def _diff(self, record: Record, places: Mapping[str | None, int]) -> FileDiff:
+    def _diff_of(self, record: Record, places: Mapping[str | None, int]) -> FileDiff:
         """Return a changed file, its blobs put in."""
-        columns = picked(record, records.DIFF_FIELDS)
+        columns = pick_fields(record, records.DIFF_FIELDS)
         if "before_blob" in record:
-            columns["before"] = self._scan.blob(record["before_blob"])
+            columns["before"] = self._scan.blob_bytes(record["before_blob"])
         if "after_blob" in record:
-            columns["after"] = self._scan.blob(record["after_blob"])
+            columns["after"] = self._scan.blob_bytes(record["after_blob"])
         if "patch_blob" in record:
-            columns["patch"] = self._scan.text(record["patch_blob"])
+            columns["patch"] = self._scan.blob_text(record["patch_blob"])
         return FileDiff(seq=places[record.get("message_id")], **columns)
 
 
@@ -197,14 +197,14 @@ def fields_of(record: Record, version: Version) -> Iterator[Field]:
                 items.append([todo.get(name) for name in records.TODO_FIELDS])
             yield versions.TODOS, items or None, version
         case "session_state":
-            values = _values(record)
+            values = _values_of_state(record)
             own_versions = dict(_own_versions(record))
             for name in {**values, **own_versions}:
                 if records.is_of_state(name, values):
                     yield name, values.get(name), own_versions.get(name, version)
 
 
-def _values(record: Record) -> dict[str, Any]:
+def _values_of_state(record: Record) -> dict[str, Any]:
     """Return the fields of a ``session_state`` that have a value.
 
     A leaf, a summary or data without one was removed.
@@ -234,7 +234,7 @@ def _own_versions(record: Record) -> Iterator[tuple[str, Version]]:
         yield name, Version(revision, time)
 
 
-def _deletion(record: Record) -> Version | None:
+def _deletion_version(record: Record) -> Version | None:
     """Return the version of a deletion; None for any other record."""
     revision, seen = record.get("revision"), record.get("seen")
     if record["type"] != "deleted" or not isinstance(seen, str):
@@ -246,5 +246,5 @@ def _is_revision(value: Any) -> TypeGuard[int]:
     return type(value) is int and 0 <= value <= MAX_REVISION
 
 
-def _numbers(records: list[Record], name: str) -> list[int]:
+def _numbers_of(records: list[Record], name: str) -> list[int]:
     return [record[name] for record in records if type(record.get(name)) is int]

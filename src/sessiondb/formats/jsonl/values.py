@@ -44,28 +44,28 @@ def line_of(record: Mapping[str, Any], keep: Keep) -> str:
         text = ""
 
     if not text or '"$' in text or _SPLIT_PAIR.search(text):
-        text = _encoder.encode(plain(record, keep))
-    return _TRICKY.sub(_escaped, text) + "\n"
+        text = _encoder.encode(plain_value(record, keep))
+    return _TRICKY.sub(_escape_tricky, text) + "\n"
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape_tricky(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"
 
 
-def plain(value: Any, keep: Keep) -> Any:
-    """Return *value* as JSON can express it; undone by `exact`."""
+def plain_value(value: Any, keep: Keep) -> Any:
+    """Return *value* as JSON can express it; undone by `exact_value`."""
     # Lists and objects are not functions of their own: one frame a level, not two.
     if isinstance(value, list | tuple):
         items = []
         for item in value:
-            items.append(plain(item, keep))  # noqa: PERF401
+            items.append(plain_value(item, keep))  # noqa: PERF401
         return items
 
     if isinstance(value, Mapping):
         odd = any(_is_odd(key) for key in value)
         pairs = []
         for key, item in value.items():
-            pairs.append((key, plain(item, keep)))
+            pairs.append((key, plain_value(item, keep)))
         if not odd:
             return dict(pairs)
         return {"$map": [[_plain_text(key), item] for key, item in pairs]}
@@ -74,7 +74,7 @@ def plain(value: Any, keep: Keep) -> Any:
 
 
 def _is_odd(key: str) -> bool:
-    """Return whether JSON, or `exact`, would take a key for another one."""
+    """Return whether JSON, or `exact_value`, would take a key for another one."""
     return key.startswith("$") or _SPLIT_PAIR.search(key) is not None
 
 
@@ -85,7 +85,7 @@ def _as_it_is(value: Any, _: Keep) -> Any:
 def _plain_text(value: str, _: Keep | None = None) -> str | dict[str, str]:
     if not _SPLIT_PAIR.search(value):
         return value
-    return {"$str": _base64(value.encode("utf-8", "surrogatepass"))}
+    return {"$str": _base64_text(value.encode("utf-8", "surrogatepass"))}
 
 
 def _plain_float(value: float, _: Keep) -> float | dict[str, str]:
@@ -94,7 +94,7 @@ def _plain_float(value: float, _: Keep) -> float | dict[str, str]:
 
 def _plain_bytes(value: bytes, keep: Keep) -> dict[str, str]:
     name = keep(value)
-    return {"$bytes": _base64(value)} if name is None else {"$blob": name}
+    return {"$bytes": _base64_text(value)} if name is None else {"$blob": name}
 
 
 #: Type of a value that JSON may not express → its writer.
@@ -105,7 +105,7 @@ _PLAIN: dict[type, Callable[[Any, Keep], Any]] = {
 }
 
 
-def _base64(value: bytes) -> str:
+def _base64_text(value: bytes) -> str:
     return base64.b64encode(value).decode()
 
 
@@ -115,16 +115,16 @@ def record_of(line: bytes, blob: Blobs) -> Any:
     Raises ValueError (also for anything but JSON), RecursionError.
     """
     value = decode(line.decode())
-    return exact(value, blob) if b'"$' in line else value
+    return exact_value(value, blob) if b'"$' in line else value
 
 
-def exact(value: Any, blob: Blobs) -> Any:
-    """Return what `plain` was given; raises ValueError for what it cannot have made."""
-    # One frame a level, as in `plain`.
+def exact_value(value: Any, blob: Blobs) -> Any:
+    """Return the value that `plain_value` was called with; raises ValueError."""
+    # One frame a level, as in `plain_value`.
     if isinstance(value, list):
         items = []
         for item in value:
-            items.append(exact(item, blob))  # noqa: PERF401
+            items.append(exact_value(item, blob))  # noqa: PERF401
         return items
 
     if not isinstance(value, dict):
@@ -139,7 +139,7 @@ def exact(value: Any, blob: Blobs) -> Any:
 
     out = {}
     for key, item in value.items():
-        out[key] = exact(item, blob)
+        out[key] = exact_value(item, blob)
     return out
 
 
@@ -150,7 +150,7 @@ def _object_of(pairs: Any, blob: Blobs) -> dict[str, Any]:
 
     out = {}
     for name, value in pairs:
-        out[text_of(exact(name, blob))] = exact(value, blob)
+        out[text_of(exact_value(name, blob))] = exact_value(value, blob)
     return out
 
 

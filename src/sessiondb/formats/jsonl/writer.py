@@ -24,7 +24,7 @@ _LARGE = ("text", "patch")
 _ALWAYS = ("input_blob", "before_blob", "after_blob")
 
 
-def write(
+def write_logs(
     sessions: Iterable[Export], *, detail: str = "full", together: bool = False
 ) -> Iterator[Document | Loss]:
     """Yield a file for each session, or *together* one bundle, parents first."""
@@ -32,7 +32,7 @@ def write(
     seen: set[str] = set()
     for export in sessions:
         name = file_name(export.session.id)
-        yield Document(name, lines(export, seen if together else set()))
+        yield Document(name, session_lines(export, seen if together else set()))
 
 
 def file_name(session_id: str) -> str:
@@ -44,14 +44,14 @@ def file_name(session_id: str) -> str:
     return f"{name}.jsonl"
 
 
-def lines(export: Export, seen: set[str] | None = None) -> Iterator[str]:
+def session_lines(export: Export, seen: set[str] | None = None) -> Iterator[str]:
     """Yield the lines of one session; *seen* are the blobs that are in the file."""
     ids: dict[int, str] = {}
     # Lazy: the state is made when all messages have been read, and their ids are known.
-    state = records.state(export, ids)
+    state = records.state_records(export, ids)
     yield from _unknown_lines(export)
-    yield from _lines(
-        chain(records.head(export), _messages(export, ids), state),
+    yield from _lines_of_records(
+        chain(records.head_records(export), _message_records(export, ids), state),
         set() if seen is None else seen,
     )
 
@@ -59,7 +59,9 @@ def lines(export: Export, seen: set[str] | None = None) -> Iterator[str]:
 def about_lines(export: Export, ids: Mapping[int, str]) -> Iterator[str]:
     """Yield the lines of a session without its messages, whose *ids* are by seq."""
     yield from _unknown_lines(export)
-    yield from _lines(chain(records.head(export), records.state(export, ids)), set())
+    yield from _lines_of_records(
+        chain(records.head_records(export), records.state_records(export, ids)), set()
+    )
 
 
 def message_lines(message: Message, ids: Mapping[int, str]) -> Iterator[str]:
@@ -70,7 +72,7 @@ def message_lines(message: Message, ids: Mapping[int, str]) -> Iterator[str]:
     """
     parent_seq = message.parent_seq
     parent_id = None if parent_seq is None else ids.get(parent_seq)
-    yield from _lines(records.message_records(message, parent_id), set())
+    yield from _lines_of_records(records.message_records(message, parent_id), set())
 
 
 def _unknown_lines(export: Export) -> Iterator[str]:
@@ -80,7 +82,7 @@ def _unknown_lines(export: Export) -> Iterator[str]:
         yield line_of(record, lambda _: None)
 
 
-def _lines(items: Iterable[Record], seen: set[str]) -> Iterator[str]:
+def _lines_of_records(items: Iterable[Record], seen: set[str]) -> Iterator[str]:
     for record in items:
         yield from record_lines(record, seen)
 
@@ -88,11 +90,11 @@ def _lines(items: Iterable[Record], seen: set[str]) -> Iterator[str]:
 def record_lines(record: Record, seen: set[str]) -> list[str]:
     """Return the lines of a record: blobs that are not *seen* yet, and its own."""
     blobs = _Blobs(seen)
-    line = blobs.line(record)
+    line = blobs.line_with_blobs(record)
     return [*blobs.new, line]
 
 
-def _messages(export: Export, ids: dict[int, str]) -> Iterator[Record]:
+def _message_records(export: Export, ids: dict[int, str]) -> Iterator[Record]:
     """Yield the records of the messages, and add their *ids* by seq."""
     later: list[tuple[int, int | None, int]] = []
     for message in export.messages:
@@ -106,7 +108,7 @@ def _messages(export: Export, ids: dict[int, str]) -> Iterator[Record]:
     # Only an import can leave a child before its parent.
     for seq, parent_seq, time in later:
         if parent_seq in ids:
-            record = records.envelope("relinked", export.session.id, seq, time)
+            record = records.record_envelope("relinked", export.session.id, seq, time)
             yield record | {"message_id": ids[seq], "parent_id": ids[parent_seq]}
 
 
@@ -117,38 +119,40 @@ class _Blobs:
         self._seen = seen
         self.new: list[str] = []
 
-    def line(self, record: Record) -> str:
+    def line_with_blobs(self, record: Record) -> str:
         """Return the line of a record."""
 
         def keep(value: bytes) -> str | None:
-            return self._name(record, value) if len(value) >= BLOB_BYTES else None
+            return self._blob_name(record, value) if len(value) >= BLOB_BYTES else None
 
-        return line_of(self._lifted(record, record), keep)
+        return line_of(self._lift_blobs(record, record), keep)
 
-    def _lifted(self, part: Record, record: Record) -> Record:
+    def _lift_blobs(self, part: Record, record: Record) -> Record:
         for name in _LARGE:
             value = part.get(name, "")
             if len(value) * 4 >= BLOB_BYTES:
                 raw = value.encode("utf-8", "surrogatepass")
                 if len(raw) >= BLOB_BYTES:
                     part = without((name,), part)
-                    part[f"{name}_blob"] = self._name(record, raw)
+                    part[f"{name}_blob"] = self._blob_name(record, raw)
 
         for name in _ALWAYS:
             if name in part:
-                part[name] = self._name(record, part[name])
+                part[name] = self._blob_name(record, part[name])
 
         # The blobs of a part come before its message, not before the part.
         if "parts" in part:
-            part["parts"] = [self._lifted(item, record) for item in part["parts"]]
+            part["parts"] = [self._lift_blobs(item, record) for item in part["parts"]]
         return part
 
-    def _name(self, record: Mapping[str, Any], value: bytes | str) -> str:
+    def _blob_name(self, record: Mapping[str, Any], value: bytes | str) -> str:
         raw = value.encode() if isinstance(value, str) else value
         name = hashlib.sha256(raw).hexdigest()
         if name not in self._seen:
             self._seen.add(name)
-            blob = _blob(name, raw, record["session_id"], record["seq"], record["time"])
+            blob = _blob_record(
+                name, raw, record["session_id"], record["seq"], record["time"]
+            )
             self.new.append(line_of(blob, lambda _: None))
         return name
 
@@ -156,8 +160,8 @@ class _Blobs:
 _PLAIN_TEXT = re.compile(b"[^\x00-\x08\x0e-\x1f]*")
 
 
-def _blob(name: str, raw: bytes, session_id: str, seq: int, time: int) -> Record:
-    record = records.envelope("blob", session_id, seq, time) | {
+def _blob_record(name: str, raw: bytes, session_id: str, seq: int, time: int) -> Record:
+    record = records.record_envelope("blob", session_id, seq, time) | {
         "hash": name,
         "size": len(raw),
     }
@@ -168,4 +172,4 @@ def _blob(name: str, raw: bytes, session_id: str, seq: int, time: int) -> Record
     return record | {"encoding": "base64", "data": base64.b64encode(raw).decode()}
 
 
-EXPORTER = Exporter(write, READ, together=True, is_complete=True)
+EXPORTER = Exporter(write_logs, READ, together=True, is_complete=True)
