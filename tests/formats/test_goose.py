@@ -448,7 +448,7 @@ def test_a_second_import_opens_no_message(
 ) -> None:
     wrote(tmp_path, *sessions())
     read_into(store, tmp_path)
-    looks = "sessiondb.formats.goose.database.GooseDatabase.entries"
+    looks = "sessiondb.formats.goose.database.GooseDatabase.message_entries"
     monkeypatch.setattr(looks, lambda *_: pytest.fail("a message was looked at"))
     outcomes = {
         r.outcome for r in read_into(store, tmp_path) if isinstance(r, Imported)

@@ -58,17 +58,17 @@ def test_the_folder_of_a_directory_is_named_as_each_program_does(home: Path) -> 
 def test_profiles_and_data_folders_are_used_as_oh_my_pi_does(home: Path) -> None:
     data = home / "data"
     env = {"HOME": str(home), "XDG_DATA_HOME": str(data)}
-    assert OH_MY_PI.sessions(env) == home / ".omp/agent/sessions"
-    assert OH_MY_PI.sessions(env | {"PI_CODING_AGENT_DIR": "/own"}) == Path(
+    assert OH_MY_PI.sessions_folder(env) == home / ".omp/agent/sessions"
+    assert OH_MY_PI.sessions_folder(env | {"PI_CODING_AGENT_DIR": "/own"}) == Path(
         "/own/sessions"
     )
 
     (data / "omp").mkdir(parents=True)
-    assert OH_MY_PI.sessions(env) == data / "omp/sessions"
+    assert OH_MY_PI.sessions_folder(env) == data / "omp/sessions"
     env |= {"OMP_PROFILE": "office", "PI_CODING_AGENT_DIR": "/own"}
-    assert OH_MY_PI.sessions(env) == home / ".omp/profiles/office/agent/sessions"
+    assert OH_MY_PI.sessions_folder(env) == home / ".omp/profiles/office/agent/sessions"
     (data / "omp/profiles/office").mkdir(parents=True)
-    assert OH_MY_PI.sessions(env) == data / "omp/profiles/office/sessions"
+    assert OH_MY_PI.sessions_folder(env) == data / "omp/profiles/office/sessions"
 
     env |= {"PI_CODING_AGENT_SESSION_DIR": "/all"}
     assert OH_MY_PI.folder_of("/srv/tea", env) == Path("/all")

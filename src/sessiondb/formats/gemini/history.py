@@ -59,7 +59,7 @@ class _GeminiPrompts:
         try:
             entries = _load_entries(self.path)
         except OddRecordError as error:
-            yield self._problem(f"the prompt history {error}")
+            yield self._problem_of_file(f"the prompt history {error}")
             return
 
         for number, item in enumerate(entries, 1):
@@ -68,7 +68,7 @@ class _GeminiPrompts:
             if entry.get("type") in ("user", None):
                 yield self._read_prompt(entry, number)
 
-    def _problem(self, message: str) -> Problem:
+    def _problem_of_file(self, message: str) -> Problem:
         return Problem(str(self.path), message)
 
     def _read_prompt(
@@ -76,7 +76,7 @@ class _GeminiPrompts:
     ) -> SourcePrompt | Problem:
         message, time = entry.get("message"), time_of_text(entry.get("timestamp"))
         if time is None or not text(message):
-            return self._problem(f"entry {number} has no text with a time")
+            return self._problem_of_file(f"entry {number} has no text with a time")
 
         session = fitting(entry.get("sessionId"), usable_id)
         directory = fitting(self.directory, clean_name)

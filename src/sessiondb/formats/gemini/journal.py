@@ -57,14 +57,14 @@ class JournalEntry:
     _last: MessageVersion | None = None
     _last_of: dict[int, MessageVersion] = field(default_factory=dict)
 
-    def add(self, version: MessageVersion, record: Record) -> None:
+    def add_version(self, version: MessageVersion, record: Record) -> None:
         """Add a version."""
         self.first_time = self.first_time or as_text(record.get("timestamp"))
         self._last = version
         self._last_of |= dict.fromkeys(facts_of(record), version)
 
     @property
-    def versions(self) -> list[MessageVersion]:
+    def kept_versions(self) -> list[MessageVersion]:
         """The versions, oldest first, without those whose facts are all in later ones.
 
         The last version is always one of them.
@@ -108,33 +108,33 @@ class GeminiJournal:
         #: The next numbers for further messages of a name.
         self._numbers: dict[str, Iterator[int]] = defaultdict(lambda: count(2))
 
-    def apply(self, line: Line, record: Record) -> None:
+    def apply_record(self, line: Line, record: Record) -> None:
         """Apply a record; raises `OddRecordError` for one of an unknown kind."""
         if text(record.get("$rewindTo")):
-            self._rewind(record["$rewindTo"])
+            self._rewind_to(record["$rewindTo"])
         elif text(record.get("id")):
             self._put_version(record["id"], MessageVersion(line, None), record)
         elif is_object(record.get("$set")):
-            self._update(line, record["$set"])
+            self._update_session(line, record["$set"])
         elif is_header(record):
-            self._describe(line, record)
+            self._take_header(line, record)
         else:
             self._add_event(line, record)
 
-    def _update(self, line: Line, update: Record) -> None:
+    def _update_session(self, line: Line, update: Record) -> None:
         """Take the changed properties of the session, or all of its messages."""
         if type(update.get("messages")) is list:
             self._replace_messages(line, update)
         self.metadata |= without(("messages",), update)
 
-    def _describe(self, line: Line, header: Record) -> None:
+    def _take_header(self, line: Line, header: Record) -> None:
         """Take a header; that of a document has the messages, too."""
         for position, item in _messages_in(header):
             self._put_version(item["id"], MessageVersion(line, position), item)
         self.start_time = self.start_time or as_text(header.get("startTime"))
         self.metadata |= without(("messages",), header)
 
-    def _rewind(self, first: str) -> None:
+    def _rewind_to(self, first: str) -> None:
         """Drop a message and those after it; all of them if it is not live."""
         names = list(self._live)
         start = names.index(first) if first in self._live else 0
@@ -158,14 +158,14 @@ class GeminiJournal:
         """Add a version of a message, which may be a new one."""
         entry = self._live.get(name)
         if entry is None:
-            entry = self._revive(name, self._last_live, is_restored=False)
+            entry = self._revive_entry(name, self._last_live, is_restored=False)
             self._live[name] = entry
         self._add_version(entry, version, record)
 
     def _add_version(
         self, entry: JournalEntry, version: MessageVersion, record: Record
     ) -> None:
-        entry.add(version, record)
+        entry.add_version(version, record)
         if self.context:
             return
         for item in texts_of(record.get("content")):
@@ -181,11 +181,11 @@ class GeminiJournal:
         for position, item in _messages_in(update):
             name = item["id"]
             if name not in self._live:
-                self._live[name] = self._revive(name, parent, is_restored=True)
+                self._live[name] = self._revive_entry(name, parent, is_restored=True)
             parent = self._live[name]
             self._add_version(parent, MessageVersion(line, position), item)
 
-    def _revive(
+    def _revive_entry(
         self, name: str, parent: JournalEntry | None, *, is_restored: bool
     ) -> JournalEntry:
         """Return the entry of a message that is live from now on."""
@@ -213,12 +213,12 @@ class GeminiJournal:
         return next(reversed(self._live.values()), None)
 
     @property
-    def leaf(self) -> str | None:
+    def leaf_name(self) -> str | None:
         """The last message of the live path; None without any."""
         last = self._last_live
         return None if last is None else last.name
 
-    def entries(self) -> Iterator[tuple[JournalEntry, str | None]]:
+    def ordered_entries(self) -> Iterator[tuple[JournalEntry, str | None]]:
         """Yield each message and the id of its parent, which precedes it.
 
         A dropped message follows the message that it was dropped after.
@@ -227,15 +227,15 @@ class GeminiJournal:
         for entry in self._dropped.values():
             dropped.setdefault(entry.parent, []).append(entry)
 
-        yield from _branches(dropped, None)
+        yield from _dropped_branches(dropped, None)
         parent = None
         for entry in self._live.values():
             yield entry, parent
             parent = entry.name
-            yield from _branches(dropped, entry)
+            yield from _dropped_branches(dropped, entry)
 
 
-def _branches(
+def _dropped_branches(
     dropped: dict[JournalEntry | None, list[JournalEntry]], start: JournalEntry | None
 ) -> Iterator[tuple[JournalEntry, str | None]]:
     """Yield the messages that were dropped after one, and those after them."""
@@ -282,7 +282,7 @@ def merge_versions(
     """
     message: Record = {}
     earlier: list[Record] = []
-    for version in entry.versions:
+    for version in entry.kept_versions:
         record = record_of(version)
         replaced = _replaced_values(message, record)
         if replaced:

@@ -34,12 +34,12 @@ class GeminiRecords:
         for line, _, record in self._lines.records(load_object):
             yield line, record
 
-    def problem(self, message: str, line: Line) -> Problem:
+    def problem_of_record(self, message: str, line: Line) -> Problem:
         """Return the problem of a record; only those of a log have a line."""
         return self._with_line(self._lines.problem(message, line))
 
     @property
-    def problems(self) -> Iterator[Problem]:
+    def problems_of_lines(self) -> Iterator[Problem]:
         """The lines that could not be read so far."""
         for problem in self._lines.problems:
             yield self._with_line(problem)
@@ -47,7 +47,7 @@ class GeminiRecords:
     def _with_line(self, problem: Problem) -> Problem:
         return problem if self._are_lines else replace(problem, line=None)
 
-    def version(self, version: MessageVersion) -> Record:
+    def record_of_version(self, version: MessageVersion) -> Record:
         """Return a version of a message; raises ValueError if it is not there."""
         line, position = version.line, version.position
         if position is None:

@@ -92,8 +92,8 @@ def is_without_prompts(log: GeminiLog) -> bool:
     journal = GeminiJournal()
     with suppress(SourceError, ValueError), records_of(log.path) as records:
         for line, record in islice(records, _BEGINNING):
-            journal.apply(line, record)
-        return len(list(journal.entries())) < 2 and bool(journal.context)
+            journal.apply_record(line, record)
+        return len(list(journal.ordered_entries())) < 2 and bool(journal.context)
     return False
 
 
@@ -126,7 +126,7 @@ def _complete_session(log: GeminiLog, parent_log: GeminiLog | None) -> SourceSes
         session,
         **columns,
         directory=session.directory or _directory_in_log(log, journal),
-        leaf=journal.leaf,
+        leaf=journal.leaf_name,
         call_id=None if parent_log is None else _call_of(log.session, parent_log),
         time_created=time_of_text(journal.start_time),
         time_updated=time_of_text(data.get("lastUpdated")),
@@ -138,10 +138,10 @@ def _complete_session(log: GeminiLog, parent_log: GeminiLog | None) -> SourceSes
 def _apply_records(journal: GeminiJournal, records: GeminiRecords) -> Iterator[Problem]:
     for line, record in records:
         try:
-            journal.apply(line, record)
+            journal.apply_record(line, record)
         except ValueError as error:
-            yield records.problem(f"record skipped: it {error}", line)
-    yield from records.problems
+            yield records.problem_of_record(f"record skipped: it {error}", line)
+    yield from records.problems_of_lines
 
 
 def _directory_in_log(log: GeminiLog, journal: GeminiJournal) -> str:
@@ -178,7 +178,7 @@ class GeminiMessages:
         outputs = outputs_of(self.log)
 
         with records_of(self.log.path) as records:
-            for entry, parent in self.journal.entries():
+            for entry, parent in self.journal.ordered_entries():
                 yield self._read_message(records, entry, parent, outputs)
         yield from self.problems
 
@@ -191,12 +191,12 @@ class GeminiMessages:
     ) -> SourceMessage | Problem:
         try:
             check_id(entry.name)
-            record = merge_versions(entry, records.version)
+            record = merge_versions(entry, records.record_of_version)
             record.setdefault("type", kind_of(record))
             draft = message_draft(record, entry.name)
         except ValueError as error:
             message = f"message {abridged(entry.name)} {error}"
-            return records.problem(message, entry.versions[-1].line)
+            return records.problem_of_record(message, entry.kept_versions[-1].line)
 
         draft = outputs.add_outputs(draft)
         # Nothing is ever copied; ids of messages are those of one session.

@@ -23,7 +23,7 @@ from sessiondb.formats.protocol import ForeignStore, Format
 __all__ = ["FORMAT"]
 
 
-def _at(path: Path) -> ForeignStore | None:
+def _goose_store_at(path: Path) -> ForeignStore | None:
     """Return the database, the log or the export that is exactly at *path*."""
     if not is_file(path):
         return None
@@ -37,5 +37,8 @@ def _at(path: Path) -> ForeignStore | None:
 
 
 FORMAT = Format(
-    SUFFIXES | {".jsonl", ".json"}, _at, default_locations, names=frozenset({NAME})
+    SUFFIXES | {".jsonl", ".json"},
+    _goose_store_at,
+    default_locations,
+    names=frozenset({NAME}),
 )

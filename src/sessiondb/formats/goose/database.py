@@ -94,10 +94,10 @@ class GooseDatabase:
 
     # -- statements ------------------------------------------------------------
 
-    def _rows(self, statement: str, *values: Any) -> Cursor:
+    def _run_statement(self, statement: str, *values: Any) -> Cursor:
         return self._file.connection.execute(statement, values)
 
-    def _records(self, statement: str, *values: Any) -> Iterator[Record]:
+    def _select_records(self, statement: str, *values: Any) -> Iterator[Record]:
         return records(self._file.connection, statement, *values)
 
     def _columns_of(self, table: str) -> frozenset[str]:
@@ -117,12 +117,12 @@ class GooseDatabase:
 
     # -- sessions ----------------------------------------------------------------
 
-    def names(self) -> Iterator[tuple[str, str | None] | Problem]:
+    def session_names(self) -> Iterator[tuple[str, str | None] | Problem]:
         """Yield each session and its parent, the oldest first."""
         chosen = self._columns_or_null(
             "sessions", "id", "parent_session_id", "created_at"
         )
-        for name, parent, _ in self._rows(
+        for name, parent, _ in self._run_statement(
             f"SELECT {chosen} FROM sessions ORDER BY created_at, id"
         ):
             if usable_id(name):
@@ -133,7 +133,7 @@ class GooseDatabase:
 
     def has_session(self, name: str) -> bool:
         """Return whether there is a session of that name."""
-        rows = self._rows("SELECT 1 FROM sessions WHERE id = ?", name)
+        rows = self._run_statement("SELECT 1 FROM sessions WHERE id = ?", name)
         return rows.fetchone() is not None
 
     def import_of(self, session: str, message: str) -> str | None:
@@ -143,27 +143,33 @@ class GooseDatabase:
         """
         chosen = self._columns_or_null("sessions", "id", "updated_at", "extension_data")
         json_path = '$."{}".{}'.format(*fields.OURS[1:])
-        for name, *_ in self._rows(
+        for name, *_ in self._run_statement(
             f"SELECT {chosen} FROM sessions WHERE json_valid(extension_data)"
             " AND json_extract(extension_data, ?) = ? ORDER BY updated_at DESC",
             json_path,
             session,
         ):
-            if any(entry.name == message for entry in self.entries(name)):
+            if any(entry.name == message for entry in self.message_entries(name)):
                 return str(name)
         return None
 
-    def head(self, name: str) -> SessionHead:
+    def session_head(self, name: str) -> SessionHead:
         """Return a session by its row; raises `OddRecordError` if it is gone."""
-        row = next(self._records("SELECT * FROM sessions WHERE id = ?", name), None)
+        row = next(
+            self._select_records("SELECT * FROM sessions WHERE id = ?", name), None
+        )
         if row is None:
             raise OddRecordError("is gone")
 
         thread = self._thread_row(row.get("thread_id"))
-        changes = [self._changes[table].get(name) for table in self._changes]
+        changes = [
+            self._changes_by_table[table].get(name) for table in self._changes_by_table
+        ]
         first = self._first_message(name)
         # The call of a subagent is known when its parent has the result.
-        parent = self._changes.get("messages", {}).get(row.get("parent_session_id"))
+        parent = self._changes_by_table.get("messages", {}).get(
+            row.get("parent_session_id")
+        )
         facts = [row, thread, changes, self._facts_of_thread(thread), first, parent]
         digest = json.dumps(facts, sort_keys=True, default=repr)
         record, columns = info_of(row)
@@ -180,20 +186,20 @@ class GooseDatabase:
 
     def _first_message(self, session: str) -> Record | None:
         """Return the first message of a session; None if it has none, or an odd one."""
-        for table, changes in self._changes.items():
+        for table, changes in self._changes_by_table.items():
             if table in TABLES and session in changes:
                 with suppress(OddRecordError):
                     return self._message_record(table, changes[session][-1])
         return None
 
     @cached_property
-    def _changes(self) -> dict[str, dict[Any, Any]]:
+    def _changes_by_table(self) -> dict[str, dict[Any, Any]]:
         """The values that change in each table with a session, found by an index."""
         tables = [*TABLES, "usage_ledger"]
         return {
             table: {
                 name: numbers
-                for name, *numbers in self._rows(
+                for name, *numbers in self._run_statement(
                     f"SELECT session_id, count(*), max(id), min(id) FROM {table}"
                     " GROUP BY session_id"
                 )
@@ -202,12 +208,12 @@ class GooseDatabase:
             if self._has_columns(table, "id", "session_id")
         }
 
-    def ledger(self, session: str) -> list[Record]:
+    def ledger_rows(self, session: str) -> list[Record]:
         """Return the rows of what a session's requests cost."""
         if not self._has_columns("usage_ledger", "id", "session_id"):
             return []
 
-        rows = self._records(
+        rows = self._select_records(
             "SELECT * FROM usage_ledger WHERE session_id = ? ORDER BY id", session
         )
         return [without_none(without(("id", "session_id"), row)) for row in rows]
@@ -223,7 +229,7 @@ class GooseDatabase:
 
     def _calls_in(self, session: str) -> Iterator[tuple[str, str]]:
         """Yield each subagent that a result names, and its call."""
-        rows = self._rows(
+        rows = self._run_statement(
             "SELECT content_json FROM messages WHERE session_id = ?"
             " AND instr(content_json, ?) ORDER BY id",
             session,
@@ -231,7 +237,7 @@ class GooseDatabase:
         )
         for (raw,) in rows:
             with suppress(OddRecordError):
-                for block in as_list(load(_bytes(raw))):
+                for block in as_list(load(_bytes_of_column(raw))):
                     name, call = within(block, *fields.SUBAGENT), within(block, "id")
                     if usable_id(name) and clean_text(call):
                         yield name, call
@@ -243,7 +249,7 @@ class GooseDatabase:
         if not isinstance(name, str) or not self._has_columns("threads", "id"):
             return {}
 
-        rows = self._records("SELECT * FROM threads WHERE id = ?", name)
+        rows = self._select_records("SELECT * FROM threads WHERE id = ?", name)
         return without_none(next(rows, {}))
 
     def _facts_of_thread(self, thread: Record) -> Any:
@@ -251,7 +257,7 @@ class GooseDatabase:
         if not thread or not self._has_columns("thread_messages", "id", "thread_id"):
             return None
 
-        return self._rows(
+        return self._run_statement(
             "SELECT count(*), max(id) FROM thread_messages"
             " WHERE thread_id = ? AND session_id IS NULL",
             thread["id"],
@@ -259,7 +265,7 @@ class GooseDatabase:
 
     # -- messages ------------------------------------------------------------------
 
-    def entries(self, session: str) -> list[MessageEntry]:
+    def message_entries(self, session: str) -> list[MessageEntry]:
         """Return the messages of a session in the order of the program.
 
         A thread repeats what its sessions hold. Its other messages were never sent
@@ -287,7 +293,7 @@ class GooseDatabase:
         condition, values = self._messages_condition(table, session)
         # Names of another table; within one, a second message gets a name of its own.
         repeated = names.copy()
-        for row, name, role, created, metadata in self._rows(
+        for row, name, role, created, metadata in self._run_statement(
             f"SELECT id, {chosen} FROM {table} WHERE {condition} ORDER BY id", *values
         ):
             if name in repeated:
@@ -320,7 +326,7 @@ class GooseDatabase:
             (session, session),
         )
 
-    def record(self, entry: MessageEntry) -> Record:
+    def record_of_entry(self, entry: MessageEntry) -> Record:
         """Return a message as Goose exports it; raises `OddRecordError`."""
         record = self._message_record(*entry.key)
         if record["id"] is None:
@@ -329,16 +335,16 @@ class GooseDatabase:
         return record
 
     def _message_record(self, table: str, number: int) -> Record:
-        rows = self._records(f"SELECT * FROM {table} WHERE id = ?", number)
+        rows = self._select_records(f"SELECT * FROM {table} WHERE id = ?", number)
         row = next(rows, None)
         if row is None:
             raise OddRecordError("is gone")
 
         return record_of(row)
 
-    def orphans(self) -> Iterator[Problem]:
+    def orphan_problems(self) -> Iterator[Problem]:
         """Yield a problem for messages of sessions that do not exist."""
-        rows = self._rows(
+        rows = self._run_statement(
             "SELECT session_id, count(*) FROM messages WHERE NOT EXISTS"
             " (SELECT 1 FROM sessions WHERE sessions.id = messages.session_id)"
             " GROUP BY session_id"
@@ -358,7 +364,7 @@ def record_of(row: Record) -> Record:
         "id": row.get("message_id"),
         "role": row.get("role"),
         "created": row.get("created_timestamp"),
-        "content": load(_bytes(row.get("content_json"))),
+        "content": load(_bytes_of_column(row.get("content_json"))),
         "metadata": _flags_of(row.get("metadata_json")),
     }
     columns = without(_KNOWN_OF_MESSAGE, row)
@@ -375,13 +381,13 @@ def record_of(row: Record) -> Record:
 def _flags_of(raw: Any) -> Record | None:
     """Return the flags of a message; None if they cannot be read."""
     with suppress(OddRecordError):
-        flags: Record | None = fitting(load(_bytes(raw)), is_object)
+        flags: Record | None = fitting(load(_bytes_of_column(raw)), is_object)
         return flags
 
     return None
 
 
-def _bytes(value: Any) -> bytes | None:
+def _bytes_of_column(value: Any) -> bytes | None:
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape")
 

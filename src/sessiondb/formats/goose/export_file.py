@@ -75,7 +75,7 @@ class ExportFile:
             path, str(name), digest, record, is_export=True, first=first
         )
 
-    def contents(self) -> Contents:
+    def index_messages(self) -> Contents:
         """Index all messages."""
         contents = Contents()
         names: set[str] = set()
@@ -91,7 +91,7 @@ class ExportFile:
         return contents
 
     @contextlib.contextmanager
-    def fetching(self) -> Iterator[Fetch]:
+    def open_records(self) -> Iterator[Fetch]:
         """Give copies: drafts take their records apart."""
         yield lambda entry: deepcopy(self._messages[entry.key])
 

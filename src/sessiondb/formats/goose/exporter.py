@@ -42,11 +42,11 @@ Record = dict[str, Any]
 
 
 def _export_document(export: Export, losses: Losses) -> Iterator[Document]:
-    record = Losing(export, losses).printable(document(export, losses))
+    record = Losing(export, losses).printable(session_document(export, losses))
     yield Document(f"{file_name(record['id'])}.json", (text_of(record),))
 
 
-def document(export: Export, losses: Losses) -> Record:
+def session_document(export: Export, losses: Losses) -> Record:
     """Return a session as Goose exports it; *losses* grow."""
     session = export.session
     messages = list(export.messages)
@@ -109,7 +109,7 @@ def _native_records(
     writer = GooseWriter(export, losses, messages)
     for message in messages:
         if is_native(message.id):
-            yield from writer.records(message)
+            yield from writer.records_of_message(message)
         elif not _is_sum(message):
             yield record_of(message, is_bare=is_log)
     writer.lose_rest(is_own=True)
@@ -169,7 +169,7 @@ def _foreign_records(
         loss = "the place of a compaction: it is before what it keeps"
         writer.lose(loss, field="order")
     for message in sent:
-        yield from writer.records(message)
+        yield from writer.records_of_message(message)
 
     writer.lose_rest()
 

@@ -70,10 +70,10 @@ class SessionHead:
 class Layout(Protocol):
     """One session: its messages are indexed once, and read one at a time."""
 
-    def contents(self) -> Contents:
+    def index_messages(self) -> Contents:
         """Index the messages; raises `OddRecordError` and OSError."""
 
-    def fetching(self) -> AbstractContextManager[Fetch]:
+    def open_records(self) -> AbstractContextManager[Fetch]:
         """Open the store to read messages; raises `OddRecordError` and OSError."""
 
     def place_of(self, entry: MessageEntry) -> int | None:

@@ -65,7 +65,7 @@ class GooseLog:
     def __init__(self, head: SessionHead) -> None:
         self.head = head
 
-    def contents(self) -> Contents:
+    def index_messages(self) -> Contents:
         """Index all lines; content is not kept."""
         contents = Contents()
         names: set[str] = set()
@@ -88,7 +88,7 @@ class GooseLog:
         return contents
 
     @contextlib.contextmanager
-    def fetching(self) -> Iterator[Fetch]:
+    def open_records(self) -> Iterator[Fetch]:
         """Read lines by their places."""
         with opened(self.head.path) as lines:
             yield lambda entry: load_object(lines.read_line(entry.key))

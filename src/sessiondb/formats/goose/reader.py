@@ -1,7 +1,7 @@
 """The sessions of Goose, from its database, its logs and its exports.
 
 A session is yielded by its own record alone. Which messages the agent still sees, and
-what the session cost, is found by `complete`, for a session that changed.
+what the session cost, is found by `complete_session`, for a session that changed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def read_log(path: Path) -> Iterator[SourceSession | Problem]:
 
     try:
         log = log_at(path)
-        yield beginning(log.head, log)
+        yield session_of_record(log.head, log)
     except OddRecordError as error:
         yield Problem(str(path), f"the log {error}")
 
@@ -81,7 +81,7 @@ def read_export(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the session of an export."""
     try:
         export = ExportFile(path)
-        yield beginning(export.head, export)
+        yield session_of_record(export.head, export)
     except OddRecordError as error:
         yield Problem(str(path), f"the file {error}")
 
@@ -92,7 +92,7 @@ def read_database(path: Path) -> Iterator[SourceSession | Problem]:
     with database.reading():
         try:
             yield from _sessions_of_database(database)
-            yield from database.orphans()
+            yield from database.orphan_problems()
         except _UNREADABLE as error:
             yield Problem(str(path), f"the rest cannot be read: {error}")
 
@@ -100,7 +100,7 @@ def read_database(path: Path) -> Iterator[SourceSession | Problem]:
 def _sessions_of_database(database: GooseDatabase) -> Iterator[SourceSession | Problem]:
     parents: dict[str, str | None] = {}
     try:
-        for item in database.names():
+        for item in database.session_names():
             if isinstance(item, Problem):
                 yield item
             else:
@@ -112,7 +112,7 @@ def _sessions_of_database(database: GooseDatabase) -> Iterator[SourceSession | P
     def read_session(name: str, cut: bool) -> Iterator[SourceSession | Problem]:
         try:
             row = DatabaseRow(database, name)
-            yield beginning(row.head, row, is_cut=cut)
+            yield session_of_record(row.head, row, is_cut=cut)
         except _UNREADABLE as error:
             reason = f"session {abridged(name)} cannot be read: {error}"
             yield Problem(str(database.path), reason)
@@ -127,24 +127,27 @@ class DatabaseRow:
 
     def __init__(self, database: GooseDatabase, name: str) -> None:
         self._database = database
-        self.head = database.head(name)
+        self.head = database.session_head(name)
 
-    def contents(self) -> Contents:
+    def index_messages(self) -> Contents:
         """Index its rows."""
         name, database = self.head.source_id, self._database
         try:
             with database.reading():
-                entries, ledger = database.entries(name), database.ledger(name)
+                entries, ledger = (
+                    database.message_entries(name),
+                    database.ledger_rows(name),
+                )
                 call = database.call_of(name, self.head.record.get("parent_session_id"))
                 return Contents(entries, ledger=ledger, call=call)
         except Error as error:
             raise OddRecordError(f"cannot be read: {error}") from error
 
     @contextlib.contextmanager
-    def fetching(self) -> Iterator[Fetch]:
+    def open_records(self) -> Iterator[Fetch]:
         """Read rows by their number."""
         with self._database.reading():
-            yield self._database.record
+            yield self._database.record_of_entry
 
     def place_of(self, _: MessageEntry) -> None:
         """Return None: a row has no line."""
@@ -154,12 +157,12 @@ class DatabaseRow:
 # -- sessions ----------------------------------------------------------------
 
 
-def beginning(
+def session_of_record(
     head: SessionHead, layout: Layout, *, is_cut: bool = False
 ) -> SourceSession:
     """Return a session by its own record."""
     record = dict(head.record)
-    # The head is read again by `complete`, so nothing is taken out of it.
+    # The head is read again by `complete_session`, so nothing is taken out of it.
     if is_object(record.get("model_config")):
         record["model_config"] = dict(record["model_config"])
 
@@ -189,15 +192,17 @@ def beginning(
         data=data,
         namespace=head.namespace,
         alias=fitting(within(head.record, *fields.OURS), usable_id),
-        complete=partial(complete, head, layout, is_cut=is_cut),
+        complete=partial(complete_session, head, layout, is_cut=is_cut),
         **columns,
     )
 
 
-def complete(head: SessionHead, layout: Layout, *, is_cut: bool) -> SourceSession:
+def complete_session(
+    head: SessionHead, layout: Layout, *, is_cut: bool
+) -> SourceSession:
     """Return a session with the facts of its messages; raises `OddRecordError`."""
-    contents = layout.contents()
-    session = beginning(head, layout, is_cut=is_cut)
+    contents = layout.index_messages()
+    session = session_of_record(head, layout, is_cut=is_cut)
     times = [entry.time * 1000 for entry in contents.entries if entry.time]
     first = min(times, default=session.time_created)
     last = max(times, default=session.time_updated)
@@ -240,12 +245,12 @@ class GooseMessages:
         """Read one record at a time."""
         yield from self.sums
         try:
-            with self._layout.fetching() as fetch:
+            with self._layout.open_records() as fetch:
                 for place in place_entries(self._contents.entries):
                     yield self._read_message(place, fetch)
         except Error as error:
             reason = f"its other messages cannot be read: {error}"
-            yield self._problem(reason)
+            yield self._problem_of_session(reason)
 
         yield from self._contents.problems
 
@@ -278,7 +283,9 @@ class GooseMessages:
             draft = message_draft(record, entry.name, is_summary=place.is_summary)
         except OddRecordError as error:
             line = self._layout.place_of(entry)
-            return self._problem(f"message {abridged(entry.name)} {error}", line)
+            return self._problem_of_session(
+                f"message {abridged(entry.name)} {error}", line
+            )
 
         # Names that messages get in one store only; schema 7 made the first of them.
         session_id = self._session.source_id
@@ -286,6 +293,6 @@ class GooseMessages:
         usage_id = None if entry.name.startswith(prefixes) else entry.name
         return SourceMessage(draft, parent=place.parent, usage_id=usage_id)
 
-    def _problem(self, reason: str, line: int | None = None) -> Problem:
+    def _problem_of_session(self, reason: str, line: int | None = None) -> Problem:
         name = abridged(self._session.source_id)
         return Problem(self._session.path, f"session {name}: {reason}", line)

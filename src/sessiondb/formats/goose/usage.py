@@ -55,7 +55,7 @@ _STATED = {
 }
 
 
-def accumulated(info: Mapping[str, Any]) -> Record:
+def accumulated_sums(info: Mapping[str, Any]) -> Record:
     """Return the sums of a session by column, from either form of its record."""
     usage = as_object(info.get("accumulated_usage"))
     nested = {name: usage.get(key) for name, key in NESTED.items()}
@@ -84,8 +84,8 @@ def carried_event(
     *name* is its id, *info* the record of the session.
     """
     # Without what the answers state that were written with them.
-    totals = _amounts(info, STATED)
-    sums = _amounts(info, CARRIED)
+    totals = _amounts_at(info, STATED)
+    sums = _amounts_at(info, CARRIED)
     carried = {key: _subtract_from(sums[key], [totals.get(key)]) for key in sums}
     if not any(carried.values()):
         return None
@@ -109,7 +109,7 @@ def usage_event(
     """
     rows = list(ledger)
     answered = list(answers)
-    totals, began = accumulated(info), _amounts(info, CARRIED)
+    totals, began = accumulated_sums(info), _amounts_at(info, CARRIED)
     sums = {
         key: _larger_sum(totals[key], [row.get(key) for row in rows]) for key in totals
     }
@@ -118,7 +118,7 @@ def usage_event(
         return None
 
     # The sums it began with include those of answers that were written for Goose.
-    earlier = _amounts(info, STATED)
+    earlier = _amounts_at(info, STATED)
     tokens = _uncounted_tokens(
         _disjoint_tokens(own_sums),
         [tokens_of_usage(answer) for answer in answered],
@@ -143,7 +143,7 @@ def _usage_draft(
     return MessageDraft("event", id=name, kind="usage", time_created=time, data=facts)
 
 
-def _amounts(info: Mapping[str, Any], path: tuple[str, ...]) -> Record:
+def _amounts_at(info: Mapping[str, Any], path: tuple[str, ...]) -> Record:
     """Return the numbers of an object in the record of a session."""
     amounts = as_object(within(info, *path))
     return {key: number for key, number in amounts.items() if amount(number)}
@@ -186,7 +186,7 @@ def sums_at_export(session: Session, answers: Iterable[Message]) -> Record:
         for name, count in asdict(session.tokens).items()
     }
     facts = {
-        CARRIED[-1]: without_none(accumulated(flat_tokens(session))),
+        CARRIED[-1]: without_none(accumulated_sums(flat_tokens(session))),
         STATED[-1]: without_none(totals),
         REST[-1]: without_none(others),
     }

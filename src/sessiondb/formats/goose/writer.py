@@ -56,13 +56,13 @@ class GooseWriter(Losing):
 
     # -- one message -----------------------------------------------------------
 
-    def records(self, message: Message) -> Iterator[Record]:
+    def records_of_message(self, message: Message) -> Iterator[Record]:
         """Yield the records of *message*: its own, and results that only calls have."""
         self.convert(message)
         content = list(self._content_of(message))
         if content:
             role = "assistant" if message.role == "assistant" else "user"
-            yield self._record(message, message.id, role, content)
+            yield self._message_record(message, message.id, role, content)
             self._lose_of_record(message)
         elif message.role != "event":
             self.lose_message(message)
@@ -73,7 +73,7 @@ class GooseWriter(Losing):
         settled = [part for part in message.parts if self._is_settled(part)]
         if settled:
             results = [_response_block(part) for part in settled]
-            yield self._record(message, message.id + RESULTS, "user", results)
+            yield self._message_record(message, message.id + RESULTS, "user", results)
         for part in message.parts:
             # A call ends when its result is recorded, in seconds.
             end = self._answered.get(part.call_id, self._time)
@@ -97,7 +97,7 @@ class GooseWriter(Losing):
             self.lose(message=message, field="role")
             self.lose(message=message, field="kind")
 
-    def _record(
+    def _message_record(
         self, message: Message, name: str, role: str, content: list[Record]
     ) -> Record:
         is_hidden = message.role in ("event", "system")

@@ -17,7 +17,7 @@ from sessiondb.formats.kit.fields import filled
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.sqlite import Error
 from sessiondb.formats.llm.database import LlmLogs
-from sessiondb.formats.llm.reader import SOURCE, read
+from sessiondb.formats.llm.reader import SOURCE, read_sessions
 from sessiondb.formats.protocol import ForeignStore, Format
 
 __all__ = ["FORMAT"]
@@ -26,7 +26,7 @@ _FOLDER, _FILE = "io.datasette.llm", "logs.db"
 
 def _store_at(path: Path) -> ForeignStore | None:
     if path.suffix == ".db" and is_file(path) and _is_store(path):
-        return ForeignStore(SOURCE, path, read)
+        return ForeignStore(SOURCE, path, read_sessions)
     return None
 
 

@@ -115,33 +115,37 @@ class LlmLogs:
         return self._has_all(_THREADS)
 
     def _has_all(self, needed: Needed) -> bool:
-        return all(self._has(table, names) for table, names in needed.items())
+        return all(self._has_columns(table, names) for table, names in needed.items())
 
-    def _has(self, table: str, names: Collection[str]) -> bool:
+    def _has_columns(self, table: str, names: Collection[str]) -> bool:
         """Return whether a *table* exists with at least these columns."""
         if table not in self._columns:
             self._columns[table] = columns(self.file.connection, table)
 
         return bool(self._columns[table]) and self._columns[table].issuperset(names)
 
-    def run(self, statement: str, *values: Any) -> Cursor:
+    def run_statement(self, statement: str, *values: Any) -> Cursor:
         """Run a statement."""
         return self.file.connection.execute(statement, values)
 
-    def records(self, statement: str, *values: Any) -> Iterator[Row]:
+    def select_records(self, statement: str, *values: Any) -> Iterator[Row]:
         """Run a statement and yield its rows by column."""
         return records(self.file.connection, statement, *values)
 
     def row_at(self, table: str, number: int) -> Row | None:
         """Return a row of a table by its number."""
         statement = f"SELECT * FROM {table} WHERE {ROW_NUMBER} = ?"
-        return next(self.records(statement, number), None)
+        return next(self.select_records(statement, number), None)
 
     def optional_records(
         self, needed: Needed, statement: str, *values: Any
     ) -> Iterator[Row]:
         """Run a statement on tables of later releases; no rows without them."""
-        return self.records(statement, *values) if self._has_all(needed) else iter(())
+        return (
+            self.select_records(statement, *values)
+            if self._has_all(needed)
+            else iter(())
+        )
 
     def row_with(self, table: str, key: str, value: Any) -> Row | None:
         """Return the row of a table whose *key* has a value; None without the table."""
@@ -150,13 +154,13 @@ class LlmLogs:
 
     # -- sessions ----------------------------------------------------------------
 
-    def conversations(self) -> Iterator[Row]:
+    def conversation_rows(self) -> Iterator[Row]:
         """Yield the rows of the conversations of the older generation."""
-        return self.records("SELECT * FROM conversations")
+        return self.select_records("SELECT * FROM conversations")
 
-    def threads(self) -> Iterator[Row]:
+    def thread_rows(self) -> Iterator[Row]:
         """Yield the rows of the threads of the newer generation."""
-        return self.records("SELECT * FROM threads")
+        return self.select_records("SELECT * FROM threads")
 
     # -- responses ---------------------------------------------------------------
 
@@ -171,7 +175,7 @@ class LlmLogs:
             # The turn counts: it has the tree, and the same numbers.
             turn = "SELECT 1 FROM turns WHERE turns.id = responses.id"
             condition = f"WHERE NOT EXISTS ({turn})"
-        rows = self.run(
+        rows = self.run_statement(
             f"SELECT coalesce(conversation_id, id), {ROW_NUMBER}, datetime_utc"
             f" FROM responses {condition} ORDER BY 1, id"
         )
@@ -187,10 +191,10 @@ class LlmLogs:
 
     def rows_of_response(self, table: str, response: int) -> Iterator[Row]:
         """Yield the rows of a table that belong to a response, by its number."""
-        if not self._has(table, {"response_id"}):
+        if not self._has_columns(table, {"response_id"}):
             return
         if table not in self._row_numbers:
-            pairs = self.run(
+            pairs = self.run_statement(
                 f"SELECT responses.{ROW_NUMBER}, x.{ROW_NUMBER} FROM {table} AS x"
                 " JOIN responses ON responses.id = x.response_id ORDER BY 1, 2"
             )
@@ -201,7 +205,9 @@ class LlmLogs:
             if row is not None:
                 yield row
 
-    def fragments(self, table: str, key: str, owner: Any, *more: str) -> Iterator[Row]:
+    def fragment_rows(
+        self, table: str, key: str, owner: Any, *more: str
+    ) -> Iterator[Row]:
         """Yield the fragments that a row of *table* refers to, in their order.
 
         They have the columns *more* of that table, too.
@@ -215,7 +221,7 @@ class LlmLogs:
             owner,
         )
 
-    def attachments(self, table: str, key: str, owner: Any) -> Iterator[Row]:
+    def attachment_rows(self, table: str, key: str, owner: Any) -> Iterator[Row]:
         """Yield the attachments that a row of *table* refers to, in their order."""
         return self.optional_records(
             {table: {key, "attachment_id", "order"}, "attachments": {"id"}},
@@ -232,15 +238,15 @@ class LlmLogs:
 
         They are the number of turns, that of the last row, the first and last time.
         """
-        rows = self.run(
+        rows = self.run_statement(
             f"SELECT thread_id, count(*), max({ROW_NUMBER}), min(datetime_utc),"
             " max(datetime_utc) FROM turns GROUP BY thread_id"
         )
         return ((name, facts) for name, *facts in rows)
 
-    def turns(self, thread: str) -> list[TurnRow]:
+    def turn_rows(self, thread: str) -> list[TurnRow]:
         """Return the turns of a thread in the order in which they were written."""
-        rows = self.run(
+        rows = self.run_statement(
             f"SELECT {ROW_NUMBER}, id, parent_message_hash, tip_message_hash FROM turns"
             f" WHERE thread_id = ? ORDER BY {ROW_NUMBER}",
             thread,
@@ -249,7 +255,7 @@ class LlmLogs:
 
     def turns_ending_at(self, tips: set[str]) -> Iterator[TurnRow]:
         """Yield the turns of any thread that end at one of *tips*."""
-        rows = self.run(
+        rows = self.run_statement(
             f"SELECT {ROW_NUMBER}, id, parent_message_hash, tip_message_hash FROM turns"
             f" ORDER BY {ROW_NUMBER}"
         )
@@ -260,14 +266,14 @@ class LlmLogs:
 
     def parent_and_role(self, message: str) -> tuple[Any, Any] | None:
         """Return parent and role of a message; None if it is missing."""
-        row: tuple[Any, Any] | None = self.run(
+        row: tuple[Any, Any] | None = self.run_statement(
             "SELECT parent_hash, role FROM messages WHERE hash = ?", message
         ).fetchone()
         return row
 
-    def parts(self, message: str) -> Iterator[Row]:
+    def part_rows(self, message: str) -> Iterator[Row]:
         """Yield the parts of a message."""
-        return self.records(
+        return self.select_records(
             "SELECT * FROM parts WHERE message_hash = ? ORDER BY position", message
         )
 

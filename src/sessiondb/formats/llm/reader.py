@@ -63,7 +63,7 @@ class LlmHead:
         responses = [len(numbers), *numbers[-1:], self.responses.last_time]
         return [self.conversation, self.thread, responses, self.turn_facts]
 
-    def times(self) -> list[int]:
+    def known_times(self) -> list[int]:
         """Return the times of its creation and its answers, those that are known.
 
         A thread is created when its first answer is complete.
@@ -78,7 +78,7 @@ class LlmHead:
         return [time for time in times if time is not None]
 
 
-def read(path: Path) -> Iterator[SourceSession | Problem]:
+def read_sessions(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a file, originals first; raises `SourceError`."""
     logs = LlmLogs(path)
     with logs.reading():
@@ -104,12 +104,12 @@ def _read_heads(logs: LlmLogs) -> dict[Any, LlmHead]:
         return heads.setdefault(name, LlmHead(name))
 
     if logs.has_responses:
-        for row in logs.conversations():
+        for row in logs.conversation_rows():
             head_of(row["id"]).conversation = row
         for name, responses in logs.responses_by_conversation():
             head_of(name).responses = responses
     if logs.has_threads:
-        for row in logs.threads():
+        for row in logs.thread_rows():
             head_of(row["id"]).thread = row
         for name, turn_facts in logs.turn_facts():
             head_of(name).turn_facts = turn_facts
@@ -140,7 +140,7 @@ def _session_of(logs: LlmLogs, head: LlmHead, *, is_cut: bool) -> SourceSession:
         columns.update(parent_source_id=data.pop("forked_from"), relation="fork")
 
     facts = json.dumps(head.facts, default=repr).encode()
-    times = head.times()
+    times = head.known_times()
     session = SourceSession(
         SOURCE,
         head.name,
@@ -190,10 +190,12 @@ class LlmMessages:
                 for step in self._steps:
                     yield self._read_step(step)
             except Error as error:
-                yield self._problem(f"its other messages cannot be read: {error}")
+                yield self._problem_of_session(
+                    f"its other messages cannot be read: {error}"
+                )
 
         for name in self._missing:
-            yield self._problem(f"message {abridged(name)} is missing")
+            yield self._problem_of_session(f"message {abridged(name)} is missing")
 
     def _read_responses(self) -> Iterator[SourceMessage | Problem]:
         """Yield the messages of the older generation."""
@@ -203,17 +205,17 @@ class LlmMessages:
                 for draft in response_messages(self._logs, number, unnamed_calls):
                     yield SourceMessage(draft)
             except OddRecordError as error:
-                yield self._problem(f"response {number} {error}")
+                yield self._problem_of_session(f"response {number} {error}")
 
     def _read_step(self, step: ThreadStep) -> SourceMessage | Problem:
         try:
             draft, turn = step_message(self._logs, step)
         except OddRecordError as error:
-            return self._problem(f"message {abridged(step.name)} {error}")
+            return self._problem_of_session(f"message {abridged(step.name)} {error}")
 
         return SourceMessage(draft, parent=step.parent, usage_id=turn)
 
-    def _problem(self, message: str) -> Problem:
+    def _problem_of_session(self, message: str) -> Problem:
         return Problem(
             str(self._logs.path), f"session {abridged(self._session)}: {message}"
         )

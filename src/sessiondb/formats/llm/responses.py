@@ -84,16 +84,16 @@ def response_messages(
 
 
 def _system_parts(logs: LlmLogs, row: Row) -> list[PartDraft]:
-    fragments = logs.fragments("system_fragments", "response_id", row["id"])
+    fragments = logs.fragment_rows("system_fragments", "response_id", row["id"])
     return drafts.fragment_parts(fragments) + drafts.text_parts(row.get("system"))
 
 
 def _prompt_parts(logs: LlmLogs, row: Row, shown_files: set[Any]) -> list[PartDraft]:
     """Return a prompt; files that tools returned are shown with their results."""
-    fragments = logs.fragments("prompt_fragments", "response_id", row["id"])
+    fragments = logs.fragment_rows("prompt_fragments", "response_id", row["id"])
     parts = drafts.fragment_parts(fragments) + drafts.text_parts(row.get("prompt"))
 
-    for file in logs.attachments("prompt_attachments", "response_id", row["id"]):
+    for file in logs.attachment_rows("prompt_attachments", "response_id", row["id"]):
         if file["id"] not in shown_files:
             parts.append(drafts.file_part(file))
     return parts
@@ -107,7 +107,9 @@ def _result_parts(
     shown_files: set[Any] = set()
     for row in logs.rows_of_response("tool_results", number):
         files = list(
-            logs.attachments("tool_results_attachments", "tool_result_id", row["id"])
+            logs.attachment_rows(
+                "tool_results_attachments", "tool_result_id", row["id"]
+            )
         )
         instance = logs.row_with("tool_instances", "id", row.get("instance_id"))
         data = without_none(without(_IMPLIED_OF_PART, row))

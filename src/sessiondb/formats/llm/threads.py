@@ -54,7 +54,7 @@ class ThreadWalk:
     #: Parents of the messages that have no step yet.
     _ahead: dict[Any, Any] = field(default_factory=dict)
 
-    def climb(self, logs: LlmLogs, tip: Any) -> None:
+    def climb_to_root(self, logs: LlmLogs, tip: Any) -> None:
         """Read the path to *tip*, as far as it is not known."""
         while usable_id(tip) and tip not in self._tree:
             link = logs.parent_and_role(tip)
@@ -132,12 +132,12 @@ def walk_thread(logs: LlmLogs, thread: str, tip: Any) -> ThreadWalk:
     if not logs.has_threads:
         return walk
 
-    turns = logs.turns(thread)
+    turns = logs.turn_rows(thread)
     for turn in turns:
-        walk.climb(logs, turn.parent)
-        walk.climb(logs, turn.tip)
+        walk.climb_to_root(logs, turn.parent)
+        walk.climb_to_root(logs, turn.tip)
 
-    walk.climb(logs, tip)
+    walk.climb_to_root(logs, tip)
 
     # Only a fork has such answers: the turns of all threads are not read for others.
     elsewhere = walk.answers_elsewhere(turns)
@@ -186,7 +186,7 @@ def step_message(logs: LlmLogs, step: ThreadStep) -> tuple[MessageDraft, str | N
 
 def _rows_about_turn(logs: LlmLogs, turn: Any) -> Row:
     """Return the rows of other tables on a turn."""
-    fragments = logs.fragments("turn_fragments", "turn_id", turn, "kind")
+    fragments = logs.fragment_rows("turn_fragments", "turn_id", turn, "kind")
     rows: Row = {
         "tools": logs.tools_of_turn(turn),
         "fragments": [without({"content"}, row) for row in fragments],
@@ -202,7 +202,7 @@ def _message_of_row(logs: LlmLogs, name: str) -> MessageDraft:
     check_id(name)
 
     parts: list[PartDraft] = []
-    for part_row in logs.parts(name):
+    for part_row in logs.part_rows(name):
         for part in _parts_of_row(logs, part_row):
             _add_part(parts, part)
 

@@ -105,7 +105,7 @@ class _Markdown(Look):
         yield f"> Image: {_joined(picture.name, picture.facts)}\n\n"
 
     def _write_todos(self, todos: Todos) -> Iterator[str]:
-        for mark, text, status in todos.marked():
+        for mark, text, status in todos.marked_items():
             more = f" *({inline(status)})*" if status else ""
             yield f"- [{mark}] {inline(text)}{more}\n"
         yield "\n"

@@ -8,7 +8,7 @@ a message (`drafts`). `AdvancedSQLiteSession` adds branches and tokens (`branche
 from pathlib import Path
 
 from sessiondb.formats.kit.sqlite import SUFFIXES
-from sessiondb.formats.openai_agents.reader import read
+from sessiondb.formats.openai_agents.reader import read_sessions
 from sessiondb.formats.openai_agents.tables import is_store
 from sessiondb.formats.protocol import ForeignStore, Format
 
@@ -17,7 +17,7 @@ __all__ = ["FORMAT"]
 
 def _agents_store_at(path: Path) -> ForeignStore | None:
     if is_store(path):
-        return ForeignStore("openai-agents", path, read)
+        return ForeignStore("openai-agents", path, read_sessions)
     return None
 
 

@@ -34,14 +34,14 @@ Row = dict[str, Any]
 Stamps = dict[Any, list[Any]]
 
 
-def read(path: Path) -> Iterator[SourceSession | Problem]:
+def read_sessions(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a file; raises `SourceError` if it cannot be opened."""
     file = ForeignDatabase(path)
     with file.reading():
         taken_ids: set[str] = set()
         try:
             for pair in table_pairs(file.connection):
-                yield from _PairReader(file, pair, taken_ids).sessions()
+                yield from _PairReader(file, pair, taken_ids).read_pair()
         except Error as error:
             yield Problem(str(path), f"the rest cannot be read: {error}")
 
@@ -57,7 +57,7 @@ class _PairReader:
         self._taken_ids = taken_ids
         self._stamp = stamp(file.path) or (None, None)
 
-    def sessions(self) -> Iterator[SourceSession | Problem]:
+    def read_pair(self) -> Iterator[SourceSession | Problem]:
         """Yield the sessions, also those that have messages and no row of their own."""
         stamps = self._read_stamps()
         for name, row in self._read_rows(stamps):
@@ -167,7 +167,9 @@ class AgentsMessages:
             try:
                 yield from self._read_messages(connection)
             except Error as error:
-                yield self._problem(f"its other messages cannot be read: {error}")
+                yield self._problem_of_session(
+                    f"its other messages cannot be read: {error}"
+                )
 
     def _read_messages(
         self, connection: Connection
@@ -186,7 +188,7 @@ class AgentsMessages:
             try:
                 draft = message_draft(_load_item(raw), name, time_in_utc(created))
             except OddRecordError as error:
-                yield self._problem(f"message {number} {error}")
+                yield self._problem_of_session(f"message {number} {error}")
                 continue
 
             draft = self._with_rows(draft, number, first_name)
@@ -216,7 +218,7 @@ class AgentsMessages:
         parent = self._branches.parents[number]
         return None if parent is None else names.get(parent, ...)
 
-    def _problem(self, message: str) -> Problem:
+    def _problem_of_session(self, message: str) -> Problem:
         return Problem(
             str(self._file.path), f"session {abridged(self._session)}: {message}"
         )

@@ -20,7 +20,7 @@ from sessiondb.formats.protocol import ForeignStore, Format
 __all__ = ["FORMAT"]
 
 
-def _at(path: Path) -> ForeignStore | None:
+def _pi_store_at(path: Path) -> ForeignStore | None:
     if is_folder(path):
         return _home_at(path)
     if not is_file(path):
@@ -40,4 +40,6 @@ def _home_at(folder: Path) -> ForeignStore | None:
     return ForeignStore(first, folder, read_home, frozenset(others))
 
 
-FORMAT = Format(frozenset({SUFFIX, experiments.SUFFIX}), _at, default_locations)
+FORMAT = Format(
+    frozenset({SUFFIX, experiments.SUFFIX}), _pi_store_at, default_locations
+)

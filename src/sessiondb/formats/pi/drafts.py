@@ -251,7 +251,7 @@ def _take_model(record: Record) -> Columns:
     return {column: name for column, name in names.items() if clean_name(name)}
 
 
-def settings(header: Record) -> Iterator[MessageDraft]:
+def settings_of_header(header: Record) -> Iterator[MessageDraft]:
     """Yield events of the model and the level that a header of version 1 states.
 
     Later versions have a record of each. These events are not records of a log.

@@ -36,15 +36,15 @@ SOURCES = ("pi", "oh-my-pi", "xcsh")
 _ID = re.compile(r"[0-9a-f]{8}([0-9a-f]{8})?")
 
 
-def write(
+def write_logs(
     sessions: Iterable[Export], *, program: PiProgram = PI, **options: Any
 ) -> Iterator[Document | Loss]:
     """Yield a log for each session, as *program* opens it."""
     stems = LogStems()
 
     def log_of(export: Export, losses: Losses) -> Iterator[Document]:
-        stem = stems.add(export.session)
-        written = records(export, losses, program, is_placed="/" in stem)
+        stem = stems.add_session(export.session)
+        written = records_of_session(export, losses, program, is_placed="/" in stem)
         yield Document(
             f"{stem}.jsonl", (f"{json_line(record)}\n" for record in written)
         )
@@ -59,7 +59,7 @@ class LogStems:
         self._by_session: dict[str | None, str] = {}
         self._written: set[str] = set()
 
-    def add(self, session: Session) -> str:
+    def add_session(self, session: Session) -> str:
         """Return the path of the log of *session*.
 
         A subagent of pi's programs keeps its name, in the folder of its parent's
@@ -93,7 +93,7 @@ def _session_name(session: Session) -> str:
     return uuid_of(session.id)
 
 
-def records(
+def records_of_session(
     export: Export, losses: Losses, program: PiProgram, *, is_placed: bool
 ) -> Iterator[Record]:
     """Yield the records of a session; *losses* grow while they are read.
@@ -132,7 +132,7 @@ def _own_records(
     if title_record and program.is_titled:
         yield dict(title_record)
     # A log that lost its header gets a new one: no program of pi opens it without.
-    header = session.data.get("header") or _header(session)
+    header = session.data.get("header") or _new_header(session)
     is_stray = text(session.data.get("log")) and not is_placed
     if is_stray or not _is_log_for(program, session):
         # It would be read as a session of another program, or as a fork.
@@ -143,7 +143,7 @@ def _own_records(
     for message in writer.with_results(export.messages):
         parent_id = writer.parent_id(message)
         if is_native(message.id):
-            yield from writer.records(message, parent_id)
+            yield from writer.records_of_message(message, parent_id)
         # Settings of a header are in it, and the next record is the first one.
         elif message.id not in SETTINGS:
             record = record_of(message, parent_id)
@@ -153,7 +153,7 @@ def _own_records(
     # Its records give it the title that it has, unless the user did.
     is_written = program.is_titled or not title_record
     is_named = is_written and session.title_source != "user"
-    yield from writer.end(is_named=is_named)
+    yield from writer.closing_records(is_named=is_named)
     writer.lose_rest(is_own=True)
 
 
@@ -169,19 +169,19 @@ def _is_log_for(program: PiProgram, session: Session) -> bool:
 
 def _fork_records(export: Export, losses: Losses) -> Iterator[Record]:
     """Yield the records of a fork that was made here of a session of pi."""
-    yield _header(export.session)
+    yield _new_header(export.session)
 
     writer = PiWriter(export, losses)
     for message in writer.with_results(export.messages):
         parent_id = writer.parent_id(message)
         if is_native(message.id) or not message.inherited:
-            yield from writer.records(message, parent_id)
+            yield from writer.records_of_message(message, parent_id)
         elif message.id not in SETTINGS:
             record = _with_links(record_of(message, parent_id), message, parent_id)
             writer.note_copied(message, record)
             yield record
 
-    yield from writer.end(is_named=False)
+    yield from writer.closing_records(is_named=False)
     writer.lose_rest(is_own=True)
 
 
@@ -196,18 +196,18 @@ def _with_links(record: Record, message: Message, parent_id: str | None) -> Reco
 
 def _converted_records(export: Export, losses: Losses) -> Iterator[Record]:
     """Yield a session of another program as the records of a new log."""
-    yield _header(export.session)
+    yield _new_header(export.session)
 
     # Whether a call has a result of its own is known once all messages are.
     messages = with_usage(export.messages)
     writer = PiWriter(export, losses, messages)
     for message in messages:
-        yield from writer.records(message, writer.parent_id(message))
-    yield from writer.end(is_named=False)
+        yield from writer.records_of_message(message, writer.parent_id(message))
+    yield from writer.closing_records(is_named=False)
     writer.lose_rest()
 
 
-def _header(session: Session) -> Record:
+def _new_header(session: Session) -> Record:
     return {
         "type": "session",
         "version": NEWEST,
@@ -225,14 +225,14 @@ def take_in(program: PiProgram, written: Written, env: Mapping[str, str]) -> Han
     return Handover([], [program.command, program.resume, headers[0]["id"]], place)
 
 
-def exporter(program: PiProgram) -> Exporter:
+def exporter_for(program: PiProgram) -> Exporter:
     """Return the exporter of *program*."""
     return Exporter(
-        partial(write, program=program),
+        partial(write_logs, program=program),
         read={"branches": True},
         take_in=partial(take_in, program),
         holds=program.holds,
     )
 
 
-EXPORTER = exporter(PI)
+EXPORTER = exporter_for(PI)

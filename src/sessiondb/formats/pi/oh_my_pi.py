@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessiondb.formats.pi.exporter import exporter
+from sessiondb.formats.pi.exporter import exporter_for
 from sessiondb.formats.pi.places import OH_MY_PI
 
-EXPORTER = exporter(OH_MY_PI)
+EXPORTER = exporter_for(OH_MY_PI)

@@ -41,7 +41,7 @@ class PiProgram:
     #: header.
     is_titled: bool = True
 
-    def sessions(self, env: Env) -> Path:
+    def sessions_folder(self, env: Env) -> Path:
         """Return the folder that all its logs are in, or below."""
         if env.get(_ONE_FOLDER):
             return Path(env[_ONE_FOLDER]).expanduser()
@@ -52,31 +52,31 @@ class PiProgram:
     def folder_of(self, directory: str, env: Env) -> Path:
         """Return the folder in which it keeps the sessions of *directory*."""
         if env.get(_ONE_FOLDER):
-            return self.sessions(env)
-        return self.sessions(env) / self.folder_name(directory, env)
+            return self.sessions_folder(env)
+        return self.sessions_folder(env) / self.folder_name(directory, env)
 
     def folder_name(self, directory: str, env: Env) -> str:
         """Return the name of the folder for the sessions of *directory*."""
         del env
-        return f"--{_dashed(_FIRST.sub('', directory))}--"
+        return f"--{_with_dashes(_FIRST.sub('', directory))}--"
 
     def holds(self, session: str, env: Env) -> bool:
         """Return whether its store has a log of a session.
 
         By the header of the log: no program opens one without it, nor by its name.
         """
-        logs = logs_in(self.sessions(env))
+        logs = logs_in(self.sessions_folder(env))
         return any(log.session == session for log in logs if log.header)
 
 
 class PiDescendant(PiProgram):
     """oh-my-pi or xcsh, whose sessions may be below ``XDG_DATA_HOME``, or a profile."""
 
-    def sessions(self, env: Env) -> Path:
+    def sessions_folder(self, env: Env) -> Path:
         """Return the folder that all its logs are in, or below."""
-        profile = self._profile(env)
+        profile = self._profile_name(env)
         if env.get(_ONE_FOLDER) or (env.get(_HOME) and not profile):
-            return super().sessions(env)
+            return super().sessions_folder(env)
 
         data, home = self._data_folder(env), self._home_folder(env) / "agent"
         if profile:
@@ -88,7 +88,7 @@ class PiDescendant(PiProgram):
             return data / "sessions"
         return home / "sessions"
 
-    def places(self, env: Env) -> Iterator[Path]:
+    def session_places(self, env: Env) -> Iterator[Path]:
         """Yield the places of its sessions; each profile is below one of them."""
         data = self._data_folder(env)
         if data is not None:
@@ -107,10 +107,12 @@ class PiDescendant(PiProgram):
             if place == root.resolve():
                 return prefix or "-"
             if place.is_relative_to(root.resolve()):
-                return f"{prefix}-{_dashed(str(place.relative_to(root.resolve())))}"
+                return (
+                    f"{prefix}-{_with_dashes(str(place.relative_to(root.resolve())))}"
+                )
         return super().folder_name(str(place), env)
 
-    def _profile(self, env: Env) -> str:
+    def _profile_name(self, env: Env) -> str:
         name = env.get("OMP_PROFILE", env.get("PI_PROFILE", "")).strip()
         return "" if name == "default" else name
 
@@ -124,14 +126,18 @@ class PiDescendant(PiProgram):
 
 def default_locations(env: Env) -> list[Path]:
     """Return the places of all programs, for `Format.default_locations`."""
-    return [*_PI_LOCATIONS(env), *OH_MY_PI.places(env), *XCSH.places(env)]
+    return [
+        *_PI_LOCATIONS(env),
+        *OH_MY_PI.session_places(env),
+        *XCSH.session_places(env),
+    ]
 
 
 def _user_home(env: Env) -> Path:
     return Path(env.get("HOME") or "~").expanduser()
 
 
-def _dashed(path: str) -> str:
+def _with_dashes(path: str) -> str:
     return _SEPARATOR.sub("-", path)
 
 

@@ -1,7 +1,8 @@
 """The sessions of pi, oh-my-pi and xcsh, read from their logs one record at a time.
 
 A session is yielded after a look at the head of its log. Title, labels and leaf are on
-later lines, so that `complete` reads all of them once, and the messages once more.
+later lines, so that `complete_session` reads all of them once, and the messages once
+more.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from sessiondb.formats.kit.naming import message_of
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.formats.pi import experiments, fields
 from sessiondb.formats.pi.breadcrumbs import Uses, key_of, uses_in, uses_near
-from sessiondb.formats.pi.drafts import message_draft, settings
+from sessiondb.formats.pi.drafts import message_draft, settings_of_header
 from sessiondb.formats.pi.files import with_files
 from sessiondb.formats.pi.history import history_in
 from sessiondb.formats.pi.logs import PiLog, log_above, logs_of, look_at
@@ -53,7 +54,7 @@ def read_log(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the session of a log."""
     log = look_at(path)
     if log is not None:
-        yield _session(log, uses_near(path))
+        yield _session_of(log, uses_near(path))
 
 
 def read_home(home: Path) -> Iterator[SourceItem]:
@@ -61,18 +62,18 @@ def read_home(home: Path) -> Iterator[SourceItem]:
     logs: dict[str, PiLog] = {}
     uses = uses_in(home)
     yield from add_logs(logs_of(home), look_at, logs)
-    yield from read_in_order(logs, lambda log: [_session(log, uses)])
+    yield from read_in_order(logs, lambda log: [_session_of(log, uses)])
     yield from history_in(home)
     yield from experiments.databases_in(home)
 
 
-def _session(log: PiLog, uses: Uses) -> SourceSession | Problem:
+def _session_of(log: PiLog, uses: Uses) -> SourceSession | Problem:
     if log.is_newer:
         return Problem(str(log.path), experiments.LOG)
-    return beginning(log._replace(uses=uses.get(key_of(log.path), ())))
+    return session_of_head(log._replace(uses=uses.get(key_of(log.path), ())))
 
 
-def beginning(log: PiLog) -> SourceSession:
+def session_of_head(log: PiLog) -> SourceSession:
     """Return the session as the head of its log states it."""
     header = dict(log.header)
     columns = take(header, fields.HEADER)
@@ -87,18 +88,18 @@ def beginning(log: PiLog) -> SourceSession:
         terminals=log.uses,
         may_move="directory" in columns,
         alias=log.alias,
-        complete=partial(complete, log),
+        complete=partial(complete_session, log),
         **columns,
     )
 
 
-def complete(log: PiLog) -> SourceSession:
+def complete_session(log: PiLog) -> SourceSession:
     """Return a session with all that its log states of it."""
-    session = beginning(log)
+    session = session_of_head(log)
     properties = LoggedProperties(session.title)
     with opened(log.path) as lines:
-        for _, _, record in _records(lines):
-            properties.add(record)
+        for _, _, record in _records_of_lines(lines):
+            properties.add_record(record)
 
     call_id = None
     if log.relation == "subagent":
@@ -139,7 +140,7 @@ class LoggedProperties:
     time_updated: int | None = None
     data: Record = field(default_factory=dict)
 
-    def add(self, record: Record) -> None:
+    def add_record(self, record: Record) -> None:
         """Take the properties that a record states; most state none."""
         match record.get("type"):
             # The first header and the first title before it count.
@@ -178,12 +179,12 @@ class PiMessages:
             is_first_version=is_first,
             was_first_version=is_upgraded(log.header),
         )
-        for setting in settings(log.header):
+        for setting in settings_of_header(log.header):
             yield SourceMessage(setting)
 
         heads: set[str | None] = {"session", "title"}
         with opened(log.path) as lines:
-            for line, _, record in _records(lines):
+            for line, _, record in _records_of_lines(lines):
                 if lines.problems:
                     tree.note_damage()
                 kind = as_text(record.get("type"))
@@ -197,7 +198,7 @@ class PiMessages:
     def _read_message(
         self, tree: PiTree, lines: Lines, line: Line, record: Record
     ) -> SourceMessage | Problem:
-        name = tree.name(record)
+        name = tree.take_name(record)
         parent = tree.parent(record, name)
         tree.add_first_kept(record, name)
         try:
@@ -222,6 +223,6 @@ class PiMessages:
         )
 
 
-def _records(lines: Lines) -> Iterator[tuple[Line, bytes, Record]]:
+def _records_of_lines(lines: Lines) -> Iterator[tuple[Line, bytes, Record]]:
     """Yield the objects of a log."""
     return lines.records(load_object)

@@ -98,9 +98,9 @@ def _inner_message(message: Message) -> Record:
         case "system":
             return _system_text(message)
         case "assistant":
-            return _answer(message)
+            return _answer_record(message)
         case "tool":
-            return _result(message)
+            return _result_record(message)
         case "fileMention":
             return _mentioned_files(message)
         case "bashExecution" | "pythonExecution":
@@ -123,7 +123,7 @@ def _system_text(message: Message) -> Record:
     return {"role": "system", **_content_of(content), **filled({"sections": sections})}
 
 
-def _answer(message: Message) -> Record:
+def _answer_record(message: Message) -> Record:
     record: Record = {"role": "assistant", **_content_of(message.parts)}
     put(record, fields.ANSWER, message)
     put_tokens(record, message.tokens)
@@ -135,7 +135,7 @@ def _answer(message: Message) -> Record:
     return record | without_none(ending)
 
 
-def _result(message: Message) -> Record:
+def _result_record(message: Message) -> Record:
     record: Record = {"role": "toolResult", **_content_of(message.parts)}
     results = [part for part in message.parts if part.type == "tool-result"]
     put(record, fields.RESULT, results[0])
@@ -174,11 +174,11 @@ def _content_of(parts: Iterable[Part]) -> Record:
     content = [part for part in parts if "added" not in part.data]
     if len(content) == 1 and content[0].data.get("plain"):
         return {"content": content[0].text or ""}
-    blocks = [block(part) for part in content if not part.data.get("absent")]
+    blocks = [block_of_part(part) for part in content if not part.data.get("absent")]
     return {"content": blocks} if blocks else {}
 
 
-def block(part: Part) -> Record:
+def block_of_part(part: Part) -> Record:
     """Return a part as a block of a content."""
     if is_object(part.data.get("block")):
         return dict(part.data["block"])

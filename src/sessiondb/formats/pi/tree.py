@@ -53,7 +53,7 @@ class PiTree(Links):
         #: The parent of each record, in the order of the file; `...` is the one before.
         self._parents: dict[str, Any] = {}
 
-    def name(self, record: dict[str, Any]) -> str:
+    def take_name(self, record: dict[str, Any]) -> str:
         """Return the id of a record here; take its own out of one that is linked."""
         record_id = fitting(record.get("id"), usable_id)
         if self._is_first or record_id is None:
@@ -150,13 +150,13 @@ class PiTree(Links):
         None if that is the leaf itself, or if the record is not on the path.
         """
         child = leaf
-        for name in self._path(leaf):
+        for name in self._path_to(leaf):
             if name == record_id:
                 return None if child == leaf else child
             child = name
         return None
 
-    def _path(self, leaf: str) -> Iterator[str]:
+    def _path_to(self, leaf: str) -> Iterator[str]:
         """Yield a record, and those that it continues; each is an earlier one."""
         previous = {later: earlier for earlier, later in pairwise(self._parents)}
         name: str | None = leaf

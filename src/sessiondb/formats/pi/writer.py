@@ -30,7 +30,7 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.formats.kit.naming import further
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.formats.pi.carried import CARRIES
-from sessiondb.formats.pi.records import block
+from sessiondb.formats.pi.records import block_of_part
 from sessiondb.model import Export, Message, Part, Tokens
 
 Record = dict[str, Any]
@@ -116,7 +116,7 @@ class PiWriter(Losing):
         if record["type"] == "label":
             self._labelled[str(record.get("targetId"))] = record.get("label")
 
-    def end(self, *, is_named: bool) -> Iterator[Record]:
+    def closing_records(self, *, is_named: bool) -> Iterator[Record]:
         """Yield records with the labels and the name of the session, after its leaf.
 
         The last record of a log is its leaf. If the log *is_named*, or there is no
@@ -160,14 +160,20 @@ class PiWriter(Losing):
 
     # -- one message -----------------------------------------------------------
 
-    def records(self, message: Message, parent_id: str | None) -> Iterator[Record]:
+    def records_of_message(
+        self, message: Message, parent_id: str | None
+    ) -> Iterator[Record]:
         """Yield the records of *message*: itself, and results that only calls have."""
         self.convert(message)
         self._lose_values(message)
         created = message.time_created
         written = message.time_completed or created
         links = {"id": message.id, "parentId": parent_id}
-        yield {**self._record(message), **links, "timestamp": text_of_time(written)}
+        yield {
+            **self._message_record(message),
+            **links,
+            "timestamp": text_of_time(written),
+        }
 
         last = message.id
         for index, part in self._further_results(message):
@@ -209,28 +215,28 @@ class PiWriter(Losing):
             return False
         return part.status in ("completed", "error")
 
-    def _record(self, message: Message) -> Record:
+    def _message_record(self, message: Message) -> Record:
         match message.role:
             case "event":
                 return self._event_record(message)
             case "tool":
                 return {"type": "message", "message": self._tool_message(message)}
             case "assistant":
-                return {"type": "message", "message": self._answer(message)}
+                return {"type": "message", "message": self._answer_record(message)}
             case role:
-                content = self._blocks(message, message.parts)
+                content = self._content_blocks(message, message.parts)
                 created = message.time_created
                 prompt = {"role": role, "content": content, "timestamp": created}
                 return {"type": "message", "message": prompt}
 
-    def _answer(self, message: Message) -> Record:
+    def _answer_record(self, message: Message) -> Record:
         answer = {
             "role": "assistant",
-            "content": self._blocks(message, message.parts),
+            "content": self._content_blocks(message, message.parts),
             "api": UNKNOWN,
             "provider": message.provider_id or UNKNOWN,
             "model": message.model_id or UNKNOWN,
-            "usage": _usage(message),
+            "usage": _usage_record(message),
             "stopReason": _FINISH.get(message.finish or "", "stop"),
             "timestamp": message.time_created,
         }
@@ -242,18 +248,18 @@ class PiWriter(Losing):
         """Return the first result in a message, followed by its other parts."""
         others = [part for part in message.parts if part.type != "tool-result"]
         results = [part for part in message.parts if part.type == "tool-result"]
-        blocks = self._blocks(message, others)
+        blocks = self._content_blocks(message, others)
         if not results:
             return {"role": "user", "content": blocks}
 
         result: Record = self._result_record(results[0])["message"]
         return {**result, "content": result["content"] + blocks}
 
-    def _blocks(self, message: Message, parts: Iterable[Part]) -> list[Record]:
+    def _content_blocks(self, message: Message, parts: Iterable[Part]) -> list[Record]:
         blocks = []
         for part in parts:
             if part.type in _BLOCKS:
-                blocks.append(block(_without_foreign_data(part)))
+                blocks.append(block_of_part(_without_foreign_data(part)))
             elif part.type == "tool" and message.role == "assistant":
                 blocks.append(_call_block(part))
             else:
@@ -331,7 +337,7 @@ def _call_block(part: Part) -> Record:
     }
 
 
-def _usage(message: Message) -> Record:
+def _usage_record(message: Message) -> Record:
     """Return the usage of a message; an unknown count is 0, as in answers of pi."""
     tokens = message.tokens or Tokens()
     counts = {
@@ -352,7 +358,7 @@ def _usage_if_known(message: Message) -> Record:
     """Return the usage of a summary, if it is known: pi adds it to its sums."""
     if message.tokens is None and message.cost is None:
         return {}
-    return {"usage": _usage(message)}
+    return {"usage": _usage_record(message)}
 
 
 # -- events --------------------------------------------------------------------
@@ -407,7 +413,7 @@ def _compaction_record(message: Message) -> Record:
 
 
 def _edit_record(message: Message) -> Record:
-    content = [block(_without_foreign_data(part)) for part in message.parts]
+    content = [block_of_part(_without_foreign_data(part)) for part in message.parts]
     return {
         "type": "context_edit",
         "targetId": as_text(message.data.get("target_id")),

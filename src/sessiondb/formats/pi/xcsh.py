@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessiondb.formats.pi.exporter import exporter
+from sessiondb.formats.pi.exporter import exporter_for
 from sessiondb.formats.pi.places import XCSH
 
-EXPORTER = exporter(XCSH)
+EXPORTER = exporter_for(XCSH)

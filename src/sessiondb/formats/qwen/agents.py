@@ -29,7 +29,7 @@ class AgentAnswers:
     def __init__(self, log: QwenLog) -> None:
         self._log = log
 
-    def take(self, event: Record) -> bool:
+    def take_answer(self, event: Record) -> bool:
         """Return whether the request of an *event* is one of them, each once."""
         agent = as_text(event.get("subagent_id"))
         if agent is not None:
@@ -38,11 +38,11 @@ class AgentAnswers:
             return False
 
         answer = _agent_answer(event.get("subagent_name"), event, fields.EVENT_TOKENS)
-        self._remaining[answer] -= 1
-        return self._remaining[answer] >= 0
+        self._remaining_answers[answer] -= 1
+        return self._remaining_answers[answer] >= 0
 
     @cached_property
-    def _remaining(self) -> Counter[_AgentAnswer]:
+    def _remaining_answers(self) -> Counter[_AgentAnswer]:
         """The number of answers of each kind that are not taken yet."""
         answers: Counter[_AgentAnswer] = Counter()
         for path in logs_below(agents_of(self._log), is_log):

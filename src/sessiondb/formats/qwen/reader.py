@@ -122,7 +122,7 @@ def _complete_session(log: QwenLog) -> SourceSession:
 
             # The ids are those that the messages get when they are read.
             tree.response_id_of(record)
-            tree.place(record)
+            tree.place_record(record)
 
     messages = QwenMessages(log, frozenset(tree.answered))
     return replace(session_of_head(log), leaf=tree.leaf, messages=messages, **columns)
@@ -173,7 +173,7 @@ class _QwenReading:
         uuid = as_text(record.get("uuid"))
         response_id = tree.response_id_of(record)
         is_usage = self._is_usage(record)
-        name, parent = tree.place(record)
+        name, parent = tree.place_record(record)
         tree.find_first_kept(record)
         tree.add_content(record, name)
 
@@ -206,7 +206,7 @@ class _QwenReading:
         event = request_of(record)
         if not event or as_text(record.get("uuid")) in self._answered:
             return False
-        return not self._agent_answers.take(event)
+        return not self._agent_answers.take_answer(event)
 
 
 # -- records -------------------------------------------------------------------

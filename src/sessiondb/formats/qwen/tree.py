@@ -43,7 +43,7 @@ class QwenTree(Links):
         self.answered: set[str] = set()
         self.leaf: str | None = None
 
-    def place(self, record: Record) -> tuple[str, Any]:
+    def place_record(self, record: Record) -> tuple[str, Any]:
         """Return the id of a record here, and its parent for `SourceMessage`."""
         uuid = as_string(record.get("uuid"))
         if uuid in self.ids:

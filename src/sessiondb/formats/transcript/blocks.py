@@ -91,7 +91,7 @@ class Todos:
 
     items: tuple[tuple[str, str], ...]
 
-    def marked(self) -> Iterator[tuple[str, str, str]]:
+    def marked_items(self) -> Iterator[tuple[str, str, str]]:
         """Yield the mark in the box of each item, its text, and its status if needed.
 
         An open box and a checked one need no word.

@@ -292,7 +292,7 @@ def _picture_lines(picture: Picture, indent: Span) -> list[TerminalLine]:
 
 
 def _todo_lines(todos: Todos, indent: Span) -> list[TerminalLine]:
-    return [_todo_line(*item, indent) for item in todos.marked()]
+    return [_todo_line(*item, indent) for item in todos.marked_items()]
 
 
 def _todo_line(mark: str, text: str, status: str, indent: Span) -> TerminalLine:
