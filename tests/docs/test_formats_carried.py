@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from sessiondb.formats.kit.carrying import Carried, CarryStatement, carriable
+from sessiondb.formats.kit.carrying import Carried, CarryStatement, carriable_fields
 from sessiondb.model import Message, Part, Session
 
 PAGE = Path(__file__).parents[2] / "docs" / "FORMATS.md"
@@ -71,7 +71,7 @@ def table() -> str:
 def rows_of(of: str, record: type, carried: dict[str, Carried]) -> list[str]:
     """Return a row for each field that some of the formats carry, and not all."""
     rows = []
-    for field in sorted(carriable(record)):
+    for field in sorted(carriable_fields(record)):
         marks = [mark(item, field) for item in carried.values()]
         if len(set(marks)) > 1:
             rows.append(f"| {of} | `{field}` |" + "".join(f" {m} |" for m in marks))

@@ -20,7 +20,13 @@ from samples import new_store, read_into
 from sessiondb import Store
 from sessiondb.formats import exporter
 from sessiondb.formats.content import file_of
-from sessiondb.formats.kit.carrying import MODEL, TOKENS, USAGE, carriable, sort_of
+from sessiondb.formats.kit.carrying import (
+    MODEL,
+    TOKENS,
+    USAGE,
+    carriable_fields,
+    sort_of,
+)
 from sessiondb.formats.kit.conversion import live_path
 from sessiondb.formats.kit.turns import is_moved, with_usage
 from sessiondb.model import (
@@ -168,7 +174,7 @@ def answers_in_one(messages: Iterable[Message]) -> list[Message]:
 def _both(first: Message, last: Message) -> Message:
     """Return two messages as one, with the sums of what they used."""
     values: dict[str, Any] = {}
-    for name in carriable(Message) - {"time_created", "data", "kind"}:
+    for name in carriable_fields(Message) - {"time_created", "data", "kind"}:
         here, there = getattr(first, name), getattr(last, name)
         values[name] = here if there is None else there
         if name in USAGE and None not in (here, there):
@@ -236,7 +242,7 @@ def _of_lost(message: Message) -> Iterator[Place]:
 
 def _of_record(of: str, before: Any, after: Any) -> Iterator[Place]:
     """Yield the fields of a record that are not what they were."""
-    for name in sorted(carriable(type(before))):
+    for name in sorted(carriable_fields(type(before))):
         here, there = getattr(before, name), getattr(after, name)
         if name == "data" and of.endswith("/file"):
             if _file(before) != _file(after):

@@ -15,7 +15,7 @@ from samples import SAMPLES, Sample, files_in, new_store, read_into
 
 from sessiondb import Store
 from sessiondb.formats import exporter, readable, writable
-from sessiondb.formats.kit.heads import forget
+from sessiondb.formats.kit.heads import forget_heads
 from sessiondb.formats.registry import REGISTRY, family, reader
 from sessiondb.maintenance import check
 from sessiondb.model import Document, Imported, Message
@@ -31,7 +31,7 @@ CHECKED = (
 
 def recognised_by(path: Path) -> list[str]:
     """Return the formats that recognise a path by themselves, without a search."""
-    forget()
+    forget_heads()
     return [name for name in readable() if reader(name).at(path) is not None]
 
 

@@ -15,7 +15,7 @@ from samples_aider import run
 from sessiondb.formats.aider import fences, scanner
 from sessiondb.formats.aider.conventions import FENCE, HEADER
 from sessiondb.formats.aider.scanner import TOP, Block, Scanner
-from sessiondb.formats.kit.lines import Lines, spooled
+from sessiondb.formats.kit.lines import Lines, open_pieces
 
 PROMPT = "\n#### x  \n\n"
 #: Texts in which each fence may have been left open, and the line that they end with.
@@ -78,7 +78,7 @@ class _Plain:
 
 def blocks_of(text: str) -> list[Block]:
     raw = text.encode()
-    with spooled(Path("x.md"), [raw]) as lines:
+    with open_pieces(Path("x.md"), [raw]) as lines:
         return list(Scanner(lines, TOP, len(raw)))
 
 

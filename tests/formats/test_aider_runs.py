@@ -25,7 +25,7 @@ from samples_aider import (
 from sessiondb.formats import find
 from sessiondb.formats.aider.runs import Headers, runs_of
 from sessiondb.formats.aider.scanner import TOP, Scanner
-from sessiondb.formats.kit.lines import spooled
+from sessiondb.formats.kit.lines import open_pieces
 from sessiondb.model import SourceMessage, SourceSession
 
 HEADER = "# aider chat started at 2026-02-02 02:02:02\n"
@@ -47,7 +47,7 @@ LINES = (
 @settings(max_examples=400, deadline=None)
 def test_a_search_finds_the_headers_of_the_blocks(pieces: list[str]) -> None:
     text = "".join(pieces)
-    with spooled(Path("x.md"), [text.encode()]) as lines:
+    with open_pieces(Path("x.md"), [text.encode()]) as lines:
         headers = Headers(lines)
         blocks = Scanner(lines, TOP, headers.end)
         found = [of.line.offset for of in blocks if of.started is not None]

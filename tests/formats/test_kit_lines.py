@@ -15,7 +15,7 @@ import pytest
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit import packed
 from sessiondb.formats.kit.json import load_object
-from sessiondb.formats.kit.lines import glance, opened
+from sessiondb.formats.kit.lines import opened, read_beginning
 from sessiondb.model.source import MOST_PROBLEMS
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -42,7 +42,7 @@ def test_a_log_is_the_same_however_it_is_packed(tmp_path: Path, suffix: str) -> 
     path = tmp_path / f"log{suffix}"
     path.write_bytes(PACK[suffix](LOG))
     assert read(path) == (RECORDS, [])
-    assert glance(path, 100) == LOG[:100]
+    assert read_beginning(path, 100) == LOG[:100]
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
@@ -82,7 +82,7 @@ def test_a_plain_file_with_a_suffix_of_packed_files_is_an_error(
     assert records == []
     assert len(problems) == 1
     with pytest.raises(SourceError):
-        glance(path, 100)
+        read_beginning(path, 100)
 
 
 @pytest.mark.slow

@@ -13,8 +13,8 @@ from samples import permissions_hold
 
 from sessiondb.errors import SourceError
 from sessiondb.formats import find
-from sessiondb.formats.content import embedded, file_of
-from sessiondb.formats.kit.heads import beginning, first_records, forget
+from sessiondb.formats.content import embedded_file, file_of
+from sessiondb.formats.kit.heads import beginning_of, first_records, forget_heads
 from sessiondb.formats.kit.logs import (
     add_logs,
     keep_longer,
@@ -149,7 +149,7 @@ def test_a_head_is_read_again_when_the_file_changed_or_in_another_search(
     status = path.stat()
     write(path, '{"a":1}\n{"b":3}')
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    forget()
+    forget_heads()
     assert first_records(path, 2) == [{"a": 1}, {"b": 3}]
 
 
@@ -165,7 +165,7 @@ def test_a_head_is_as_long_as_each_look_at_it_wants(size: int, tmp_path: Path) -
             if (n + 1) * len(lines[0]) + n <= max(longest, 1 << 16)
         ]
         assert numbers == expected
-    assert beginning(path, 20) == path.read_bytes()[:20]
+    assert beginning_of(path, 20) == path.read_bytes()[:20]
 
 
 def test_a_first_line_may_be_longer_than_a_glance(tmp_path: Path) -> None:
@@ -206,11 +206,11 @@ def test_a_log_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 def test_an_embedded_file_becomes_bytes_if_they_give_the_same_text_again(
     mime: object, encoded: str, data: dict[str, object]
 ) -> None:
-    assert embedded(mime, encoded) == data
+    assert embedded_file(mime, encoded) == data
 
 
 def test_an_embedded_file_is_found_by_exporters() -> None:
-    part = type("Part", (), {"data": embedded("image/png", "iVBORw==")})()
+    part = type("Part", (), {"data": embedded_file("image/png", "iVBORw==")})()
     assert file_of(part).data == "iVBORw=="
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessiondb.formats.kit.texts import compact, json_line, take_json, time_of_text
+from sessiondb.formats.kit.texts import compact_json, json_line, take_json, time_of_text
 
 NOON = 1_764_072_000_000
 
@@ -102,7 +102,7 @@ def test_json_in_a_text_is_decoded_or_the_text_is_kept(
     assert take_json(record, "arguments") == value
     assert record == {"name": "shell", **({"arguments": text} if stays else {})}
     if not stays:
-        assert (value if isinstance(value, str) else compact(value)) == text
+        assert (value if isinstance(value, str) else compact_json(value)) == text
 
 
 @pytest.mark.parametrize("value", [None, {"a": 1}, ["a"], 5, True, 0.5])

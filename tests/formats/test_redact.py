@@ -18,7 +18,7 @@ from sessiondb import Store, assistant, reasoning, text, tool, user
 from sessiondb.formats import exporter, jsonl
 from sessiondb.formats.redact import IDS_AND_WORDS, PLACE, Redaction
 from sessiondb.formats.registry import writable
-from sessiondb.formats.secrets import find_secrets, substituted
+from sessiondb.formats.secrets import find_secrets, substitute_secrets
 from sessiondb.model import (
     Document,
     FileDiff,
@@ -51,7 +51,7 @@ NAMING = [
 
 
 def cleaned(value: str) -> str:
-    return substituted(value, PLACE, lambda _: None, [])
+    return substitute_secrets(value, PLACE, lambda _: None, [])
 
 
 @pytest.mark.parametrize("naming", NAMING)

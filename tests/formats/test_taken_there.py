@@ -15,7 +15,7 @@ from samples_codex import SAMPLES as CODEX
 
 from sessiondb import ALL, Store, user
 from sessiondb.formats import exporter, find
-from sessiondb.formats.kit.naming import further, message_of, original, uuid_of
+from sessiondb.formats.kit.naming import further_name, message_of, original_id, uuid_of
 from sessiondb.formats.registry import targets
 from sessiondb.ids import new_message_id, new_session_id
 from sessiondb.model import (
@@ -41,9 +41,9 @@ def test_our_ids_become_uuids_and_are_found_by_them_again() -> None:
     for name, prefix in ((new_session_id(), "ses_"), (new_message_id(), "msg_")):
         found = uuid_of(name)
         assert str(UUID(found)) == found
-        assert original(prefix, found) == name
+        assert original_id(prefix, found) == name
     highest = "ses_7" + "Z" * 25
-    assert original("ses_", uuid_of(highest)) == highest
+    assert original_id("ses_", uuid_of(highest)) == highest
     assert uuid_of("ses_" + "0" * 26) == str(UUID(int=0))
 
 
@@ -59,11 +59,11 @@ def test_other_ids_become_the_same_uuid_each_time(name: str) -> None:
 def test_uuids_stay_and_other_names_have_no_original() -> None:
     theirs = "019a8f3e-0000-7000-8000-00000000abcd"
     assert uuid_of(theirs) == theirs
-    assert original("ses_", "019A8F3E") == "019A8F3E"
+    assert original_id("ses_", "019A8F3E") == "019A8F3E"
 
 
 def test_a_part_of_a_message_is_named_after_it() -> None:
-    assert message_of(further("msg-1", 12)) == "msg-1"
+    assert message_of(further_name("msg-1", 12)) == "msg-1"
     assert message_of("1a2b3c4d") is None
 
 

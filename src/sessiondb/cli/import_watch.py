@@ -24,7 +24,7 @@ from sessiondb.cli.text import clock, count, one_line, short_id
 from sessiondb.cli.watchers import Watchers
 from sessiondb.clock import now_ms
 from sessiondb.errors import NotFoundError, SessionDBError
-from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.files import file_stamp
 from sessiondb.model import Imported, Problem
 from sessiondb.model.handles import SessionHandle
 
@@ -126,11 +126,11 @@ class UnfinishedFiles:
         if not result.is_torn and file.suffix != ".json":
             return False
 
-        file_stamp = stamp(file)
+        size_and_time = file_stamp(file)
         wait = self._waiting.get(result.source)
-        if wait is None or wait.at != file_stamp:
+        if wait is None or wait.at != size_and_time:
             wait = self._waiting[result.source] = _Wait(
-                [], file_stamp, time.monotonic()
+                [], size_and_time, time.monotonic()
             )
         # A store is read again if another file of it changed.
         if result not in wait.problems:
@@ -145,7 +145,7 @@ class UnfinishedFiles:
         now = time.monotonic()
         problems: list[Problem] = []
         for source, wait in list(self._waiting.items()):
-            has_changed = stamp(Path(source)) != wait.at
+            has_changed = file_stamp(Path(source)) != wait.at
             is_settled = now - wait.since >= SETTLED
             if is_settled and not has_changed:
                 problems += wait.problems

@@ -233,11 +233,11 @@ def is_there(place: Path) -> bool:
 
 def refuse_itself(sources: Sources, database: Path | None) -> None:
     """Raise `InvalidInputError` if one of the places is the *database* itself."""
-    from sessiondb.formats.kit.files import identity
+    from sessiondb.formats.kit.files import device_and_inode
 
-    file_identity = None if database is None else identity(database)
+    database_file = None if database is None else device_and_inode(database)
     for place in sources.places:
-        if file_identity is not None and identity(place) == file_identity:
+        if database_file is not None and device_and_inode(place) == database_file:
             raise InvalidInputError(
                 f"{place} is the database that is imported into",
                 hint="name another file, or another database with --db",

@@ -38,7 +38,7 @@ def file_of(part: Part) -> File:
     """Return a file, wherever its content is stored."""
     data = part.data
     url = as_text(data.get("url"))
-    encoded = inline(url or "")
+    encoded = content_of_url(url or "")
     content = data.get("content")
     if isinstance(content, bytes):
         encoded = base64.b64encode(content).decode()
@@ -47,7 +47,7 @@ def file_of(part: Part) -> File:
     return File(mime, as_text(data.get("filename")), encoded, url)
 
 
-def embedded(mime: Any, encoded: str) -> dict[str, Any]:
+def embedded_file(mime: Any, encoded: str) -> dict[str, Any]:
     """Return the data of a part ``file`` whose content a record holds in base64.
 
     The content becomes bytes, which are stored once however often it is repeated.
@@ -64,7 +64,7 @@ def embedded(mime: Any, encoded: str) -> dict[str, Any]:
 
 
 def embedded_text(part: Part) -> str | None:
-    """Return the characters that `embedded` was given; None if there are none.
+    """Return the characters that `embedded_file` was given; None if there are none.
 
     They need not be base64, unlike those of `file_of`.
     """
@@ -74,7 +74,7 @@ def embedded_text(part: Part) -> str | None:
     return file_of(part).data
 
 
-def inline(url: str) -> str | None:
+def content_of_url(url: str) -> str | None:
     """Return the content of a ``data:`` URL in base64; None for anything else."""
     match = _DATA_URL.fullmatch(url)
     if match is None:

@@ -17,7 +17,7 @@ from stat import S_ISDIR, S_ISREG
 
 from sessiondb.errors import SourceError
 from sessiondb.formats import registry
-from sessiondb.formats.kit.files import identity, is_file
+from sessiondb.formats.kit.files import device_and_inode, is_file
 from sessiondb.formats.kit.walk import Folder, Walk
 from sessiondb.formats.owners import Owners
 from sessiondb.formats.protocol import ForeignStore, Format, Reader, unreadable_store
@@ -122,7 +122,7 @@ def _stores_below(
                 mixed.add(folder.path)
 
         for file in _files_with_suffix(folder, suffixes):
-            file_id = identity(file)
+            file_id = device_and_inode(file)
             # A file that is no longer accessible has none; the same file under a second
             # name, a hard link, is not another store.
             if not is_file(file) or file_id is None or file_id in seen:

@@ -16,7 +16,7 @@ from pathlib import Path
 from sessiondb.errors import SourceError
 from sessiondb.formats import registry
 from sessiondb.formats.kit.files import DATABASES, is_file, may_read
-from sessiondb.formats.kit.heads import beginning, forget
+from sessiondb.formats.kit.heads import beginning_of, forget_heads
 from sessiondb.formats.protocol import ForeignStore, Format, unreadable_store
 from sessiondb.model import Problem, SourceItem
 
@@ -143,7 +143,7 @@ class FolderOwner:
 
 def claims_on(path: Path, formats: dict[str, Format]) -> Claims:
     """Return which of *formats* recognise what is at *path*, in their order."""
-    forget()
+    forget_heads()
     claims = Claims()
     for name, form in formats.items():
         try:
@@ -176,7 +176,7 @@ def _failure_of(path: Path) -> SourceError | None:
     """Return why no format can look at a file; None if any could."""
     try:
         if path.suffix not in DATABASES:
-            beginning(path, 1)
+            beginning_of(path, 1)
             return None
 
         # SQLite is loaded when a search comes to a database.

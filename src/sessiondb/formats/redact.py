@@ -151,7 +151,7 @@ class Redaction:
     def _clean_session(self, session: Session) -> Session:
         # With its address a share can be read, with its secret ended.
         if session.share_url is not None:
-            self._count(_SHARE)
+            self._count_secret(_SHARE)
         public = without(("share",), session.metadata)
         return self._clean_record(replace(session, share_url=None, metadata=public))
 
@@ -169,7 +169,7 @@ class Redaction:
         """Return plain data without secrets; *name* is the key that it belongs to."""
         if isinstance(value, str):
             if _is_secret_field(name, value):
-                self._count(_NAMED_SECRET)
+                self._count_secret(_NAMED_SECRET)
                 return PLACE
             return self._clean_text(value)
         if isinstance(value, bytes):
@@ -183,14 +183,16 @@ class Redaction:
         if isinstance(value, list | tuple):
             return [self._clean_value(item, name) for item in value]
         if type(value) is int and secrets.is_password_name(name) and value > 99:
-            self._count(_NAMED_SECRET)
+            self._count_secret(_NAMED_SECRET)
             return PLACE
         return value
 
     def _clean_text(self, text: str) -> str:
-        return secrets.substituted(text, PLACE, self._count, self._repeated or [])
+        return secrets.substitute_secrets(
+            text, PLACE, self._count_secret, self._repeated or []
+        )
 
-    def _count(self, kind: str) -> None:
+    def _count_secret(self, kind: str) -> None:
         self._counts[self._session_id, kind, self._seq] += 1
 
 

@@ -321,7 +321,7 @@ def is_distinctive(value: str) -> bool:
     return not value.isalpha()
 
 
-def substituted(
+def substitute_secrets(
     text: str, place: str, count: Callable[[str], None], repeated: list[str]
 ) -> str:
     """Return *text* with *place* for each secret, and for each of *repeated*.

@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 from sessiondb.engine.sql import Statement, p
-from sessiondb.formats.kit.naming import original
+from sessiondb.formats.kit.naming import original_id
 from sessiondb.ids import SESSION, session_id_at
 from sessiondb.model import SourceSession, StoredSession
 from sessiondb.model.namespaces import Kinship, Namespace
@@ -185,7 +185,7 @@ def is_copy(item: SourceSession) -> bool:
     That is the UUID of an id, and an id has the time of its session, which another
     UUID has by chance alone. Only one in a file of its own, which can be read later.
     """
-    name, time = original(SESSION, item.source_id), item.time_created
+    name, time = original_id(SESSION, item.source_id), item.time_created
     if item.complete is None or time is None or name == item.source_id:
         return False
     return session_id_at(time + _NEAR) < name < session_id_at(max(time - _NEAR, 0))
@@ -202,7 +202,7 @@ def look_up(item: SourceSession, ledger: str) -> Read[LookupResult]:
         return _own(rows, noted, item.digest, logged)
 
     # Another program names a session that it got from here by its id, or keeps that.
-    exported_id = item.alias or original(SESSION, name)
+    exported_id = item.alias or original_id(SESSION, name)
     names = {
         "sid": exported_id,
         "buried_as": name,

@@ -13,8 +13,8 @@ from pathlib import Path
 from sessiondb.errors import SourceError
 from sessiondb.formats.aider.conventions import BOM, CHAT, HEADER
 from sessiondb.formats.aider.reader import read
-from sessiondb.formats.kit.files import is_file, locations
-from sessiondb.formats.kit.lines import glance
+from sessiondb.formats.kit.files import is_file, locations_function
+from sessiondb.formats.kit.lines import read_beginning
 from sessiondb.formats.protocol import ForeignStore, Format
 
 __all__ = ["FORMAT"]
@@ -33,7 +33,7 @@ def _is_history(path: Path) -> bool:
     if path.name == CHAT:
         return True
     try:
-        head = glance(path, _HEAD)
+        head = read_beginning(path, _HEAD)
     except SourceError:
         return False
     first = head.removeprefix(BOM).strip().split(b"\n")[0]
@@ -41,6 +41,6 @@ def _is_history(path: Path) -> bool:
 
 
 #: Only a history that aider is configured to write has a fixed place.
-_configured = locations(("AIDER_CHAT_HISTORY_FILE",), ())
+_configured = locations_function(("AIDER_CHAT_HISTORY_FILE",), ())
 
 FORMAT = Format(frozenset({".md"}), _at, _configured, frozenset({CHAT}))

@@ -91,7 +91,7 @@ def _blocks(
             yield header(started(export.session.time_created))
             if export.session.time_created % 1000:
                 writer.lose("the milliseconds of its time", field="time_created")
-            for message in with_usage(writer.counted(export.messages)):
+            for message in with_usage(writer.count_messages(export.messages)):
                 yield from writer.blocks(message)
             writer.lose_branches()
 
@@ -107,7 +107,7 @@ def _run(
         entries += ((str(stamp), str(text)) for stamp, text in filter(_is_pair, left))
 
     yield head_of(data)
-    for message in writer.counted(export.messages):
+    for message in writer.count_messages(export.messages):
         if is_native(message.id):
             yield from writer.blocks(message)
         else:

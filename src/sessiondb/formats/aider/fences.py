@@ -80,7 +80,7 @@ class Fences:
 
     def _read(self, lines: Lines, offset: int) -> Iterator[tuple[int, bytes]]:
         """Yield the lines from *offset* on that tell, and their offsets."""
-        for batch in lines.batches(offset, self._end):
+        for batch in lines.line_batches(offset, self._end):
             for match in _TELLING(b"\n" + batch):
                 yield offset + match.start(), match[1].rstrip(ENDS)
 

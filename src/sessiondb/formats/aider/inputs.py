@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 from sessiondb.errors import SourceError
 from sessiondb.formats.aider.conventions import prompt, prompt_of, time_of
 from sessiondb.formats.aider.scanner import TOP
-from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.files import file_stamp
 from sessiondb.formats.kit.lines import Line, Lines, opened
 
 #: A header has no milliseconds: input of its second may be of the run before.
@@ -265,7 +265,7 @@ class _Braces:
 
 
 def _places(path: Path) -> Iterator[_InputPlace]:
-    if stamp(path) is None:
+    if file_stamp(path) is None:
         return
 
     with opened(path) as lines:

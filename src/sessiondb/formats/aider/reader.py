@@ -122,7 +122,7 @@ class AiderMessages:
         """
         run = self._run
         with opened(self._path) as lines:
-            batches = lines.batches(run.facts.end, run.end)
+            batches = lines.line_batches(run.facts.end, run.end)
             if not (self._typed.is_known or any(map(may_announce, batches))):
                 return run.facts, []
 

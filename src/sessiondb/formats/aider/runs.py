@@ -150,7 +150,7 @@ def runs_of(headers: Headers, folder: Path) -> list[AiderRun]:
         facts = _first_facts(Scanner(lines, line, end))
         # Empty lines at the beginning of a file belong to the first header.
         if started is not None or facts.opening is not None:
-            digest, count = _summed(lines.batches(line.offset, end))
+            digest, count = _summed(lines.line_batches(line.offset, end))
             run = AiderRun(folder, line, end, started, seen[started], digest, facts)
             runs.append(run)
             seen[started] += 1
@@ -208,7 +208,7 @@ class Headers:
 
     def _after(self, begin: int, passed: int) -> Header | None:
         """Return the first header from *begin* on, but for those *passed* already."""
-        batches = self.lines.batches(begin + passed * len(HEADER_START), self.end)
+        batches = self.lines.line_batches(begin + passed * len(HEADER_START), self.end)
         if not any(HEADER_START in batch for batch in batches):
             return None
 
@@ -231,7 +231,7 @@ class Headers:
         """Yield the telling lines from *begin* on, and their offsets."""
         # The beginning of a file is like an empty line.
         context = b"\n\n"
-        for batch in self.lines.batches(begin, self.end):
+        for batch in self.lines.line_batches(begin, self.end):
             text = context + batch
             begin -= len(context)
             for match in _TELLING.finditer(text, len(context) - 1):
@@ -256,7 +256,7 @@ def _last_line(lines: Lines) -> bytes:
     size, most = lines.stat.st_size, _TAIL
     while True:
         begin = max(0, size - most)
-        _, feed, last = b"".join(lines.batches(begin, size)).rpartition(b"\n")
+        _, feed, last = b"".join(lines.line_batches(begin, size)).rpartition(b"\n")
         if feed or not begin:
             return last
         most *= 4

@@ -171,7 +171,7 @@ class Scanner:
 
     def __iter__(self) -> Iterator[Block]:
         number, offset = self._start
-        for batch in self._lines.batches(offset, self._end):
+        for batch in self._lines.line_batches(offset, self._end):
             place = 0
             while place < len(batch):
                 text = (
@@ -311,7 +311,7 @@ class Scanner:
         """Return whether a *tag* begins again before it is closed, or never is."""
         name, most = tag.removeprefix(b"<"), min(self._end, offset + AHEAD)
         lines = rb"\n(?:<%b|(</%b\s*?(?:\n|\Z)))" % (name, name)
-        for batch in self._lines.batches(offset, most):
+        for batch in self._lines.line_batches(offset, most):
             match = re.search(lines, b"\n" + batch)
             if match:
                 return match[1] is None

@@ -22,7 +22,7 @@ from sessiondb.formats.aider.conventions import (
 )
 from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import Losing, as_json, text_of
-from sessiondb.formats.kit.texts import compact
+from sessiondb.formats.kit.texts import compact_json
 from sessiondb.model import Export, Message, Part, Tokens
 
 #: The input: times and texts, in the order of time.
@@ -179,5 +179,5 @@ def _counts(tokens: Tokens) -> str:
 
 def _call(part: Part) -> str:
     """Return the call of a tool in one line."""
-    arguments = "" if part.input_json is None else compact(as_json(part.input))
+    arguments = "" if part.input_json is None else compact_json(as_json(part.input))
     return " ".join(f"{part.tool} {arguments}".splitlines())

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sessiondb.formats.claude.logs import is_home, is_project, is_transcript
 from sessiondb.formats.claude.reader import read_home, read_log, read_project
-from sessiondb.formats.kit.files import locations
+from sessiondb.formats.kit.files import locations_function
 from sessiondb.formats.protocol import ForeignStore, Format
 
 __all__ = ["FORMAT"]
@@ -33,5 +33,5 @@ def _at(path: Path) -> ForeignStore | None:
 FORMAT = Format(
     frozenset({".jsonl"}),
     _at,
-    locations(("CLAUDE_CONFIG_DIR",), (".claude", ".config/claude")),
+    locations_function(("CLAUDE_CONFIG_DIR",), (".claude", ".config/claude")),
 )

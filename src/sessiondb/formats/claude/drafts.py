@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.tree import MessagePlace, calls_answered
-from sessiondb.formats.content import embedded
-from sessiondb.formats.kit.blocks import is_block, synthetic, text_part
+from sessiondb.formats.content import embedded_file
+from sessiondb.formats.kit.blocks import is_block, mark_synthetic, text_part
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
@@ -249,7 +249,7 @@ def _take_rendered_texts(record: Record) -> list[PartDraft]:
     rendered = as_list(record.get("rendered"))
     if not all(text(within(item, "content")) for item in rendered):
         return []
-    return [synthetic(PartDraft("text", item.pop("content"))) for item in rendered]
+    return [mark_synthetic(PartDraft("text", item.pop("content"))) for item in rendered]
 
 
 def _take_sources(attachment: Record) -> Iterator[PartDraft]:
@@ -317,12 +317,14 @@ def _text_as_typed(part: PartDraft) -> PartDraft:
         typed = f"{name} {arguments}" if arguments else name
         return replace(part, text=typed, data={**part.data, "command": part.text})
 
-    return synthetic(part) if fields.is_injected(str(part.text)) else part
+    return mark_synthetic(part) if fields.is_injected(str(part.text)) else part
 
 
 def _mark_as_added(parts: Parts) -> Parts:
     """Return parts with their texts marked as added by the program."""
-    return tuple(synthetic(part) if part.type == "text" else part for part in parts)
+    return tuple(
+        mark_synthetic(part) if part.type == "text" else part for part in parts
+    )
 
 
 def _call_part(block: Record) -> PartDraft:
@@ -342,7 +344,7 @@ def _file_part(block: Record) -> PartDraft:
     source = as_object(block.get("source"))
     data = take(dict(block), fields.FILE) | take(dict(source), fields.FILE_SOURCE)
     if _is_inline(source):
-        data |= embedded(source.get("media_type"), source.pop("data"))
+        data |= embedded_file(source.get("media_type"), source.pop("data"))
     return PartDraft("file", data={**data, **block})
 
 

@@ -25,13 +25,13 @@ from sessiondb.formats.claude.writer import ClaudeWriter, has_lines
 from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import (
     as_json,
-    continued,
+    continued_path,
     is_from,
     is_native,
 )
 from sessiondb.formats.kit.fields import is_object
 from sessiondb.formats.kit.files import is_file
-from sessiondb.formats.kit.naming import file_name, further, uuid_of
+from sessiondb.formats.kit.naming import file_name, further_name, uuid_of
 from sessiondb.formats.kit.texts import json_line
 from sessiondb.formats.kit.turns import as_usage, with_usage
 from sessiondb.formats.protocol import Exporter, Handover, Outline, Written
@@ -179,7 +179,7 @@ class _LineOrder:
 
 def _converted_records(export: Export, losses: Losses) -> Iterator[Record]:
     """Yield lines for the live path."""
-    path = continued(export, export.messages, losses)
+    path = continued_path(export, export.messages, losses)
     empty = {m.seq: m for m in path if m.role == "assistant" and not has_lines(m)}
     # The usage of such an answer is on the nearest one that has a line.
     path = with_usage(as_usage(m) if m.seq in empty else m for m in path)
@@ -289,7 +289,7 @@ def names_of(_: Session, message: Outline) -> Iterator[str]:
     yield uuid_of(message.id)
     # A line for each block, and one for each result that only its call has.
     for index in range(2 * message.parts + 1):
-        yield uuid_of(further(message.id, index))
+        yield uuid_of(further_name(message.id, index))
 
 
 EXPORTER = Exporter(

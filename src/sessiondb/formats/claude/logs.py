@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from sessiondb.errors import SourceError
 from sessiondb.formats.claude import fields
 from sessiondb.formats.kit.fields import as_string, clean_name, within
-from sessiondb.formats.kit.files import ancestor, entries, is_file
+from sessiondb.formats.kit.files import ancestor_named, is_file, sorted_entries
 from sessiondb.formats.kit.heads import first_records, objects_of
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import opened
@@ -97,7 +97,7 @@ def is_project(folder: Path) -> bool:
     The folders below it are not looked at.
     """
     try:
-        paths = [Path(entry) for entry in entries(folder)]
+        paths = [Path(entry) for entry in sorted_entries(folder)]
     except OddRecordError:
         return False
     logs = [path for path in paths if is_log(path)]
@@ -243,7 +243,7 @@ def _as_subagent(log: ClaudeLog) -> ClaudeLog:
 
     The parent is known by the folder, else by the first line.
     """
-    folder = ancestor(log.path, "subagents")
+    folder = ancestor_named(log.path, "subagents")
     parent = "" if folder is None else folder.parent.name
     if not _UUID.fullmatch(parent):
         parent = as_string(log.first.get("sessionId"))

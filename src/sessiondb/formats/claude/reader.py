@@ -251,7 +251,7 @@ class ClaudeMessages:
                 check_storable(record)
             # Also if the program has written its transcript again.
             except (ValueError, RecursionError) as error:
-                yield lines.skipped(error, line)
+                yield lines.skipped_line(error, line)
             else:
                 records.append(NumberedRecord(distance, record))
 

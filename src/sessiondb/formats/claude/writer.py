@@ -28,7 +28,7 @@ from sessiondb.formats.kit.conversion import (
     within_64_bits,
 )
 from sessiondb.formats.kit.fields import without_none
-from sessiondb.formats.kit.naming import further, uuid_of
+from sessiondb.formats.kit.naming import further_name, uuid_of
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.model import Export, Message, Part, Tokens
 
@@ -103,7 +103,7 @@ class ClaudeWriter(Losing):
             blocks = [block for _, block in self._blocks(message, _block_of_prompt)]
             yield from self._user_line(message, blocks)
         elif message.kind in SAID_FOR_USER and shown_text(message):
-            blocks = [_block_of_text(self.shown(message))]
+            blocks = [_block_of_text(self.take_shown_text(message))]
             yield from self._user_line(message, blocks, isMeta=True)
         else:
             self.lose_message(message)
@@ -159,7 +159,7 @@ class ClaudeWriter(Losing):
         self.last_uuid = None
         yield self._line(
             "system",
-            uuid_of(further(message.id, 0)),
+            uuid_of(further_name(message.id, 0)),
             message.time_created,
             subtype="compact_boundary",
             content="Conversation compacted",
@@ -245,7 +245,7 @@ class ClaudeWriter(Losing):
         block = _result_block(_safe_id(call_of(part).id), part)
         if part.status in ("pending", "running"):
             block |= {"content": _NO_RESULT, "is_error": True}
-        uuid = uuid_of(further(message.id, index))
+        uuid = uuid_of(further_name(message.id, index))
         line = self._result_line(uuid, message.time_created, call_uuid, block)
         return line | _note_beside_result(part)
 
@@ -390,7 +390,7 @@ def _usage_record(tokens: Tokens) -> Record:
 
 def _uuid_of_line(message: Message, index: int) -> str:
     """Return the uuid of a line of a message; the first one has that of the message."""
-    return uuid_of(further(message.id, index) if index else message.id)
+    return uuid_of(further_name(message.id, index) if index else message.id)
 
 
 def _safe_id(call_id: str) -> str:

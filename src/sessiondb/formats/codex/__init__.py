@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sessiondb.formats.codex.logs import home_at, is_home, is_rollout, look_at
 from sessiondb.formats.codex.reader import read_home, read_rollout
-from sessiondb.formats.kit.files import is_file, is_folder, locations
+from sessiondb.formats.kit.files import is_file, is_folder, locations_function
 from sessiondb.formats.kit.logs import is_readable, unpacked_name
 from sessiondb.formats.protocol import ForeignStore, Format
 
@@ -41,8 +41,8 @@ def _has_name_of_log(path: Path) -> bool:
     return is_rollout(plain) and not is_file(plain)
 
 
-_configured = locations(("CODEX_HOME",), ())
-_below_home = locations((), (".codex",))
+_configured = locations_function(("CODEX_HOME",), ())
+_below_home = locations_function((), (".codex",))
 
 
 def _default_locations(env: Mapping[str, str]) -> list[Path]:

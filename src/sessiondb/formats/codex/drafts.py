@@ -20,7 +20,7 @@ from sessiondb.formats.codex.sources import (
     sources_of_state,
     sources_of_texts,
 )
-from sessiondb.formats.content import embedded
+from sessiondb.formats.content import embedded_file
 from sessiondb.formats.kit.blocks import is_block
 from sessiondb.formats.kit.fields import (
     as_list,
@@ -282,7 +282,7 @@ def _part_of_block(block: Record, is_typed: bool = True) -> PartDraft:
         return PartDraft(part_type, value, data=data)
 
     match = _DATA_URL.fullmatch(value)
-    file = {"url": value} if match is None else embedded(match[1], match[2])
+    file = {"url": value} if match is None else embedded_file(match[1], match[2])
     return PartDraft(part_type, data={**file, **data})
 
 
@@ -323,7 +323,7 @@ def _call_parts(item: Record, shape: fields.CallShape) -> Parts:
     part = PartDraft("tool", **columns)
 
     if shape.tool == "image_generation" and text(item.get("result")):
-        image = embedded("image/png", item.pop("result"))
+        image = embedded_file("image/png", item.pop("result"))
         return (part, PartDraft("file", data={**image, "of": "result"}))
     return (part,)
 

@@ -20,7 +20,7 @@ from sessiondb.formats.codex.logs import FOLDERS, ids_in_name, rollouts_of
 from sessiondb.formats.codex.records import record_of
 from sessiondb.formats.codex.writer import CodexWriter, title_record
 from sessiondb.formats.kit.carrying import Losses
-from sessiondb.formats.kit.conversion import Names, continued, is_from, is_native
+from sessiondb.formats.kit.conversion import Names, continued_path, is_from, is_native
 from sessiondb.formats.kit.fields import (
     as_object,
     as_text,
@@ -78,7 +78,7 @@ def _write_back(export: Export, losses: Losses) -> Iterator[Document]:
     session = export.session
     if _is_named(session):
         loss = "its name: Codex keeps it beside the rollout"
-        losses.add(session.id, "session", "title", reason=loss)
+        losses.add_loss(session.id, "session", "title", reason=loss)
 
     records = _numbered_records(export, losses)
     for file, records_of_file in groupby(records, lambda record: record[0]):
@@ -171,7 +171,7 @@ def _stored_header(export: Export) -> Record:
 
 def _records_of_path(export: Export, losses: Losses, names: Names) -> Iterator[Record]:
     """Yield the records of the live path, after the header of a rollout."""
-    path = continued(export, export.messages, losses)
+    path = continued_path(export, export.messages, losses)
     writer = CodexWriter(export, path, losses, names)
     is_of_codex = is_from(export.session, "codex")
 

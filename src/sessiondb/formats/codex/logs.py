@@ -24,7 +24,7 @@ from sessiondb.formats.kit.fields import (
     within,
     without,
 )
-from sessiondb.formats.kit.files import is_folder, stamp
+from sessiondb.formats.kit.files import file_stamp, is_folder
 from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.lines import ends_inside_of_a_line
@@ -127,7 +127,7 @@ def rollouts_of(home: Path) -> Iterator[Path | Problem]:
 
 def is_empty_file(path: Path) -> bool:
     """Return whether a file can be looked at, and has no bytes."""
-    size_and_time = stamp(path)
+    size_and_time = file_stamp(path)
     return size_and_time is not None and size_and_time[0] == 0
 
 

@@ -25,7 +25,7 @@ from sessiondb.formats.kit.fields import (
     readable,
     text,
 )
-from sessiondb.formats.kit.files import entries, is_file, may_read
+from sessiondb.formats.kit.files import is_file, may_read, sorted_entries
 from sessiondb.formats.kit.json import (
     OddRecordError,
     known_time,
@@ -34,7 +34,12 @@ from sessiondb.formats.kit.json import (
 )
 from sessiondb.formats.kit.lines import opened
 from sessiondb.formats.kit.logs import history_at
-from sessiondb.formats.kit.sqlite import Error, ForeignDatabase, columns, records
+from sessiondb.formats.kit.sqlite import (
+    Error,
+    ForeignDatabase,
+    columns_of_table,
+    select_records,
+)
 from sessiondb.model import Problem, SourceHistory, SourcePrompt
 
 Record = dict[str, Any]
@@ -97,7 +102,7 @@ def _read_database(home: Path, problems: list[Problem]) -> Iterator[Record]:
     """Yield the sessions in the database with the highest number."""
     numbers = []
     with suppress(OddRecordError):
-        for entry in entries(home):
+        for entry in sorted_entries(home):
             match = _STATE.fullmatch(entry.name)
             if match is not None:
                 numbers.append(int(match[1]))
@@ -109,11 +114,11 @@ def _read_database(home: Path, problems: list[Problem]) -> Iterator[Record]:
         if not may_read(path):
             raise SourceError("Permission denied")  # noqa: TRY301
         with ForeignDatabase(path).reading() as connection:
-            names = _COLUMNS & columns(connection, "threads")
+            names = _COLUMNS & columns_of_table(connection, "threads")
             # Columns of SQLite hold values of any type.
             query = f"SELECT {', '.join(names)} FROM threads WHERE typeof(id) = 'text'"
             if "id" in names:
-                yield from records(connection, query)
+                yield from select_records(connection, query)
     except (SourceError, Error) as error:
         problems.append(Problem(str(path), f"its sessions cannot be read: {error}"))
 

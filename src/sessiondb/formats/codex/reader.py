@@ -42,7 +42,7 @@ from sessiondb.formats.kit.fields import (
     text,
     within,
 )
-from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.files import file_stamp
 from sessiondb.formats.kit.heads import objects_of
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
@@ -174,7 +174,7 @@ def _time_archived(log: CodexLog, names: CodexNames) -> int | None:
     if not log.is_archived:
         return None
 
-    _, time_changed = stamp(log.path) or (0, 0)
+    _, time_changed = file_stamp(log.path) or (0, 0)
     return names.archived.get(log.thread, time_changed // 1_000_000)
 
 

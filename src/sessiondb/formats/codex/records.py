@@ -21,7 +21,7 @@ from sessiondb.formats.kit.fields import (
     structure,
     without,
 )
-from sessiondb.formats.kit.texts import compact
+from sessiondb.formats.kit.texts import compact_json
 from sessiondb.model import Message, Part
 
 Record = dict[str, Any]
@@ -95,7 +95,7 @@ def _call_content(message: Message, shape: fields.CallShape) -> Record:
     if shape.json is not None and call.input_json is not None:
         call_input = call.input
         is_json = structure(call_input)
-        content[shape.json] = compact(call_input) if is_json else call_input
+        content[shape.json] = compact_json(call_input) if is_json else call_input
     for file in files:
         content[file.data["of"]] = embedded_text(file)
     return content

@@ -6,7 +6,7 @@ from typing import Any
 
 from sessiondb.formats.codex.fields import COUNTS
 from sessiondb.formats.kit.fields import as_object, count, is_object
-from sessiondb.formats.kit.usage import disjoint
+from sessiondb.formats.kit.usage import disjoint_tokens
 from sessiondb.model import Tokens
 
 Record = dict[str, Any]
@@ -79,7 +79,7 @@ def _read_counts(usage: Any) -> Counts | None:
 def _tokens_of(counts: Counts) -> Tokens | None:
     """Return counts as disjoint ones; None if they contradict each other."""
     all_input, cache_read, cache_write, all_output, reasoning = counts
-    return disjoint(
+    return disjoint_tokens(
         {
             "input": all_input,
             "cache_read": cache_read,

@@ -26,7 +26,7 @@ from sessiondb.formats.kit.conversion import (
     text_of,
 )
 from sessiondb.formats.kit.naming import MARK
-from sessiondb.formats.kit.texts import compact, text_of_time
+from sessiondb.formats.kit.texts import compact_json, text_of_time
 from sessiondb.model import Message, Part, Tokens
 
 Record = dict[str, Any]
@@ -182,7 +182,7 @@ class CodexWriter(Conversion):
             kind, arguments = "custom_tool_call", {"input": part.input}
         else:
             kind = "function_call"
-            arguments = {"arguments": compact(as_json(call.arguments))}
+            arguments = {"arguments": compact_json(as_json(call.arguments))}
         item = {"type": kind, "name": name, **arguments, "call_id": call.id}
         yield "response_item", item
 
@@ -229,7 +229,10 @@ class CodexWriter(Conversion):
                 yield "event_msg", _renaming(self.names.session, message.text)
             case "custom_message" | "branch_summary" | "context" if shown_text(message):
                 # The model is shown it as if the user had said it.
-                yield "response_item", _item_of_text("user", self.shown(message))
+                yield (
+                    "response_item",
+                    _item_of_text("user", self.take_shown_text(message)),
+                )
             case _:
                 self.lose_message(message)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sessiondb.formats.content import embedded
+from sessiondb.formats.content import embedded_file
 from sessiondb.formats.event_log import fields
 from sessiondb.formats.event_log.lifting import (
     ANSWER_MARKS,
@@ -44,7 +44,7 @@ from sessiondb.formats.kit.spelled import (
     spelled,
     take,
 )
-from sessiondb.formats.kit.texts import compact, take_json
+from sessiondb.formats.kit.texts import compact_json, take_json
 from sessiondb.formats.kit.usage import take_usage
 from sessiondb.model import MessageDraft, PartDraft
 from sessiondb.model.aliases import OUTCOMES
@@ -356,7 +356,7 @@ def _output(record: Record) -> tuple[str, Record]:
         return record.pop(key), {"field": key}
 
     content = _block_text(value)
-    return (compact(value) if content is None else content), {}
+    return (compact_json(value) if content is None else content), {}
 
 
 def _block_text(value: Any) -> str | None:
@@ -371,7 +371,7 @@ def _error(record: Record) -> tuple[str, Record]:
         return record.pop("error"), {"field": "error"}
 
     message = as_object(error).get("message")
-    return (message if text(message) else compact(error)), {}
+    return (message if text(message) else compact_json(error)), {}
 
 
 # -- texts -------------------------------------------------------------------
@@ -443,7 +443,7 @@ def _file_data(block: Record) -> Record:
     _, mime = first_fitting(block, _MIME, bool)
     facts = {"mime": as_text(mime), "url": as_text(block.get("url"))}
     if text(block.get("data")):
-        facts |= embedded(mime, block.pop("data"))
+        facts |= embedded_file(mime, block.pop("data"))
     if clean_name(block.get("name")):
         facts["filename"] = block["name"]
     return {**lifted, **without_none(facts)}

@@ -42,7 +42,7 @@ def records(export: Export, losses: Losses) -> Iterator[Record]:
         yield from _theirs(export, writer)
     else:
         yield writer.numbered(writer.meta())
-        for message in writer.counted(export.messages):
+        for message in writer.count_messages(export.messages):
             yield from map(writer.numbered, writer.records(message))
     if export.session.relation and export.parent is None:
         writer.lose(field="relation")
@@ -57,7 +57,7 @@ def _theirs(export: Export, writer: EventLogWriter) -> Iterator[Record]:
 
     late: deque[tuple[int, Record]] = deque()
     between = 0
-    for message in writer.counted(export.messages):
+    for message in writer.count_messages(export.messages):
         of_answer = _answer(message, writer)
         if of_answer is None:
             yield writer.follow(record_of(message))

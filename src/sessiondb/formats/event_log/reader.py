@@ -130,7 +130,7 @@ class _Reading:
         try:
             kind = check_record(record)
         except OddRecordError as error:
-            yield self._lines.skipped(error, line)
+            yield self._lines.skipped_line(error, line)
             return
 
         make = message_draft
@@ -160,7 +160,7 @@ class _Reading:
         try:
             answer.add(record, len(self._held))
         except OddRecordError as error:
-            yield self._lines.skipped(error, line)
+            yield self._lines.skipped_line(error, line)
         else:
             self._answer = answer
 
@@ -185,7 +185,7 @@ class _Reading:
         try:
             return SourceMessage(make(record, name), alias=alias)
         except OddRecordError as error:
-            return self._lines.skipped(error, line)
+            return self._lines.skipped_line(error, line)
 
 
 class RecordNames:

@@ -14,7 +14,7 @@ from pathlib import Path
 from sessiondb.formats.gemini.history import is_history, read_history
 from sessiondb.formats.gemini.logs import is_chats, is_migrated, look_at, source_of
 from sessiondb.formats.gemini.reader import read_chats, read_log
-from sessiondb.formats.kit.files import locations
+from sessiondb.formats.kit.files import locations_function
 from sessiondb.formats.kit.logs import is_readable
 from sessiondb.formats.protocol import ForeignStore, Format
 
@@ -51,6 +51,6 @@ def _default_locations(env: Mapping[str, str]) -> list[Path]:
 
 
 #: In a sandbox of macOS it is the second one.
-_locations_in_home = locations((), (".gemini", ".cache/.gemini"))
+_locations_in_home = locations_function((), (".gemini", ".cache/.gemini"))
 
 FORMAT = Format(SUFFIXES, partial(store_of, "gemini"), _default_locations)

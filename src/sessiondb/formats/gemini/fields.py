@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, text
-from sessiondb.formats.kit.usage import counts
+from sessiondb.formats.kit.usage import usage_table
 
 SESSION: Fields = {"summary": ("title", clean_text)}
 MESSAGE: Fields = {"model": ("model_id", clean_name)}
 #: ``input`` includes the tokens from the cache; thoughts are apart from the output.
-TOKENS: Fields = counts(
+TOKENS: Fields = usage_table(
     input="input", output="output", cache_read="cached", reasoning="thoughts"
 )
 #: A thought; its subject precedes it.

@@ -17,8 +17,8 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.gemini.logs import CHATS, directory_in, is_chats, source_of
 from sessiondb.formats.kit.fields import as_object, clean_name, fitting, text
 from sessiondb.formats.kit.files import is_file, read_file
-from sessiondb.formats.kit.heads import beginning
-from sessiondb.formats.kit.json import OddRecordError, load, usable_id
+from sessiondb.formats.kit.heads import beginning_of
+from sessiondb.formats.kit.json import OddRecordError, load_value, usable_id
 from sessiondb.formats.kit.logs import log_digest
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem, SourceHistory, SourcePrompt
@@ -36,7 +36,7 @@ def is_history(path: Path) -> bool:
     if path.name != NAME or is_chats(path.with_name(CHATS)):
         return False
     with suppress(SourceError):
-        return _BEGINNING.match(beginning(path)) is not None
+        return _BEGINNING.match(beginning_of(path)) is not None
     return False
 
 
@@ -84,7 +84,7 @@ class _GeminiPrompts:
 
 
 def _load_entries(path: Path) -> list[Any]:
-    entries = load(read_file(path))
+    entries = load_value(read_file(path))
     if type(entries) is not list:
         raise OddRecordError("is not a list")
     return entries

@@ -17,9 +17,14 @@ from typing import Any, NamedTuple
 
 from sessiondb.formats.gemini.journal import is_header
 from sessiondb.formats.kit.fields import as_object, as_text
-from sessiondb.formats.kit.files import ancestor, entries, is_folder, read_file
+from sessiondb.formats.kit.files import (
+    ancestor_named,
+    is_folder,
+    read_file,
+    sorted_entries,
+)
 from sessiondb.formats.kit.genai import Outputs
-from sessiondb.formats.kit.heads import beginning, first_records
+from sessiondb.formats.kit.heads import beginning_of, first_records
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.logs import is_readable, logs_below
 from sessiondb.model import Problem
@@ -77,7 +82,7 @@ def is_chats(folder: Path) -> bool:
     if folder.name != CHATS:
         return False
     with suppress(OddRecordError):
-        return any(_NAME.fullmatch(entry.name) for entry in entries(folder))
+        return any(_NAME.fullmatch(entry.name) for entry in sorted_entries(folder))
     return False
 
 
@@ -99,7 +104,7 @@ def look_at(path: Path) -> GeminiLog | None:
     log = GeminiLog(path, session, None, None, head["projectHash"])
     # A subagent has its log in a folder below, with the name of its parent.
     folder = path.parent
-    if folder.parent == ancestor(path, CHATS) and folder.name != session:
+    if folder.parent == ancestor_named(path, CHATS) and folder.name != session:
         return log._replace(parent=folder.name, relation="subagent")
     return log
 
@@ -113,7 +118,7 @@ def _head_of_log(path: Path) -> dict[str, Any]:
 
 def _head_of_document(path: Path) -> dict[str, Any]:
     """Return the properties of a document before its messages, or else all of them."""
-    start = beginning(path, HEAD_BYTES).decode("utf-8", "replace")
+    start = beginning_of(path, HEAD_BYTES).decode("utf-8", "replace")
     start, messages, _ = start.partition('"messages"')
     head: dict[str, Any] = {}
     for key, value in _FIELD.findall(start):
@@ -145,7 +150,7 @@ def source_of(path: Path) -> str:
     if ".qwen" in absolute.parts:
         return "qwen"
 
-    chats = ancestor(absolute / "any", CHATS)
+    chats = ancestor_named(absolute / "any", CHATS)
     temporary = (absolute if chats is None else chats).parent.parent
     if temporary.name == "tmp" and is_folder(temporary.with_name("projects")):
         return "qwen"
@@ -154,7 +159,7 @@ def source_of(path: Path) -> str:
 
 def outputs_of(log: GeminiLog) -> Outputs:
     """Return the complete outputs of tools, which are beside the logs of a project."""
-    chats = ancestor(log.path, CHATS)
+    chats = ancestor_named(log.path, CHATS)
     return Outputs(None if chats is None else chats.parent / "tool-outputs", _OUTPUT)
 
 
@@ -163,7 +168,7 @@ def outputs_of(log: GeminiLog) -> Outputs:
 
 def directory_of(log: GeminiLog) -> str:
     """Return the directory of a session's project; empty if it cannot be known."""
-    chats = ancestor(log.path, CHATS)
+    chats = ancestor_named(log.path, CHATS)
     return "" if chats is None else directory_in(chats.parent, log.project_hash)
 
 

@@ -15,7 +15,7 @@ from sessiondb.formats.gemini.logs import is_document
 from sessiondb.formats.kit.fields import as_list, as_object
 from sessiondb.formats.kit.files import read_file
 from sessiondb.formats.kit.json import load_object
-from sessiondb.formats.kit.lines import Line, Lines, opened, spooled
+from sessiondb.formats.kit.lines import Line, Lines, open_pieces, opened
 from sessiondb.model import Problem
 
 Record = dict[str, Any]
@@ -69,7 +69,7 @@ def records_of(path: Path) -> Iterator[GeminiRecords]:
             yield GeminiRecords(lines, are_lines=True)
         return
 
-    with spooled(path, _lines_of_document(path)) as lines:
+    with open_pieces(path, _lines_of_document(path)) as lines:
         yield GeminiRecords(lines, are_lines=False)
 
 

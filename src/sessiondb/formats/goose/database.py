@@ -32,13 +32,13 @@ from sessiondb.formats.kit.fields import (
     without,
     without_none,
 )
-from sessiondb.formats.kit.json import OddRecordError, load, load_text, usable_id
+from sessiondb.formats.kit.json import OddRecordError, load_text, load_value, usable_id
 from sessiondb.formats.kit.sqlite import (
     Cursor,
     Error,
     ForeignDatabase,
-    columns,
-    records,
+    columns_of_table,
+    select_records,
 )
 from sessiondb.model import Problem
 from sessiondb.words import count
@@ -71,7 +71,7 @@ def is_store(path: Path) -> bool:
     try:
         with file.reading() as connection:
             return all(
-                needed <= columns(connection, table)
+                needed <= columns_of_table(connection, table)
                 for table, needed in _REQUIRED.items()
             )
     except (SourceError, Error):
@@ -98,11 +98,11 @@ class GooseDatabase:
         return self._file.connection.execute(statement, values)
 
     def _select_records(self, statement: str, *values: Any) -> Iterator[Record]:
-        return records(self._file.connection, statement, *values)
+        return select_records(self._file.connection, statement, *values)
 
     def _columns_of(self, table: str) -> frozenset[str]:
         if table not in self._columns:
-            self._columns[table] = columns(self._file.connection, table)
+            self._columns[table] = columns_of_table(self._file.connection, table)
 
         return self._columns[table]
 
@@ -237,7 +237,7 @@ class GooseDatabase:
         )
         for (raw,) in rows:
             with suppress(OddRecordError):
-                for block in as_list(load(_bytes_of_column(raw))):
+                for block in as_list(load_value(_bytes_of_column(raw))):
                     name, call = within(block, *fields.SUBAGENT), within(block, "id")
                     if usable_id(name) and clean_text(call):
                         yield name, call
@@ -364,7 +364,7 @@ def record_of(row: Record) -> Record:
         "id": row.get("message_id"),
         "role": row.get("role"),
         "created": row.get("created_timestamp"),
-        "content": load(_bytes_of_column(row.get("content_json"))),
+        "content": load_value(_bytes_of_column(row.get("content_json"))),
         "metadata": _flags_of(row.get("metadata_json")),
     }
     columns = without(_KNOWN_OF_MESSAGE, row)
@@ -381,7 +381,7 @@ def record_of(row: Record) -> Record:
 def _flags_of(raw: Any) -> Record | None:
     """Return the flags of a message; None if they cannot be read."""
     with suppress(OddRecordError):
-        flags: Record | None = fitting(load(_bytes_of_column(raw)), is_object)
+        flags: Record | None = fitting(load_value(_bytes_of_column(raw)), is_object)
         return flags
 
     return None

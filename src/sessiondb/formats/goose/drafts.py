@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from sessiondb.formats.content import embedded
+from sessiondb.formats.content import embedded_file
 from sessiondb.formats.goose import fields
 from sessiondb.formats.goose.usage import cost_of_usage, tokens_of_usage
 from sessiondb.formats.goose.visibility import visibility_of
@@ -269,7 +269,7 @@ def _image_part(block: Record) -> PartDraft:
         return PartDraft("custom", data={"type": "image", **block})
 
     del block["data"]
-    content = embedded(block.pop("mimeType", None), data)
+    content = embedded_file(block.pop("mimeType", None), data)
 
     return PartDraft("file", data={**content, **block})
 
@@ -317,7 +317,7 @@ def _parts_of_item(index: int, item: Any) -> Parts:
         return [PartDraft("text", item.pop("text"), data={"at": index})]
 
     if kind == "image" and text(item.get("data")):
-        content = embedded(item.get("mimeType"), item.pop("data"))
+        content = embedded_file(item.get("mimeType"), item.pop("data"))
         return [PartDraft("file", data={**content, "at": index})]
 
     return []

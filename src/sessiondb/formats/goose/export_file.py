@@ -15,7 +15,7 @@ from sessiondb.formats.goose.logs import entry_of
 from sessiondb.formats.goose.visibility import MessageEntry
 from sessiondb.formats.kit.fields import as_list, fitting, is_object, without
 from sessiondb.formats.kit.files import read_file
-from sessiondb.formats.kit.heads import beginning
+from sessiondb.formats.kit.heads import beginning_of
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.logs import log_digest
 from sessiondb.model import Problem
@@ -36,7 +36,7 @@ Record = dict[str, Any]
 def is_export(path: Path) -> bool:
     """Return whether a file is an export of Goose, by its beginning."""
     with contextlib.suppress(SourceError):
-        head = beginning(path, _HEAD)
+        head = beginning_of(path, _HEAD)
         keys = _keys_of(head) if _BEGINNING.match(head) else set()
         return b"working_dir" in keys and not _SIGNS.isdisjoint(keys)
 

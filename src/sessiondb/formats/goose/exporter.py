@@ -21,7 +21,7 @@ from sessiondb.formats.goose.usage import flat_tokens, sums_at_export
 from sessiondb.formats.goose.visibility import is_shown
 from sessiondb.formats.goose.writer import RESULTS, GooseWriter, as_sent
 from sessiondb.formats.kit.carrying import Losses
-from sessiondb.formats.kit.conversion import Losing, continued, is_from, is_native
+from sessiondb.formats.kit.conversion import Losing, continued_path, is_from, is_native
 from sessiondb.formats.kit.conversion import json_text as text_of
 from sessiondb.formats.kit.fields import (
     as_object,
@@ -42,7 +42,7 @@ Record = dict[str, Any]
 
 
 def _export_document(export: Export, losses: Losses) -> Iterator[Document]:
-    record = Losing(export, losses).printable(session_document(export, losses))
+    record = Losing(export, losses).printable_record(session_document(export, losses))
     yield Document(f"{file_name(record['id'])}.json", (text_of(record),))
 
 
@@ -55,7 +55,7 @@ def session_document(export: Export, losses: Losses) -> Record:
         record = _native_session(session)
         conversation = list(_native_records(export, messages, losses))
     else:
-        path = with_usage(continued(export, messages, losses))
+        path = with_usage(continued_path(export, messages, losses))
         conversation = list(_foreign_records(export, path, losses))
         ids_with_usage = {
             item["id"] for item in conversation if within(item, "metadata", "usage")

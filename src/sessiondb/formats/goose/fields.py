@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, text
-from sessiondb.formats.kit.usage import counts
+from sessiondb.formats.kit.usage import usage_table
 
 #: A session as ``goose session export`` writes it.
 SESSION: Fields = {
@@ -58,7 +58,7 @@ NESTED: Mapping[str, str] = {
     "cache_write_tokens": "cache_write_input_tokens",
 }
 #: The counts of an answer, in its metadata.
-ANSWER = counts(
+ANSWER = usage_table(
     input="inputTokens",
     output="outputTokens",
     cache_read="cacheReadTokens",

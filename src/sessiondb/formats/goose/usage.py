@@ -37,7 +37,7 @@ from sessiondb.formats.kit.fields import (
     within,
     without_none,
 )
-from sessiondb.formats.kit.usage import CACHES, disjoint
+from sessiondb.formats.kit.usage import CACHES, disjoint_tokens
 from sessiondb.model import Message, MessageDraft, Session, Tokens
 
 Record = dict[str, Any]
@@ -67,7 +67,7 @@ def accumulated_sums(info: Mapping[str, Any]) -> Record:
 
 def tokens_of_usage(used: Any) -> Tokens | None:
     """Return the counts that the metadata of an answer states, disjoint."""
-    return disjoint(take(dict(as_object(used)), ANSWER), CACHES)
+    return disjoint_tokens(take(dict(as_object(used)), ANSWER), CACHES)
 
 
 def cost_of_usage(used: Any) -> float | None:
@@ -268,4 +268,4 @@ def _disjoint_tokens(sums: Record) -> Tokens | None:
         # Sums of a ledger may be anything that a row has.
         if not count(number):
             return None
-    return disjoint(known_counts, CACHES)
+    return disjoint_tokens(known_counts, CACHES)

@@ -140,7 +140,7 @@ class GooseWriter(Losing):
         """Yield the text of an event that a model is shown."""
         text = as_text(shown_text(message) or message.data.get("summary"))
         if message.kind in _SHOWN and text:
-            self.shown(message)
+            self.take_shown_text(message)
             yield _text_block(text)
         else:
             self.lose_message(message)

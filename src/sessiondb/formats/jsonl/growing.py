@@ -18,7 +18,7 @@ from typing import IO, Any
 from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.scan import record_at
 from sessiondb.formats.kit.fields import as_object, integer, without
-from sessiondb.formats.kit.json import decode
+from sessiondb.formats.kit.json import decode_json
 
 _SEQ = re.compile(rb'^\{"schema_version":1,"seq":\d+,')
 _KIND = r'^"time":-?\d+,"type":"(?:%s)","session_id":'
@@ -84,7 +84,7 @@ def _line_key(raw: bytes) -> bytes:
 
 def _object_of_line(line: bytes) -> dict[str, Any]:
     try:
-        return as_object(decode(line.decode()))
+        return as_object(decode_json(line.decode()))
     except (ValueError, RecursionError):
         return {}
 

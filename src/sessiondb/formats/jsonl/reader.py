@@ -24,7 +24,7 @@ from sessiondb.formats.kit import packed
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.heads import first_lines, first_objects, objects_of
 from sessiondb.formats.kit.json import object_of, text_of
-from sessiondb.formats.kit.lines import Line, Lines, opened, spooled
+from sessiondb.formats.kit.lines import Line, Lines, open_pieces, opened
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.protocol import ForeignStore, Format
 from sessiondb.model import (
@@ -94,7 +94,7 @@ def read_stream(file: IO[bytes], name: Path) -> Iterator[SourceSession | Problem
 
     It is kept in a temporary file, because messages are read in a second pass.
     """
-    with spooled(name, iter(partial(file.read, _PIPE_BYTES), b"")) as lines:
+    with open_pieces(name, iter(partial(file.read, _PIPE_BYTES), b"")) as lines:
         beginning = [raw for _, raw in islice(lines, _GLANCE_LINES)]
         if _are_ours(beginning, objects_of(beginning)):
             yield from read_lines(lines)
@@ -237,7 +237,9 @@ def messages_of(scan: Scan, logged: LoggedSession) -> Iterator[SourceMessage | P
         try:
             yield _message_of(message_id, list(_complete_records(scan, lines)))
         except _UNREADABLE as error:
-            yield scan.lines.refused(f"message {message_id!r:.80}", error, lines[0])
+            yield scan.lines.refused_subject(
+                f"message {message_id!r:.80}", error, lines[0]
+            )
 
 
 def _complete_records(scan: Scan, lines: Iterable[Line]) -> Iterator[Record]:

@@ -120,12 +120,12 @@ class _RelayedLines(Lines):
         name = session_name(self._session)
         return Problem(str(self.path), f"{self._name_of(line) or name}: {reason}")
 
-    def skipped(self, error: Exception, line: Line, raw: bytes = b"\n") -> Problem:
+    def skipped_line(self, error: Exception, line: Line, raw: bytes = b"\n") -> Problem:
         """Return the problem of a message, or a property, that is left out."""
         del raw
         return self.problem(str(error), line)
 
-    def refused(self, subject: str, error: Exception, line: Line) -> Problem:
+    def refused_subject(self, subject: str, error: Exception, line: Line) -> Problem:
         """Return the problem of the message that begins at a line."""
         del subject
         return self.problem(str(error), line)

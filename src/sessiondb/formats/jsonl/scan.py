@@ -78,7 +78,7 @@ class Scan:
             try:
                 self._take_about(logged, self.read_record(line), line)
             except (ValueError, RecursionError) as error:
-                lines.problems.append(lines.skipped(error, line))
+                lines.problems.append(lines.skipped_line(error, line))
 
     @property
     def problems(self) -> list[Problem]:

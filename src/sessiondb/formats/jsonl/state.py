@@ -56,7 +56,7 @@ class LoggedState:
             try:
                 self._take_record(record)
             except _UNUSABLE as error:
-                self.problems.append(scan.lines.skipped(error, line))
+                self.problems.append(scan.lines.skipped_line(error, line))
 
         # Lists come last: each is several records, which are taken together.
         self._take_about(meta)
@@ -134,7 +134,7 @@ class LoggedState:
                 self._take_list(version, [record for _, record in items])
             except _UNUSABLE as error:
                 first, _ = items[0]
-                self.problems.append(self._scan.lines.skipped(error, first))
+                self.problems.append(self._scan.lines.skipped_line(error, first))
 
         # The list may have been emptied by a later version.
         if versions.DIFFS not in self.values:

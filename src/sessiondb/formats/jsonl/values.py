@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sessiondb.formats.kit.json import decode, text_of
+from sessiondb.formats.kit.json import decode_json, text_of
 
 _TRICKY = re.compile(
     "[\x00-\x1f\x7f-\x9f"
@@ -114,7 +114,7 @@ def record_of(line: bytes, blob: Blobs) -> Any:
 
     Raises ValueError (also for anything but JSON), RecursionError.
     """
-    value = decode(line.decode())
+    value = decode_json(line.decode())
     return exact_value(value, blob) if b'"$' in line else value
 
 

@@ -63,6 +63,6 @@ def block_of(
     return overlay(record, without(added_keys, part.data))
 
 
-def synthetic(part: PartDraft) -> PartDraft:
+def mark_synthetic(part: PartDraft) -> PartDraft:
     """Return a part that the program added to a prompt, marked as such."""
     return replace(part, data={**part.data, "synthetic": True})

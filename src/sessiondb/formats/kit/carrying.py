@@ -4,7 +4,7 @@ A writer states what it carries: the fields of a session, of its messages and of
 parts. Everything else that has a value is lost, and reported: a field that was
 forgotten, or that a release adds, is not carried until a writer says so. A loss that
 depends on a value (a result that is cut, a text that is not encodable) is reported
-by the writer, with `Losses.add`.
+by the writer, with `Losses.add_loss`.
 
 A loss names its record as `Loss.of` does: ``session``, a message by its role, and its
 kind if it has one (``assistant``, ``event:compaction``), a part by its message and its
@@ -76,7 +76,7 @@ GENERATED: Mapping[str, Mapping[type, tuple[str, ...]]] = {
 }
 
 
-def carriable(record: type) -> frozenset[str]:
+def carriable_fields(record: type) -> frozenset[str]:
     """Return the fields of `Session`, `Message` or `Part` that a format may carry."""
     generated = {name for kinds in GENERATED.values() for name in kinds.get(record, ())}
     return frozenset(item.name for item in fields(record)) - generated
@@ -165,7 +165,7 @@ class Losses:
             words = reason or words_of(sort, name, entry.times, entry.keys)
             yield Loss(session_id, words, entry.message_id, sort, name, entry.times)
 
-    def add(
+    def add_loss(
         self,
         session_id: str,
         sort: str,
@@ -178,10 +178,10 @@ class Losses:
 
         A *reason* replaces the words that follow from these.
         """
-        entry = self.entry(session_id, sort, field, reason, message_id)
+        entry = self.loss_entry(session_id, sort, field, reason, message_id)
         entry.times += 1
 
-    def entry(
+    def loss_entry(
         self,
         session_id: str,
         sort: str,
@@ -240,30 +240,32 @@ class Examination:
             carried = replace(carried, fields=carried.fields | {"title"})
         if session.model_source == "derived":
             carried = replace(carried, fields=carried.fields | MODEL)
-        self._missing_fields("session", carried, Session).examine(session, None)
+        self._missing_fields("session", carried, Session).examine_record(session, None)
 
-    def examine(self, message: Message) -> None:
+    def examine_message(self, message: Message) -> None:
         """Add the fields of *message* and its parts that are not carried."""
         kind = message.role, message.kind
         sort = self._sorts.get(kind)
         if sort is None:
             sort = self._sorts[kind] = self._new_sort(message)
         if sort.missing is None:
-            self._losses.add(self._session_id, sort.name, "", message_id=message.id)
+            self._losses.add_loss(
+                self._session_id, sort.name, "", message_id=message.id
+            )
             return
 
-        sort.missing.examine(message, message.id)
+        sort.missing.examine_record(message, message.id)
         for part in message.parts:
             missing = sort.parts.get(part.type)
             if missing is None and part.type not in sort.parts:
                 missing = sort.parts[part.type] = self._missing_of_part(message, part)
             if missing is None:
                 lost = f"{sort.name}/{part.type}"
-                self._losses.add(self._session_id, lost, "", message_id=message.id)
+                self._losses.add_loss(self._session_id, lost, "", message_id=message.id)
             else:
-                missing.examine(part, message.id)
+                missing.examine_record(part, message.id)
 
-    def carries(self, message: Message, part: str | None = None) -> bool:
+    def carries_message(self, message: Message, part: str | None = None) -> bool:
         """Return whether messages like *message* are carried, or *part*s of them."""
         carried = self._carried_of(message)
         if carried is None or part is None:
@@ -328,7 +330,7 @@ class _MissingFields:
         self._entries: dict[str, _LossEntry] = {}
         self._keys = carried.keys
         partly_carried = carried.values.keys() | carried.objects | carried.texts
-        missing = carriable(record) - carried.fields - partly_carried
+        missing = carriable_fields(record) - carried.fields - partly_carried
         self._has_data = "data" in missing
         # A message that begins and ends at once has a single time.
         self._has_one_time = record is Message and len(missing & _TIMES) == 1
@@ -342,20 +344,20 @@ class _MissingFields:
         self._names = [n for n in ordered if n in missing and n != "data"]
         self._get = attrgetter(*self._names) if self._names else None
 
-    def examine(self, record: Any, message_id: str | None) -> None:
+    def examine_record(self, record: Any, message_id: str | None) -> None:
         """Count the fields of *record* that have a value and are not carried."""
         if self._get is not None:
             self._lose_missing(self._get(record), record, message_id)
         for name, carried in self._values:
             value = getattr(record, name)
             if value and value not in carried:
-                self._lose(name, message_id)
+                self._count_lost(name, message_id)
         for name, beginnings in self._beginnings:
             value = getattr(record, name)
             if value and not value.startswith(beginnings):
-                self._lose(name, message_id)
+                self._count_lost(name, message_id)
         if self._has_data and record.data and not record.data.keys() <= self._keys:
-            keys = self._lose("data", message_id).keys
+            keys = self._count_lost("data", message_id).keys
             if len(keys) < _MOST_KEYS:
                 keys.update(dict.fromkeys(record.data.keys() - self._keys))
 
@@ -371,12 +373,12 @@ class _MissingFields:
             # A cost of 0 is known; tokens of which there are none need no record.
             has_value = value or (value == 0 and name not in TOKENS)
             if has_value and not (name in _TIMES and is_one_time):
-                self._lose(name, message_id)
+                self._count_lost(name, message_id)
 
-    def _lose(self, name: str, message_id: str | None) -> _LossEntry:
+    def _count_lost(self, name: str, message_id: str | None) -> _LossEntry:
         entry = self._entries.get(name)
         if entry is None:
-            entry = self._losses.entry(
+            entry = self._losses.loss_entry(
                 self._session_id, self._sort, name, "", message_id
             )
             self._entries[name] = entry

@@ -54,10 +54,10 @@ class Names:
 
     def name_message(self, message: Message) -> str:
         """Return the id that *message* is written with, and keep it for references."""
-        name = self._written[message.id] = self.choose(message)
+        name = self._written[message.id] = self.choose_id(message)
         return name
 
-    def choose(self, message: Message) -> str:
+    def choose_id(self, message: Message) -> str:
         """Return an id for *message*.
 
         A format with rules for its ids overrides this.
@@ -102,7 +102,7 @@ class Losing:
         nothing. The counts of an event may be on an answer: then nothing of it is left.
         """
         if not is_moved(message):
-            self._examination.examine(message)
+            self._examination.examine_message(message)
 
     def lose_rest(self, *, is_own: bool = False) -> None:
         """Record what is not carried of the session and of the lists beside it.
@@ -114,9 +114,9 @@ class Losing:
         if "labels" not in lists:
             self.lose_labels()
         if "todos" not in lists and self.export.todos:
-            self.losses.add(self.session.id, "todos", "")
+            self.losses.add_loss(self.session.id, "todos", "")
         if "diffs" not in lists and self.export.diffs:
-            self.losses.add(self.session.id, "diffs", "")
+            self.losses.add_loss(self.session.id, "diffs", "")
 
     def lose(
         self,
@@ -137,7 +137,7 @@ class Losing:
             sort, message_id = sort_of(message), message.id
         if part is not None:
             sort = f"{sort}/{part.type}"
-        self.losses.add(
+        self.losses.add_loss(
             self.session.id, sort, field, reason=reason, message_id=message_id
         )
 
@@ -151,8 +151,8 @@ class Losing:
 
         One of a sort that is not carried is recorded when it is converted.
         """
-        if not is_moved(message) and self._examination.carries(message):
-            self.losses.add(
+        if not is_moved(message) and self._examination.carries_message(message):
+            self.losses.add_loss(
                 self.session.id, sort_of(message), "", message_id=message.id
             )
 
@@ -161,11 +161,11 @@ class Losing:
 
         One of a type that is not carried is recorded when its message is converted.
         """
-        if self._examination.carries(message, part.type):
+        if self._examination.carries_message(message, part.type):
             sort = f"{sort_of(message)}/{part.type}"
-            self.losses.add(self.session.id, sort, "", message_id=message.id)
+            self.losses.add_loss(self.session.id, sort, "", message_id=message.id)
 
-    def printable(self, record: dict[str, Any]) -> dict[str, Any]:
+    def printable_record(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return *record* with null for what JSON cannot express: that is a loss."""
         if is_json(record):
             return record
@@ -173,7 +173,7 @@ class Losing:
         printed: dict[str, Any] = as_json(record)
         return printed
 
-    def shown(self, message: Message) -> str:
+    def take_shown_text(self, message: Message) -> str:
         """Return the `shown_text` of an event; its other parts are lost."""
         self.lose_parts(message, but=_SHOWN)
         return shown_text(message)
@@ -191,9 +191,9 @@ class Losing:
 
     def lose_label(self, name: str) -> None:
         """Record a label as lost."""
-        self.losses.add(self.session.id, "labels", "", reason=f"label {name}")
+        self.losses.add_loss(self.session.id, "labels", "", reason=f"label {name}")
 
-    def counted(self, messages: Iterable[Message]) -> Iterator[Message]:
+    def count_messages(self, messages: Iterable[Message]) -> Iterator[Message]:
         """Yield *messages*, which are counted for `lose_branches`."""
         for message in messages:
             self._message_count += 1
@@ -292,12 +292,12 @@ def live_path(session: Session, messages: Iterable[Message]) -> list[Message]:
     return path[::-1]
 
 
-def continued(
+def continued_path(
     export: Export, messages: Iterable[Message], losses: Losses
 ) -> list[Message]:
     """Return the messages of the live path; the others are lost."""
     writer = Losing(export, losses)
-    path = list(writer.counted(live_path(export.session, messages)))
+    path = list(writer.count_messages(live_path(export.session, messages)))
     writer.lose_branches()
     return path
 

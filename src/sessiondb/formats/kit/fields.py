@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from sys import float_info
 from typing import Any, TypeAlias, TypeGuard
 
-from sessiondb.formats.kit.json import OddRecordError, known_time, storable
+from sessiondb.formats.kit.json import OddRecordError, is_storable, known_time
 from sessiondb.model import bounds, nones
 
 #: Decides whether a column can hold a value.
@@ -268,5 +268,5 @@ def overlay(record: dict[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_storable(data: dict[str, Any]) -> None:
     """Raise `OddRecordError` if what is left of a record cannot be its ``data``."""
-    if not storable(data):
+    if not is_storable(data):
         raise OddRecordError("has an integer beyond 64 bits")

@@ -44,7 +44,7 @@ def current_directory() -> Path | None:
         return None
 
 
-def locations(
+def locations_function(
     configured: Iterable[str], below_home: Iterable[str]
 ) -> Callable[[Mapping[str, str]], list[Path]]:
     """Return a function for `Format.default_locations`.
@@ -64,7 +64,7 @@ def locations(
     return locations_in
 
 
-def ancestor(path: Path, name: str) -> Path | None:
+def ancestor_named(path: Path, name: str) -> Path | None:
     """Return the nearest folder above *path* with that *name*, or None."""
     for folder in path.parents:
         if folder.name == name:
@@ -92,7 +92,7 @@ def may_search(folder: Path) -> bool:
     return os.access(folder, os.X_OK, effective_ids=_EFFECTIVE)
 
 
-def identity(path: Path) -> tuple[int, int] | None:
+def device_and_inode(path: Path) -> tuple[int, int] | None:
     """Return device and inode of a file; None if there is none."""
     try:
         status = path.stat()
@@ -101,7 +101,7 @@ def identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def stamp(path: Path) -> tuple[int, int] | None:
+def file_stamp(path: Path) -> tuple[int, int] | None:
     """Return size and modification time (ns) of a file; None if there is none."""
     try:
         status = path.stat()
@@ -143,7 +143,7 @@ def read_small(path: Path) -> bytes | None:
         return None
 
 
-def entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+def sorted_entries(folder: Path) -> Iterator[os.DirEntry[str]]:
     """Yield the entries of a directory, sorted by name; none if there is no directory.
 
     Raises `OddRecordError` for one that cannot be read.

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sessiondb.formats.content import embedded
-from sessiondb.formats.kit.blocks import synthetic
+from sessiondb.formats.content import embedded_file
+from sessiondb.formats.kit.blocks import mark_synthetic
 from sessiondb.formats.kit.fields import (
     Fields,
     as_list,
@@ -32,8 +32,8 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.formats.kit.files import read_small
 from sessiondb.formats.kit.json import OddRecordError, check_id, usable_id
 from sessiondb.formats.kit.spelled import not_null
-from sessiondb.formats.kit.texts import compact, time_of_text
-from sessiondb.formats.kit.usage import CACHES, REASONING, disjoint
+from sessiondb.formats.kit.texts import compact_json, time_of_text
+from sessiondb.formats.kit.usage import CACHES, REASONING, disjoint_tokens
 from sessiondb.model import MessageDraft, PartDraft, Tokens
 
 Record = dict[str, Any]
@@ -132,7 +132,7 @@ def _inline_part(blob: Record, outer: Record) -> PartDraft:
     if not text(encoded):
         return PartDraft("custom", data={"inlineData": blob, **outer})
     mime = blob.pop("mimeType", None)
-    return PartDraft("file", data={**outer, **blob, **embedded(mime, encoded)})
+    return PartDraft("file", data={**outer, **blob, **embedded_file(mime, encoded)})
 
 
 def result_of(response: Record) -> PartDraft:
@@ -144,7 +144,7 @@ def result_of(response: Record) -> PartDraft:
     failed = text(within(response, "response", "error"))
     columns = take(response, ERROR if failed else OUTPUT)
     if "text" not in columns and response.get("response") is not None:
-        columns["text"] = compact(response["response"])
+        columns["text"] = compact_json(response["response"])
 
     if failed:
         columns |= {"status": "error", "outcome": "failed"}
@@ -203,7 +203,9 @@ def mark_added_texts(
     if typed_texts:
         added_texts |= set(texts) - typed_texts
     return tuple(
-        synthetic(part) if part.type == "text" and part.text in added_texts else part
+        mark_synthetic(part)
+        if part.type == "text" and part.text in added_texts
+        else part
         for part in parts
     )
 
@@ -221,7 +223,7 @@ def take_tokens(
     input_and_output = columns.get("input", 0) + columns.get("output", 0)
     is_within = total is not None and record.get(total) == input_and_output
 
-    tokens = disjoint(columns, CACHES | REASONING if is_within else CACHES)
+    tokens = disjoint_tokens(columns, CACHES | REASONING if is_within else CACHES)
     if tokens is not None:
         take(record, counts)
     return tokens

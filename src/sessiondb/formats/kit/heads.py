@@ -2,8 +2,8 @@
 
 Each of ten formats decides by the first records of a ``.jsonl`` whether it is its log,
 and its reader looks at them again. So what is read and decoded of a file is kept until
-another one is looked at. A search begins with `forget` for each file, so that nothing
-is kept from one search to the next.
+another one is looked at. A search begins with `forget_heads` for each file, so that
+nothing is kept from one search to the next.
 
 A record may be in a log of another program: the plain log has any record as it was, in
 an envelope with a version and a number, and so may another log that numbers records.
@@ -18,9 +18,9 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.files import file_stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object
-from sessiondb.formats.kit.lines import glance
+from sessiondb.formats.kit.lines import read_beginning
 
 #: Bytes that the first lines of a log have, usually and at most.
 _USUAL, _LONGEST = 64 << 10, 16 << 20
@@ -34,7 +34,7 @@ class _Head:
     """The first bytes of a file, at most *size* of them."""
 
     def __init__(self, path: Path, size: int) -> None:
-        self.bytes = glance(path, size)
+        self.bytes = read_beginning(path, size)
         self.is_all = len(self.bytes) < size
         #: The object on a line, or none, by the index of the line.
         self._objects: dict[int, list[Record]] = {}
@@ -44,7 +44,7 @@ class _Head:
         """The lines; the last one may be cut."""
         return self.bytes.split(b"\n")
 
-    def records(self, most: int) -> Iterator[Record]:
+    def head_records(self, most: int) -> Iterator[Record]:
         """Yield the objects among the first *most* lines, each decoded once."""
         for index, line in enumerate(self.lines[:most]):
             if index not in self._objects:
@@ -52,7 +52,7 @@ class _Head:
             yield from self._objects[index]
 
 
-def forget() -> None:
+def forget_heads() -> None:
     """Read the next file, whatever it is."""
     _cached_head.cache_clear()
 
@@ -67,10 +67,10 @@ def _cached_head(path: Path, _stamp: tuple[int, int] | None, size: int) -> _Head
 def _read_head(path: Path, size: int) -> _Head:
     if size > _MOST_CACHED:
         return _Head(path, size)
-    return _cached_head(path, stamp(path), size)
+    return _cached_head(path, file_stamp(path), size)
 
 
-def beginning(path: Path, most: int = _USUAL) -> bytes:
+def beginning_of(path: Path, most: int = _USUAL) -> bytes:
     """Return up to *most* bytes of the beginning of a file, unpacked.
 
     *most* is at most 64 KB. Raises `SourceError` if not a single one can be read.
@@ -92,7 +92,7 @@ def first_objects(
     caller does not change a record: others get the same one. Raises `SourceError` if
     nothing of the file can be read.
     """
-    return list(_head_with_lines(path, most, longest).records(most))
+    return list(_head_with_lines(path, most, longest).head_records(most))
 
 
 def first_records(

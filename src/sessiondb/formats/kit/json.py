@@ -1,7 +1,8 @@
 """JSON of other programs: how deep it may nest, which numbers and ids can be stored.
 
 Whatever a file holds, the only errors are ValueError, of which `OddRecordError` is
-one, and from `decode` RecursionError: a reader reports them and reads the next record.
+one, and from `decode_json` RecursionError: a reader reports them and reads the next
+record.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class OddRecordError(ValueError):
     """A record that cannot be read; the message ends a sentence about it."""
 
 
-def load(raw: Raw) -> Any:
+def load_value(raw: Raw) -> Any:
     """Decode a record; raises `OddRecordError`."""
     if raw is None:
         raise OddRecordError("has no content that can be read")
@@ -51,7 +52,7 @@ def load(raw: Raw) -> Any:
 def load_text(text: str) -> Any:
     """Decode JSON, also after the mark of UTF-8; raises `OddRecordError`."""
     try:
-        value = decode(text)
+        value = decode_json(text)
     except RecursionError:
         raise OddRecordError("is nested too deeply") from None
     except ValueError as error:
@@ -70,7 +71,7 @@ def load_object(raw: Raw) -> dict[str, Any]:
     # Popped, so that this function does not hold the bytes while they are decoded.
     holder = [raw]
     del raw
-    value = load(holder.pop())
+    value = load_value(holder.pop())
     if type(value) is not dict:
         raise OddRecordError("is not a JSON object")
     return value
@@ -88,7 +89,7 @@ _scan = make_scanner(cast(Any, _decoder))
 piece = _decoder.raw_decode
 
 
-def decode(text: str) -> Any:
+def decode_json(text: str) -> Any:
     """Decode JSON, however deep it nests; raises ValueError and RecursionError."""
     try:
         value, end = _scan(text, 0)
@@ -137,7 +138,7 @@ def text_of(value: Any) -> str:
     return value
 
 
-def storable(value: dict[str, Any] | list[Any]) -> bool:
+def is_storable(value: dict[str, Any] | list[Any]) -> bool:
     """Return whether every integer in *value* fits 64 bits, as ``data`` requires."""
     stack: list[Any] = [value]
     while stack:

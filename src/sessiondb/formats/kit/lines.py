@@ -21,10 +21,10 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.kit.json import OddRecordError
 from sessiondb.formats.kit.packed import (
     DamagedError,
-    inflated,
+    inflate_file,
     is_packed,
     suffix_of,
-    unpack,
+    unpack_file,
 )
 from sessiondb.model import Problem, Problems
 
@@ -66,7 +66,7 @@ class Lines:
         """Return a problem of this log, or of one of its lines."""
         return Problem(str(self.path), reason, None if line is None else line.number)
 
-    def refused(self, subject: str, error: Exception, line: Line) -> Problem:
+    def refused_subject(self, subject: str, error: Exception, line: Line) -> Problem:
         """Return the problem of a *subject* that begins at a line and is refused."""
         return self.problem(f"{subject}: {error}", line)
 
@@ -114,11 +114,11 @@ class Lines:
             try:
                 value = decode(raw)
             except (ValueError, RecursionError) as error:
-                self.problems.append(self.skipped(error, line, raw))
+                self.problems.append(self.skipped_line(error, line, raw))
             else:
                 yield line, raw, value
 
-    def skipped(self, error: Exception, line: Line, raw: bytes = b"\n") -> Problem:
+    def skipped_line(self, error: Exception, line: Line, raw: bytes = b"\n") -> Problem:
         """Return the problem of a line that cannot be read."""
         reason = f"it {error}" if isinstance(error, OddRecordError) else str(error)
         if raw.endswith(b"\n"):
@@ -145,7 +145,7 @@ class Lines:
             offset = self._file.tell()
             yield from batch
 
-    def batches(self, offset: int, end: int = sys.maxsize) -> Iterator[bytes]:
+    def line_batches(self, offset: int, end: int = sys.maxsize) -> Iterator[bytes]:
         """Yield the lines between two offsets, many of them at once.
 
         For text that is searched, not read line by line; other lines may be read
@@ -184,7 +184,7 @@ def opened(path: Path) -> Iterator[Lines]:
 
 
 @contextlib.contextmanager
-def spooled(path: Path, pieces: Iterable[bytes]) -> Iterator[Lines]:
+def open_pieces(path: Path, pieces: Iterable[bytes]) -> Iterator[Lines]:
     """Open a log that comes in *pieces*, packed or not, as if it was at *path*.
 
     For a pipe.
@@ -226,7 +226,7 @@ def _unpacked_lines(
     path: Path, file: IO[bytes], name: Path, copy: IO[bytes], status: os.stat_result
 ) -> Lines:
     """Unpack a *file* of that *name* into *copy*, and return the lines of that."""
-    reason = unpack(file, name, copy)
+    reason = unpack_file(file, name, copy)
     copy.flush()
     lines = Lines(path, copy, status)
     if reason is not None:
@@ -234,7 +234,7 @@ def _unpacked_lines(
     return lines
 
 
-def glance(path: Path, most: int) -> bytes:
+def read_beginning(path: Path, most: int) -> bytes:
     """Return up to *most* bytes of the beginning of a log, unpacked.
 
     Raises `SourceError` if not a single one can be read.
@@ -245,7 +245,7 @@ def glance(path: Path, most: int) -> bytes:
             if not is_packed(path):
                 return file.read(most)
 
-            for piece in inflated(file, path):
+            for piece in inflate_file(file, path):
                 beginning += piece
                 if len(beginning) >= most:
                     break

@@ -48,7 +48,7 @@ class Links:
         self.ids[name] = name
         return name
 
-    def parent(self, record: dict[str, Any], name: str | None = None) -> Any:
+    def parent_of_record(self, record: dict[str, Any], name: str | None = None) -> Any:
         """Return the parent of a record for `SourceMessage`; take a known one out.
 
         *name* is the id of the record itself, which is never its own parent.

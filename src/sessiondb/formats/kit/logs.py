@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.kit.files import is_file, stamp
+from sessiondb.formats.kit.files import file_stamp, is_file
 from sessiondb.formats.kit.heads import objects_of
 from sessiondb.formats.kit.lines import ends_inside_of_a_line, opened
 from sessiondb.formats.kit.order import in_order
@@ -152,7 +152,7 @@ def read_in_order(
 
 def _size_of_log(path: Path) -> int:
     # A log may be removed at any time; the other one is then the longer one.
-    size_and_time = stamp(path)
+    size_and_time = file_stamp(path)
     return -1 if size_and_time is None else size_and_time[0]
 
 
@@ -173,7 +173,7 @@ def log_digest(*paths: Path) -> str:
 
     It also changes when a file is created or removed.
     """
-    stamps = [stamp(path) for path in paths]
+    stamps = [file_stamp(path) for path in paths]
     return " ".join("-" if pair is None else f"{pair[0]}:{pair[1]}" for pair in stamps)
 
 

@@ -1,10 +1,10 @@
 """Names that a writer gives: to files, and to sessions and messages in other programs.
 
 A session that comes back from another program is found by its name there. So that name
-is our id, or a UUID made of it, from which `original` returns our id. A record that is
-only a part of one of our messages gets a name by `further`. The exporter reports all
-names of a message (`Exporter.names_of`), or the reader the message of a name, as
-`SourceMessage.alias`, by `message_of`.
+is our id, or a UUID made of it, from which `original_id` returns our id. A record that
+is only a part of one of our messages gets a name by `further_name`. The exporter
+reports all names of a message (`Exporter.names_of`), or the reader the message of a
+name, as `SourceMessage.alias`, by `message_of`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def uuid_of(name: str) -> str:
     return str(UUID(int=number))
 
 
-def original(prefix: str, name: str) -> str:
+def original_id(prefix: str, name: str) -> str:
     """Return the id, with *prefix*, that a UUID was made of; any other name itself."""
     if not _UUID.fullmatch(name):
         return name
@@ -66,12 +66,12 @@ def original(prefix: str, name: str) -> str:
     return prefix + "".join(digits)
 
 
-def further(name: str, index: int) -> str:
+def further_name(name: str, index: int) -> str:
     """Return the name of a record that was part *index* of the message *name*."""
     return f"{name}-{index}"
 
 
 def message_of(name: str) -> str | None:
-    """Return the name of the message that `further` made *name* of, or None."""
+    """Return the name of the message that `further_name` made *name* of, or None."""
     match = _FURTHER.fullmatch(name)
     return match[1] if match else None

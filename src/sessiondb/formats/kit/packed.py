@@ -2,7 +2,7 @@
 
 Damage costs what follows it, never what comes before. A packed file may be made to
 fill the memory, so it is read in pieces that are small enough for the worst ratio,
-and to fill the disk, so `unpack` stops at a limit.
+and to fill the disk, so `unpack_file` stops at a limit.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def suffix_of(beginning: bytes) -> str:
     return ""
 
 
-def unpack(file: IO[bytes], path: Path, copy: IO[bytes]) -> str | None:
+def unpack_file(file: IO[bytes], path: Path, copy: IO[bytes]) -> str | None:
     """Unpack *file* into *copy*; return why something is missing, or None.
 
     Raises `SourceError` if no decompressor for a file of that name is installed.
@@ -68,7 +68,7 @@ def unpack(file: IO[bytes], path: Path, copy: IO[bytes]) -> str | None:
     limit = max(FREE_BYTES, MAX_RATIO * os.fstat(file.fileno()).st_size)
     written = 0
     try:
-        for piece in inflated(file, path):
+        for piece in inflate_file(file, path):
             written += copy.write(piece[: limit - written])
             if written >= limit:
                 size = f"more than {limit} bytes, {MAX_RATIO} times its size"
@@ -78,7 +78,7 @@ def unpack(file: IO[bytes], path: Path, copy: IO[bytes]) -> str | None:
     return None
 
 
-def inflated(file: IO[bytes], path: Path) -> Iterator[bytes]:
+def inflate_file(file: IO[bytes], path: Path) -> Iterator[bytes]:
     """Yield what a packed file holds, in pieces; it may be several in a row.
 
     Raises `DamagedError` after everything that is intact, and `SourceError` if no

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.kit.files import DATABASES, is_file, may_write, stamp
+from sessiondb.formats.kit.files import DATABASES, file_stamp, is_file, may_write
 
 #: How long to wait for a writer, in seconds.
 BUSY_SECONDS = 10.0
@@ -136,7 +136,7 @@ class ForeignDatabase:
         finally:
             self._readers -= 1
             if not self._readers:
-                self._close()
+                self._close_connection()
 
     @property
     def is_utf8(self) -> bool:
@@ -163,14 +163,14 @@ class ForeignDatabase:
 
     def _open_complete(self) -> sqlite3.Connection:
         try:
-            connection = self._open()
+            connection = self._open_connection()
             if not self._glance:
                 self._check_complete(connection)
         except SourceError:
-            self._close()
+            self._close_connection()
             raise
         except sqlite3.Error as error:
-            self._close()
+            self._close_connection()
             raise SourceError(f"cannot read {self.path}: {error}") from error
         return connection
 
@@ -184,7 +184,7 @@ class ForeignDatabase:
         if _stamp_or_zero(self._file)[0] % int(size):
             raise SourceError(f"cannot read {self.path}: its end is missing")
 
-    def _open(self) -> sqlite3.Connection:
+    def _open_connection(self) -> sqlite3.Connection:
         if not is_file(self.path):
             raise SourceError(f"cannot read {self.path}: no such file")
 
@@ -193,26 +193,26 @@ class ForeignDatabase:
         used = [file for file in side_files if _stamp_or_zero(file)[0]]
 
         if self._glance and not used:
-            return self._connect(self._file, _AS_IT_LIES)
+            return self._connect_to(self._file, _AS_IT_LIES)
 
         if not os.path.lexists(_side_file(self._file, "-wal")):
             # SQLite could make a -wal, and would not remove it.
             if may_write(self._file.parent) and not may_write(self._file):
-                return self._connect(self._copy_files([self._file]), "mode=rw")
+                return self._connect_to(self._copy_files([self._file]), "mode=rw")
             self._cleanup.callback(self._remove_empty_wal)
 
         try:
-            return self._connect(self._file, "mode=ro")
+            return self._connect_to(self._file, "mode=ro")
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
                 raise
 
         # WAL mode needs a -shm, which cannot be made in a read-only directory.
         if not used:
-            return self._connect(self._file, _AS_IT_LIES)
-        return self._connect(self._copy_files([self._file, *used]), "mode=rw")
+            return self._connect_to(self._file, _AS_IT_LIES)
+        return self._connect_to(self._copy_files([self._file, *used]), "mode=rw")
 
-    def _connect(self, path: Path, options: str) -> sqlite3.Connection:
+    def _connect_to(self, path: Path, options: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?{options}",
             uri=True,
@@ -270,7 +270,7 @@ class ForeignDatabase:
             with contextlib.closing(last):
                 last.execute("PRAGMA schema_version")
 
-    def _close(self) -> None:
+    def _close_connection(self) -> None:
         self._connection = None
         self._cleanup.close()
 
@@ -285,7 +285,7 @@ def is_database(path: Path) -> bool:
         return code != sqlite3.SQLITE_NOTADB
 
 
-def columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
+def columns_of_table(connection: sqlite3.Connection, table: str) -> frozenset[str]:
     """Return the columns of a table; empty for anything that is not a table."""
     is_table = connection.execute(
         "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)
@@ -297,13 +297,13 @@ def columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
     return frozenset(name for (name,) in rows)
 
 
-def tables(connection: sqlite3.Connection) -> list[str]:
+def names_of_tables(connection: sqlite3.Connection) -> list[str]:
     """Return the names of the tables."""
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     return [str(name) for (name,) in rows]
 
 
-def references(connection: sqlite3.Connection, table: str) -> list[str]:
+def tables_referenced(connection: sqlite3.Connection, table: str) -> list[str]:
     """Return the tables that the foreign keys of a table name."""
     rows = connection.execute(
         'SELECT "table" FROM pragma_foreign_key_list(?)', (table,)
@@ -311,12 +311,12 @@ def references(connection: sqlite3.Connection, table: str) -> list[str]:
     return [str(name) for (name,) in rows]
 
 
-def quoted(name: str) -> str:
+def quoted_name(name: str) -> str:
     """Return the name of a table or column as it is written in a statement."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def records(
+def select_records(
     connection: sqlite3.Connection, statement: str, *values: Any
 ) -> Iterator[dict[str, Any]]:
     """Run a statement and yield its rows by column, one at a time."""
@@ -334,4 +334,4 @@ def _side_file(path: Path, ending: str) -> Path:
 
 
 def _stamp_or_zero(path: Path) -> tuple[int, int]:
-    return stamp(path) or (0, 0)
+    return file_stamp(path) or (0, 0)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sessiondb.formats.kit.fields import structure
-from sessiondb.formats.kit.json import known_time, load_text, storable
+from sessiondb.formats.kit.json import is_storable, known_time, load_text
 
 _HOUR_MINUTE = "(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _RFC3339 = re.compile(
@@ -67,9 +67,9 @@ def text_of_time(ms: int) -> str:
 def take_json(record: dict[str, Any], key: str) -> Any:
     """Return the object or list that the text at *key* holds as JSON, or that text.
 
-    The text leaves the record, unless it is JSON that `compact` writes differently. A
-    value that is not a text stays in the record, and None is returned. The limits are
-    those of `load_text` and `storable`; a number in a text is a text.
+    The text leaves the record, unless it is JSON that `compact_json` writes
+    differently. A value that is not a text stays in the record, and None is returned.
+    The limits are those of `load_text` and `is_storable`; a number in a text is a text.
     """
     text = record.get(key)
     if not isinstance(text, str):
@@ -81,7 +81,7 @@ def take_json(record: dict[str, Any], key: str) -> Any:
     return value
 
 
-def compact(value: Any) -> str:
+def compact_json(value: Any) -> str:
     """Return *value* as JSON without spaces; raises ValueError and TypeError."""
     return _compact.encode(value)
 
@@ -92,7 +92,7 @@ def json_line(value: Any) -> str:
     A log of UTF-8 cannot hold them, and a program would refuse the line. Raises
     ValueError and TypeError.
     """
-    text = compact(value)
+    text = compact_json(value)
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -104,8 +104,8 @@ def _value_and_json(text: str) -> tuple[Any, str]:
     """Return what *text* holds and how that is written, or the text for both."""
     try:
         value = load_text(text)
-        if structure(value) and storable(value):
-            return value, compact(value)
+        if structure(value) and is_storable(value):
+            return value, compact_json(value)
     # Also for a number like 1e999, which is read as infinity and cannot be written.
     except ValueError:
         pass

@@ -39,12 +39,12 @@ CACHES = frozenset({"cache_read", "cache_write"})
 REASONING = frozenset({"reasoning"})
 
 
-def counts(**keys: str) -> Fields:
+def usage_table(**keys: str) -> Fields:
     """Return the table of a usage from the *keys* of its counts, by column."""
     return {key: (column, count) for column, key in keys.items()}
 
 
-def disjoint(
+def disjoint_tokens(
     columns: Mapping[str, int], inside: Collection[str] = frozenset(_CONTAINERS)
 ) -> Tokens | None:
     """Return the counts in *columns*, without those *inside* of input or output.
@@ -74,11 +74,11 @@ def take_usage(record: Record) -> Tokens | None:
     untaken = dict(usage)
     columns = take(untaken, COUNTS)
     if inside or _is_total_of_two(usage, columns):
-        return disjoint({**columns, **inside})
+        return disjoint_tokens({**columns, **inside})
 
     if usage is record.get(_KEY):
         record[_KEY] = untaken
-    return disjoint(columns, ())
+    return disjoint_tokens(columns, ())
 
 
 def put_usage(record: Record, tokens: Tokens | None) -> None:

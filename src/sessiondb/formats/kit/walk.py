@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sessiondb.formats.kit.files import entries, may_search, unreadable_error
+from sessiondb.formats.kit.files import may_search, sorted_entries, unreadable_error
 from sessiondb.formats.kit.json import OddRecordError
 
 #: How deep below a folder a walk goes.
@@ -78,7 +78,7 @@ class Walk:
     def _list_folder(self, path: Path) -> Folder:
         """Return a folder, and count its entries; one that does not exist is empty."""
         try:
-            listing = list(entries(path))
+            listing = list(sorted_entries(path))
             if listing and not may_search(path):
                 return Folder(path, odd="cannot be searched (Permission denied)")
             folders = {e.name for e in listing if e.is_dir(follow_symlinks=False)}

@@ -20,8 +20,8 @@ from sessiondb.formats.kit.sqlite import (
     Connection,
     Cursor,
     ForeignDatabase,
-    columns,
-    records,
+    columns_of_table,
+    select_records,
 )
 
 Row = dict[str, Any]
@@ -120,7 +120,7 @@ class LlmLogs:
     def _has_columns(self, table: str, names: Collection[str]) -> bool:
         """Return whether a *table* exists with at least these columns."""
         if table not in self._columns:
-            self._columns[table] = columns(self.file.connection, table)
+            self._columns[table] = columns_of_table(self.file.connection, table)
 
         return bool(self._columns[table]) and self._columns[table].issuperset(names)
 
@@ -130,7 +130,7 @@ class LlmLogs:
 
     def select_records(self, statement: str, *values: Any) -> Iterator[Row]:
         """Run a statement and yield its rows by column."""
-        return records(self.file.connection, statement, *values)
+        return select_records(self.file.connection, statement, *values)
 
     def row_at(self, table: str, number: int) -> Row | None:
         """Return a row of a table by its number."""

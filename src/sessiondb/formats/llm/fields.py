@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, text
-from sessiondb.formats.kit.usage import counts
+from sessiondb.formats.kit.usage import usage_table
 from sessiondb.model.aliases import finishes
 
 #: A row of ``conversations`` or ``threads``.
@@ -30,7 +30,7 @@ PART: Fields = {"text": ("text", text)}
 #: Types of parts of sessiondb that a row must not have by chance.
 OWN_PART_TYPES = frozenset({"tool", "tool-result", "file", "custom"})
 
-TOKENS: Fields = counts(input="input_tokens", output="output_tokens")
+TOKENS: Fields = usage_table(input="input_tokens", output="output_tokens")
 #: Details of tokens, as providers name them, and what they are part of: ``input`` and
 #: ``output`` contain the count, None does not contain it.
 DETAILS: Mapping[tuple[str, ...], tuple[str, str | None]] = {

@@ -17,7 +17,7 @@ from typing import Any
 
 from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import fitting, take, without, without_none
-from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.files import file_stamp
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.order import in_order
 from sessiondb.formats.kit.sqlite import Error
@@ -120,7 +120,7 @@ def _read_heads(logs: LlmLogs) -> dict[Any, LlmHead]:
 def _read_sessions(
     logs: LlmLogs, heads: dict[str, LlmHead]
 ) -> Iterator[SourceSession | Problem]:
-    size, time = stamp(logs.path) or (None, None)
+    size, time = file_stamp(logs.path) or (None, None)
 
     def read_session(name: str, cut: bool) -> list[SourceSession]:
         session = _session_of(logs, heads[name], is_cut=cut)

@@ -21,8 +21,8 @@ from sessiondb.formats.kit.fields import (
     without_none,
 )
 from sessiondb.formats.kit.json import OddRecordError, load_text
-from sessiondb.formats.kit.sqlite import Connection, columns, records
-from sessiondb.formats.kit.usage import disjoint
+from sessiondb.formats.kit.sqlite import Connection, columns_of_table, select_records
+from sessiondb.formats.kit.usage import disjoint_tokens
 from sessiondb.formats.openai_agents import fields
 from sessiondb.model import Tokens
 
@@ -60,12 +60,12 @@ class Branches:
 
 def has_structure(connection: Connection) -> bool:
     """Return whether the file has branches."""
-    return columns(connection, STRUCTURE) >= _STRUCTURE
+    return columns_of_table(connection, STRUCTURE) >= _STRUCTURE
 
 
 def has_usage(connection: Connection) -> bool:
     """Return whether the file has the tokens of turns."""
-    return columns(connection, USAGE) >= _USAGE
+    return columns_of_table(connection, USAGE) >= _USAGE
 
 
 def read_branches(connection: Connection, session: str) -> Branches:
@@ -101,7 +101,7 @@ def read_branches(connection: Connection, session: str) -> Branches:
 
 def _rows_of(connection: Connection, table: str, session: str) -> Iterator[Row]:
     statement = f"SELECT * FROM {table} WHERE session_id = ? ORDER BY id"
-    return records(connection, statement, session)
+    return select_records(connection, statement, session)
 
 
 #: Types of messages that a model did not make.
@@ -117,7 +117,7 @@ def tokens_of(row: Row) -> Tokens | None:
     counts["reasoning"] = _detail_count(
         row, "output_tokens_details", "reasoning_tokens"
     )
-    return disjoint(without_none(counts))
+    return disjoint_tokens(without_none(counts))
 
 
 def _detail_count(row: Row, column: str, key: str) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sessiondb.formats.content import embedded, inline
+from sessiondb.formats.content import content_of_url, embedded_file
 from sessiondb.formats.kit.fields import (
     as_list,
     as_string,
@@ -23,7 +23,7 @@ from sessiondb.formats.kit.fields import (
     within,
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
-from sessiondb.formats.kit.texts import compact, take_json
+from sessiondb.formats.kit.texts import compact_json, take_json
 from sessiondb.formats.openai_agents import fields
 from sessiondb.model import MessageDraft, PartDraft
 
@@ -136,11 +136,11 @@ def _file_part(block: Record) -> PartDraft:
 
 def _content_at(url: str) -> Record:
     """Return the content that a ``data:`` URL has, or any other address."""
-    encoded = inline(url)
+    encoded = content_of_url(url)
     if encoded is None:
         return {"url": url}
     mime = url[len("data:") :].partition(",")[0].partition(";")[0]
-    return embedded(mime, encoded)
+    return embedded_file(mime, encoded)
 
 
 # -- calls -----------------------------------------------------------------------
@@ -223,5 +223,5 @@ def _text_of_output(output: Any) -> str:
     ]
     texts = [stream for stream in streams if text(stream)]
     if not texts:
-        return compact(output)
+        return compact_json(output)
     return "\n".join(stream for stream in texts if stream)

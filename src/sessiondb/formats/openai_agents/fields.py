@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, text
-from sessiondb.formats.kit.usage import counts
+from sessiondb.formats.kit.usage import usage_table
 from sessiondb.model import aliases
 
 #: Roles of messages to roles of drafts; a developer speaks for the program.
@@ -43,4 +43,4 @@ STATUS: Mapping[str, tuple[str, str | None]] = {
     "incomplete": ("error", "interrupted"),
 }
 #: A row of ``turn_usage``: a turn's sum over its requests.
-USAGE: Fields = counts(input="input_tokens", output="output_tokens")
+USAGE: Fields = usage_table(input="input_tokens", output="output_tokens")

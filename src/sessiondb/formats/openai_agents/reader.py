@@ -12,9 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.files import file_stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
-from sessiondb.formats.kit.sqlite import Connection, Error, ForeignDatabase, records
+from sessiondb.formats.kit.sqlite import (
+    Connection,
+    Error,
+    ForeignDatabase,
+    select_records,
+)
 from sessiondb.formats.kit.texts import time_in_utc
 from sessiondb.formats.openai_agents import branches
 from sessiondb.formats.openai_agents.branches import Branches, read_branches, tokens_of
@@ -55,7 +60,7 @@ class _PairReader:
         self._file = file
         self._pair = pair
         self._taken_ids = taken_ids
-        self._stamp = stamp(file.path) or (None, None)
+        self._stamp = file_stamp(file.path) or (None, None)
 
     def read_pair(self) -> Iterator[SourceSession | Problem]:
         """Yield the sessions, also those that have messages and no row of their own."""
@@ -74,7 +79,7 @@ class _PairReader:
         """Yield each session and its row, at the end those without a row."""
         without_row = dict.fromkeys(stamps)
         statement = f"SELECT * FROM {self._pair.sessions}"
-        for row in records(self._file.connection, statement):
+        for row in select_records(self._file.connection, statement):
             name = row.pop("session_id")
             without_row.pop(name, None)
             yield name, row

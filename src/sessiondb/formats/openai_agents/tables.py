@@ -18,10 +18,10 @@ from sessiondb.formats.kit.sqlite import (
     Connection,
     Error,
     ForeignDatabase,
-    columns,
-    quoted,
-    references,
-    tables,
+    columns_of_table,
+    names_of_tables,
+    quoted_name,
+    tables_referenced,
 )
 
 _SESSIONS = {"session_id", "created_at", "updated_at"}
@@ -59,20 +59,22 @@ def is_store(path: Path) -> bool:
 def table_pairs(connection: Connection) -> list[TablePair]:
     """Return the pairs of tables, the usual one first."""
     names = [
-        name for name in tables(connection) if columns(connection, name) >= _MESSAGES
+        name
+        for name in names_of_tables(connection)
+        if columns_of_table(connection, name) >= _MESSAGES
     ]
     pairs: list[TablePair] = []
     for name in sorted(names, key=lambda name: (name != _USUAL, name)):
         sessions = _sessions_table_of(connection, name)
         if sessions is not None:
-            pairs.append(TablePair(quoted(sessions), quoted(name), name))
+            pairs.append(TablePair(quoted_name(sessions), quoted_name(name), name))
     return pairs
 
 
 def _sessions_table_of(connection: Connection, messages: str) -> str | None:
     """Return the table of sessions that a table of messages refers to."""
-    for name in references(connection, messages):
-        if columns(connection, name) >= _SESSIONS:
+    for name in tables_referenced(connection, messages):
+        if columns_of_table(connection, name) >= _SESSIONS:
             return name
 
     return None

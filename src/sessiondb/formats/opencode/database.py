@@ -16,8 +16,13 @@ from typing import Any, ClassVar
 
 from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import Shape, integer
-from sessiondb.formats.kit.json import OddRecordError, load, usable_id
-from sessiondb.formats.kit.sqlite import Cursor, Error, ForeignDatabase, columns
+from sessiondb.formats.kit.json import OddRecordError, load_value, usable_id
+from sessiondb.formats.kit.sqlite import (
+    Cursor,
+    Error,
+    ForeignDatabase,
+    columns_of_table,
+)
 from sessiondb.formats.opencode.projects import facts_of, record_of
 from sessiondb.formats.opencode.raw import (
     Head,
@@ -106,7 +111,7 @@ class OpenCodeDatabase:
     def columns(self, table: str) -> frozenset[str]:
         """Return the columns of a table; empty if there is none."""
         if table not in self._tables:
-            self._tables[table] = columns(self.file.connection, table)
+            self._tables[table] = columns_of_table(self.file.connection, table)
         return self._tables[table]
 
     def has(self, table: str, *names: str) -> bool:
@@ -124,7 +129,7 @@ class OpenCodeDatabase:
             if row.get(name) is None:
                 continue
             try:
-                row[name] = load(_encoded(str(row[name])))
+                row[name] = load_value(_encoded(str(row[name])))
             except OddRecordError as error:
                 reason = f"session {row['id']}: {name} {error}"
                 problems.append(Problem(str(self.path), reason))
@@ -241,7 +246,7 @@ class OpenCodeDatabase:
         approved: dict[Any, Any] = {}
         for name, data in self.rows("SELECT project_id, data FROM permission"):
             with contextlib.suppress(OddRecordError):
-                approved[name] = load(_encoded(str(data)))
+                approved[name] = load_value(_encoded(str(data)))
         return approved
 
     def _approved_rows(self) -> dict[Any, Any]:

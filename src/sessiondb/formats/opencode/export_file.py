@@ -32,8 +32,8 @@ from sessiondb.formats.kit.json import (
     OddRecordError,
     Raw,
     known_time,
-    load,
     load_object,
+    load_value,
     piece,
     usable_id,
 )
@@ -242,7 +242,7 @@ class ExportFileV1:
 
     def read_message(self, session: str, message: str) -> Raw:  # noqa: ARG002
         """Read one message; raises `OddRecordError`."""
-        element = load(self.document.bytes_of(message))
+        element = load_value(self.document.bytes_of(message))
         info = within(element, "info")
         if type(info) is not dict:
             raise OddRecordError("is not a message")

@@ -25,10 +25,10 @@ def session_file(
     With *only_second* it is of generation 2.
     """
     losing = Losing(export, losses)
-    messages = list(losing.counted(export.messages))
+    messages = list(losing.count_messages(export.messages))
     is_second = only_second or generation_of(export.session, messages) == 2
     writer = WriterV2 if is_second else WriterV1
-    record = losing.printable(writer(export, messages, losses).json())
+    record = losing.printable_record(writer(export, messages, losses).json())
     losing.lose_branches()
     yield Document(f"{file_name(record['info']['id'])}.json", (json_text(record),))
 

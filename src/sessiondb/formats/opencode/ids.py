@@ -85,7 +85,7 @@ class OpenCodeNames(Names):
         self.parent = _parent_id(session, parent)
         self._is_theirs = is_from(session, SOURCE)
 
-    def choose(self, message: Message) -> str:
+    def choose_id(self, message: Message) -> str:
         """Return the message's own id if OpenCode can have it from no other session."""
         return _message_id(message, self.session, is_theirs=self._is_theirs)
 

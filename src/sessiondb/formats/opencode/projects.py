@@ -23,7 +23,7 @@ from sessiondb.formats.kit.fields import (
     take,
     without,
 )
-from sessiondb.formats.kit.json import OddRecordError, load
+from sessiondb.formats.kit.json import OddRecordError, load_value
 from sessiondb.model import SourceProject, bounds
 
 #: Fields that the row of a project, or its place, already has.
@@ -105,6 +105,6 @@ def record_of(row: Mapping[str, Any]) -> dict[str, Any]:
         # A text that is not JSON stays as it is.
         with contextlib.suppress(OddRecordError):
             text = str(record.get(name, ""))
-            record[name] = load(text.encode("utf-8", "surrogateescape"))
+            record[name] = load_value(text.encode("utf-8", "surrogateescape"))
 
     return record

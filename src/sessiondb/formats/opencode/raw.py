@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import fitting, integer, text
-from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.files import file_stamp
 from sessiondb.formats.kit.json import Raw, usable_id
 from sessiondb.model import Problem
 
@@ -131,7 +131,7 @@ class Records(Protocol):
 
 def stamp_of(path: Path) -> tuple[int | None, int | None]:
     """Return size and modification time (ns) of a file; None and None without one."""
-    return stamp(path) or (None, None)
+    return file_stamp(path) or (None, None)
 
 
 def ownerless_problem(path: Path, records: str, owner: str, name: Any) -> Problem:

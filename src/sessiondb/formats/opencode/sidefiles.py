@@ -7,8 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.formats.kit.fields import as_string
-from sessiondb.formats.kit.files import MAX_FILE, is_link, read_file, read_small, stamp
-from sessiondb.formats.kit.json import OddRecordError, load, usable_id
+from sessiondb.formats.kit.files import (
+    MAX_FILE,
+    file_stamp,
+    is_link,
+    read_file,
+    read_small,
+)
+from sessiondb.formats.kit.json import OddRecordError, load_value, usable_id
 from sessiondb.model import Problem
 
 #: Folders of a tree with the secrets of shares; 1.0 began to use the first one.
@@ -49,12 +55,12 @@ def read_share(
 
 
 def _read_json(path: Path, kind: type) -> Any:
-    size, _ = stamp(path) or (0, 0)
+    size, _ = file_stamp(path) or (0, 0)
     if size > MAX_FILE:
         raise OddRecordError(f"is larger than {MAX_FILE} bytes")
 
     raw = read_file(path)
-    value = None if raw is None else load(raw)
+    value = None if raw is None else load_value(raw)
     if value is not None and type(value) is not kind:
         raise OddRecordError(f"is not a JSON {_JSON_NAMES[kind]}")
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import Any
 
-from sessiondb.formats.content import embedded
+from sessiondb.formats.content import embedded_file
 from sessiondb.formats.kit.conversion import is_json
 from sessiondb.formats.kit.fields import (
     as_object,
@@ -38,7 +38,7 @@ from sessiondb.formats.kit.spelled import (
     spelled,
     take,
 )
-from sessiondb.formats.kit.texts import compact, time_of_text
+from sessiondb.formats.kit.texts import compact_json, time_of_text
 from sessiondb.formats.kit.usage import take_usage
 from sessiondb.formats.openoxide.content import decode
 from sessiondb.model import MessageDraft, PartDraft
@@ -362,7 +362,7 @@ def _result_text(block: Record) -> str:
     texts = [as_object(item).get("text", item) for item in listed(value)]
     if all(map(text, texts)):
         return "\n".join(map(str, texts))
-    return compact(value) if key and is_json(value) else ""
+    return compact_json(value) if key and is_json(value) else ""
 
 
 def _is_output(value: Any) -> bool:
@@ -378,7 +378,7 @@ def _file(block: Record) -> PartDraft:
     holders = (holder for holder in (block, source) if text(holder.get("data")))
     holder = next(holders, None)
     if holder is not None and "content" not in columns:
-        columns |= embedded(mime, holder.pop("data"))
+        columns |= embedded_file(mime, holder.pop("data"))
     return PartDraft("file", data={**columns, **_rest(block, "file")})
 
 

@@ -21,7 +21,7 @@ from sessiondb.formats.kit.fields import (
     without,
     without_none,
 )
-from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.files import file_stamp
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.order import in_order
 from sessiondb.formats.kit.spelled import Table, spelled, take
@@ -99,7 +99,7 @@ class _OpenOxideFile:
         digest = hashlib.sha256(
             repr((sorted(row.items()), facts)).encode("utf-8", "surrogatepass")
         )
-        size, changed = stamp(self.file.path) or (None, None)
+        size, changed = file_stamp(self.file.path) or (None, None)
         parent = self.parent(name)
 
         columns = take(row, _SESSION)

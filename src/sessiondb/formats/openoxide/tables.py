@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sessiondb.formats.kit.sqlite import ROW_NUMBER, Connection, Error, columns, records
+from sessiondb.formats.kit.sqlite import (
+    ROW_NUMBER,
+    Connection,
+    Error,
+    columns_of_table,
+    select_records,
+)
 
 SESSION, MESSAGE = "session", "message"
 #: Columns of messages; a file without one of them is of another program.
@@ -18,20 +24,20 @@ Row = dict[str, Any]
 
 def is_openoxide(connection: Connection) -> bool:
     """Return whether a file has the tables; raises `Error`."""
-    have = columns(connection, SESSION)
-    if "id" not in have or not columns(connection, MESSAGE) >= _REQUIRED:
+    have = columns_of_table(connection, SESSION)
+    if "id" not in have or not columns_of_table(connection, MESSAGE) >= _REQUIRED:
         return False
     if _SIGN in have:
         return True
 
     # Its type, not its content, which may be large.
     first = f"SELECT typeof(content) AS type FROM {MESSAGE} LIMIT 1"
-    return [*records(connection, first)] == [{"type": "blob"}]
+    return [*select_records(connection, first)] == [{"type": "blob"}]
 
 
 def sessions(connection: Connection) -> Iterator[Row]:
     """Yield the rows of the sessions; raises `Error`."""
-    return records(connection, f"SELECT * FROM {SESSION}")
+    return select_records(connection, f"SELECT * FROM {SESSION}")
 
 
 def stamps(connection: Connection) -> dict[Any, tuple[Any, ...]]:
@@ -40,7 +46,7 @@ def stamps(connection: Connection) -> dict[Any, tuple[Any, ...]]:
     Its last two values are the first and the last time, None where there is none. The
     length of a content is known without reading it.
     """
-    have = columns(connection, MESSAGE)
+    have = columns_of_table(connection, MESSAGE)
     time = "time_created" if "time_created" in have else "NULL"
     rows = connection.execute(
         f"SELECT session_id, count(*), sum(length(content)), min({time}), max({time})"
@@ -51,7 +57,7 @@ def stamps(connection: Connection) -> dict[Any, tuple[Any, ...]]:
 
 def messages(connection: Connection, session: Any) -> Iterator[Row]:
     """Yield the rows of the messages of a session in order; raises `Error`."""
-    have = columns(connection, MESSAGE)
+    have = columns_of_table(connection, MESSAGE)
     times = have & {"time_created"}
     try:
         rows = _ordered(connection, session, [*times, ROW_NUMBER])
@@ -65,4 +71,4 @@ def _ordered(connection: Connection, session: Any, columns: list[str]) -> Iterat
     statement = (
         f"SELECT * FROM {MESSAGE} WHERE session_id = ? ORDER BY {', '.join(columns)}"
     )
-    return records(connection, statement, session)
+    return select_records(connection, statement, session)

@@ -11,7 +11,12 @@ import re
 from contextlib import suppress
 from pathlib import Path, PurePath
 
-from sessiondb.formats.kit.files import entries, is_folder, read_small, stamp
+from sessiondb.formats.kit.files import (
+    file_stamp,
+    is_folder,
+    read_small,
+    sorted_entries,
+)
 from sessiondb.formats.kit.json import OddRecordError, known_time, usable_id
 from sessiondb.formats.pi.logs import SUFFIX, foreign_path, is_stem
 from sessiondb.model import TerminalUse
@@ -40,7 +45,7 @@ def uses_in(home: Path) -> Uses:
     """Return the uses in a store; anything but a breadcrumb is passed over."""
     uses: Uses = {}
     with suppress(OddRecordError):
-        for entry in entries(home / _FOLDER):
+        for entry in sorted_entries(home / _FOLDER):
             breadcrumb = _read_breadcrumb(home / _FOLDER / entry.name)
             if breadcrumb is not None:
                 log, use = breadcrumb
@@ -60,7 +65,7 @@ def _read_breadcrumb(path: Path) -> tuple[LogKey, TerminalUse] | None:
     if crumb is None or not usable_id(path.name):
         return None
 
-    _, changed_ns = stamp(path) or (0, 0)
+    _, changed_ns = file_stamp(path) or (0, 0)
     last_used = known_time(changed_ns // 1_000_000) or 0
     log = _log_of_session(foreign_path(crumb["log"]))
     return key_of(log), TerminalUse(path.name, crumb["directory"], last_used)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from sessiondb.formats.content import embedded
+from sessiondb.formats.content import embedded_file
 from sessiondb.formats.kit.blocks import is_block, text_part
 from sessiondb.formats.kit.fields import (
     Fields,
@@ -347,4 +347,4 @@ def _image_part(block: Record) -> PartDraft:
         return PartDraft("file", data={"mime": mime, **block})
 
     del block["data"]
-    return PartDraft("file", data={**embedded(mime, data), **block})
+    return PartDraft("file", data={**embedded_file(mime, data), **block})

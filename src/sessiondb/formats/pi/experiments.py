@@ -14,7 +14,7 @@ from typing import Any
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit.fields import integer
 from sessiondb.formats.kit.files import is_file
-from sessiondb.formats.kit.sqlite import Error, ForeignDatabase, columns
+from sessiondb.formats.kit.sqlite import Error, ForeignDatabase, columns_of_table
 from sessiondb.model import Problem
 
 SUFFIX = ".sqlite"
@@ -41,7 +41,7 @@ def is_database(path: Path) -> bool:
     try:
         with ForeignDatabase(path, glance=True).reading() as connection:
             return all(
-                columns(connection, table) >= needed
+                columns_of_table(connection, table) >= needed
                 for table, needed in _TABLES.items()
             )
     except (SourceError, Error):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.formats.kit.fields import as_list, as_object, as_string, within
-from sessiondb.formats.kit.files import entries, is_folder, read_small
+from sessiondb.formats.kit.files import is_folder, read_small, sorted_entries
 from sessiondb.formats.kit.json import OddRecordError
 from sessiondb.formats.pi.drafts import BLOB
 from sessiondb.model import MessageDraft, PartDraft
@@ -78,7 +78,7 @@ def _tool_outputs(data: Mapping[str, Any], log: Path) -> Iterator[PartDraft]:
 
     artifacts = log.with_suffix("")
     with suppress(OddRecordError):
-        for entry in entries(artifacts):
+        for entry in sorted_entries(artifacts):
             if not entry.name.startswith(f"{number}."):
                 continue
             content = read_small(artifacts / entry.name)

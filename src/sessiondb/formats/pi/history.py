@@ -18,8 +18,8 @@ from sessiondb.formats.kit.sqlite import (
     ROW_NUMBER,
     Error,
     ForeignDatabase,
-    columns,
-    records,
+    columns_of_table,
+    select_records,
 )
 from sessiondb.formats.pi.logs import program_of
 from sessiondb.model import Problem, SourceHistory, SourcePrompt
@@ -46,7 +46,7 @@ class PiPrompts:
     def __iter__(self) -> Iterator[SourcePrompt | Problem]:
         try:
             with ForeignDatabase(self._path).reading() as connection:
-                present = _COLUMNS & columns(connection, "history")
+                present = _COLUMNS & columns_of_table(connection, "history")
                 # Titles are in this file, too, and each table is made when needed.
                 if not present >= _NEEDED:
                     return
@@ -54,7 +54,7 @@ class PiPrompts:
                 names = ", ".join(sorted(present))
                 rows = f"SELECT {ROW_NUMBER} AS number, {names} FROM history"
                 ordered = f"{rows} ORDER BY created_at, {ROW_NUMBER}"
-                for row in records(connection, ordered):
+                for row in select_records(connection, ordered):
                     yield self._prompt_of_row(row)
         except SourceError as error:
             yield Problem(str(self._path), str(error))

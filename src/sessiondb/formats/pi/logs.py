@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit.fields import as_string, fitting, without
-from sessiondb.formats.kit.files import is_folder, stamp
+from sessiondb.formats.kit.files import file_stamp, is_folder
 from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.logs import logs_below
@@ -202,7 +202,7 @@ def _parent_of_log(path: Path, header: Record) -> tuple[str | None, str]:
     has a subagent of that one.
     """
     parent_log = log_above(path)
-    if stamp(parent_log) is not None:
+    if file_stamp(parent_log) is not None:
         started_by = _session_at(parent_log)
         if started_by is not None:
             return started_by, "subagent"

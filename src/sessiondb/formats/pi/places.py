@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessiondb.formats.kit.files import is_folder, locations
+from sessiondb.formats.kit.files import is_folder, locations_function
 from sessiondb.formats.pi.logs import logs_in
 
 Env = Mapping[str, str]
@@ -144,4 +144,4 @@ def _with_dashes(path: str) -> str:
 PI = PiProgram("pi", "pi", ".pi", "--session", is_titled=False)
 OH_MY_PI = PiDescendant("oh-my-pi", "omp", ".omp", "--resume")
 XCSH = PiDescendant("xcsh", "xcsh", ".xcsh", "--resume")
-_PI_LOCATIONS = locations((_HOME, _ONE_FOLDER), (f"{PI.folder}/agent",))
+_PI_LOCATIONS = locations_function((_HOME, _ONE_FOLDER), (f"{PI.folder}/agent",))

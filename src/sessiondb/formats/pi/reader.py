@@ -199,7 +199,7 @@ class PiMessages:
         self, tree: PiTree, lines: Lines, line: Line, record: Record
     ) -> SourceMessage | Problem:
         name = tree.take_name(record)
-        parent = tree.parent(record, name)
+        parent = tree.parent_of_record(record, name)
         tree.add_first_kept(record, name)
         try:
             draft = message_draft(record, name, self._log.source)

@@ -87,7 +87,7 @@ class PiTree(Links):
             content["message"] = {**message, "role": "custom"}
         return super().make_id(content)
 
-    def parent(self, record: dict[str, Any], name: str | None = None) -> Any:
+    def parent_of_record(self, record: dict[str, Any], name: str | None = None) -> Any:
         """Return the parent of a record for `SourceMessage`; take a known one out."""
         # Never linked in the first version: a record continues the one before. The
         # first one of an upgraded log continues the settings of its header.
@@ -99,7 +99,7 @@ class PiTree(Links):
                 self._parents[str(name)] = target
                 return target
 
-        parent = super().parent(dict(record), name)
+        parent = super().parent_of_record(dict(record), name)
         self._parents[str(name)] = parent
         # A record is written with its links again only if it has an id of its own.
         if not str(name).startswith(MADE) and parent == record.get("parentId"):

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from sessiondb.formats.kit.fields import Fields, as_object, count, put, take
-from sessiondb.formats.kit.usage import counts
+from sessiondb.formats.kit.usage import usage_table
 from sessiondb.model import Tokens
 
 #: ``input`` is without what came from the cache.
 _COUNTS: Fields = {
-    "usage": counts(
+    "usage": usage_table(
         input="input", output="output", cache_read="cacheRead", cache_write="cacheWrite"
     )
 }

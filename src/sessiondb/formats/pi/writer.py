@@ -27,7 +27,7 @@ from sessiondb.formats.kit.fields import (
     text,
     without_none,
 )
-from sessiondb.formats.kit.naming import further
+from sessiondb.formats.kit.naming import further_name
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.formats.pi.carried import CARRIES
 from sessiondb.formats.pi.records import block_of_part
@@ -139,7 +139,7 @@ class PiWriter(Losing):
             elif self._labelled.get(target) != label.label:
                 yield {
                     "type": "label",
-                    "id": further(target, _LABEL + number),
+                    "id": further_name(target, _LABEL + number),
                     "timestamp": text_of_time(self.session.time_updated),
                     "targetId": target,
                     "label": label.label,
@@ -150,7 +150,7 @@ class PiWriter(Losing):
         return {
             "type": "session_info",
             # Its message is known if the log comes back, so that it is not a new one.
-            "id": further(
+            "id": further_name(
                 self._first_records.get(session.leaf_seq, session.id), _TITLE
             ),
             "parentId": leaf,
@@ -177,7 +177,7 @@ class PiWriter(Losing):
 
         last = message.id
         for index, part in self._further_results(message):
-            name = further(message.id, index)
+            name = further_name(message.id, index)
             written = part.time_ended or created
             links = {"id": name, "parentId": last}
             yield {
@@ -293,7 +293,7 @@ class PiWriter(Losing):
                 return {
                     "type": "custom_message",
                     "customType": "custom_message",
-                    "content": self.shown(message),
+                    "content": self.take_shown_text(message),
                     "display": True,
                 }
             case "compaction":

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sessiondb.formats.gemini import SUFFIXES, store_of
-from sessiondb.formats.kit.files import locations
+from sessiondb.formats.kit.files import locations_function
 from sessiondb.formats.kit.logs import is_readable
 from sessiondb.formats.protocol import ForeignStore, Format
 from sessiondb.formats.qwen.logs import is_folder_of_logs, is_log, look_at
@@ -31,5 +31,5 @@ FORMAT = Format(
     SUFFIXES,
     _qwen_store_at,
     # A session that was written before a place was configured is still at home.
-    locations(("QWEN_RUNTIME_DIR", "QWEN_HOME"), (".qwen",)),
+    locations_function(("QWEN_RUNTIME_DIR", "QWEN_HOME"), (".qwen",)),
 )

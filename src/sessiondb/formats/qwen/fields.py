@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sessiondb.formats.kit.fields import Fields, clean_name, clean_text
-from sessiondb.formats.kit.usage import counts
+from sessiondb.formats.kit.usage import usage_table
 
 RECORD: Fields = {"model": ("model_id", clean_name), "agentName": ("agent", clean_name)}
 #: Properties of a session, from its first record.
@@ -26,7 +26,7 @@ META: Fields = {
     "toolUseId": ("call_id", clean_text),
 }
 #: ``promptTokenCount`` includes the tokens from the cache.
-TOKENS: Fields = counts(
+TOKENS: Fields = usage_table(
     input="promptTokenCount",
     output="candidatesTokenCount",
     cache_read="cachedContentTokenCount",
@@ -35,7 +35,7 @@ TOKENS: Fields = counts(
 #: The event of a request to a model; its counts are those of ``usageMetadata``.
 REQUEST = "qwen-code.api_response"
 EVENT: Fields = {"model": ("model_id", clean_name)}
-EVENT_TOKENS: Fields = counts(
+EVENT_TOKENS: Fields = usage_table(
     input="input_token_count",
     output="output_token_count",
     cache_read="cached_content_token_count",

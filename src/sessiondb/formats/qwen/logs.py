@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sessiondb.formats.kit.fields import as_object, as_text, text, within
-from sessiondb.formats.kit.files import ancestor, is_folder, read_file
+from sessiondb.formats.kit.files import ancestor_named, is_folder, read_file
 from sessiondb.formats.kit.genai import Outputs
 from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
@@ -96,7 +96,7 @@ def is_folder_of_logs(folder: Path) -> bool:
 
 def outputs_of(log: QwenLog) -> Outputs:
     """Return the complete outputs of tools; those of all projects are in ``tmp``."""
-    projects = ancestor(log.path, "projects")
+    projects = ancestor_named(log.path, "projects")
     return Outputs(None if projects is None else projects.parent / "tmp", _OUTPUT)
 
 

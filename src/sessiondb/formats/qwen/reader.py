@@ -21,7 +21,7 @@ from sessiondb.formats.kit.fields import (
     take,
     within,
 )
-from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.files import file_stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object, load_text, piece
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import (
@@ -102,7 +102,7 @@ def session_of_head(log: QwenLog) -> SourceSession:
 
 def _archived_time(path: Path) -> int | None:
     """Return the last change of an archived log: the time of archiving is lost."""
-    size_and_time = stamp(path) if is_archived(path) else None
+    size_and_time = file_stamp(path) if is_archived(path) else None
     return None if size_and_time is None else size_and_time[1] // 1_000_000
 
 

@@ -50,7 +50,7 @@ class QwenTree(Links):
             # Another piece of a message has the uuid of the first one.
             parent, name = self.ids[uuid], self.make_id(record)
         else:
-            parent = self.parent(record)
+            parent = self.parent_of_record(record)
             name = record.pop("uuid") if usable_id(uuid) else self.make_id(record)
         if uuid:
             self.ids[uuid] = name

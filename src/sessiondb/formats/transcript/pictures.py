@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterator
 from typing import Any
 
-from sessiondb.formats.content import File, inline
+from sessiondb.formats.content import File, content_of_url
 from sessiondb.formats.kit.json import containers_in
 from sessiondb.formats.transcript.blocks import Picture
 from sessiondb.formats.transcript.shapes import DEPTH, first_text, is_object, text_of
@@ -87,7 +87,7 @@ def _image_of(value: Any) -> File | None:
 
     if address.startswith("data:image/"):
         declared = address.removeprefix("data:").partition(";")[0]
-        return File(mime or declared, name, inline(address), None)
+        return File(mime or declared, name, content_of_url(address), None)
 
     content = value.get("content", value.get("data"))
     if isinstance(content, bytes):

@@ -25,7 +25,7 @@ from sessiondb.effects.queue import Effect
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, as_list, p, texts, upsert_text
 from sessiondb.errors import InvalidInputError
-from sessiondb.formats.kit.naming import original
+from sessiondb.formats.kit.naming import original_id
 from sessiondb.importing.beside.prompts import as_prompt, plain, prompt_row
 from sessiondb.importing.gate import checks, values
 from sessiondb.importing.gate.values import Check, check_fields
@@ -379,7 +379,7 @@ class Histories:
             time,
             session,
             # A program names a session that it got from here by its id.
-            None if session is None else original(ids.SESSION, session),
+            None if session is None else original_id(ids.SESSION, session),
             row["directory"],
             self._place(row["directory"]),
         )

@@ -21,7 +21,7 @@ from sessiondb.formats.kit.fields import (
     time,
 )
 from sessiondb.formats.kit.json import usable_id
-from sessiondb.formats.kit.usage import counts
+from sessiondb.formats.kit.usage import usage_table
 
 #: Keys of a diff that has the extent of a change only.
 _COUNTS = frozenset({"file", "path", "additions", "deletions", "status"})
@@ -95,8 +95,8 @@ MESSAGE: Mapping[str, Fields] = {"user": USER, "assistant": ASSISTANT}
 #: The columns of `Tokens`.
 TOKENS: Fields = {
     "tokens": {
-        **counts(input="input", output="output", reasoning="reasoning"),
-        "cache": counts(cache_read="read", cache_write="write"),
+        **usage_table(input="input", output="output", reasoning="reasoning"),
+        "cache": usage_table(cache_read="read", cache_write="write"),
     }
 }
 

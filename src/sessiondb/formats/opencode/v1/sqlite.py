@@ -17,7 +17,7 @@ from sessiondb.formats.kit.fields import (
     without,
     without_none,
 )
-from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.files import file_stamp
 from sessiondb.formats.kit.json import known_time
 from sessiondb.formats.opencode.database import TOKENS, OpenCodeDatabase
 from sessiondb.formats.opencode.ids import in_creation_order
@@ -89,7 +89,7 @@ class SQLiteV1(OpenCodeDatabase):
         storage = self.home / "storage"
         diff = storage / "session_diff" / file_name
         files = [diff, *(storage / folder / file_name for folder in SHARES)]
-        record = self.new_record(row, *[stamp(file) for file in files])
+        record = self.new_record(row, *[file_stamp(file) for file in files])
 
         self.decode(row, _JSON, record.problems)
         record.info = _info_of(row)

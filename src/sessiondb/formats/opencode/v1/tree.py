@@ -20,10 +20,10 @@ from sessiondb.formats.kit.fields import (
     within,
 )
 from sessiondb.formats.kit.files import (
-    entries,
+    file_stamp,
     is_folder,
     read_file,
-    stamp,
+    sorted_entries,
     unreadable_error,
 )
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object, usable_id
@@ -205,7 +205,7 @@ class OpenCodeTree:
             self.path / folder / f"{head.id}.json"
             for folder in ("todo", "session_diff", *self._layout.shares)
         ]
-        stamps = [stamp(path) for path in (todo, diff, *shares)]
+        stamps = [file_stamp(path) for path in (todo, diff, *shares)]
         facts = [file.stamp, *stamps, self._contents_of(head.id)]
         info = load_object(read_file(file.path))
         record = SessionRecord(info, facts, file.path, file.size, file.mtime_ns)
@@ -395,7 +395,7 @@ def _ownerless(
 
 def _is_empty_folder(path: Path) -> bool:
     try:
-        return is_folder(path) and not list(entries(path))
+        return is_folder(path) and not list(sorted_entries(path))
     except OddRecordError:  # it may hold something
         return False
 
@@ -417,7 +417,7 @@ def _folders_in(folder: Path) -> dict[str, Path]:
     """
     return {
         entry.name: Path(entry)
-        for entry in entries(folder)
+        for entry in sorted_entries(folder)
         if entry.is_dir(follow_symlinks=False)
     }
 
@@ -429,7 +429,7 @@ def _files_in(folder: Path) -> dict[str, _TreeFile]:
     cannot be read.
     """
     files = {}
-    for entry in entries(folder):
+    for entry in sorted_entries(folder):
         if not entry.name.endswith(".json") or not entry.is_file(follow_symlinks=False):
             continue
         try:

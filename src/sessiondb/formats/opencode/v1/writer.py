@@ -125,7 +125,11 @@ class WriterV1(OpenCodeWriter):
 
     def _note_entry(self, message: Message, index: int) -> Entry:
         """Return a text that is shown to a model as a prompt of a program."""
-        part = {"type": "text", "text": self.shown(message), "synthetic": True}
+        part = {
+            "type": "text",
+            "text": self.take_shown_text(message),
+            "synthetic": True,
+        }
         return self._prompt_entry(message, index, [part])
 
     def _prompt_entry(self, message: Message, index: int, parts: list[Record]) -> Entry:

@@ -16,7 +16,7 @@ from sessiondb.formats.kit.fields import (
     within,
     without_none,
 )
-from sessiondb.formats.kit.texts import compact
+from sessiondb.formats.kit.texts import compact_json
 from sessiondb.model import PartDraft
 
 
@@ -63,7 +63,7 @@ def _sources_of_instruction(instruction: Instruction) -> list[PartDraft]:
             for file in files
         ]
 
-    content = value if text(value) or value is None else compact(value)
+    content = value if text(value) or value is None else compact_json(value)
     return [PartDraft("source", content, title=key, input=facts)]
 
 

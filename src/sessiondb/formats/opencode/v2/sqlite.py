@@ -31,8 +31,8 @@ from sessiondb.formats.kit.json import (
     OddRecordError,
     Raw,
     known_time,
-    load,
     load_object,
+    load_value,
     usable_id,
 )
 from sessiondb.formats.opencode.database import TOKENS, OpenCodeDatabase
@@ -228,7 +228,7 @@ class SQLiteV2(OpenCodeDatabase):
                 digest,
             )
         try:
-            return Instruction(key, digest, load(self.stored(raw)), None)
+            return Instruction(key, digest, load_value(self.stored(raw)), None)
         except OddRecordError as error:
             return Instruction(key, digest, None, f"it {error}")
 
@@ -324,7 +324,7 @@ class SQLiteV2(OpenCodeDatabase):
             if not usable_id(name) or not usable_id(original):
                 continue
             try:
-                boundary = load(self.stored(raw))
+                boundary = load_value(self.stored(raw))
             except OddRecordError:
                 boundary = None
             yield name, original, boundary

@@ -77,13 +77,15 @@ class WriterV2(OpenCodeWriter):
             self.lose("that it is a fork: an import forgets it", field="relation")
             if any(message.inherited for message in self.messages):
                 reason = "which answers are copies: without their originals they count"
-                self.losses.add(self.session.id, "assistant", "usage", reason=reason)
+                self.losses.add_loss(
+                    self.session.id, "assistant", "usage", reason=reason
+                )
         if self.session.share_url:
             self.lose("its share", field="share_url")
         return {"info": info, "messages": records}
 
     def _lose_unsettled(self, record: Record) -> None:
-        self.losses.add(
+        self.losses.add_loss(
             self.session.id,
             "assistant",
             "",
@@ -138,9 +140,11 @@ class WriterV2(OpenCodeWriter):
             return []
         kind = message.kind
         if message.role == "system" or kind == "context":
-            return [self._new_record(message, "system", text=self.shown(message))]
+            return [
+                self._new_record(message, "system", text=self.take_shown_text(message))
+            ]
         if kind in SAID_FOR_USER:
-            shown = self.shown(message)
+            shown = self.take_shown_text(message)
             if shown:
                 return [self._new_record(message, "synthetic", text=shown)]
         elif kind in _OUTCOMES:
