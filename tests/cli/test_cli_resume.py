@@ -18,7 +18,7 @@ from samples import permissions_hold
 
 from sessiondb import Store, assistant, user
 from sessiondb.cli.resume import Plan
-from sessiondb.formats.registry import targets
+from sessiondb.formats.registry import handover_targets
 from sessiondb.model import SourceMessage, SourceSession
 
 pytestmark = pytest.mark.slow
@@ -492,7 +492,7 @@ def test_a_session_becomes_a_new_log_of_a_descendant_of_pi(
 
 
 def test_sessions_are_taken_wherever_an_exporter_says_how(sessiondb: Run) -> None:
-    found = targets()
+    found = handover_targets()
     assert {"opencode", "opencode2", "pi"} <= set(found)
     assert not {"markdown", "html", "jsonl", "sessiondb"} & set(found)
     known = sessiondb("resume", "--in", "emacs").err

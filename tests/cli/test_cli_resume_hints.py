@@ -12,7 +12,11 @@ from command_line import Ran, Run
 from test_cli_hints import typed
 
 from sessiondb import Store, user
-from sessiondb.formats.registry import importable, resumable, targets
+from sessiondb.formats.registry import (
+    handover_targets,
+    importable_programs,
+    resume_commands,
+)
 from sessiondb.model import SourceMessage, SourceSession
 
 pytestmark = pytest.mark.slow
@@ -22,7 +26,7 @@ LONG = bool(os.environ.get("SESSIONDB_LONG"))
 #: only its own sessions, and one that continues none.
 AGENTS = ["opencode", "claude", "oh-my-pi", "gemini", "aider"]
 if LONG:
-    AGENTS = [*importable(), "an agent of my own"]
+    AGENTS = [*importable_programs(), "an agent of my own"]
 #: How many hints may follow each other until one leads to a program.
 STEPS = 3
 
@@ -124,15 +128,17 @@ def test_the_hints_of_resume_lead_to_a_program_that_continues_it(
         session = kind(store, agent)
         ways: list[list[str]] = [[]]
         if LONG:
-            ways += [["--in", program] for program in targets()]
-        elif agent in targets():
+            ways += [["--in", program] for program in handover_targets()]
+        elif agent in handover_targets():
             ways.append(["--in", agent])
         for way in ways:
             words = ["resume", session, *way]
             followed(sessiondb, sessiondb(*words, "--print"), words)
 
 
-@pytest.mark.parametrize("agent", [name for name in resumable() if name in targets()])
+@pytest.mark.parametrize(
+    "agent", [name for name in resume_commands() if name in handover_targets()]
+)
 def test_a_fork_is_continued_in_the_program_of_its_original(
     sessiondb: Run, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: str
 ) -> None:  # fmt: skip

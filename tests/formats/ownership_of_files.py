@@ -16,7 +16,7 @@ from samples import SAMPLES, Sample, files_in, new_store, read_into
 from sessiondb import Store
 from sessiondb.formats import exporter, readable, writable
 from sessiondb.formats.kit.heads import forget_heads
-from sessiondb.formats.registry import REGISTRY, family, reader
+from sessiondb.formats.registry import REGISTRY, format_named, format_of_program
 from sessiondb.maintenance import check
 from sessiondb.model import Document, Imported, Message
 from sessiondb.repository.sessions import ALL
@@ -32,7 +32,7 @@ CHECKED = (
 def recognised_by(path: Path) -> list[str]:
     """Return the formats that recognise a path by themselves, without a search."""
     forget_heads()
-    return [name for name in readable() if reader(name).at(path) is not None]
+    return [name for name in readable() if format_named(name).at(path) is not None]
 
 
 def written_in(name: str, store: Store, folder: Path) -> list[Path]:
@@ -50,7 +50,7 @@ def written_in(name: str, store: Store, folder: Path) -> list[Path]:
 
 def is_read(name: str) -> bool:
     """Return whether what is written in a format is read under the same name."""
-    return REGISTRY[family(name)].reads is not None
+    return REGISTRY[format_of_program(name)].reads is not None
 
 
 def of_other_programs(source: str) -> list[str]:
@@ -59,7 +59,9 @@ def of_other_programs(source: str) -> list[str]:
     What a program gets back of its own sessions is not another program's file.
     """
     return [
-        name for name in writable() if is_read(name) and family(name) != family(source)
+        name
+        for name in writable()
+        if is_read(name) and format_of_program(name) != format_of_program(source)
     ]
 
 
@@ -82,8 +84,11 @@ def has_one_reader_for_each_file(sample: Sample, folder: Path) -> None:
             several = {path: owner for path, owner in owners.items() if len(owner) > 1}
             assert not several
             if is_read(name):
-                assert [family(name)] in owners.values()
-                assert {*map(tuple, owners.values())} <= {(), (family(name),)}
+                assert [format_of_program(name)] in owners.values()
+                assert {*map(tuple, owners.values())} <= {
+                    (),
+                    (format_of_program(name),),
+                }
             for source in sources:
                 if name in of_other_programs(source):
                     read_into(store, folder / name)

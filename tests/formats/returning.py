@@ -20,7 +20,7 @@ from samples import Sample, new_store, read_into
 
 from sessiondb import Store
 from sessiondb.formats import exporter, writable
-from sessiondb.formats.registry import REGISTRY, family
+from sessiondb.formats.registry import REGISTRY, format_of_program
 from sessiondb.maintenance import check
 from sessiondb.model import Document
 from sessiondb.schema import metadata
@@ -99,8 +99,10 @@ def formats_of(store: Store) -> list[str]:
     if os.environ.get("SESSIONDB_LONG"):
         return named
     sources = {session.source for session in store.sessions(**EVERYTHING, limit=1000)}
-    readers = [REGISTRY[family(source)].reads for source in sources]
-    return [name for name in named if REGISTRY[family(name)].reads in readers]
+    readers = [REGISTRY[format_of_program(source)].reads for source in sources]
+    return [
+        name for name in named if REGISTRY[format_of_program(name)].reads in readers
+    ]
 
 
 def stays_as_it_is_when_its_exports_are_imported(store: Store, folder: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from carrying import unreported
 from samples import SAMPLES, new_store, read_into
 
-from sessiondb.formats.registry import family, writable
+from sessiondb.formats.registry import format_of_program, writable
 
 #: The formats that are written and read, by their names.
 FORMS = [form for form in writable() if form not in ("markdown", "html")]
@@ -27,7 +27,7 @@ def is_own(form: str, name: str) -> bool:
     source = SAMPLES[name].format
     # The log and the database of the samples are of sessions of OpenCode.
     source = "opencode" if source in ("jsonl", "sessiondb") else source
-    return _FAMILIES.get(form, family(form)) == source
+    return _FAMILIES.get(form, format_of_program(form)) == source
 
 
 def tried() -> list[str]:

@@ -54,7 +54,7 @@ from sessiondb import ALL, Store, Tokens
 from sessiondb.errors import SourceError
 from sessiondb.formats import default_locations, exporter, find
 from sessiondb.formats.codex.logs import look_at
-from sessiondb.formats.kit.fields import without
+from sessiondb.formats.kit.fields import without_keys
 from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.protocol import Written
 from sessiondb.model import Document, Imported, Message, Problem, Session, SourceSession
@@ -1165,8 +1165,8 @@ def test_a_fork_made_here_has_the_records_of_its_session_and_comes_back(
     store.append(fork, user("Mine"))
     ((name, records),) = complete(store, store.session(fork.id)).items()
     lines = (tmp_path / HOME / DAY / name_of(1)).read_text("utf-8").splitlines()
-    own = [without(("ordinal",), json.loads(line)) for line in lines[1:]]
-    made = [without((MARK,), record) for record in records]
+    own = [without_keys(("ordinal",), json.loads(line)) for line in lines[1:]]
+    made = [without_keys((MARK,), record) for record in records]
     assert [record for record in made if record in own] == own
     assert not any("ordinal" in record for record in made)
 

@@ -16,15 +16,15 @@ from sessiondb.formats.kit.fields import (
     amount,
     clean_text,
     columns_of,
-    filled,
     integer,
-    nested,
+    nested_record,
     overlay,
-    put,
-    take,
+    put_fields,
+    take_fields,
     text,
     time,
-    within,
+    value_at,
+    without_empty,
     without_none,
 )
 from sessiondb.formats.kit.json import usable_id
@@ -40,7 +40,7 @@ SHAPE: Shape = {"id": "id", "stats": {"count": "count", "time": {"start": "start
 
 
 class Row:
-    """A holder of columns, as `put` reads them."""
+    """A holder of columns, as `put_fields` reads them."""
 
     def __init__(self, **columns: Any) -> None:
         self.title = self.body = self.count = self.started = None
@@ -61,24 +61,24 @@ def test_a_record_that_was_taken_apart_is_put_together_again(
     record: dict[str, Any],
 ) -> None:
     untaken: dict[str, Any] = json.loads(json.dumps(record))
-    taken = take(untaken, FIELDS)
+    taken = take_fields(untaken, FIELDS)
     again: dict[str, Any] = {}
-    put(again, FIELDS, Row(**taken))
+    put_fields(again, FIELDS, Row(**taken))
     assert overlay(again, untaken) == record
 
 
 def test_values_that_fit_leave_the_record_and_odd_ones_stay() -> None:
     record: dict[str, Any] = {"title": "a\0b", "stats": {"count": 3, "x": 1}, "y": 2}
-    assert take(record, FIELDS) == {"title": "a\u2400b", "count": 3}
+    assert take_fields(record, FIELDS) == {"title": "a\u2400b", "count": 3}
     assert record == {"title": "a\0b", "stats": {"x": 1}, "y": 2}
 
 
 def test_a_row_becomes_a_record_without_what_is_unknown() -> None:
-    assert nested({"id": "a", "count": 0, "started": None}, SHAPE) == {
+    assert nested_record({"id": "a", "count": 0, "started": None}, SHAPE) == {
         "id": "a",
         "stats": {"count": 0},
     }
-    assert nested({"id": None}, SHAPE) == {}
+    assert nested_record({"id": None}, SHAPE) == {}
     assert list(columns_of(SHAPE)) == ["id", "count", "started"]
 
 
@@ -109,9 +109,9 @@ def test_an_id_is_short_and_has_no_controls(value: object, usable: bool) -> None
 def test_only_what_is_unknown_or_empty_is_left_out() -> None:
     record = {"a": 0, "b": "", "c": None, "d": [], "e": {}, "f": False}
     assert without_none(record) == {"a": 0, "b": "", "d": [], "e": {}, "f": False}
-    assert filled(record) == {"a": 0, "f": False}
-    assert within({"a": {"b": 1}}, "a", "b") == 1
-    assert within({"a": [1]}, "a", "b") is None
+    assert without_empty(record) == {"a": 0, "f": False}
+    assert value_at({"a": {"b": 1}}, "a", "b") == 1
+    assert value_at({"a": [1]}, "a", "b") is None
 
 
 def test_parents_come_first_whatever_the_order() -> None:

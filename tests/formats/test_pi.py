@@ -34,7 +34,7 @@ from samples_pi import (
 
 from sessiondb import ALL, Store, assistant, event, file, text, tool, tool_result, user
 from sessiondb.formats import exporter, find
-from sessiondb.formats.kit.fields import without
+from sessiondb.formats.kit.fields import without_keys
 from sessiondb.formats.kit.naming import MARK
 from sessiondb.model import (
     Context,
@@ -1147,7 +1147,7 @@ def back(store: Store, session: Session, form: str = "oh-my-pi") -> list[Record]
     """Return the records of a session, without the name it has here."""
     records, losses = given(store, session, form)
     assert losses == []
-    return [without((MARK,), record) for record in records]
+    return [without_keys((MARK,), record) for record in records]
 
 
 def test_records_that_do_not_fit_are_written_unchanged(

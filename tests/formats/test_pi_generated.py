@@ -25,7 +25,7 @@ from samples_pi import (
 
 from sessiondb import ALL, Store
 from sessiondb.formats import exporter
-from sessiondb.formats.kit.fields import without
+from sessiondb.formats.kit.fields import without_keys
 from sessiondb.formats.kit.naming import MARK
 from sessiondb.model import Document, Imported
 
@@ -76,7 +76,7 @@ def back(store: Store, session: str) -> list[Any]:
     texts = ["".join(of.chunks) for of in found if isinstance(of, Document)]
     records = [json.loads(line) for line in "".join(texts).split("\n") if line]
     # It is written for another program, so it names its session here.
-    return [without((MARK,), record) for record in records]
+    return [without_keys((MARK,), record) for record in records]
 
 
 def in_any_order(records: list[Record]) -> list[str]:

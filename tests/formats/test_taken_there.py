@@ -16,7 +16,7 @@ from samples_codex import SAMPLES as CODEX
 from sessiondb import ALL, Store, user
 from sessiondb.formats import exporter, find
 from sessiondb.formats.kit.naming import further_name, message_of, original_id, uuid_of
-from sessiondb.formats.registry import targets
+from sessiondb.formats.registry import handover_targets
 from sessiondb.ids import new_message_id, new_session_id
 from sessiondb.model import (
     Document,
@@ -247,7 +247,7 @@ def test_a_program_is_given_a_session_as_one_file(
     """Subagents of Claude Code and reverts of Codex have files of their own."""
     sample.write(tmp_path)
     read_into(store, tmp_path)
-    for form in targets():
+    for form in handover_targets():
         to = exporter(form)
         detail = to.taken or to.details[0]
         for session in store.sessions(project=ALL):
@@ -265,7 +265,7 @@ def test_a_program_is_given_a_session_as_one_file(
             assert {loss.session_id for loss in losses} <= {session.id}
 
 
-@pytest.mark.parametrize("form", [*targets(), "event-log"])
+@pytest.mark.parametrize("form", [*handover_targets(), "event-log"])
 def test_the_text_of_an_event_that_a_model_is_shown_is_written_or_reported_as_lost(
     form: str,
 ) -> None:

@@ -27,18 +27,18 @@ def test_every_planned_program_is_recognised_and_no_other() -> None:
 @pytest.mark.parametrize("name", REGISTRY)
 def test_a_name_is_read_planned_or_unknown_to_the_reader(name: str) -> None:
     if REGISTRY[name].reads or REGISTRY[name].family:
-        assert isinstance(registry.reader(name), Format)
+        assert isinstance(registry.format_named(name), Format)
         return
 
     planned = UnsupportedError if name in PLANNED else InvalidInputError
     with pytest.raises(planned, match="known are opencode"):
-        registry.reader(name)
+        registry.format_named(name)
 
 
 @pytest.mark.parametrize("name", ["", "nothing", None, ["opencode"], 7])
 def test_a_value_that_is_not_a_name_is_refused_both_ways(name: object) -> None:
     with pytest.raises(InvalidInputError, match="known are"):
-        registry.reader(name)  # type: ignore[arg-type]
+        registry.format_named(name)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="known are"):
         registry.exporter(name)  # type: ignore[arg-type]
 

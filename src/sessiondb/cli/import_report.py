@@ -9,7 +9,7 @@ from typing import Any
 
 from sessiondb.cli import output
 from sessiondb.cli.text import count, one_line
-from sessiondb.formats.registry import agent
+from sessiondb.formats.registry import agent_name
 from sessiondb.model import Imported, Problem
 
 OUTCOMES = ("imported", "updated", "unchanged", "deleted", "diverged")
@@ -68,7 +68,7 @@ class Report:
         rare = {name: head for name, head in _RARE.items() if self.outcomes.get(name)}
         columns = {**_SHOWN, **rare, "problems": "PROBLEMS"}
         rows = [
-            [agent(source), *(f"{counts[name]:,}" for name in columns)]
+            [agent_name(source), *(f"{counts[name]:,}" for name in columns)]
             for source, counts in self.agents.items()
         ]
         heads = list(columns.values())
@@ -80,7 +80,7 @@ class Report:
         counts = {name: self.outcomes[name] for name in OUTCOMES}
         names = {**_SHOWN, **_RARE, "problems": ""}
         agents = [
-            {"agent": agent(source), "source": source}
+            {"agent": agent_name(source), "source": source}
             | {_key(name): counts[name] for name in names}
             for source, counts in self.agents.items()
         ]

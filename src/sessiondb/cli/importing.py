@@ -22,7 +22,7 @@ from sessiondb.cli.text import count
 from sessiondb.cli.usage import exclusive
 from sessiondb.errors import SessionDBError
 from sessiondb.formats.kit.files import current_directory
-from sessiondb.formats.registry import agent, importable
+from sessiondb.formats.registry import agent_name, importable_programs
 from sessiondb.formats.unsupported import agents_of
 from sessiondb.hints import command
 from sessiondb.location import project_at
@@ -47,7 +47,7 @@ _ADVICE = {
 @shared.format_option(
     "--from",
     "formats",
-    of=importable,
+    of=importable_programs,
     about="Only sessions of this program or format: ",
     multiple=True,
 )
@@ -148,7 +148,7 @@ def _passed_over(
 
 def _announce(sources: Sources, as_json: bool) -> dict[str, Any]:
     """Report the stores that were found, and those of agents that cannot be read."""
-    announced = [(agent(store.source), store.path) for store in sources.look()]
+    announced = [(agent_name(store.source), store.path) for store in sources.look()]
     # An import of one format is not about other agents.
     others = [] if sources.formats else agents_of(os.environ)
     if not as_json:

@@ -33,7 +33,7 @@ from sessiondb.errors import (
     SessionDBError,
     abridged,
 )
-from sessiondb.formats.registry import agent, family, resumable, targets
+from sessiondb.formats import registry
 from sessiondb.hints import command, word
 
 if TYPE_CHECKING:
@@ -145,8 +145,8 @@ class Plan:
             yield
         except InvalidInputError as error:
             raise ConflictError(
-                f"the session cannot be put into the store of {agent(self.program)}: "
-                f"{error}",
+                "the session cannot be put into the store of "
+                f"{registry.agent_name(self.program)}: {error}",
                 hint=f"move it away, or {self.elsewhere}",
             ) from None
 
@@ -160,7 +160,7 @@ class Tool(click.ParamType):  # type: ignore[type-arg]
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
         """Return the name of a program that is known."""
-        if value not in resumable() and value not in targets():
+        if value not in _tools():
             self.fail(f"{value!r} is not one of {', '.join(_tools())}.", param, ctx)
         return value
 
@@ -179,7 +179,7 @@ class Tool(click.ParamType):  # type: ignore[type-arg]
 
 
 def _tools() -> list[str]:
-    return sorted({*resumable(), *targets()})
+    return sorted({*registry.resume_commands(), *registry.handover_targets()})
 
 
 @click.command("resume")
@@ -236,9 +236,10 @@ def _planned(store: Store, session: Session, into: str | None) -> Plan:
         return Plan(session, session.source, continues)
 
     # A format that sessiondb writes and a program that takes it are both needed.
-    if into not in targets():
+    if into not in registry.handover_targets():
+        agent = registry.agent_name(into)
         raise InvalidInputError(
-            f"sessiondb reads sessions of {agent(into)}, and cannot write them: "
+            f"sessiondb reads sessions of {agent}, and cannot write them: "
             f"{into} continues only its own",
             hint=_elsewhere(store, session),
         )
@@ -254,13 +255,11 @@ def _planned(store: Store, session: Session, into: str | None) -> Plan:
 
 def _has_it(session: Session, program: str) -> bool:
     """Return whether a session came from *program*, which still has it, if known."""
-    from sessiondb.formats import exporter
-
     if not _is_from(session, program):
         return False
-    if program not in targets():
+    if program not in registry.handover_targets():
         return True
-    holds = exporter(program).holds
+    holds = registry.exporter(program).holds
     return holds is None or holds(session.source_id or "", os.environ)
 
 
@@ -272,7 +271,7 @@ def _is_relative(session: Session, program: str) -> bool:
     """Return whether a session is the log of a program that *program* descends from."""
     if session.time_imported is None or session.source == program:
         return False
-    return family(session.source) == family(program)
+    return session.source in registry.related_programs(program)
 
 
 def _elsewhere(store: Store, session: Session, refused: str | None = None) -> str:
@@ -282,9 +281,9 @@ def _elsewhere(store: Store, session: Session, refused: str | None = None) -> st
     installed rather than another, and then the one that it, or its original, came from.
     """
     origin = _origin(store, session)
-    commands = resumable()
+    commands = registry.resume_commands()
     ranked: list[tuple[bool, bool, int, str]] = []
-    for name in targets():
+    for name in registry.handover_targets():
         # OpenCode 2 has the name of OpenCode: which one is installed is not known.
         if name == refused or name not in commands:
             continue
@@ -311,7 +310,7 @@ def _origin(store: Store, session: Session) -> str:
 def _copied(session: Session, program: str) -> str:
     """Return a hint with the command that makes a copy, for *program* if possible."""
     copies = command("fork", session.id)
-    if program in targets():
+    if program in registry.handover_targets():
         return f"{copies} makes a copy that --in {program} can take there"
     return f"{copies} makes a copy that --in can take to another program"
 
@@ -344,12 +343,14 @@ def _command(store: Store, session: Session) -> list[str]:
         )
 
     _check_name(store, session)
-    return _filled(resumable()[session.source].split(), "{}", session.source_id)
+    words = registry.resume_commands()[session.source].split()
+    return _filled(words, "{}", session.source_id)
 
 
 def _check_name(store: Store, session: Session) -> None:
     """Raise `InvalidInputError` if its program cannot continue a session by its id."""
-    if session.source not in resumable() or not _has_usable_name(session):
+    is_continued = session.source in registry.resume_commands()
+    if not is_continued or not _has_usable_name(session):
         raise InvalidInputError(
             f"{session.source} has no command that continues "
             f"{abridged(session.source_id)}",
@@ -371,10 +372,9 @@ def _filled(words: Iterable[str], blank: str, value: str) -> list[str]:
 
 def _transferred(store: Store, session: Session, form: str) -> Plan:
     """Return the plan that takes a session to a program that does not have it."""
-    from sessiondb.formats import exporter
     from sessiondb.formats.protocol import FILE
 
-    target_format = exporter(form)
+    target_format = registry.exporter(form)
     assert target_format.take_in is not None, f"{form} is one of the targets"
     detail = target_format.taken or target_format.details[0]
     exports = [store.export(session, **target_format.read)]
@@ -389,7 +389,7 @@ def _transferred(store: Store, session: Session, form: str) -> Plan:
         error.hint = error.hint or _elsewhere(store, session, form)
         raise
     if not taken.take_in and taken.place is None:
-        say(f"already taken there, and continued: {agent(form)}")
+        say(f"already taken there, and continued: {registry.agent_name(form)}")
         return Plan(session, form, taken.resume)
 
     file = str(Path(tempfile.gettempdir()) / f"sessiondb-{session.id}.json")

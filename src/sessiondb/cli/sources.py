@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from sessiondb.cli.opening import say
 from sessiondb.errors import InvalidInputError, NotFoundError, SourceError, abridged
 from sessiondb.formats.kit.files import DATABASES, current_directory, is_file
-from sessiondb.formats.registry import REGISTRY, agent, readable
+from sessiondb.formats.registry import REGISTRY, agent_name, readable
 from sessiondb.hints import command
 from sessiondb.location import load_config
 from sessiondb.model import Problem
@@ -142,8 +142,8 @@ def _why_nothing(place: Path, formats: tuple[str, ...] | None) -> str:
         for store in find(place):
             for name in sorted(store.sources):
                 if name in REGISTRY:
-                    others[agent(name)] = None
-        asked = " or ".join(agent(name) for name in formats)
+                    others[agent_name(name)] = None
+        asked = " or ".join(agent_name(name) for name in formats)
         if not others:
             return f"no sessions of {asked}"
         return (

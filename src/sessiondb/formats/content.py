@@ -13,7 +13,7 @@ from sessiondb.formats.kit.fields import (
     as_text,
     fitting,
     text,
-    within,
+    value_at,
     without_none,
 )
 from sessiondb.model import Part
@@ -96,7 +96,7 @@ def error_text(error: Any) -> str:
         return str(error)
 
     # Programs that name the class of an error keep its message one level deeper.
-    for message in (error.get("message"), within(error, "data", "message")):
+    for message in (error.get("message"), value_at(error, "data", "message")):
         if text(message):
             return message
     return str(error.get("name") or error.get("type") or "")

@@ -45,7 +45,7 @@ def find(
     if names is None:
         wanted = frozenset(registry.readable())
     else:
-        wanted = frozenset(registry.family(name) for name in names)
+        wanted = frozenset(registry.format_of_program(name) for name in names)
     owners = Owners(wanted)
     top = _absolute_path(path)
     try:
@@ -83,11 +83,11 @@ def _stores_of_programs(
     Only programs that share a format with one of *names* are left out: a log of our
     own has sessions of any program.
     """
-    relatives = [registry.relatives(name) for name in names]
+    relatives = [registry.related_programs(name) for name in names]
     unwanted = frozenset[str]().union(*relatives) - names
 
     for store in stores:
-        others = unwanted & registry.relatives(store.source)
+        others = unwanted & registry.related_programs(store.source)
         if not store.sources <= others:
             yield replace(store, reader=partial(_read_without, others, store.reader))
 
@@ -192,7 +192,7 @@ def in_projects(
 def _chosen_formats(names: Iterable[str] | None) -> list[Format]:
     chosen = registry.readable() if names is None else names
     # Programs that share a format have one entry.
-    return list(dict.fromkeys(registry.reader(name) for name in chosen))
+    return list(dict.fromkeys(registry.format_named(name) for name in chosen))
 
 
 def _suffixes_of(formats: list[Format]) -> frozenset[str]:

@@ -36,7 +36,7 @@ class Owners:
 
     def __init__(self, wanted: frozenset[str]) -> None:
         self._wanted = wanted
-        self._all = {name: registry.reader(name) for name in registry.readable()}
+        self._all = {name: registry.format_named(name) for name in registry.readable()}
 
     def of_file(self, path: Path, *, by_suffix: bool = False) -> list[ForeignStore]:
         """Return the store that a file is, and problems as stores.
@@ -68,8 +68,10 @@ class Owners:
         owner, *others = claims
         store = claims[owner]
         if others:
-            looks = " and ".join(registry.agent(claims[name].source) for name in others)
-            agent = registry.agent(store.source)
+            looks = " and ".join(
+                registry.agent_name(claims[name].source) for name in others
+            )
+            agent = registry.agent_name(store.source)
             reason = f"read as {agent}; it looks like {looks}, too"
             reader = partial(_read_with_problem, Problem(str(path), reason), store)
             store = replace(store, reader=reader)
@@ -87,7 +89,9 @@ class Owners:
             # files have one owner each; only what is kept beside the logs is missing.
             stores = [*claims.failed]
             if not self._wanted.isdisjoint(claims.stores):
-                agents = " and ".join(registry.agent(name) for name in claims.stores)
+                agents = " and ".join(
+                    registry.agent_name(name) for name in claims.stores
+                )
                 reason = (
                     f"the folder is of {agents}: its files are read one by one, "
                     "without those beside them"

@@ -20,7 +20,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from sessiondb.formats import secrets
-from sessiondb.formats.kit.fields import without
+from sessiondb.formats.kit.fields import without_keys
 from sessiondb.model import (
     Export,
     FileDiff,
@@ -152,7 +152,7 @@ class Redaction:
         # With its address a share can be read, with its secret ended.
         if session.share_url is not None:
             self._count_secret(_SHARE)
-        public = without(("share",), session.metadata)
+        public = without_keys(("share",), session.metadata)
         return self._clean_record(replace(session, share_url=None, metadata=public))
 
     def _clean_record(self, record: Record) -> Record:

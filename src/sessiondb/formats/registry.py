@@ -133,14 +133,18 @@ def readable() -> list[str]:
     return list(_values_of_field("reads"))
 
 
-def importable() -> list[str]:
+def importable_programs() -> list[str]:
     """Return the names of the programs that can be imported; some share a format."""
-    return [name for name in REGISTRY if REGISTRY[family(name)].reads]
+    return [name for name in REGISTRY if REGISTRY[format_of_program(name)].reads]
 
 
-def relatives(name: str) -> frozenset[str]:
+def related_programs(name: str) -> frozenset[str]:
     """Return the programs whose sessions have the format of *name*, with itself."""
-    return frozenset(other for other in REGISTRY if family(other) == family(name))
+    return frozenset(
+        other
+        for other in REGISTRY
+        if format_of_program(other) == format_of_program(name)
+    )
 
 
 def writable() -> list[str]:
@@ -148,23 +152,23 @@ def writable() -> list[str]:
     return list(_values_of_field("writes"))
 
 
-def resumable() -> dict[str, str]:
+def resume_commands() -> dict[str, str]:
     """Return the command that continues a session, by the name of its source."""
     return _values_of_field("resume")
 
 
-def family(name: str) -> str:
+def format_of_program(name: str) -> str:
     """Return the format that a program's sessions have: *name* itself for most."""
     entry = REGISTRY.get(name, _UNKNOWN)
     return entry.family or name
 
 
-def agent(name: str) -> str:
+def agent_name(name: str) -> str:
     """Return how people write the name of a program; *name* for one not known."""
     return REGISTRY[name].agent if name in REGISTRY else name
 
 
-def targets() -> list[str]:
+def handover_targets() -> list[str]:
     """Return the formats whose program continues a session that we wrote for it.
 
     The modules of all exporters are imported for it.
@@ -172,7 +176,7 @@ def targets() -> list[str]:
     return [name for name in writable() if exporter(name).take_in is not None]
 
 
-def reader(name: str) -> Format:
+def format_named(name: str) -> Format:
     """Return the format *name*.
 
     Raises `InvalidInputError` if it is unknown or only written, `UnsupportedError` if
@@ -184,7 +188,7 @@ def reader(name: str) -> Format:
         format_: Format = import_module(entry.reads).FORMAT
         return format_
 
-    choices = f"known are {', '.join(importable())}"
+    choices = f"known are {', '.join(importable_programs())}"
     if entry.is_planned:
         raise UnsupportedError(f"{entry.agent} is not supported yet; {choices}")
     raise InvalidInputError(f"no format {abridged(name)}; {choices}")
@@ -208,7 +212,7 @@ def names_of(source: str) -> NamesOf:
 
     A program that is not written for has them under their own ids.
     """
-    name = family(source)
+    name = format_of_program(source)
     return exporter(name).names_of if _entry_of(name).writes else own_name
 
 

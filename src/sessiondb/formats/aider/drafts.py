@@ -161,7 +161,7 @@ def answered(
     state.plan = None
 
     parts = tuple(
-        PartDraft(kind, text, data=fields.filled({"tag": tag}))
+        PartDraft(kind, text, data=fields.without_empty({"tag": tag}))
         for kind, tag, text in pieces
     )
     data: Columns = {}
@@ -197,7 +197,7 @@ def counted(usage: Usage | None, data: Columns) -> Columns:
     is_exact = None not in (sent, read, write)
     counts["sent"] = sent - read - write if is_exact else None
 
-    columns = fields.take(counts, _COUNTS)
+    columns = fields.take_fields(counts, _COUNTS)
     return {
         "cost": fitting(usage.cost, fields.cost),
         "tokens": Tokens(**columns) if columns else None,

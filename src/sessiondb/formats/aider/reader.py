@@ -23,7 +23,7 @@ from sessiondb.formats.aider.drafts import AnswerState
 from sessiondb.formats.aider.inputs import Inputs, TypedInputs
 from sessiondb.formats.aider.runs import AiderRun, Facts, Headers, runs_of
 from sessiondb.formats.aider.scanner import TOP, Block, Scanner
-from sessiondb.formats.kit.fields import filled
+from sessiondb.formats.kit.fields import without_empty
 from sessiondb.formats.kit.lines import opened
 from sessiondb.model import Problem, SourceMessage, SourceSession
 
@@ -94,7 +94,7 @@ def _complete_session(path: Path, run: AiderRun, typed: TypedInputs) -> SourceSe
     return replace(
         _run_session(path, run, typed),
         version=facts.version,
-        data=filled(data),
+        data=without_empty(data),
         **drafts.model(facts.model),
     )
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from sessiondb.formats.claude.fields import blocks_of
 from sessiondb.formats.claude.logs import SIDECHAIN_LINE, ClaudeLog, records_of
-from sessiondb.formats.kit.fields import as_list, as_string, within
+from sessiondb.formats.kit.fields import as_list, as_string, value_at
 from sessiondb.formats.kit.files import read_file
 from sessiondb.formats.kit.json import load_object, usable_id
 
@@ -147,7 +147,7 @@ class SubagentCalls:
         return self._by_agent.get(agent) or self._by_prompt.get(prompt) or None
 
     def _add_result(self, record: Record) -> None:
-        agent = as_string(within(record, "toolUseResult", "agentId"))
+        agent = as_string(value_at(record, "toolUseResult", "agentId"))
         if not agent or agent in self._by_agent:
             return
         self._by_agent[agent] = ""
@@ -159,6 +159,6 @@ class SubagentCalls:
 
     def _add_starts(self, record: Record) -> None:
         for block in blocks_of(record):
-            prompt = as_string(within(block, "input", "prompt"))
+            prompt = as_string(value_at(block, "input", "prompt"))
             if block.get("name") in _STARTS and prompt:
                 self._by_prompt.setdefault(prompt, as_string(block.get("id")))

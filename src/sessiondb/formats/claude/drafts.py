@@ -22,14 +22,14 @@ from sessiondb.formats.kit.fields import (
     as_text,
     clean_name,
     cost,
-    filled,
     fitting,
     integer,
     is_object,
     objects_in,
-    take,
+    take_fields,
     text,
-    within,
+    value_at,
+    without_empty,
 )
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import MessageDraft, PartDraft, Tokens
@@ -83,7 +83,7 @@ def message_draft(lines: Sequence[NumberedRecord], place: MessagePlace) -> Messa
     if place.is_of_branch:
         columns["kind"] = "branch_summary"
     elif columns.get("kind") == "compaction":
-        record |= filled({"first_kept_id": place.first_kept})
+        record |= without_empty({"first_kept_id": place.first_kept})
 
     return MessageDraft(id=place.name, data=record, **columns)
 
@@ -140,7 +140,7 @@ def _with_outcome(result: PartDraft, note: Any) -> PartDraft:
     is_refused = str(result.text).startswith(fields.DENIED) or note == fields.REJECTED
     if has_failed and is_refused:
         outcome = "denied"
-    elif within(note, "interrupted") is True:
+    elif value_at(note, "interrupted") is True:
         outcome = "interrupted"
     elif has_failed:
         outcome = "failed"
@@ -156,7 +156,7 @@ def _take_answer(record: Record, further: Sequence[NumberedRecord]) -> Columns:
         "role": "assistant",
         "time_completed": max((t for t in times if t is not None), default=None),
         **_end_of_answer(lines),
-        **take(record, fields.ANSWER),
+        **take_fields(record, fields.ANSWER),
     }
 
     parts = _take_timed_parts(record)
@@ -182,7 +182,7 @@ def _end_of_answer(lines: Sequence[Record]) -> Columns:
     first = lines[0]
     columns: Columns = {}
     for line in lines:
-        reason = as_text(within(line, "message", "stop_reason"))
+        reason = as_text(value_at(line, "message", "stop_reason"))
         if reason:
             columns["finish"] = fields.FINISH.get(reason, "other")
     if any(line.get("isAbortedMidStream") is True for line in lines):
@@ -195,7 +195,7 @@ def _end_of_answer(lines: Sequence[Record]) -> Columns:
     costs = [line.get(fields.COST) for line in lines]
     columns["cost"] = max((usd for usd in costs if cost(usd)), default=None)
     # An answer of the program itself states zeros, which no provider counted.
-    if within(first, "message", "model") != fields.SYNTHETIC:
+    if value_at(first, "message", "model") != fields.SYNTHETIC:
         columns["tokens"] = _tokens_of_answer(lines)
     return columns
 
@@ -205,7 +205,7 @@ def _tokens_of_answer(lines: Sequence[Record]) -> Tokens | None:
     highest = None
     most: int | None = None
     for line in lines:
-        usage = as_object(within(line, "message", "usage"))
+        usage = as_object(value_at(line, "message", "usage"))
         tokens = fields.tokens_of(usage)
         output: int = fitting(usage.get("output_tokens"), integer, 0)
         if tokens is not None and (most is None or output >= most):
@@ -217,7 +217,7 @@ def _tokens_of_answer(lines: Sequence[Record]) -> Tokens | None:
 
 
 def _take_system_line(record: Record) -> Columns:
-    shown = take(record, fields.SHOWN)
+    shown = take_fields(record, fields.SHOWN)
     parts = [PartDraft("text", shown["text"])] if shown else []
     kind = fitting(record.get("subtype"), fields.is_subtype, "system")
     return {"role": "event", "kind": kind, "parts": tuple(parts)}
@@ -247,7 +247,7 @@ def _take_attachment(record: Record) -> Columns:
 def _take_rendered_texts(record: Record) -> list[PartDraft]:
     """Take the texts that a model is sent for an attachment, if all are texts."""
     rendered = as_list(record.get("rendered"))
-    if not all(text(within(item, "content")) for item in rendered):
+    if not all(text(value_at(item, "content")) for item in rendered):
         return []
     return [mark_synthetic(PartDraft("text", item.pop("content"))) for item in rendered]
 
@@ -256,7 +256,7 @@ def _take_sources(attachment: Record) -> Iterator[PartDraft]:
     """Take the files that a model was given with an attachment."""
     for place, source in enumerate(fields.sources_of(attachment)):
         if is_object(source):
-            columns = take(source, fields.SOURCE)
+            columns = take_fields(source, fields.SOURCE)
             content = columns.pop("text", None)
             title = fitting(source.get("name"), clean_name, columns.get("path"))
             origin = {"kind": attachment["type"], **columns}
@@ -336,13 +336,17 @@ def _call_part(block: Record) -> PartDraft:
     if block["type"] == "tool_use":
         del block["type"]
         status = "pending"
-    return PartDraft("tool", **take(block, fields.CALL), status=status, data=block)
+    return PartDraft(
+        "tool", **take_fields(block, fields.CALL), status=status, data=block
+    )
 
 
 def _file_part(block: Record) -> PartDraft:
     """Return an image or a document; content that is repeated is stored once."""
     source = as_object(block.get("source"))
-    data = take(dict(block), fields.FILE) | take(dict(source), fields.FILE_SOURCE)
+    data = take_fields(dict(block), fields.FILE) | take_fields(
+        dict(source), fields.FILE_SOURCE
+    )
     if _is_inline(source):
         data |= embedded_file(source.get("media_type"), source.pop("data"))
     return PartDraft("file", data={**data, **block})
@@ -351,7 +355,7 @@ def _file_part(block: Record) -> PartDraft:
 def _result_parts(block: Record) -> Iterator[PartDraft]:
     """Yield a result: its text, and the images in it as parts that follow."""
     del block["type"]
-    columns = take(block, fields.RESULT)
+    columns = take_fields(block, fields.RESULT)
     content = block.get("content")
     if text(content):
         del block["content"]

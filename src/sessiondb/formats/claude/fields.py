@@ -23,9 +23,9 @@ from sessiondb.formats.kit.fields import (
     count,
     fitting,
     objects_in,
-    take,
+    take_fields,
     text,
-    within,
+    value_at,
 )
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.model import Tokens
@@ -157,12 +157,12 @@ def tokens_of(usage: Mapping[str, Any]) -> Tokens | None:
     The provider counts a compaction of its own beside the answer (see
     https://platform.claude.com/docs/en/build-with-claude/compaction).
     """
-    counts = Counter(take(dict(usage), COLUMNS))
+    counts = Counter(take_fields(dict(usage), COLUMNS))
     for iteration in objects_in(usage.get("iterations")):
         if iteration.get("type") == "compaction":
-            counts.update(take(dict(iteration), COLUMNS))
+            counts.update(take_fields(dict(iteration), COLUMNS))
 
-    thought = fitting(within(usage, *THOUGHT), count, 0)
+    thought = fitting(value_at(usage, *THOUGHT), count, 0)
     if thought and "output" in counts:
         counts["output"] -= thought
         counts["reasoning"] = thought
@@ -175,7 +175,7 @@ def tokens_of(usage: Mapping[str, Any]) -> Tokens | None:
 
 def is_added(record: Mapping[str, Any]) -> bool:
     """Return whether the program says that the user did not type a prompt."""
-    origin = as_string(within(record, "origin", "kind"))
+    origin = as_string(value_at(record, "origin", "kind"))
     return record.get("isMeta") is True or origin in ADDING
 
 
@@ -203,12 +203,12 @@ def is_line(record: Mapping[str, Any]) -> bool:
 
 def is_queued(record: Mapping[str, Any]) -> bool:
     """Return whether a line is a prompt that waited for the end of a turn."""
-    return bool(within(record, "attachment", "type") == "queued_command")
+    return bool(value_at(record, "attachment", "type") == "queued_command")
 
 
 def blocks_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the blocks of a line; an empty one for each that is not an object."""
-    content = as_list(within(record, "message", "content"))
+    content = as_list(value_at(record, "message", "content"))
     return [as_object(block) for block in content]
 
 

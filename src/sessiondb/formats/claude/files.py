@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from sessiondb.formats.kit.fields import as_string, within
+from sessiondb.formats.kit.fields import as_string, value_at
 from sessiondb.formats.kit.files import is_folder, is_link, read_small
 from sessiondb.model import MessageDraft, PartDraft
 
@@ -43,7 +43,9 @@ def _output_parts(draft: MessageDraft, log: Path) -> Iterator[PartDraft]:
 
 def _output_paths(draft: MessageDraft) -> Iterator[str]:
     """Yield the paths of the outputs that a result names."""
-    yield as_string(within(draft.data, "toolUseResult", "persistedOutputPath")).strip()
+    yield as_string(
+        value_at(draft.data, "toolUseResult", "persistedOutputPath")
+    ).strip()
     for part in draft.parts:
         if part.type == "tool-result" and _TAG in str(part.text):
             for path in _SAVED.findall(str(part.text)):

@@ -14,7 +14,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from sessiondb.formats.claude.logs import ClaudeLog, records_of
-from sessiondb.formats.kit.fields import as_string, clean_name, fitting, text, within
+from sessiondb.formats.kit.fields import as_string, clean_name, fitting, text, value_at
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.texts import time_of_text
 
@@ -114,7 +114,7 @@ def _lines_of(log: ClaudeLog) -> LinesByUuid:
 
 def _named_source(record: Record) -> str:
     """Return the line that one says it is a copy of, else itself; "" without a name."""
-    copied = within(record, "forkedFrom", "messageUuid")
+    copied = value_at(record, "forkedFrom", "messageUuid")
     return str(
         copied if usable_id(copied) else fitting(record.get("uuid"), usable_id, "")
     )

@@ -20,7 +20,7 @@ from sessiondb.formats.kit.fields import (
     clean_name,
     fitting,
     text,
-    within,
+    value_at,
 )
 from sessiondb.formats.kit.files import read_small
 from sessiondb.formats.kit.json import (
@@ -65,12 +65,12 @@ def _read_prompt(raw: bytes, cache: Path) -> SourcePrompt:
 
 def _fill_in(placeholder: re.Match[str], pasted: Any, cache: Path) -> str:
     """Return the text that was pasted, or its placeholder if it is lost."""
-    entry = within(pasted, placeholder[1])
-    content = as_text(within(entry, "content"))
+    entry = value_at(pasted, placeholder[1])
+    content = as_text(value_at(entry, "content"))
     if content is not None:
         return content
 
-    name = as_string(within(entry, "contentHash"))
+    name = as_string(value_at(entry, "contentHash"))
     # Any other name may lead to another folder.
     if _HASH.fullmatch(name):
         raw = read_small(cache / f"{name}.txt")

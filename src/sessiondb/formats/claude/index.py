@@ -15,7 +15,7 @@ from sessiondb.formats.kit.fields import (
     as_text,
     clean_name,
     fitting,
-    within,
+    value_at,
 )
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.lines import Line
@@ -94,7 +94,7 @@ class ClaudeIndex:
         add_number(self.runs, number)
         self.tree.add(record, line)
         if "forkedFrom" in record:
-            copied = within(record, "forkedFrom", "messageUuid")
+            copied = value_at(record, "forkedFrom", "messageUuid")
             self.copied_uuid = fitting(copied, usable_id, self.copied_uuid)
 
         kind = record["type"]
@@ -119,7 +119,7 @@ class ClaudeIndex:
         if time is not None and (self.time_updated is None or time > self.time_updated):
             self.time_updated = time
         if record["type"] == "user" and not self.prompt:
-            self.prompt = as_string(within(record, "message", "content"))
+            self.prompt = as_string(value_at(record, "message", "content"))
 
     def title(self, titles: Mapping[str, str]) -> str:
         """Return the title: as the user named the session, else as the model did.

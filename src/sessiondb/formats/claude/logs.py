@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.claude import fields
-from sessiondb.formats.kit.fields import as_string, clean_name, within
+from sessiondb.formats.kit.fields import as_string, clean_name, value_at
 from sessiondb.formats.kit.files import ancestor_named, is_file, sorted_entries
 from sessiondb.formats.kit.heads import first_records, objects_of
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
@@ -188,7 +188,7 @@ def read_head(path: Path) -> ClaudeLog | None:
     # Most have a line of their own in the head, and are not read for this.
     has_only_notes = not links and not _has_conversation(path)
     log = log._replace(chain=_conversation_chain(path), has_only_notes=has_only_notes)
-    original = within(first, "forkedFrom", "sessionId")
+    original = value_at(first, "forkedFrom", "sessionId")
     if usable_id(original) and original != session:
         return log._replace(parent=original, relation="fork")
     return log

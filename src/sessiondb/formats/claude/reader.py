@@ -36,7 +36,7 @@ from sessiondb.formats.claude.logs import (
     read_head,
 )
 from sessiondb.formats.claude.tree import FurtherLine, MessagePlace
-from sessiondb.formats.kit.fields import check_storable, filled, take
+from sessiondb.formats.kit.fields import check_storable, take_fields, without_empty
 from sessiondb.formats.kit.files import may_read
 from sessiondb.formats.kit.json import OddRecordError
 from sessiondb.formats.kit.lines import Lines, opened
@@ -143,7 +143,7 @@ class _ClaudeStore:
             parent_source_id=log.parent,
             relation=log.relation if log.parent else None,
             time_created=log.first_time or time_of_text(first.get("timestamp")),
-            **take(first, fields.HEAD),
+            **take_fields(first, fields.HEAD),
         )
         return replace(session, complete=lambda: self._complete(session, log))
 
@@ -174,7 +174,7 @@ class _ClaudeStore:
             directory=session.directory or index.directory,
             leaf=index.tree.end_of(index.leaf.uuid),
             time_updated=index.time_updated,
-            metadata=filled({"tag": index.tag}),
+            metadata=without_empty({"tag": index.tag}),
             messages=ClaudeMessages(log, index.tree.places, copies, problems),
             **columns,
         )
@@ -185,9 +185,9 @@ class _ClaudeStore:
         with suppress(OddRecordError):
             sidecar = read_sidecar(log)
 
-        columns = filled(take(dict(sidecar), fields.SIDECAR))
+        columns = without_empty(take_fields(dict(sidecar), fields.SIDECAR))
         places = index.runs if log.chain else None
-        columns["data"] = filled({"meta": sidecar, PLACES_KEY: places})
+        columns["data"] = without_empty({"meta": sidecar, PLACES_KEY: places})
 
         parent = log.parent_log(self._logs)
         if "call_id" not in columns and parent is not None:

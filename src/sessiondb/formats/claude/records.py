@@ -21,9 +21,9 @@ from sessiondb.formats.kit.fields import (
     as_object,
     as_text,
     overlay,
-    put,
-    within,
-    without,
+    put_fields,
+    value_at,
+    without_keys,
 )
 from sessiondb.formats.kit.links import MADE
 from sessiondb.model import Message, Part
@@ -62,7 +62,7 @@ def _first_line(message: Message, data: Record, parts: Sequence[Part]) -> Record
     record: Record = {"type": kind}
     if not message.id.startswith(MADE):
         record["uuid"] = message.id
-    put(record, fields.ANSWER, message)
+    put_fields(record, fields.ANSWER, message)
 
     match kind:
         case "user" | "assistant":
@@ -110,7 +110,7 @@ def _source_record(part: Part) -> Record:
         path=origin.get("path"), scope=origin.get("scope"), text=part.text
     )
     record: Record = {}
-    put(record, fields.SOURCE, columns)
+    put_fields(record, fields.SOURCE, columns)
     return record
 
 
@@ -157,8 +157,8 @@ def _as_written(part: Part) -> Part:
 
 def _result_block(part: Part, images: list[Part]) -> Record:
     block: Record = {"type": "tool_result"}
-    put(block, fields.RESULT, part)
-    data = without(PART_KEYS - {"content"}, part.data)
+    put_fields(block, fields.RESULT, part)
+    data = without_keys(PART_KEYS - {"content"}, part.data)
 
     if part.data.get("listed"):
         block["content"] = [{"type": "text", "text": part.text}]
@@ -172,14 +172,14 @@ def _result_block(part: Part, images: list[Part]) -> Record:
 
 def _fill_in_image(item: Any, images: list[Part]) -> Any:
     """Return an item of a result, with the next of its *images* if it had one."""
-    source = as_object(within(item, "source"))
+    source = as_object(value_at(item, "source"))
     if not _has_lost_content(source) or not images:
         return item
     return {**item, "source": {**source, "data": embedded_text(images.pop(0))}}
 
 
 def _file_block(part: Part) -> Record:
-    block = without(PART_KEYS, part.data)
+    block = without_keys(PART_KEYS, part.data)
     source = as_object(block.get("source"))
     if _has_lost_content(source):
         block["source"] = {**source, "data": embedded_text(part)}

@@ -24,9 +24,9 @@ from sessiondb.formats.kit.fields import (
     as_string,
     as_text,
     clean_name,
-    listed,
+    list_or_item,
     text,
-    within,
+    value_at,
 )
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.lines import Line
@@ -355,8 +355,8 @@ class ClaudeTree:
         """Return the lines that the compaction of a boundary keeps."""
         metadata = record.get("compactMetadata")
         kept = {
-            **as_object(within(metadata, "preservedMessages")),
-            **as_object(within(metadata, "preservedSegment")),
+            **as_object(value_at(metadata, "preservedMessages")),
+            **as_object(value_at(metadata, "preservedSegment")),
         }
         ends = [kept.get("headUuid"), kept.get("tailUuid")]
         uuids = as_list(kept.get("uuids")) or ends
@@ -377,8 +377,10 @@ def calls_answered(record: Record) -> list[str]:
 
 def _user_line(place: MessagePlace, record: Record) -> _UserLine:
     # A copy may have the text in a block.
-    content = within(record, "message", "content")
-    texts = [item if text(item) else within(item, "text") for item in listed(content)]
+    content = value_at(record, "message", "content")
+    texts = [
+        item if text(item) else value_at(item, "text") for item in list_or_item(content)
+    ]
     prompt = "\n".join(item for item in texts if text(item))
     digest = sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     is_typed = not fields.is_added(record) and not fields.is_injected(prompt)
@@ -395,7 +397,7 @@ def _answer_key(record: Record) -> _AnswerKey | None:
     if record.get("type") != "assistant" or "other_lines" in record:
         return None
 
-    response = within(record, "message", "id")
+    response = value_at(record, "message", "id")
     return _AnswerKey(response, _request_of(record)) if clean_name(response) else None
 
 
@@ -404,5 +406,5 @@ def _request_of(record: Record) -> str | None:
 
 
 def _input_counts(record: Record) -> tuple[str, ...]:
-    usage = within(record, "message", "usage")
-    return tuple(repr(within(usage, key)) for key in _INPUT_COUNTS)
+    usage = value_at(record, "message", "usage")
+    return tuple(repr(value_at(usage, key)) for key in _INPUT_COUNTS)

@@ -20,7 +20,7 @@ from sessiondb.formats.kit.fields import (
     clean_name,
     count,
     text,
-    within,
+    value_at,
 )
 from sessiondb.formats.kit.json import known_time, usable_id
 from sessiondb.formats.kit.naming import MARK
@@ -134,7 +134,7 @@ class Course:
 
         A response without items is known by the total that it leads to.
         """
-        response = within(record, "payload", "response_id")
+        response = value_at(record, "payload", "response_id")
         if usable_id(response):
             return str(response)
         return f"{self._id_after_items()}:{sum(self.usage.total)}"
@@ -146,7 +146,7 @@ class Course:
 
     def apply_settings(self, event: Record) -> None:
         """Record the provider of the following turns."""
-        provider = within(event, "thread_settings", "model_provider_id")
+        provider = value_at(event, "thread_settings", "model_provider_id")
         if clean_name(provider):
             self.provider = provider
 

@@ -29,12 +29,12 @@ from sessiondb.formats.kit.fields import (
     as_text,
     check_storable,
     clean_name,
-    filled,
     is_object,
     objects_in,
-    take,
+    take_fields,
     text,
-    within,
+    value_at,
+    without_empty,
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.naming import MARK
@@ -177,7 +177,7 @@ def _event_columns(name: str) -> Columns:
 
 
 def _model_of_turn(course: Course) -> Columns:
-    return filled({"model_id": course.model, "provider_id": course.provider})
+    return without_empty({"model_id": course.model, "provider_id": course.provider})
 
 
 # -- messages ------------------------------------------------------------------
@@ -215,16 +215,16 @@ def _typed_blocks(item: Record, course: Course) -> list[bool]:
     """
     blocks = as_list(item.get("content"))
     labels = item.get("internal_chat_message_metadata_passthrough")
-    kinds = as_list(within(labels, "content_item_kinds"))
-    sources = as_list(within(labels, "content_item_metadata"))
+    kinds = as_list(value_at(labels, "content_item_kinds"))
+    sources = as_list(value_at(labels, "content_item_metadata"))
     if len(blocks) not in (len(kinds), len(sources)):
         return _typed_by_events(blocks, course)
 
-    has_picture = any(within(block, "type") == "input_image" for block in blocks)
+    has_picture = any(value_at(block, "type") == "input_image" for block in blocks)
     typed = []
     labels_of_blocks = zip_longest(kinds, sources)
     for block, (kind, source) in zip(blocks, labels_of_blocks, strict=False):
-        block_text = as_string(within(block, "text"))
+        block_text = as_string(value_at(block, "text"))
         is_tag = has_picture and _PICTURE_TAG.fullmatch(block_text) is not None
         typed.append(_is_by_user(kind, source) and not is_tag)
     return typed
@@ -232,7 +232,7 @@ def _typed_blocks(item: Record, course: Course) -> list[bool]:
 
 def _typed_by_events(blocks: list[Any], course: Course) -> list[bool]:
     """Return whether the user typed each block, by the events of the rollout."""
-    texts = [as_text(within(block, "text")) for block in blocks]
+    texts = [as_text(value_at(block, "text")) for block in blocks]
     # An event joins the texts of a prompt, which may be typed only as one.
     prompt = "".join(item for item in texts if item is not None)
     if course.prompt_hashes and course.is_typed(prompt):
@@ -245,7 +245,7 @@ def _typed_by_events(blocks: list[Any], course: Course) -> list[bool]:
 
 
 def _is_by_user(kind: Any, source: Any) -> bool:
-    author = within(source, "provenance", "type")
+    author = value_at(source, "provenance", "type")
     if text(author):
         return author == "user"
 
@@ -300,7 +300,7 @@ def _reasoning_parts(item: Record) -> Parts:
     parts: list[PartDraft] = []
     for key in ("summary", "content"):
         blocks = as_list(item.get(key))
-        if blocks and all(text(within(block, "text")) for block in blocks):
+        if blocks and all(text(value_at(block, "text")) for block in blocks):
             del item[key]
             for block in blocks:
                 thought = block.pop("text")
@@ -315,7 +315,7 @@ def _call_parts(item: Record, shape: fields.CallShape) -> Parts:
         return (PartDraft("custom"),)
 
     columns = {"tool": shape.tool, **_status_of_call(item, shape)}
-    columns |= take(item, shape.fields)
+    columns |= take_fields(item, shape.fields)
     if shape.json is not None:
         call_input = take_json(item, shape.json)
         if call_input is not None:
@@ -339,7 +339,7 @@ def _status_of_call(item: Record, shape: fields.CallShape) -> Columns:
 
 def _result_parts(item: Record, outcome: Any, course: Course) -> Parts:
     """Return a result, with the ending of its call, and the files in it."""
-    columns: Columns = take(item, fields.RESULT)
+    columns: Columns = take_fields(item, fields.RESULT)
     output, more, data = _take_output(item)
     columns |= course.ending_of_call(columns.get("call_id"), output)
     # sessiondb writes the outcome of a call if the text of its result does not say it.
@@ -429,7 +429,7 @@ def _summary_parts(payload: Record) -> Parts:
     for item in objects_in(payload.get("replacement_history")):
         if item.get("role") in ("user", "assistant"):
             blocks = as_list(item.get("content"))
-            texts += [within(block, "text") for block in blocks]
+            texts += [value_at(block, "text") for block in blocks]
 
     # The record keeps those, so they are not written again.
     history = "\n\n".join(item for item in texts if text(item))

@@ -28,8 +28,8 @@ from sessiondb.formats.kit.fields import (
     integer,
     is_object,
     text,
-    within,
-    without,
+    value_at,
+    without_keys,
 )
 from sessiondb.formats.kit.naming import MARK, file_name, uuid_of
 from sessiondb.formats.kit.texts import json_line, text_of_time
@@ -141,9 +141,9 @@ def _write_alone(export: Export, losses: Losses) -> Iterator[Document]:
     session = export.session
     thread = session.source_id or session.id
     header = header or _new_header(session, thread)
-    facts = without(_REFERRING, as_object(header.get("payload")))
+    facts = without_keys(_REFERRING, as_object(header.get("payload")))
     # Its records have no ordinals, so an import must know what it is a copy of.
-    head = without(_NUMBERED, header) | {"payload": facts, MARK: session.id}
+    head = without_keys(_NUMBERED, header) | {"payload": facts, MARK: session.id}
     records = _records_of_path(export, losses, Names(thread))
     file = _path_in_home(session, _first_file_of(session))
     yield Document(file, (_line_of(record) for record in chain([head], records)))
@@ -151,7 +151,7 @@ def _write_alone(export: Export, losses: Losses) -> Iterator[Document]:
 
 def _has_other_rollouts(export: Export, header: Record) -> bool:
     """Return whether a rollout is one of several: Codex needs all of them."""
-    if within(header, "payload", "history_base"):
+    if value_at(header, "payload", "history_base"):
         return True
     return any(message.data.get("segment") for message in export.messages)
 
@@ -182,7 +182,7 @@ def _records_of_path(export: Export, losses: Losses, names: Names) -> Iterator[R
         # The headers of other rollouts name what this one does not continue.
         elif message.kind != "session_meta":
             # Its place was its id, so an import needs another one to find it again.
-            yield without(_NUMBERED, record_of(message)) | {MARK: message.id}
+            yield without_keys(_NUMBERED, record_of(message)) | {MARK: message.id}
 
     yield from writer.end()
     writer.lose_rest(is_own=is_of_codex)
@@ -265,7 +265,7 @@ def _line_of(record: Record) -> str:
 def take_in(written: Written, env: Mapping[str, str]) -> Handover:
     """Return the place of a rollout in the home of Codex."""
     header = json.loads(written.text.partition("\n")[0])
-    thread = str(within(header, "payload", "id"))
+    thread = str(value_at(header, "payload", "id"))
     return Handover([], ["codex", "resume", thread], _home(env) / written.name)
 
 

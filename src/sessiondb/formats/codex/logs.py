@@ -21,8 +21,8 @@ from sessiondb.formats.kit.fields import (
     fitting,
     integer,
     is_object,
-    within,
-    without,
+    value_at,
+    without_keys,
 )
 from sessiondb.formats.kit.files import file_stamp, is_folder
 from sessiondb.formats.kit.heads import first_records
@@ -171,7 +171,7 @@ def look_at(path: Path) -> CodexLog | None:
         parent=parent,
         relation=relation,
         # The context may be long, and all logs of a home are known at once.
-        facts=without(CONTEXT_KEYS, facts),
+        facts=without_keys(CONTEXT_KEYS, facts),
         header=header if is_first and not has_context else {},
         written=as_string(header.get("timestamp")),
         alias=fitting(header.get(MARK), usable_id),
@@ -201,15 +201,17 @@ def _read_parent(
 
     Forks of 2025 named none, but began with the header of the session they copied.
     """
-    spawned_by = within(facts, "source", "subagent", "thread_spawn", "parent_thread_id")
+    spawned_by = value_at(
+        facts, "source", "subagent", "thread_spawn", "parent_thread_id"
+    )
     # A subagent may continue a copy of its parent, and is a subagent still.
     candidates = [
         (facts.get("parent_thread_id"), "subagent"),
         (spawned_by, "subagent"),
         (facts.get("forked_from_id"), "fork"),
-        (within(facts, "history_base", "thread_id"), "fork"),
+        (value_at(facts, "history_base", "thread_id"), "fork"),
     ]
-    candidates += [(within(header, "payload", "id"), "fork") for header in headers]
+    candidates += [(value_at(header, "payload", "id"), "fork") for header in headers]
     for parent, relation in candidates:
         if usable_id(parent) and parent != thread:
             return parent, relation

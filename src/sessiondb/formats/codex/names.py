@@ -19,11 +19,11 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.kit.fields import (
     as_string,
     clean_name,
-    filled,
     fitting,
     integer,
-    readable,
+    readable_text,
     text,
+    without_empty,
 )
 from sessiondb.formats.kit.files import is_file, may_read, sorted_entries
 from sessiondb.formats.kit.json import (
@@ -71,8 +71,8 @@ def names_in(home: Path | None) -> CodexNames:
     titles = {row["id"]: _title_of(row) for row in rows}
     user_names = {row["id"]: fitting(row.get("name"), clean_name) for row in rows}
     # A name is given by the user, a title may be made of the first prompt.
-    names.titles = {**filled(titles), **renamings, **filled(user_names)}
-    names.archived = filled({row["id"]: _time_archived(row) for row in rows})
+    names.titles = {**without_empty(titles), **renamings, **without_empty(user_names)}
+    names.archived = without_empty({row["id"]: _time_archived(row) for row in rows})
     return names
 
 
@@ -95,7 +95,7 @@ def _read_renaming(raw: bytes) -> tuple[str, str]:
     if not (clean_name(row.get("id")) and text(row.get("thread_name"))):
         raise OddRecordError("names no session")
 
-    return row["id"], readable(row["thread_name"])
+    return row["id"], readable_text(row["thread_name"])
 
 
 def _read_database(home: Path, problems: list[Problem]) -> Iterator[Record]:
@@ -134,7 +134,7 @@ def _title_of(row: Record) -> str | None:
     if not text(title) or first.strip().startswith(title.strip()):
         return None
 
-    return readable(title)
+    return readable_text(title)
 
 
 # -- the prompt history ------------------------------------------------------------

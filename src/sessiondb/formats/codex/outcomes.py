@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sessiondb.formats.kit.fields import as_list, as_object, as_string, as_text, within
+from sessiondb.formats.kit.fields import (
+    as_list,
+    as_object,
+    as_string,
+    as_text,
+    value_at,
+)
 from sessiondb.formats.kit.json import load_object, load_text
 
 Record = dict[str, Any]
@@ -54,7 +60,7 @@ def outcome_of_text(result: str) -> str | None:
     if start.startswith('{"output"'):
         try:
             record = load_object(result.encode("utf-8", "surrogatepass"))
-            return _outcome_of_exit(within(record, "metadata", "exit_code"))
+            return _outcome_of_exit(value_at(record, "metadata", "exit_code"))
         except ValueError:
             pass
 
@@ -83,6 +89,6 @@ def call_that_spawned(payload: Record, thread: str) -> str | None:
 def _spawned_agent(payload: Record) -> Any:
     """Return the agent that the result of a call names."""
     try:
-        return within(load_text(as_string(payload.get("output"))), "agent_id")
+        return value_at(load_text(as_string(payload.get("output"))), "agent_id")
     except ValueError:
         return None

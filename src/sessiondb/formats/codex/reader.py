@@ -35,12 +35,12 @@ from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
     clean_name,
-    filled,
     fitting,
     integer,
-    take,
+    take_fields,
     text,
-    within,
+    value_at,
+    without_empty,
 )
 from sessiondb.formats.kit.files import file_stamp
 from sessiondb.formats.kit.heads import objects_of
@@ -205,7 +205,7 @@ def read_headers(thread: CodexThread) -> SourceSession:
         time_archived=thread.time_archived,
         alias=first.alias,
         complete=partial(read_completely, thread),
-        **take(facts, fields.HEADER),
+        **take_fields(facts, fields.HEADER),
     )
 
 
@@ -224,7 +224,7 @@ def read_completely(thread: CodexThread) -> SourceSession:
         title=title,
         time_updated=time_updated,
         call_id=_find_call(thread),
-        data=filled(
+        data=without_empty(
             {"rollout": unpacked_name(first.path).name, "header": first.header}
         ),
         messages=CodexMessages(thread, scans),
@@ -280,9 +280,9 @@ class RolloutScan:
                 self._add_prompt(event.get("message"))
         elif kind == "thread_name_updated":
             self.title = fitting(event.get("thread_name"), text, self.title)
-        elif within(event, "item", "type") == "UserMessage":
-            for block in as_list(within(event, "item", "content")):
-                self._add_prompt(within(block, "text"))
+        elif value_at(event, "item", "type") == "UserMessage":
+            for block in as_list(value_at(event, "item", "content")):
+                self._add_prompt(value_at(block, "text"))
 
     def _add_prompt(self, prompt: Any) -> None:
         if text(prompt):

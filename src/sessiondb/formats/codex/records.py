@@ -17,9 +17,9 @@ from sessiondb.formats.kit.fields import (
     as_object,
     as_string,
     overlay,
-    put,
+    put_fields,
     structure,
-    without,
+    without_keys,
 )
 from sessiondb.formats.kit.texts import compact_json
 from sessiondb.model import Message, Part
@@ -31,7 +31,7 @@ _ROLLOUT_KEYS = ("copied_from", "segment")
 
 def record_of(message: Message) -> Record:
     """Return the record that *message* was."""
-    data = without(_ROLLOUT_KEYS, message.data)
+    data = without_keys(_ROLLOUT_KEYS, message.data)
     if message.kind == "thinking_level_change":
         data.pop("level", None)
 
@@ -91,7 +91,7 @@ def _call_content(message: Message, shape: fields.CallShape) -> Record:
     if call.type != "tool":
         return content
 
-    put(content, shape.fields, call)
+    put_fields(content, shape.fields, call)
     if shape.json is not None and call.input_json is not None:
         call_input = call.input
         is_json = structure(call_input)
@@ -104,7 +104,7 @@ def _call_content(message: Message, shape: fields.CallShape) -> Record:
 def _result_content(message: Message) -> Record:
     content: Record = {}
     result, *more = message.parts
-    put(content, fields.RESULT, result)
+    put_fields(content, fields.RESULT, result)
     if "shape" in result.data:
         content["output"] = list(_output_blocks(result, more))
     elif not result.data.get("absent"):

@@ -20,8 +20,8 @@ from sessiondb.formats.kit.fields import (
     clean_name,
     fitting,
     objects_in,
-    readable,
-    within,
+    readable_text,
+    value_at,
     without_none,
 )
 from sessiondb.model import Part, PartDraft
@@ -66,7 +66,7 @@ class CodexSources:
         for part in parts:
             if "at" in part.data:
                 *path, key = part.data["at"]
-                del within(payload, *path)[key]
+                del value_at(payload, *path)[key]
         return parts
 
     def _is_new(self, source: PartDraft) -> bool:
@@ -94,7 +94,7 @@ def moved_texts(parts: Iterable[Part]) -> Record:
 def sources_of_settings(payload: Record) -> Iterator[PartDraft]:
     """Yield the sources in a header, or in the settings of a turn."""
     for path, kind in _TEXT_PATHS.items():
-        instructions = within(payload, *path)
+        instructions = value_at(payload, *path)
         if _has_content(instructions):
             yield _source_part(kind, kind, instructions, path)
 
@@ -113,7 +113,7 @@ def sources_of_state(payload: Record) -> Iterator[PartDraft]:
         title = _AGENTS_MD_TITLE if kind == _AGENTS_MD else kind
         directory = as_text(section.get("directory"))
         facts = {
-            "path": None if directory is None else readable(directory),
+            "path": None if directory is None else readable_text(directory),
             # Long instructions are a hash of them.
             "hash": fitting(section.get("instructions"), _is_hash),
         }

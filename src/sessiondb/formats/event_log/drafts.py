@@ -42,7 +42,7 @@ from sessiondb.formats.kit.spelled import (
     keys_in,
     not_null,
     spelled,
-    take,
+    take_spelled,
 )
 from sessiondb.formats.kit.texts import compact_json, take_json
 from sessiondb.formats.kit.usage import take_usage
@@ -112,12 +112,12 @@ def message_draft(record: Record, message_id: str) -> MessageDraft:
 def _take_columns(record: Record, role: str) -> Record:
     """Take the columns of a message that is neither an answer nor a result."""
     if role != "event":
-        return take(record, {**fields.STATED, **fields.KIND})
+        return take_spelled(record, {**fields.STATED, **fields.KIND})
 
-    columns = take(record, fields.STATED)
+    columns = take_spelled(record, fields.STATED)
     # A log may end with the sums of its answers: only what says so counts itself.
     if record.get(fields.COUNTED) is True:
-        columns |= {"tokens": take_usage(record), **take(record, fields.COST)}
+        columns |= {"tokens": take_usage(record), **take_spelled(record, fields.COST)}
         if columns["tokens"] is not None and record.get("usage") == {}:
             del record["usage"]
     return columns
@@ -209,7 +209,7 @@ def _started(record: Record, kind: str, time: int | None) -> _Step:
     others = dict(record)
     columns = {
         "tokens": take_usage(others),
-        **take(others, {**fields.ENDED, **fields.KIND}),
+        **take_spelled(others, {**fields.ENDED, **fields.KIND}),
     }
     return _Step("started", [], without_none(columns), lifted=lifted)
 
@@ -226,8 +226,8 @@ def _finished(record: Record, kind: str, time: int | None) -> _Step:
         "tokens": take_usage(record),
         "finish": _finish(record),
         "error": _error_as_text(record),
-        **take(usage, fields.COST),
-        **take(record, fields.ENDED),
+        **take_spelled(usage, fields.COST),
+        **take_spelled(record, fields.ENDED),
     }
     columns = without_none(columns)
     gone = keys_before - record.keys()
@@ -286,10 +286,10 @@ def _odd(record: Record, time: int | None) -> _Step:
 
 def _call(record: Record, kind: str, time: int | None) -> _Step:
     del kind
-    if "tool" not in take(dict(record), fields.CALL):
+    if "tool" not in take_spelled(dict(record), fields.CALL):
         return _odd(record, time)
 
-    columns = take(record, fields.CALL)
+    columns = take_spelled(record, fields.CALL)
     lifted = lift_data(record, PART_MARKS)
     part = PartDraft(
         "tool",
@@ -329,7 +329,7 @@ def _input(record: Record) -> Any:
 
 def _results(record: Record) -> Parts:
     """Return the result of a call, which its text or its error is."""
-    columns = take(record, fields.RESULT)
+    columns = take_spelled(record, fields.RESULT)
     is_bad = has_failed(record)
     failed = "failed" if is_bad or record.get("success") is False else None
     outcome = first_of(record, fields.OUTCOME_KEYS, fields.OUTCOME) or failed
@@ -413,7 +413,7 @@ def _block(block: Record, key: str) -> PartDraft:
 
 def _ended_call(block: Record, data: Record) -> PartDraft:
     """Return a call that is a block with its result, as of a command of the user."""
-    columns = take(dict(block), {**fields.CALL, **_CALL_BLOCK})
+    columns = take_spelled(dict(block), {**fields.CALL, **_CALL_BLOCK})
     if "arguments" in block:
         columns["input"] = block["arguments"]
     if text(block.get("text")):
@@ -467,7 +467,7 @@ def _source(source: Record, place: int) -> PartDraft:
     """Return the part of a source, whose content may also be a list of blocks."""
     check_storable(source)
     keys = list(source)
-    spelled = take(dict(source), fields.CONTEXT)
+    spelled = take_spelled(dict(source), fields.CONTEXT)
     own_keys = {key: source.pop(key) for key in keys if key in fields.CONTEXT}
     # The value of a key itself takes precedence over another spelling.
     columns = {**own_keys, **spelled, **own_keys}

@@ -26,7 +26,7 @@ from sessiondb.formats.kit.spelled import (
     keys_in,
     not_null,
     spelled,
-    take,
+    take_spelled,
 )
 from sessiondb.formats.kit.texts import time_in_utc
 from sessiondb.model import aliases
@@ -183,7 +183,7 @@ def take_time(record: Record) -> int | None:
         record[TIMELESS] = [is_timeless, *own_times]
 
     _, written = first_fitting(record, TIME, not_null)
-    return take(record, _IN_MS).get("ms", _time_of(written))
+    return take_spelled(record, _IN_MS).get("ms", _time_of(written))
 
 
 def _time_of(written: Any) -> int | None:

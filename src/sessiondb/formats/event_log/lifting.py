@@ -12,7 +12,7 @@ from copy import deepcopy
 from typing import Any
 
 from sessiondb.formats.jsonl.values import exact_value, plain_value
-from sessiondb.formats.kit.fields import as_list, as_object, text, without
+from sessiondb.formats.kit.fields import as_list, as_object, text, without_keys
 
 Record = dict[str, Any]
 #: The key of that object, and of the one of a file, whose ``data`` is its content.
@@ -43,7 +43,7 @@ def put_data(
     record: Record, data: Mapping[str, Any], marks: Collection[str], key: str = DATA
 ) -> None:
     """Write the keys of *data* that `lift_data` took out of a record."""
-    lifted = without(marks, data)
+    lifted = without_keys(marks, data)
     if lifted:
         record[key] = plain_data({**as_object(record.get(key)), **lifted})
 

@@ -28,7 +28,7 @@ from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import log_digest
 from sessiondb.formats.kit.naming import MARK
-from sessiondb.formats.kit.spelled import take
+from sessiondb.formats.kit.spelled import take_spelled
 from sessiondb.model import MessageDraft, Problem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
@@ -63,12 +63,15 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
 def _is_meta(record: Record) -> bool:
     if record.get("type") != META:
         return False
-    return "source_id" in take(dict(record), fields.HEADER)
+    return "source_id" in take_spelled(dict(record), fields.HEADER)
 
 
 def _header(meta: Record) -> Record:
     copy = dict(meta)
-    columns = {"time_created": fields.take_time(copy), **take(copy, fields.HEADER)}
+    columns = {
+        "time_created": fields.take_time(copy),
+        **take_spelled(copy, fields.HEADER),
+    }
     relation = meta.get("relation")
     if relation in fields.RELATIONS:
         columns["relation"] = relation
@@ -84,7 +87,7 @@ def _complete(session: SourceSession) -> SourceSession:
     with opened(Path(session.path)) as lines:
         for _, _, record in lines.records(load_object):
             if record.get("type") == fields.RENAMED:
-                title = take(record, fields.TITLE).get("title", title)
+                title = take_spelled(record, fields.TITLE).get("title", title)
 
     updated = fields.take_time(record)
     return replace(session, title=title, time_updated=updated, complete=None)

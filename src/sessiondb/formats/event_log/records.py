@@ -22,7 +22,7 @@ from sessiondb.formats.event_log.lifting import (
 )
 from sessiondb.formats.kit.conversion import is_native
 from sessiondb.formats.kit.fields import as_list, as_object
-from sessiondb.formats.kit.spelled import keys_in, put
+from sessiondb.formats.kit.spelled import keys_in, put_spelled
 from sessiondb.formats.kit.usage import put_usage
 from sessiondb.model import Message, Part
 
@@ -65,14 +65,14 @@ def record_of(message: Message) -> Record:
     record.setdefault("type", type_)
     fields.put_time(record, message.time_created)
     if message.role == "event":
-        put(record, fields.STATED, message)
+        put_spelled(record, fields.STATED, message)
         if record.get(fields.COUNTED) is True:
-            put(record, fields.COST, message)
+            put_spelled(record, fields.COST, message)
             if message.tokens is not None and "tokens" not in record:
                 record.setdefault("usage", {})
             put_usage(record, message.tokens)
     elif message.role != "tool":
-        put(record, {**fields.STATED, **fields.KIND}, message)
+        put_spelled(record, {**fields.STATED, **fields.KIND}, message)
 
     put_parts = _PARTS.get(message.kind or message.role, _put_said)
     put_parts(record, message.parts)
@@ -107,7 +107,7 @@ def _finished(message: Message, left: list[str]) -> Record:
 
     # Columns that come from the start, or from another key, are not of this record.
     table = {name: spelling for name, spelling in fields.ENDED.items() if name in left}
-    put(record, table, message)
+    put_spelled(record, table, message)
     put_usage(record, message.tokens)
     return record
 
@@ -131,7 +131,7 @@ def _part(part: Part) -> Record:
 
     put_data(record, part.data, PART_MARKS)
     if part.type == "tool":
-        put(record, fields.CALL, part)
+        put_spelled(record, fields.CALL, part)
         # No arguments are written for a call without any: null would be others.
         if part.input_json is not None and not keys_in(record, fields.INPUT):
             record[fields.INPUT[0]] = part.input
@@ -144,7 +144,7 @@ def _part(part: Part) -> Record:
 
 def _put_results(record: Record, parts: Iterable[Part]) -> None:
     for part in parts:
-        put(record, fields.RESULT, part)
+        put_spelled(record, fields.RESULT, part)
     _put_said(record, parts)
 
 

@@ -19,7 +19,12 @@ from sessiondb.formats.kit.conversion import (
     call_of,
     is_from,
 )
-from sessiondb.formats.kit.fields import as_object, filled, without, without_none
+from sessiondb.formats.kit.fields import (
+    as_object,
+    without_empty,
+    without_keys,
+    without_none,
+)
 from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.kit.spelled import in_ms
 from sessiondb.model import Export, Message, Part, Session
@@ -80,7 +85,11 @@ class EventLogWriter(Losing):
             "summary_deletions": session.summary_deletions,
             "summary_files": session.summary_files,
         }
-        return {"time": session.time_created, "type": "session_meta", **filled(names)}
+        return {
+            "time": session.time_created,
+            "type": "session_meta",
+            **without_empty(names),
+        }
 
     def _parent(self) -> str | None:
         if self.export.parent is not None:
@@ -120,7 +129,7 @@ class EventLogWriter(Losing):
             "type": type_,
             "message_id": message.id,
             **without_none(columns),
-            **filled({DATA: plain_data(message.data)}),
+            **without_empty({DATA: plain_data(message.data)}),
         }
 
     def _event(self, message: Message) -> Record:
@@ -135,7 +144,7 @@ class EventLogWriter(Losing):
         return {
             **self._message(message),
             **self._content(parts),
-            **filled({"sources": [_source(part) for part in apart]}),
+            **without_empty({"sources": [_source(part) for part in apart]}),
             **({fields.COUNTED: True, **counts} if counts else {}),
         }
 
@@ -159,7 +168,7 @@ class EventLogWriter(Losing):
             "type": fields.STARTED,
             **ids,
             **without_none({**columns, **(end if is_open else {})}),
-            **filled({DATA: plain_data(message.data)}),
+            **without_empty({DATA: plain_data(message.data)}),
         }
         for part in message.parts:
             yield {**self._piece(part, message), **ids}
@@ -182,13 +191,13 @@ class EventLogWriter(Losing):
         if part.type == "tool" and not _is_without_id(part):
             return {**began, "type": fields.CALLED, **self._call(part)}
         if part.type in _PIECES and part.text is not None:
-            data = filled({DATA: plain_data(part.data)})
+            data = without_empty({DATA: plain_data(part.data)})
             return {**began, "type": _PIECES[part.type], "text": part.text, **data}
         return {**began, "type": fields.PART, fields.PART: self._block(part)}
 
     def _results(self, message: Message) -> Iterator[Record]:
         others = []
-        data = filled({DATA: plain_data(message.data)})
+        data = without_empty({DATA: plain_data(message.data)})
         for part in message.parts:
             if part.type != "tool-result":
                 others.append(part)
@@ -206,13 +215,13 @@ class EventLogWriter(Losing):
         """Return the parts of a record; a single text is written as one."""
         if [(part.type, dict(part.data)) for part in parts] == [("text", {})]:
             return {"text": parts[0].text or ""}
-        return filled({"content": [self._block(part) for part in parts]})
+        return without_empty({"content": [self._block(part) for part in parts]})
 
     def _block(self, part: Part) -> Record:
         if part.type == "file":
             return self._file(part)
         text = {"text": part.text}
-        data = filled({DATA: plain_data(part.data)})
+        data = without_empty({DATA: plain_data(part.data)})
         block = {"type": part.type, **without_none(text), **data}
         if part.type == "tool":
             ended = {
@@ -235,8 +244,8 @@ class EventLogWriter(Losing):
         taken = {key: block_key for key, block_key in spellings.items() if key in data}
         for key, block_key in taken.items():
             block[block_key] = data[key]
-        others = without({*taken, "content"}, data)
-        return {**block, **filled({DETAILS: plain_data(others)})}
+        others = without_keys({*taken, "content"}, data)
+        return {**block, **without_empty({DETAILS: plain_data(others)})}
 
     def _call(self, part: Part) -> Record:
         columns = {
@@ -248,7 +257,7 @@ class EventLogWriter(Losing):
         # Without arguments there is no key: null would be others.
         if part.input_json is not None:
             columns["arguments"] = as_json(part.input)
-        data = filled({DATA: plain_data(part.data)})
+        data = without_empty({DATA: plain_data(part.data)})
         return {**without_none(columns), **data}
 
 

@@ -15,7 +15,7 @@ from sessiondb.formats.kit.fields import (
     as_text,
     clean_name,
     objects_in,
-    take,
+    take_fields,
     text,
 )
 from sessiondb.formats.kit.genai import (
@@ -89,14 +89,14 @@ def _answer_columns(record: Record) -> Columns:
         "role": "assistant",
         "parts": tuple(_with_results(parts, record)),
         "tokens": take_tokens(record.get("tokens"), fields.TOKENS),
-        **take(record, fields.MESSAGE),
+        **take_fields(record, fields.MESSAGE),
     }
 
 
 def _thoughts_of(record: Record) -> Iterator[PartDraft]:
     """Yield thoughts as the program sends them again: the subject, then the text."""
     for thought in _take_objects(record, "thoughts"):
-        shown = take(thought, fields.THOUGHT).get("text", "")
+        shown = take_fields(thought, fields.THOUGHT).get("text", "")
         subject = as_text(thought.get("subject"))
         if subject:
             shown = f"**{subject}** {shown}".strip()
@@ -152,7 +152,7 @@ def _call_with_result(call: Record) -> Iterator[PartDraft]:
 
     files = list(files_of(call.get("result")))
     result = _take_result(call)
-    columns = take(call, CALL)
+    columns = take_fields(call, CALL)
     yield PartDraft(
         "tool",
         result,

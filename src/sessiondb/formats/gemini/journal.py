@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 from sessiondb.formats.kit.fields import (
     as_list,
     as_text,
-    filled,
     fitting,
     is_object,
-    listed,
+    list_or_item,
     objects_in,
     text,
-    within,
-    without,
+    value_at,
+    without_empty,
+    without_keys,
 )
 from sessiondb.formats.kit.genai import texts_of
 from sessiondb.formats.kit.json import OddRecordError, usable_id
@@ -81,13 +81,13 @@ def facts_of(record: Record) -> frozenset[int]:
     They are its texts, the results of its calls, and the values of its other keys.
     """
     content, calls = record.get("content"), record.get("toolCalls")
-    parts = [part for part in objects_in(listed(content)) if "text" not in part]
+    parts = [part for part in objects_in(list_or_item(content)) if "text" not in part]
     facts: list[tuple[str, Any]] = [("text", item) for item in texts_of(content)]
     facts += [("part", part) for part in parts]
     facts += [("call", call.get("id")) for call in objects_in(calls)]
     facts += [("result", result) for result in _results_of(calls)]
     # An empty value has no meaning: a later version may leave it out.
-    facts += filled(without(_IMPLIED, record)).items()
+    facts += without_empty(without_keys(_IMPLIED, record)).items()
     return frozenset(
         hash((kind, json.dumps(value, sort_keys=True))) for kind, value in facts
     )
@@ -125,14 +125,14 @@ class GeminiJournal:
         """Take the changed properties of the session, or all of its messages."""
         if type(update.get("messages")) is list:
             self._replace_messages(line, update)
-        self.metadata |= without(("messages",), update)
+        self.metadata |= without_keys(("messages",), update)
 
     def _take_header(self, line: Line, header: Record) -> None:
         """Take a header; that of a document has the messages, too."""
         for position, item in _messages_in(header):
             self._put_version(item["id"], MessageVersion(line, position), item)
         self.start_time = self.start_time or as_text(header.get("startTime"))
-        self.metadata |= without(("messages",), header)
+        self.metadata |= without_keys(("messages",), header)
 
     def _rewind_to(self, first: str) -> None:
         """Drop a message and those after it; all of them if it is not live."""
@@ -249,7 +249,7 @@ def _dropped_branches(
 def _messages_in(record: Record) -> Iterator[tuple[int, Record]]:
     """Yield the messages that a record has, and their positions."""
     for position, item in enumerate(as_list(record.get("messages"))):
-        if text(within(item, "id")):
+        if text(value_at(item, "id")):
             yield position, item
 
 
@@ -299,9 +299,9 @@ def merge_versions(
 
 def _replaced_values(older: Record, newer: Record) -> Record:
     """Return the values of *older* that *newer* has others for."""
-    common = filled({key: value for key, value in older.items() if key in newer})
+    common = without_empty({key: value for key, value in older.items() if key in newer})
     replaced: Record = {}
-    for key, value in without(_IMPLIED, common).items():
+    for key, value in without_keys(_IMPLIED, common).items():
         if value != newer[key]:
             replaced[key] = value
 
@@ -324,5 +324,7 @@ def _replaced_values(older: Record, newer: Record) -> Record:
 def _results_of(calls: Any) -> list[Any]:
     """Return the results of calls, without those that are empty."""
     return [
-        call["result"] for call in map(filled, objects_in(calls)) if "result" in call
+        call["result"]
+        for call in map(without_empty, objects_in(calls))
+        if "result" in call
     ]

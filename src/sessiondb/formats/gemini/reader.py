@@ -40,7 +40,7 @@ from sessiondb.formats.kit.fields import (
     as_text,
     fitting,
     objects_in,
-    take,
+    take_fields,
     text,
 )
 from sessiondb.formats.kit.genai import Outputs
@@ -121,7 +121,7 @@ def _complete_session(log: GeminiLog, parent_log: GeminiLog | None) -> SourceSes
 
     session = session_of_head(log)
     data = dict(journal.metadata)
-    columns = take(data, fields.SESSION)
+    columns = take_fields(data, fields.SESSION)
     return replace(
         session,
         **columns,

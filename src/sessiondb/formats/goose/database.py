@@ -25,11 +25,11 @@ from sessiondb.formats.goose.visibility import MessageEntry, visibility_of
 from sessiondb.formats.kit.fields import (
     as_list,
     clean_text,
-    filled,
     fitting,
     is_object,
-    within,
-    without,
+    value_at,
+    without_empty,
+    without_keys,
     without_none,
 )
 from sessiondb.formats.kit.json import OddRecordError, load_text, load_value, usable_id
@@ -180,7 +180,7 @@ class GooseDatabase:
             name,
             hashlib.sha256(digest.encode("utf-8", "replace")).hexdigest(),
             record,
-            filled(raw_rows),
+            without_empty(raw_rows),
             first=first,
         )
 
@@ -216,7 +216,7 @@ class GooseDatabase:
         rows = self._select_records(
             "SELECT * FROM usage_ledger WHERE session_id = ? ORDER BY id", session
         )
-        return [without_none(without(("id", "session_id"), row)) for row in rows]
+        return [without_none(without_keys(("id", "session_id"), row)) for row in rows]
 
     def call_of(self, session: str, parent: Any) -> str | None:
         """Return the call of the *parent* whose result names a session, or None."""
@@ -238,7 +238,10 @@ class GooseDatabase:
         for (raw,) in rows:
             with suppress(OddRecordError):
                 for block in as_list(load_value(_bytes_of_column(raw))):
-                    name, call = within(block, *fields.SUBAGENT), within(block, "id")
+                    name, call = (
+                        value_at(block, *fields.SUBAGENT),
+                        value_at(block, "id"),
+                    )
                     if usable_id(name) and clean_text(call):
                         yield name, call
 
@@ -306,7 +309,7 @@ class GooseDatabase:
             names.add(message_name)
             time = (time_of(created) or 0) // 1000
             flags = _flags_of(metadata)
-            used = within(flags, "usage")
+            used = value_at(flags, "usage")
             yield MessageEntry(
                 message_name, (table, row), role, time, *visibility_of(flags), used
             )
@@ -367,7 +370,7 @@ def record_of(row: Record) -> Record:
         "content": load_value(_bytes_of_column(row.get("content_json"))),
         "metadata": _flags_of(row.get("metadata_json")),
     }
-    columns = without(_KNOWN_OF_MESSAGE, row)
+    columns = without_keys(_KNOWN_OF_MESSAGE, row)
     if record["metadata"] is None:
         # Read by the program as a message that both sides see.
         record["metadata"] = dict(fields.VISIBLE)

@@ -24,9 +24,9 @@ from sessiondb.formats.kit.fields import (
     clean_text,
     fitting,
     is_object,
-    take,
+    take_fields,
     text,
-    within,
+    value_at,
 )
 from sessiondb.formats.kit.json import OddRecordError, known_time, usable_id
 from sessiondb.model import MessageDraft, PartDraft
@@ -142,11 +142,11 @@ def _model_columns(record: Record) -> Record:
 
     The model that was requested may be another one.
     """
-    inference = as_object(within(record, "metadata", "inference"))
+    inference = as_object(value_at(record, "metadata", "inference"))
     model = inference.get("resolvedModel") or inference.get("requestedModel")
     values = {"provider_id": inference.get("provider"), "model_id": model}
     columns: Record = {key: value for key, value in values.items() if clean_text(value)}
-    used = within(record, "metadata", "usage")
+    used = value_at(record, "metadata", "usage")
     return columns | {"tokens": tokens_of_usage(used), "cost": cost_of_usage(used)}
 
 
@@ -178,7 +178,7 @@ def _parts_of_block(block: Any) -> Parts:
     del block["type"]
     if kind in fields.TEXTS:
         text_type, table = fields.TEXTS[kind]
-        return [PartDraft(text_type, **take(block, table), data=block)]
+        return [PartDraft(text_type, **take_fields(block, table), data=block)]
     match kind:
         case "toolRequest" | "frontendToolRequest":
             return [_call_part(block, kind)]
@@ -189,7 +189,7 @@ def _parts_of_block(block: Any) -> Parts:
         case "redactedThinking":
             return [PartDraft("reasoning", data={"redacted": block})]
         case "reasoning":
-            columns = take(block, fields.TEXTS["text"][1])
+            columns = take_fields(block, fields.TEXTS["text"][1])
             return [PartDraft("reasoning", **columns, data={"type": kind, **block})]
 
     # A block of another type is kept under a name without a meaning here.
@@ -208,9 +208,11 @@ def _untyped_part(block: Record) -> PartDraft:
 
     block["untyped"] = True
     if "tool_name" not in block:
-        return PartDraft("text", **take(block, fields.TEXTS["text"][1]), data=block)
+        return PartDraft(
+            "text", **take_fields(block, fields.TEXTS["text"][1]), data=block
+        )
 
-    columns = take(block, fields.UNTYPED_CALL)
+    columns = take_fields(block, fields.UNTYPED_CALL)
     if "arguments" in block:
         columns["input"] = block.pop("arguments")
 
@@ -219,12 +221,12 @@ def _untyped_part(block: Record) -> PartDraft:
 
 def _untyped_result(block: Record) -> PartDraft:
     """Return a result as it was: the content, or one side of what Rust returned."""
-    columns = take(block, fields.RESULT)
+    columns = take_fields(block, fields.RESULT)
     value = block["tool_result"]
     sides = as_object(value)
     # One of the two is a list, the other is not there.
     items = as_list(value) + as_list(sides.get("Ok"))
-    texts = [as_text(value), *(as_text(within(item, "text")) for item in items)]
+    texts = [as_text(value), *(as_text(value_at(item, "text")) for item in items)]
     texts = [text for text in texts if text]
 
     result = texts[0] if texts else None
@@ -239,16 +241,16 @@ def _call_part(block: Record, kind: str) -> PartDraft:
     """Return a call; one that could not be parsed has no name, and is kept as it is."""
     call = as_object(block.get("toolCall"))
     value = as_object(call.get("value"))
-    tool_columns = take(value, fields.CALLED)
+    tool_columns = take_fields(value, fields.CALLED)
     if "tool" not in tool_columns:
         return PartDraft("custom", _error_text(call), data={"type": kind, **block})
 
-    columns = tool_columns | take(block, fields.CALL)
+    columns = tool_columns | take_fields(block, fields.CALL)
     if "arguments" in value:
         columns["input"] = value.pop("arguments")
 
     # A name that a model gave to the call later.
-    title = within(block, "_meta", "goose.toolSummary.title")
+    title = value_at(block, "_meta", "goose.toolSummary.title")
     columns["title"] = fitting(title, clean_text)
 
     if kind != "toolRequest":
@@ -283,19 +285,19 @@ def _result_parts(block: Record) -> Parts:
     The part has the first text that is meant for the agent. Of what became parts, the
     record keeps the rest in its place: ``at`` says which one.
     """
-    columns = take(block, fields.RESULT)
+    columns = take_fields(block, fields.RESULT)
     result = as_object(block.get("toolResult"))
     value = result.get("value")
-    items = as_list(value) + as_list(within(value, "content"))
+    items = as_list(value) + as_list(value_at(value, "content"))
 
     item_parts: Parts = []
     for index, item in enumerate(items):
         # Some items are for the user alone.
-        audience = within(item, "annotations", "audience")
+        audience = value_at(item, "annotations", "audience")
         if not isinstance(audience, list) or "assistant" in audience:
             item_parts += _parts_of_item(index, item)
 
-    if result.get("status") == "error" or within(value, "isError") is True:
+    if result.get("status") == "error" or value_at(value, "isError") is True:
         columns |= _FAILED
 
     part = PartDraft("tool-result", _error_text(result), **columns, data=block)
@@ -312,7 +314,7 @@ def _result_parts(block: Record) -> Parts:
 
 def _parts_of_item(index: int, item: Any) -> Parts:
     """Return the part of an item that is a text or an image; empty for another one."""
-    kind = within(item, "type")
+    kind = value_at(item, "type")
     if kind == "text" and text(item.get("text")):
         return [PartDraft("text", item.pop("text"), data={"at": index})]
 

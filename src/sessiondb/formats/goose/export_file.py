@@ -13,7 +13,7 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.goose.layouts import Contents, Fetch, SessionHead
 from sessiondb.formats.goose.logs import entry_of
 from sessiondb.formats.goose.visibility import MessageEntry
-from sessiondb.formats.kit.fields import as_list, fitting, is_object, without
+from sessiondb.formats.kit.fields import as_list, fitting, is_object, without_keys
 from sessiondb.formats.kit.files import read_file
 from sessiondb.formats.kit.heads import beginning_of
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
@@ -68,7 +68,7 @@ class ExportFile:
         conversation = document.get("conversation")
         self._messages = as_list(conversation)
         is_kept = conversation is not None and not isinstance(conversation, list)
-        record = without(() if is_kept else ("conversation",), document)
+        record = without_keys(() if is_kept else ("conversation",), document)
         first = fitting(self._messages[0], is_object) if self._messages else None
         digest = log_digest(path)
         self.head = SessionHead(

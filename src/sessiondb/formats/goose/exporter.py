@@ -27,8 +27,8 @@ from sessiondb.formats.kit.fields import (
     as_object,
     is_object,
     overlay,
-    put,
-    within,
+    put_fields,
+    value_at,
 )
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.naming import file_name
@@ -58,7 +58,7 @@ def session_document(export: Export, losses: Losses) -> Record:
         path = with_usage(continued_path(export, messages, losses))
         conversation = list(_foreign_records(export, path, losses))
         ids_with_usage = {
-            item["id"] for item in conversation if within(item, "metadata", "usage")
+            item["id"] for item in conversation if value_at(item, "metadata", "usage")
         }
         record = _foreign_session(export, [m for m in path if m.id in ids_with_usage])
 
@@ -91,7 +91,7 @@ def _native_session(session: Session) -> Record:
         return overlay(record, dict(as_object(session.data.get("metadata"))))
 
     record = {"id": session.source_id}
-    put(record, fields.SESSION, session)
+    put_fields(record, fields.SESSION, session)
     if session.title_source == "derived":
         record["name"] = ""
 
@@ -194,7 +194,7 @@ def take_in(written: Written, env: Mapping[str, str]) -> Handover:
 
 def _find_imported(record: Record, env: Mapping[str, str]) -> str | None:
     """Return the session of Goose that has everything of *record*, if there is one."""
-    marks = within(record, *fields.OURS)
+    marks = value_at(record, *fields.OURS)
     names = [message["id"] for message in record.get("conversation", [])]
     if marks is None or not names:
         return None

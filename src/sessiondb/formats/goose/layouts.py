@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from sessiondb.formats.goose.drafts import time_of
 from sessiondb.formats.goose.visibility import MessageEntry
-from sessiondb.formats.kit.fields import as_list, within
+from sessiondb.formats.kit.fields import as_list, value_at
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem
 from sessiondb.model.namespaces import Namespace
@@ -62,7 +62,9 @@ class SessionHead:
             return str(marks)
 
         time = time_of(self.first.get("created")) or 0
-        texts = [within(block, "text") for block in as_list(self.first.get("content"))]
+        texts = [
+            value_at(block, "text") for block in as_list(self.first.get("content"))
+        ]
         facts = [time // 1000, self.first.get("role"), texts]
         return str(marks._replace(first=digest(facts)))
 

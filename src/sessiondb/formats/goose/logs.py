@@ -15,7 +15,7 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.goose.drafts import time_of
 from sessiondb.formats.goose.layouts import Contents, Fetch, SessionHead
 from sessiondb.formats.goose.visibility import MessageEntry, visibility_of
-from sessiondb.formats.kit.fields import within
+from sessiondb.formats.kit.fields import value_at
 from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import check_id, load_object, usable_id
 from sessiondb.formats.kit.lines import opened
@@ -112,7 +112,7 @@ def entry_of(record: Record, name: str, key: Any, names: set[str]) -> MessageEnt
 
     metadata = record.get("metadata")
     time = time_of(record.get("created")) or 0
-    used = within(metadata, "usage")
+    used = value_at(metadata, "usage")
 
     return MessageEntry(
         name, key, record.get("role"), time // 1000, *visibility_of(metadata), used

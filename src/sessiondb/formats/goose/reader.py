@@ -32,8 +32,8 @@ from sessiondb.formats.kit.fields import (
     check_storable,
     fitting,
     is_object,
-    take,
-    within,
+    take_fields,
+    value_at,
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.order import in_order
@@ -167,8 +167,8 @@ def session_of_record(
         record["model_config"] = dict(record["model_config"])
 
     # An export may have the name as an import takes it, too: as the description.
-    metadata = take(dict(record), fields.METADATA)
-    columns = take(record, fields.METADATA if head.is_log else fields.SESSION)
+    metadata = take_fields(dict(record), fields.METADATA)
+    columns = take_fields(record, fields.METADATA if head.is_log else fields.SESSION)
     columns = metadata | columns
 
     # The session at which a cycle of parents is cut has no parent.
@@ -191,7 +191,7 @@ def session_of_record(
         time_archived=time_of_text(record.get("archived_at")),
         data=data,
         namespace=head.namespace,
-        alias=fitting(within(head.record, *fields.OURS), usable_id),
+        alias=fitting(value_at(head.record, *fields.OURS), usable_id),
         complete=partial(complete_session, head, layout, is_cut=is_cut),
         **columns,
     )

@@ -16,9 +16,9 @@ from sessiondb.formats.kit.fields import (
     as_list,
     is_object,
     overlay,
-    put,
-    within,
-    without,
+    put_fields,
+    value_at,
+    without_keys,
 )
 from sessiondb.model import Message, Part
 
@@ -44,7 +44,7 @@ def record_of(message: Message, *, is_bare: bool = False) -> Record:
     }
     record |= others
 
-    return record if is_bare else without([str(key) for key in absent], record)
+    return record if is_bare else without_keys([str(key) for key in absent], record)
 
 
 # -- content -----------------------------------------------------------------
@@ -97,7 +97,7 @@ def _is_untyped(part: Part) -> bool:
 
 def _data_of_block(part: Part) -> Record:
     """Return what a block has besides the values that columns and parts hold."""
-    return deepcopy(without(fields.OWN.get(part.type, ()), part.data))
+    return deepcopy(without_keys(fields.OWN.get(part.type, ()), part.data))
 
 
 def _reasoning_block(part: Part) -> Record:
@@ -115,11 +115,11 @@ def _reasoning_block(part: Part) -> Record:
 def _call_block(part: Part) -> Record:
     if _is_untyped(part):
         record: Record = {}
-        put(record, fields.UNTYPED_CALL, part)
+        put_fields(record, fields.UNTYPED_CALL, part)
         arguments_of = record
     else:
         record = {"type": "toolRequest"}
-        put(record, fields.CALL, part)
+        put_fields(record, fields.CALL, part)
         arguments_of = {"name": part.tool}
 
     if part.input_json is not None:
@@ -132,7 +132,7 @@ def _call_block(part: Part) -> Record:
 
 def _result_block(part: Part) -> Record:
     record: Record = {} if _is_untyped(part) else {"type": "toolResponse"}
-    put(record, fields.RESULT, part)
+    put_fields(record, fields.RESULT, part)
     record |= _data_of_block(part)
     if "at" in part.data:
         _put_item_of_part(record, part)
@@ -142,8 +142,8 @@ def _result_block(part: Part) -> Record:
 
 def _put_item_of_part(block: Record, part: Part) -> None:
     """Put into a result what became a part, where it was."""
-    value = within(block, "toolResult", "value")
-    items = as_list(value) + as_list(within(value, "content"))
+    value = value_at(block, "toolResult", "value")
+    items = as_list(value) + as_list(value_at(value, "content"))
     index = part.data.get("at")
     if type(index) is not int or not 0 <= index < len(items):
         return

@@ -31,10 +31,10 @@ from sessiondb.formats.kit.fields import (
     as_object,
     cost,
     count,
-    filled,
     fitting,
-    take,
-    within,
+    take_fields,
+    value_at,
+    without_empty,
     without_none,
 )
 from sessiondb.formats.kit.usage import CACHES, disjoint_tokens
@@ -67,12 +67,12 @@ def accumulated_sums(info: Mapping[str, Any]) -> Record:
 
 def tokens_of_usage(used: Any) -> Tokens | None:
     """Return the counts that the metadata of an answer states, disjoint."""
-    return disjoint_tokens(take(dict(as_object(used)), ANSWER), CACHES)
+    return disjoint_tokens(take_fields(dict(as_object(used)), ANSWER), CACHES)
 
 
 def cost_of_usage(used: Any) -> float | None:
     """Return the cost that the metadata of an answer states."""
-    amount: float | None = fitting(within(used, "cost"), cost)
+    amount: float | None = fitting(value_at(used, "cost"), cost)
     return amount
 
 
@@ -91,7 +91,7 @@ def carried_event(
         return None
     paid = fitting(carried.get("cost"), cost)
     draft = _usage_draft(name, time, carried)
-    others = take(dict(as_object(within(info, *REST))), _REST)
+    others = take_fields(dict(as_object(value_at(info, *REST))), _REST)
     tokens = Tokens(**others) if others else _disjoint_tokens(carried)
     return replace(draft, tokens=tokens, cost=paid)
 
@@ -130,9 +130,9 @@ def usage_event(
     paid = fitting(_subtract_from(own_sums["cost"], [later]), cost)
     # Of a session that comes back the answers may state everything.
     is_empty = not paid and not any((tokens or Tokens()).columns())
-    if is_empty and within(info, *OURS):
+    if is_empty and value_at(info, *OURS):
         return None
-    draft = _usage_draft(name, time, totals, **filled({"ledger": rows}))
+    draft = _usage_draft(name, time, totals, **without_empty({"ledger": rows}))
     return replace(draft, tokens=tokens, cost=paid)
 
 
@@ -145,7 +145,7 @@ def _usage_draft(
 
 def _amounts_at(info: Mapping[str, Any], path: tuple[str, ...]) -> Record:
     """Return the numbers of an object in the record of a session."""
-    amounts = as_object(within(info, *path))
+    amounts = as_object(value_at(info, *path))
     return {key: number for key, number in amounts.items() if amount(number)}
 
 
@@ -190,7 +190,7 @@ def sums_at_export(session: Session, answers: Iterable[Message]) -> Record:
         STATED[-1]: without_none(totals),
         REST[-1]: without_none(others),
     }
-    return filled(facts)
+    return without_empty(facts)
 
 
 def flat_tokens(session: Session) -> Record:

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.scan import record_at
-from sessiondb.formats.kit.fields import as_object, integer, without
+from sessiondb.formats.kit.fields import as_object, integer, without_keys
 from sessiondb.formats.kit.json import decode_json
 
 _SEQ = re.compile(rb'^\{"schema_version":1,"seq":\d+,')
@@ -74,7 +74,7 @@ def _line_key(raw: bytes) -> bytes:
         content = b"blob " + blob[1]
     elif _HEAD.match(content):
         content = json.dumps(
-            without(_OWN, _object_of_line(line)), sort_keys=True
+            without_keys(_OWN, _object_of_line(line)), sort_keys=True
         ).encode()
     elif _INHERITED in content and _object_of_line(line).get("inherited") is True:
         # The message's own comes before all that is nested.

@@ -13,7 +13,7 @@ from hashlib import sha256
 from operator import attrgetter
 from typing import Any
 
-from sessiondb.formats.kit.fields import filled, without, without_none
+from sessiondb.formats.kit.fields import without_empty, without_keys, without_none
 from sessiondb.model import (
     Export,
     FileDiff,
@@ -389,7 +389,7 @@ def _rest_of_state(
         "data": _exported_data(session),
         "versions": others,
     }
-    return record | filled(several)
+    return record | without_empty(several)
 
 
 def is_of_state(name: str, values: Mapping[str, Any]) -> bool:
@@ -401,8 +401,8 @@ def is_of_state(name: str, values: Mapping[str, Any]) -> bool:
 
 def _exported_metadata(session: Session) -> Record:
     # Its secret is enough to end a share: it is never exported.
-    return without(("share",), session.metadata)
+    return without_keys(("share",), session.metadata)
 
 
 def _exported_data(session: Session) -> Record:
-    return without((UNKNOWN,), session.data)
+    return without_keys((UNKNOWN,), session.data)

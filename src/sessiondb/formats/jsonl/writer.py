@@ -14,7 +14,7 @@ from urllib.parse import quote
 from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.records import BLOB_BYTES, Record
 from sessiondb.formats.jsonl.values import line_of
-from sessiondb.formats.kit.fields import without
+from sessiondb.formats.kit.fields import without_keys
 from sessiondb.formats.protocol import Exporter
 from sessiondb.model import Document, Export, Loss, Message
 
@@ -133,7 +133,7 @@ class _Blobs:
             if len(value) * 4 >= BLOB_BYTES:
                 raw = value.encode("utf-8", "surrogatepass")
                 if len(raw) >= BLOB_BYTES:
-                    part = without((name,), part)
+                    part = without_keys((name,), part)
                     part[f"{name}_blob"] = self._blob_name(record, raw)
 
         for name in _ALWAYS:

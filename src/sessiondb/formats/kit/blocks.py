@@ -14,10 +14,10 @@ from sessiondb.formats.kit.fields import (
     Fields,
     is_object,
     overlay,
-    put,
-    take,
+    put_fields,
+    take_fields,
     text,
-    without,
+    without_keys,
 )
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.model import Part, PartDraft
@@ -39,7 +39,7 @@ def is_block(value: Any) -> TypeGuard[Record]:
 def text_part(block: Record) -> PartDraft:
     """Return a block of text as a part, which holds what is left of it as ``data``."""
     kind, table = TEXTS[block.pop("type")]
-    return PartDraft(kind, **take(block, table), data=block)
+    return PartDraft(kind, **take_fields(block, table), data=block)
 
 
 def text_block(part: Part, added_keys: Collection[str] = ()) -> Record:
@@ -59,8 +59,8 @@ def block_of(
     *added_keys* of its data are those that the block did not have.
     """
     record: Record = {"type": kind}
-    put(record, table, part)
-    return overlay(record, without(added_keys, part.data))
+    put_fields(record, table, part)
+    return overlay(record, without_keys(added_keys, part.data))
 
 
 def mark_synthetic(part: PartDraft) -> PartDraft:

@@ -1,9 +1,9 @@
 """Fields of foreign records and columns here: one table for both directions.
 
 A table of type `Fields` says which column holds the value of which key, and which
-values that column can hold. `take` moves values out of a record by such a table, and
-what is left of the record is its ``data``; `put` writes them back by the same table,
-and `overlay` lays the data over them.
+values that column can hold. `take_fields` moves values out of a record by such a table,
+and what is left of the record is its ``data``; `put_fields` writes them back by the
+same table, and `overlay` lays the data over them.
 
 The data wins: a value that does not fit its column stays in the record and is written
 again as it was, so a round trip gives an equal record, however odd it is.
@@ -51,7 +51,7 @@ def text(value: Any) -> TypeGuard[str]:
 
 def clean_text(value: Any) -> TypeGuard[str]:
     """A string that every column holds exactly: no NUL, no lone surrogate."""
-    return type(value) is str and readable(value) == value
+    return type(value) is str and readable_text(value) == value
 
 
 def clean_name(value: Any) -> TypeGuard[str]:
@@ -108,7 +108,7 @@ def as_list(value: Any) -> list[Any]:
     return value if type(value) is list else []
 
 
-def listed(value: Any) -> list[Any]:
+def list_or_item(value: Any) -> list[Any]:
     """Return *value* if it is a list, else a list of it alone."""
     return value if type(value) is list else [value]
 
@@ -133,7 +133,7 @@ def fitting(value: Any, fits: Fits, default: Any = None) -> Any:
     return value if fits(value) else default
 
 
-def within(record: Any, *path: str) -> Any:
+def value_at(record: Any, *path: str) -> Any:
     """Return the value at *path* in *record*; None if an object is missing."""
     for key in path:
         if type(record) is not dict:
@@ -147,17 +147,17 @@ def within(record: Any, *path: str) -> Any:
 without_none = nones.without_none
 
 
-def filled(record: Mapping[str, Any]) -> dict[str, Any]:
+def without_empty(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return *record* without the keys whose value is None, or empty."""
     return {k: v for k, v in record.items() if v not in _EMPTY}
 
 
-def without(keys: Collection[str], record: Mapping[str, Any]) -> dict[str, Any]:
+def without_keys(keys: Collection[str], record: Mapping[str, Any]) -> dict[str, Any]:
     """Return *record* without *keys*."""
     return {key: value for key, value in record.items() if key not in keys}
 
 
-def nested(row: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
+def nested_record(row: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
     """Return the record that a flat *row* represents.
 
     *shape* has the columns at the keys of the record. A column that is None is left
@@ -169,7 +169,7 @@ def nested(row: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
             value = row.get(column)
             is_known = value is not None
         else:
-            value = nested(row, column)
+            value = nested_record(row, column)
             is_known = bool(value)
         if is_known:
             record[key] = value
@@ -186,7 +186,7 @@ def columns_of(shape: Shape) -> Iterator[str]:
             yield from columns_of(column)
 
 
-def readable(value: str) -> str:
+def readable_text(value: str) -> str:
     """Return *value* with NUL as U+2400 and lone surrogates as U+FFFD."""
     # A look for a NUL is cheaper than a call that replaces none.
     shown = value.replace("\0", "\u2400") if "\0" in value else value
@@ -202,12 +202,12 @@ def readable(value: str) -> str:
 
 #: Makes the text of a column from a string that it cannot hold.
 _REPAIRS: Mapping[Fits, Callable[[str], str]] = {
-    clean_text: readable,
-    clean_name: readable,
+    clean_text: readable_text,
+    clean_name: readable_text,
 }
 
 
-def take(record: dict[str, Any], fields: Fields) -> dict[str, Any]:
+def take_fields(record: dict[str, Any], fields: Fields) -> dict[str, Any]:
     """Move what *fields* name out of *record*, and return it by column.
 
     A string that its column cannot hold exactly stays in the record, and the column
@@ -239,12 +239,12 @@ def _take_fields(record: dict[str, Any], fields: Fields, taken: dict[str, Any]) 
             taken[column] = _REPAIRS[fits](value)
 
 
-def put(record: dict[str, Any], fields: Fields, holder: Any) -> None:
+def put_fields(record: dict[str, Any], fields: Fields, holder: Any) -> None:
     """Write the columns of *holder* that *fields* name and that are not None."""
     for key, rule in fields.items():
         if not isinstance(rule, tuple):
             inner = record.get(key, {})
-            put(inner, rule, holder)
+            put_fields(inner, rule, holder)
             if inner:
                 record[key] = inner
             continue

@@ -23,11 +23,11 @@ from sessiondb.formats.kit.fields import (
     clean_name,
     clean_text,
     is_object,
-    listed,
+    list_or_item,
     objects_in,
-    take,
+    take_fields,
     text,
-    within,
+    value_at,
 )
 from sessiondb.formats.kit.files import read_small
 from sessiondb.formats.kit.json import OddRecordError, check_id, usable_id
@@ -62,14 +62,14 @@ FILE: Fields = {"fileUri": ("url", clean_text), "mimeType": ("mime", clean_text)
 
 def parts_of(content: Any) -> Iterator[PartDraft]:
     """Yield the parts of a content; their objects are taken apart."""
-    for value in listed(content):
+    for value in list_or_item(content):
         if value not in (None, ""):
             yield from _parts_of_value(value)
 
 
 def texts_of(content: Any) -> list[str]:
     """Return the texts of a content that are not thoughts."""
-    values = listed(content)
+    values = list_or_item(content)
     parts = [part for part in objects_in(values) if not part.get("thought")]
     candidates = [*values, *(part.get("text") for part in parts)]
     return [value for value in candidates if text(value)]
@@ -77,7 +77,9 @@ def texts_of(content: Any) -> list[str]:
 
 def responses_of(content: Any) -> list[Record]:
     """Return the responses to calls in a content."""
-    return objects_in([within(part, "functionResponse") for part in listed(content)])
+    return objects_in(
+        [value_at(part, "functionResponse") for part in list_or_item(content)]
+    )
 
 
 def _parts_of_value(value: Any) -> Iterator[PartDraft]:
@@ -102,13 +104,13 @@ def _parts_of_value(value: Any) -> Iterator[PartDraft]:
         yield _inline_part(value.pop("inlineData"), value)
     elif is_object(value.get("fileData")):
         file = value.pop("fileData")
-        yield PartDraft("file", data={**value, **take(file, FILE), **file})
+        yield PartDraft("file", data={**value, **take_fields(file, FILE), **file})
     else:
         yield _text_part(value)
 
 
 def _text_part(value: Record) -> PartDraft:
-    columns = take(value, {"text": ("text", text)})
+    columns = take_fields(value, {"text": ("text", text)})
     if not columns:
         return PartDraft("custom", data=value)
     if value.get("thought") is True:
@@ -122,7 +124,7 @@ def _call_part(call: Record, outer: Record) -> PartDraft:
     if not clean_name(call.get("name")):
         return PartDraft("custom", data={"functionCall": call, **outer})
 
-    columns = take(call, CALL)
+    columns = take_fields(call, CALL)
     return PartDraft("tool", **columns, status="pending", data={**call, **outer})
 
 
@@ -141,8 +143,8 @@ def result_of(response: Record) -> PartDraft:
     An ``output`` is a text, and an ``error`` one of a call that failed; anything else
     is its own JSON, and stays in ``data`` as well.
     """
-    failed = text(within(response, "response", "error"))
-    columns = take(response, ERROR if failed else OUTPUT)
+    failed = text(value_at(response, "response", "error"))
+    columns = take_fields(response, ERROR if failed else OUTPUT)
     if "text" not in columns and response.get("response") is not None:
         columns["text"] = compact_json(response["response"])
 
@@ -219,13 +221,13 @@ def take_tokens(
     of it, depending on the provider: the count at *total* shows which.
     """
     record = as_object(usage)
-    columns = take(dict(record), counts)
+    columns = take_fields(dict(record), counts)
     input_and_output = columns.get("input", 0) + columns.get("output", 0)
     is_within = total is not None and record.get(total) == input_and_output
 
     tokens = disjoint_tokens(columns, CACHES | REASONING if is_within else CACHES)
     if tokens is not None:
-        take(record, counts)
+        take_fields(record, counts)
     return tokens
 
 

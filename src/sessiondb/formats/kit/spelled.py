@@ -2,7 +2,7 @@
 
 A column has several keys here: the first one is preferred, and its value leaves the
 record. Under any other key the value stays in the record as well, so that the same
-record can be written again. `take` and `put` are the two directions.
+record can be written again. `take_spelled` and `put_spelled` are the two directions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def spelled(fits: Fits, *keys: str) -> Spelled:
     return Spelled(fits, keys)
 
 
-def take(record: Record, table: Table) -> dict[str, Any]:
+def take_spelled(record: Record, table: Table) -> dict[str, Any]:
     """Return what *table* names by column; the preferred keys leave the record."""
     taken = {}
     for column, (fits, keys) in table.items():
@@ -42,14 +42,14 @@ def take(record: Record, table: Table) -> dict[str, Any]:
             continue
 
         taken[column] = value
-        # With two keys in the record, `put` could not know which one had the value.
+        # With two keys, `put_spelled` could not know which one had the value.
         if keys_in(record, keys) == keys[:1]:
             del record[key]
 
     return taken
 
 
-def put(record: Record, table: Table, holder: Any) -> None:
+def put_spelled(record: Record, table: Table, holder: Any) -> None:
     """Write the columns of *holder*; a value that is in the record already stays."""
     for column, (_, keys) in table.items():
         value = getattr(holder, column)

@@ -9,8 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from sessiondb.formats.kit.fields import Fields, as_object, count, is_object, within
-from sessiondb.formats.kit.spelled import Record, Table, put, spelled, take
+from sessiondb.formats.kit.fields import Fields, as_object, count, is_object, value_at
+from sessiondb.formats.kit.spelled import (
+    Record,
+    Table,
+    put_spelled,
+    spelled,
+    take_spelled,
+)
 from sessiondb.model import Tokens
 from sessiondb.model.aliases import TOKENS
 
@@ -72,7 +78,7 @@ def take_usage(record: Record) -> Tokens | None:
     usage = as_object(record.get(_KEY)) or as_object(record.get(_OTHER))
     inside = _contained_counts(usage)
     untaken = dict(usage)
-    columns = take(untaken, COUNTS)
+    columns = take_spelled(untaken, COUNTS)
     if inside or _is_total_of_two(usage, columns):
         return disjoint_tokens({**columns, **inside})
 
@@ -88,7 +94,7 @@ def put_usage(record: Record, tokens: Tokens | None) -> None:
         return
     has_counts = take_usage({_KEY: usage}) == tokens
     if not has_counts:
-        put(usage, COUNTS, tokens)
+        put_spelled(usage, COUNTS, tokens)
 
 
 def _contained_counts(usage: Record) -> dict[str, int]:
@@ -96,7 +102,7 @@ def _contained_counts(usage: Record) -> dict[str, int]:
     return {
         column: value
         for path, column in _WITHIN.items()
-        if count(value := within(usage, *path))
+        if count(value := value_at(usage, *path))
     }
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.kit.fields import filled
+from sessiondb.formats.kit.fields import without_empty
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.sqlite import Error
 from sessiondb.formats.llm.database import LlmLogs
@@ -45,7 +45,7 @@ def _default_locations(env: Mapping[str, str]) -> list[Path]:
 
     That is below the configuration on Linux, and below the application data elsewhere.
     """
-    variables = filled(env)
+    variables = without_empty(env)
     if "LLM_USER_PATH" in variables:
         return [Path(variables["LLM_USER_PATH"], _FILE)]
 

@@ -22,9 +22,9 @@ from sessiondb.formats.kit.fields import (
     fitting,
     integer,
     is_object,
-    take,
+    take_fields,
     text,
-    within,
+    value_at,
     without_none,
 )
 from sessiondb.formats.kit.json import OddRecordError, known_time, load_text, usable_id
@@ -51,7 +51,7 @@ def answer_columns(row: Row) -> Columns:
 
     response = _load_json(row.get("response_json"))
     return {
-        **take(row, fields.ANSWER),
+        **take_fields(row, fields.ANSWER),
         "tokens": _tokens_of(row),
         "time_created": begin,
         "time_completed": end,
@@ -74,10 +74,10 @@ def _tokens_of(row: Row) -> Tokens | None:
 
     llm has two numbers, and details that each provider counts and names differently.
     """
-    counts = take(dict(row), fields.TOKENS)
+    counts = take_fields(dict(row), fields.TOKENS)
     details = _load_json(row.get("token_details"))
     for path, (column, container) in fields.DETAILS.items():
-        detail = within(details, *path)
+        detail = value_at(details, *path)
         if not count(detail):
             continue
 
@@ -119,7 +119,7 @@ def _fragment_part(row: Row) -> PartDraft:
 
 def file_part(row: Row) -> PartDraft:
     """Return an attachment: its content, or the path or address that was given."""
-    columns = take(row, fields.ATTACHMENT)
+    columns = take_fields(row, fields.ATTACHMENT)
     path = row.get("path")
     if clean_name(path):
         columns["filename"] = PurePath(path).name
@@ -138,13 +138,13 @@ def call_part(row: Row) -> PartDraft:
         # The payload of a part has an object, a row of ``tool_calls`` its JSON.
         arguments = row.pop("arguments", None)
 
-    columns = take(row, fields.CALL)
+    columns = take_fields(row, fields.CALL)
     return PartDraft("tool", **columns, input=arguments, status="pending", data=row)
 
 
 def result_part(row: Row) -> PartDraft:
     """Return the result of a call; llm writes the exception that a tool raised."""
-    columns = take(row, fields.RESULT)
+    columns = take_fields(row, fields.RESULT)
     if row.get("exception") is not None:
         columns.update(status="error", outcome="failed")
 
@@ -181,7 +181,7 @@ def _parts_of_text(row: Row, payload: Row, fragments: RowsById) -> list[PartDraf
 
     if row.get("text") is None:
         return _referenced_parts(str(kind), payload, fragments)
-    return [PartDraft(str(kind), **take(row, fields.PART), data=payload)]
+    return [PartDraft(str(kind), **take_fields(row, fields.PART), data=payload)]
 
 
 def payload_of(row: Row) -> Row:
@@ -256,7 +256,7 @@ def fragment_ids(payload: Row) -> list[int]:
 
     An integer beyond 64 bits cannot be bound to a statement, and is left out.
     """
-    ids = [within(item, "fragment") for item in as_list(payload.get("text_ref"))]
+    ids = [value_at(item, "fragment") for item in as_list(payload.get("text_ref"))]
     return [number for number in ids if integer(number)]
 
 
@@ -266,5 +266,5 @@ def attachment_ids(payload: Row) -> list[str]:
     One with a lone surrogate cannot be bound to a statement, and is left out.
     """
     items = [payload.get("attachment"), *as_list(payload.get("attachments"))]
-    ids = [within(item, "id") for item in items]
+    ids = [value_at(item, "id") for item in items]
     return [name for name in ids if clean_text(name)]

@@ -16,7 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import fitting, take, without, without_none
+from sessiondb.formats.kit.fields import (
+    fitting,
+    take_fields,
+    without_keys,
+    without_none,
+)
 from sessiondb.formats.kit.files import file_stamp
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.order import in_order
@@ -134,8 +139,8 @@ def _read_sessions(
 def _session_of(logs: LlmLogs, head: LlmHead, *, is_cut: bool) -> SourceSession:
     """Return the properties in the rows of a session."""
     row = {**head.thread, **without_none(head.conversation)}
-    data = without_none(without(_IMPLIED, row))
-    columns = take(data, fields.SESSION)
+    data = without_none(without_keys(_IMPLIED, row))
+    columns = take_fields(data, fields.SESSION)
     if head.parent and not is_cut:
         columns.update(parent_source_id=data.pop("forked_from"), relation="fork")
 

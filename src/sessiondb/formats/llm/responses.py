@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from sessiondb.formats.kit.fields import without, without_none
+from sessiondb.formats.kit.fields import without_keys, without_none
 from sessiondb.formats.kit.json import OddRecordError, check_id
 from sessiondb.formats.kit.texts import time_in_utc
 from sessiondb.formats.llm import drafts
@@ -112,9 +112,9 @@ def _result_parts(
             )
         )
         instance = logs.row_with("tool_instances", "id", row.get("instance_id"))
-        data = without_none(without(_IMPLIED_OF_PART, row))
+        data = without_none(without_keys(_IMPLIED_OF_PART, row))
         if instance is not None:
-            data["instance"] = without({"id"}, instance)
+            data["instance"] = without_keys({"id"}, instance)
 
         parts.append(unnamed_calls.resolve_result(drafts.result_part(data)))
         for file in files:
@@ -133,10 +133,10 @@ def _answer_message(
         parts.append(PartDraft("reasoning", thoughts))
     parts += drafts.text_parts(row.get("response"))
     for position, record in enumerate(logs.rows_of_response("tool_calls", number), 1):
-        call = drafts.call_part(without_none(without(_IMPLIED_OF_PART, record)))
+        call = drafts.call_part(without_none(without_keys(_IMPLIED_OF_PART, record)))
         parts.append(unnamed_calls.name_call(call, f"{row['id']}:call-{position}"))
 
-    data = without_none(without(_IMPLIED, row))
+    data = without_none(without_keys(_IMPLIED, row))
     columns = drafts.answer_columns(data)
     data = with_schema(logs, data)
     tools = [

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from sessiondb.formats.kit.fields import fitting, without, without_none
+from sessiondb.formats.kit.fields import fitting, without_keys, without_none
 from sessiondb.formats.kit.json import OddRecordError, check_id, usable_id
 from sessiondb.formats.kit.texts import time_in_utc
 from sessiondb.formats.llm import drafts, fields
@@ -177,7 +177,7 @@ def step_message(logs: LlmLogs, step: ThreadStep) -> tuple[MessageDraft, str | N
         return replace(draft, time_created=time_in_utc(turn.get("datetime_utc"))), None
 
     name = turn["id"]
-    row = without_none(without(_OF_TURN, turn))
+    row = without_none(without_keys(_OF_TURN, turn))
     columns = drafts.answer_columns(row)
     row = with_schema(logs, row) | _rows_about_turn(logs, name)
     draft = replace(draft, **columns, data={**draft.data, "turn": row})
@@ -189,7 +189,7 @@ def _rows_about_turn(logs: LlmLogs, turn: Any) -> Row:
     fragments = logs.fragment_rows("turn_fragments", "turn_id", turn, "kind")
     rows: Row = {
         "tools": logs.tools_of_turn(turn),
-        "fragments": [without({"content"}, row) for row in fragments],
+        "fragments": [without_keys({"content"}, row) for row in fragments],
         "instances": list(logs.tool_instances(turn)),
     }
     return {key: value for key, value in rows.items() if value}
@@ -207,7 +207,7 @@ def _message_of_row(logs: LlmLogs, name: str) -> MessageDraft:
             _add_part(parts, part)
 
     role = row.get("role")
-    data = without_none(without(_IMPLIED, row))
+    data = without_none(without_keys(_IMPLIED, row))
     if role in fields.ROLES:
         return MessageDraft(role, tuple(parts), name, data=data)
 

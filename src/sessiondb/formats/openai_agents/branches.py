@@ -15,9 +15,9 @@ from typing import Any
 from sessiondb.formats.kit.fields import (
     count,
     fitting,
-    take,
-    within,
-    without,
+    take_fields,
+    value_at,
+    without_keys,
     without_none,
 )
 from sessiondb.formats.kit.json import OddRecordError, load_text
@@ -83,7 +83,7 @@ def read_branches(connection: Connection, session: str) -> Branches:
             # A message of several branches belongs to the first one.
             if message not in branches.parents:
                 branches.parents[message] = branches.ends.get(branch)
-                branches.structure[message] = without_none(without(_IMPLIED, row))
+                branches.structure[message] = without_none(without_keys(_IMPLIED, row))
             branches.ends[branch] = message
             if row.get("message_type") not in _WITHOUT_TOKENS:
                 answers[branch, row["user_turn_number"]] = message
@@ -112,7 +112,7 @@ _IMPLIED = frozenset({"id", "session_id", "message_id", "created_at"})
 
 def tokens_of(row: Row) -> Tokens | None:
     """Return the tokens of a turn, disjoint: the SDK counts some within others."""
-    counts = take(dict(row), fields.USAGE)
+    counts = take_fields(dict(row), fields.USAGE)
     counts["cache_read"] = _detail_count(row, "input_tokens_details", "cached_tokens")
     counts["reasoning"] = _detail_count(
         row, "output_tokens_details", "reasoning_tokens"
@@ -127,5 +127,5 @@ def _detail_count(row: Row, column: str, key: str) -> int | None:
     except OddRecordError:
         return None
 
-    number: int | None = fitting(within(details, key), count)
+    number: int | None = fitting(value_at(details, key), count)
     return number

@@ -18,9 +18,9 @@ from sessiondb.formats.kit.fields import (
     fitting,
     is_object,
     objects_in,
-    take,
+    take_fields,
     text,
-    within,
+    value_at,
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.texts import compact_json, take_json
@@ -42,7 +42,7 @@ def message_draft(item: Record, message_id: str, time: int | None) -> MessageDra
     columns = _columns_of(item, kind)
     if columns["role"] == "assistant":
         # Items of a model that does not speak Responses have its name.
-        model = within(item, "provider_data", "model")
+        model = value_at(item, "provider_data", "model")
         columns["model_id"] = fitting(model, clean_name)
     return MessageDraft(id=message_id, time_created=time, data=item, **columns)
 
@@ -112,7 +112,7 @@ def _part_of_block(block: Record) -> PartDraft:
     kind = block["type"]
     if kind in fields.TEXTS:
         part_type, table = fields.TEXTS[kind]
-        return PartDraft(part_type, **take(block, table), data=block)
+        return PartDraft(part_type, **take_fields(block, table), data=block)
     if kind in ("input_image", "input_file", "computer_screenshot"):
         return _file_part(block)
     return PartDraft("custom", data=block)
@@ -149,7 +149,7 @@ def _content_at(url: str) -> Record:
 def _call_columns(item: Record, kind: str) -> Columns:
     """A call of a tool of the program, or one that the provider has made itself."""
     is_of_program = "call_id" in item
-    call = take(item, fields.CALL if is_of_program else fields.SERVED)
+    call = take_fields(item, fields.CALL if is_of_program else fields.SERVED)
     # Tools of the provider have no name but the type of their calls.
     call["tool"] = call.get("tool") or kind.removesuffix(fields.CALLS) or kind
     for key in fields.ARGUMENTS:
@@ -196,7 +196,7 @@ def _result_columns(item: Record) -> Columns:
     if _is_block(item.get("output")):
         item["output"] = [item["output"]]
     parts = list(_take_content(item, "output"))
-    result = take(item, fields.RESULT)
+    result = take_fields(item, fields.RESULT)
     result["text"] = _text_of_output(item.get("output"))
     if item.get("status") == "failed":
         result.update(status="error", outcome="failed")

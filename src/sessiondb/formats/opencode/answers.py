@@ -11,7 +11,7 @@ from sessiondb.formats.kit.fields import (
     as_object,
     integer,
     text,
-    within,
+    value_at,
 )
 from sessiondb.model import Part, PartDraft, Tokens
 from sessiondb.model.aliases import FINISHES
@@ -69,7 +69,7 @@ def outcome_of(error: str, details: Any) -> str:
     """
     if _DENIED.match(error):
         return "denied"
-    if error == _ABORTED or within(details, "interrupted") is True:
+    if error == _ABORTED or value_at(details, "interrupted") is True:
         return "interrupted"
     return "failed"
 
@@ -84,9 +84,9 @@ def child_sessions(part: dict[str, Any]) -> list[str]:
 
     Later versions name them in the metadata of its state; 0.5 lists their parts there.
     """
-    details = as_object(within(part, "state", "metadata"))
+    details = as_object(value_at(part, "state", "metadata"))
     ids = [details.get("sessionId"), details.get("sessionID")]
-    ids += [within(item, "sessionID") for item in as_list(details.get("summary"))]
+    ids += [value_at(item, "sessionID") for item in as_list(details.get("summary"))]
     return [session for session in ids if text(session)]
 
 
@@ -101,7 +101,7 @@ def usage_of(records: list[dict[str, Any]]) -> dict[str, Any]:
     costs = [record.get("cost") for record in records]
     counts = []
     for path in COUNTS:
-        column = [within(record, "tokens", *path) for record in records]
+        column = [value_at(record, "tokens", *path) for record in records]
         counts.append(sum(count for count in column if integer(count)))
 
     return {

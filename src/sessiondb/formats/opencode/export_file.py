@@ -26,7 +26,7 @@ from sessiondb.formats.kit.fields import (
     fitting,
     integer,
     is_object,
-    within,
+    value_at,
 )
 from sessiondb.formats.kit.json import (
     OddRecordError,
@@ -127,9 +127,9 @@ class _ExportDocument:
         while self.text[index] != "]":
             value, end = piece(self.text, index)
             # In 1.x the fields of a message are under "info", in 2 they are not.
-            record = as_object(within(value, "info")) or as_object(value)
+            record = as_object(value_at(value, "info")) or as_object(value)
             name = str(record.get("id"))
-            time = fitting(within(record, "time", "created"), integer)
+            time = fitting(value_at(record, "time", "created"), integer)
             message = _MessageSlice(index, end, name, time, _usage_of(record))
 
             # A second message of the same id is kept, too, beside the first.
@@ -163,7 +163,7 @@ def _usage_of(record: dict[str, Any]) -> tuple[Any, ...]:
     """Return the cost and the counts of a record; 0 for one that is unknown."""
     columns: list[Any] = [fitting(record.get("cost"), amount, 0.0)]
     for path in COUNTS:
-        count = within(record, "tokens", *path)
+        count = value_at(record, "tokens", *path)
         is_exact = type(count) is int and amount(count)
         columns.append(count if is_exact else 0)
     return tuple(columns)
@@ -216,7 +216,7 @@ class ExportFileV1:
             yield Problem(str(self.path), "the session has no usable id")
             return
 
-        created = within(info, "time", "created")
+        created = value_at(info, "time", "created")
         yield Head.of(str(name), info.get("parentID"), created, info.get("title"))
 
     def read_session(self, head: Head) -> SessionRecord:  # noqa: ARG002
@@ -243,7 +243,7 @@ class ExportFileV1:
     def read_message(self, session: str, message: str) -> Raw:  # noqa: ARG002
         """Read one message; raises `OddRecordError`."""
         element = load_value(self.document.bytes_of(message))
-        info = within(element, "info")
+        info = value_at(element, "info")
         if type(info) is not dict:
             raise OddRecordError("is not a message")
 
@@ -255,7 +255,7 @@ class ExportFileV1:
         if self._parts[0] != message:
             self.read_message(session, message)
         for part in self._parts[1]:
-            yield RawPart(str(within(part, "id")), part)
+            yield RawPart(str(value_at(part, "id")), part)
         self._parts = ("", [])
 
     def starting_calls(self, session: str) -> Iterator[tuple[str, Any]]:  # noqa: ARG002
@@ -336,7 +336,7 @@ def _worktree_of(info: dict[str, Any]) -> str | None:
     location = info.get("location")
     is_second = is_object(location)
     if is_second:
-        directory, subpath = within(location, "directory"), info.get("subpath")
+        directory, subpath = value_at(location, "directory"), info.get("subpath")
     else:
         directory, subpath = info.get("directory"), info.get("path")
     if type(directory) is not str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sessiondb.formats.kit.conversion import is_json, is_native
-from sessiondb.formats.kit.fields import as_object, as_text, is_object, within
+from sessiondb.formats.kit.fields import as_object, as_text, is_object, value_at
 from sessiondb.formats.opencode.ids import SOURCE
 from sessiondb.formats.opencode.keys import GENERATION, OUTPUT_FILE
 from sessiondb.formats.opencode.v2.fields import EVENTS
@@ -51,7 +51,7 @@ def details_of(part: Part) -> dict[str, Any] | None:
     the part: these are returned as far as JSON can express them.
     """
     if "state" in part.data:
-        metadata = within(part.data["state"], "metadata")
+        metadata = value_at(part.data["state"], "metadata")
         return metadata if is_object(metadata) else None
 
     details = {

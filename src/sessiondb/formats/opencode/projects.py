@@ -18,10 +18,10 @@ from sessiondb.formats.kit.fields import (
     clean_name,
     clean_text,
     fitting,
-    nested,
+    nested_record,
     structure,
-    take,
-    without,
+    take_fields,
+    without_keys,
 )
 from sessiondb.formats.kit.json import OddRecordError, load_value
 from sessiondb.model import SourceProject, bounds
@@ -74,7 +74,7 @@ def facts_of(record: Mapping[str, Any]) -> dict[str, Any]:
     The time of its last use is not one: it changes whenever OpenCode is opened.
     """
     times = as_object(record.get("time"))
-    return {**record, "time": without(_LAST_USED, times)}
+    return {**record, "time": without_keys(_LAST_USED, times)}
 
 
 def source_project(record: Mapping[str, Any], permission: Any) -> SourceProject | None:
@@ -82,7 +82,7 @@ def source_project(record: Mapping[str, Any], permission: Any) -> SourceProject 
 
     A value of another type than its column is kept in the record alone.
     """
-    facts = without(_PLACE, record)
+    facts = without_keys(_PLACE, record)
     if not facts and permission is None:
         return None
 
@@ -90,7 +90,7 @@ def source_project(record: Mapping[str, Any], permission: Any) -> SourceProject 
     copy = {**facts, "time": dict(as_object(facts.get("time")))}
     sandboxes = [path for path in as_list(facts.get("sandboxes")) if clean_text(path)]
     return SourceProject(
-        **take(copy, _COLUMNS),
+        **take_fields(copy, _COLUMNS),
         permission=fitting(permission, structure),
         sandboxes=tuple(sandboxes),
         record=facts,
@@ -99,7 +99,7 @@ def source_project(record: Mapping[str, Any], permission: Any) -> SourceProject 
 
 def record_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record that a *row* of the table ``project`` represents."""
-    record = nested(row, _RECORD)
+    record = nested_record(row, _RECORD)
     record.setdefault("time", {})
     for name in _JSON:
         # A text that is not JSON stays as it is.

@@ -15,7 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import check_storable, clean_text, filled, fitting
+from sessiondb.formats.kit.fields import (
+    check_storable,
+    clean_text,
+    fitting,
+    without_empty,
+)
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.order import in_order
 from sessiondb.formats.kit.sqlite import Error
@@ -240,7 +245,7 @@ def _add_lists_and_share(columns: dict[str, Any], record: SessionRecord) -> None
     if record.share is not None:
         data[SHARE_REST] = _add_share(columns, record.share, record.share_folder)
 
-    columns["data"].update(filled(data))
+    columns["data"].update(without_empty(data))
     check_storable(columns["data"])
 
 

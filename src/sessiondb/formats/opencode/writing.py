@@ -9,10 +9,10 @@ from sessiondb.formats.kit.carrying import Losses
 from sessiondb.formats.kit.conversion import Conversion, is_from
 from sessiondb.formats.kit.fields import (
     as_object,
-    filled,
     text,
-    within,
-    without,
+    value_at,
+    without_empty,
+    without_keys,
     without_none,
 )
 from sessiondb.formats.kit.turns import with_usage
@@ -130,11 +130,11 @@ class OpenCodeWriter(Conversion):
     def common_fields(self) -> Record:
         """Return the fields that both generations name alike, except empty ones."""
         session = self.session
-        return filled(
+        return without_empty(
             {
                 "agent": session.agent,
                 "model": self.session_model(),
-                "metadata": without({"share"}, session.metadata),
+                "metadata": without_keys({"share"}, session.metadata),
                 "revert": self.revert_record(),
             }
         )
@@ -189,7 +189,7 @@ def _translated_rules(permission: Any, fields: Sequence[str]) -> list[Record] | 
 def _values_of_rule(rule: Any) -> list[str] | None:
     """Return the values of a rule of either generation; None for anything else."""
     for fields in (RULE_V1, RULE_V2):
-        values = [within(rule, field) for field in fields]
+        values = [value_at(rule, field) for field in fields]
         if all(text(value) for value in values):
             return values
     return None

@@ -21,10 +21,10 @@ from sessiondb.formats.kit.fields import (
     clean_name,
     clean_text,
     cost,
-    filled,
     is_object,
-    listed,
+    list_or_item,
     text,
+    without_empty,
     without_none,
 )
 from sessiondb.formats.kit.json import OddRecordError, load_text, usable_id
@@ -36,7 +36,7 @@ from sessiondb.formats.kit.spelled import (
     in_ms,
     keys_in,
     spelled,
-    take,
+    take_spelled,
 )
 from sessiondb.formats.kit.texts import compact_json, time_of_text
 from sessiondb.formats.kit.usage import take_usage
@@ -102,14 +102,16 @@ def message_draft(row: Record, message_id: str) -> MessageDraft:
     parts, record = _body(value)
     columns = _with_role(role, parts, record)
     check_storable(record)
-    row |= filled({"content": record})
+    row |= without_empty({"content": record})
     return MessageDraft(id=message_id, data=row, time_created=time, **columns)
 
 
 def time_of(row: Record, name: str) -> int | None:
     """Return a time of a row, in Unix ms or RFC 3339; one in ms leaves the row."""
     value = row.get(name)
-    return take(row, {name: spelled(in_ms, name)}).get(name, time_of_text(value))
+    return take_spelled(row, {name: spelled(in_ms, name)}).get(
+        name, time_of_text(value)
+    )
 
 
 def _value_of(raw: Any) -> Any:
@@ -189,13 +191,17 @@ def _result_of(parts: Parts, record: Record) -> PartDraft:
     content = "\n".join(str(part.text) for part in texts)
     ended, known_here = _ended(record), _taken(record, _RESULT)
     return PartDraft(
-        "tool-result", content, **known_here, **ended, data=filled({"parts": records})
+        "tool-result",
+        content,
+        **known_here,
+        **ended,
+        data=without_empty({"parts": records}),
     )
 
 
 def _taken(record: Record, table: Table) -> dict[str, Any]:
     """Take the values that *table* names, by any of their keys."""
-    columns = take(record, table)
+    columns = take_spelled(record, table)
     for column, value in columns.items():
         same = [
             key for key in keys_in(record, table[column].keys) if record[key] == value
@@ -212,7 +218,7 @@ def _taken(record: Record, table: Table) -> dict[str, Any]:
 def _body(value: Any) -> tuple[Parts, Record]:
     """Return the parts of a content, and the rest of a map."""
     if text(value) or isinstance(value, list):
-        return list(map(_part, listed(value))), {}
+        return list(map(_part, list_or_item(value))), {}
     if not is_object(value):
         return [], without_none({"value": value})
 
@@ -225,7 +231,7 @@ def _body(value: Any) -> tuple[Parts, Record]:
 
 
 def _envelope(value: Record) -> Parts:
-    reasons = take(value, _REASONS).values()
+    reasons = take_spelled(value, _REASONS).values()
     parts = [PartDraft("reasoning", content) for content in reasons]
 
     for key in keys_in(value, _BODY):
@@ -245,7 +251,9 @@ _REASONS: Table = {key: spelled(_is_reason, key) for key in _REASONING}
 
 def _items_at(record: Record, key: str) -> list[Any]:
     """Take a list, or a text as one; anything else stays, and is an empty one."""
-    return listed(take(record, {key: spelled(_are_items, key)}).get(key, []))
+    return list_or_item(
+        take_spelled(record, {key: spelled(_are_items, key)}).get(key, [])
+    )
 
 
 def _are_items(value: Any) -> bool:
@@ -359,7 +367,7 @@ def _result_text(block: Record) -> str:
         return value
 
     # Anything but a text stays in the record, too.
-    texts = [as_object(item).get("text", item) for item in listed(value)]
+    texts = [as_object(item).get("text", item) for item in list_or_item(value)]
     if all(map(text, texts)):
         return "\n".join(map(str, texts))
     return compact_json(value) if key and is_json(value) else ""
@@ -374,7 +382,7 @@ def _file(block: Record) -> PartDraft:
     source = as_object(block.get("source"))
     _, mime_of_source = first_fitting(source, _MIMES, text)
     mime = _taken(block, _MIME).get("mime") or mime_of_source or ""
-    columns = {"mime": mime, **take(block, _CONTENT)}
+    columns = {"mime": mime, **take_spelled(block, _CONTENT)}
     holders = (holder for holder in (block, source) if text(holder.get("data")))
     holder = next(holders, None)
     if holder is not None and "content" not in columns:

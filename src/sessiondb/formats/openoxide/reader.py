@@ -18,13 +18,13 @@ from sessiondb.formats.kit.fields import (
     clean_name,
     clean_text,
     fitting,
-    without,
+    without_keys,
     without_none,
 )
 from sessiondb.formats.kit.files import file_stamp
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.order import in_order
-from sessiondb.formats.kit.spelled import Table, spelled, take
+from sessiondb.formats.kit.spelled import Table, spelled, take_spelled
 from sessiondb.formats.kit.sqlite import Error, ForeignDatabase
 from sessiondb.formats.openoxide import tables
 from sessiondb.formats.openoxide.drafts import message_draft, time_of
@@ -102,7 +102,7 @@ class _OpenOxideFile:
         size, changed = file_stamp(self.file.path) or (None, None)
         parent = self.parent(name)
 
-        columns = take(row, _SESSION)
+        columns = take_spelled(row, _SESSION)
         oid = row.pop("revert_oid", None)
         session = SourceSession(
             SOURCE,
@@ -120,7 +120,7 @@ class _OpenOxideFile:
             **columns,
         )
         # Values that were taken have left the row by now.
-        others = without(("id", "parent_id"), without_none(row))
+        others = without_keys(("id", "parent_id"), without_none(row))
         return replace(session, data=others)
 
     # -- messages --------------------------------------------------------------
@@ -174,7 +174,7 @@ class OpenOxideMessages:
         for number, (row, original) in enumerate(self._file.copies(self._session), 1):
             place = f"{self._session[:60]}:{number}"
             name = fitting(_name_of(row.get("id")), usable_id, place)
-            others = {"content": None, **without(_IDS, without_none(row))}
+            others = {"content": None, **without_keys(_IDS, without_none(row))}
             try:
                 draft = message_draft(others, name)
             except OddRecordError as error:

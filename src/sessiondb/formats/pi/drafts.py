@@ -22,9 +22,9 @@ from sessiondb.formats.kit.fields import (
     check_storable,
     clean_name,
     is_object,
-    take,
+    take_fields,
     text,
-    within,
+    value_at,
 )
 from sessiondb.formats.kit.json import OddRecordError, known_time, usable_id
 from sessiondb.formats.kit.texts import time_of_text
@@ -55,7 +55,7 @@ def message_draft(record: Record, message_id: str, source: str) -> MessageDraft:
 
     # A record is written when it is over; a message also says when it began.
     written = time_of_text(record.get("timestamp"))
-    begun = known_time(within(record, "message", "timestamp"))
+    begun = known_time(value_at(record, "message", "timestamp"))
     columns["time_created"] = written if begun is None else begun
     if columns["role"] == "assistant":
         columns["time_completed"] = written
@@ -119,7 +119,9 @@ def _take_system_text(message: Record) -> Columns:
     # those that changed, and null for one that was removed, which stays in the data.
     sections = as_object(message.get("sections"))
     removed = [name for name, value in sections.items() if value is None]
-    texts = take(message, {"sections": {name: (name, text) for name in sections}})
+    texts = take_fields(
+        message, {"sections": {name: (name, text) for name in sections}}
+    )
     parts += [
         PartDraft("text", texts.get(name), data={"section": name})
         for name in (*texts, *removed)
@@ -131,7 +133,7 @@ def _take_answer(message: Record) -> Columns:
     del message["role"]
     columns = {
         "role": "assistant",
-        **take(message, fields.ANSWER),
+        **take_fields(message, fields.ANSWER),
         "parts": _take_content(message),
         "tokens": take_tokens(message),
     }
@@ -154,7 +156,7 @@ def _take_result(message: Record) -> Columns:
     if not parts or parts[0].type != "text":
         parts.insert(0, PartDraft("text", data={"absent": True}))
 
-    columns = take(message, fields.RESULT)
+    columns = take_fields(message, fields.RESULT)
     if message.get("isError") is True:
         columns |= {"outcome": "failed", "status": "error"}
     parts[0] = replace(parts[0], type="tool-result", **columns)
@@ -172,10 +174,10 @@ def _take_command(message: Record, tool: str, argument: Fields) -> Columns:
     part = PartDraft(
         "tool",
         tool=tool,
-        input=take(message, argument),
+        input=take_fields(message, argument),
         status="error" if outcome else "completed",
         outcome=outcome,
-        **take(message, fields.OUTPUT),
+        **take_fields(message, fields.OUTPUT),
     )
     is_excluded = message.get("excludeFromContext") is True
     kind = "custom" if is_excluded else "custom_message"
@@ -191,7 +193,7 @@ def _take_mentioned_files(message: Record) -> Parts:
 
     parts = []
     for file in files:
-        columns = take(file, fields.FILE)
+        columns = take_fields(file, fields.FILE)
         content = columns.pop("text", None)
         parts.append(PartDraft("file", content, data={**columns, **file}))
     if parts:
@@ -228,20 +230,20 @@ def _take_event(record: Record, record_type: str) -> Columns:
         case "model_change":
             columns |= _take_model(record)
         case "usage" | "model_usage":
-            columns |= {**take(record, fields.USAGE), **_take_cost(record)}
+            columns |= {**take_fields(record, fields.USAGE), **_take_cost(record)}
     return columns
 
 
 def _take_cost(record: Record) -> Columns:
     """Take what anything but an answer cost: it counts, too (``usage-totals.ts``)."""
-    return {**take(record, fields.PAID), "tokens": take_tokens(record)}
+    return {**take_fields(record, fields.PAID), "tokens": take_tokens(record)}
 
 
 def _take_model(record: Record) -> Columns:
     """Take provider and model; a text with both stays as it is."""
     model = as_text(record.get("model"))
     if model is None:
-        return take(record, fields.MODEL_CHANGE)
+        return take_fields(record, fields.MODEL_CHANGE)
 
     # Without a provider, the text is the name of a model.
     provider = ""
@@ -257,7 +259,7 @@ def settings_of_header(header: Record) -> Iterator[MessageDraft]:
     Later versions have a record of each. These events are not records of a log.
     """
     created = time_of_text(header.get("timestamp"))
-    model = take(dict(header), fields.MODEL_CHANGE)
+    model = take_fields(dict(header), fields.MODEL_CHANGE)
     if "model_id" in model:
         yield MessageDraft(
             "event",
@@ -333,7 +335,9 @@ def _call_part(block: Record) -> PartDraft:
         return _verbatim_part(block)
 
     del block["type"]
-    return PartDraft("tool", **take(block, fields.CALL), status="pending", data=block)
+    return PartDraft(
+        "tool", **take_fields(block, fields.CALL), status="pending", data=block
+    )
 
 
 def _image_part(block: Record) -> PartDraft:

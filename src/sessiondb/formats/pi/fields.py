@@ -16,7 +16,7 @@ from sessiondb.formats.kit.fields import (
     cost,
     is_object,
     text,
-    within,
+    value_at,
 )
 from sessiondb.model.aliases import finishes
 
@@ -97,8 +97,8 @@ def is_replaced_remotely(record: Mapping[str, object]) -> bool:
 
     Only the summary is sent then, with what the provider gave for the rest.
     """
-    compaction = within(record, "preserveData", "openaiRemoteCompaction")
-    items = within(compaction, "replacementHistory")
-    if not as_text(within(compaction, "provider")) or type(items) is not list:
+    compaction = value_at(record, "preserveData", "openaiRemoteCompaction")
+    items = value_at(compaction, "replacementHistory")
+    if not as_text(value_at(compaction, "provider")) or type(items) is not list:
         return False
     return all(is_object(item) for item in items)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sessiondb.formats.kit.fields import as_list, as_object, as_string, within
+from sessiondb.formats.kit.fields import as_list, as_object, as_string, value_at
 from sessiondb.formats.kit.files import is_folder, read_small, sorted_entries
 from sessiondb.formats.kit.json import OddRecordError
 from sessiondb.formats.pi.drafts import BLOB
@@ -72,7 +72,7 @@ def _image_references(value: Any) -> Iterator[tuple[str, str, str]]:
 def _tool_outputs(data: Mapping[str, Any], log: Path) -> Iterator[PartDraft]:
     """Yield the complete output of a tool, which oh-my-pi keeps beside the log."""
     path = ("message", "details", "meta", "truncation", "artifactId")
-    number = as_string(within(data, *path))
+    number = as_string(value_at(data, *path))
     if _NUMBER.fullmatch(number) is None:
         return
 

@@ -14,7 +14,7 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.kit.fields import as_string, fitting, without
+from sessiondb.formats.kit.fields import as_string, fitting, without_keys
 from sessiondb.formats.kit.files import file_stamp, is_folder
 from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import usable_id
@@ -128,7 +128,7 @@ def look_at(path: Path) -> PiLog | None:
     if header:
         parent, relation = _parent_of_log(path, header)
         alias = fitting(header.get(MARK), usable_id)
-        session, header = header["id"], without((MARK,), header)
+        session, header = header["id"], without_keys((MARK,), header)
         return PiLog(path, source, session, header, parent, relation, alias=alias)
 
     if any(is_newer(record) for record in records):

@@ -21,9 +21,9 @@ from sessiondb.formats.kit.fields import (
     as_text,
     clean_name,
     fitting,
-    take,
+    take_fields,
     text,
-    within,
+    value_at,
 )
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
@@ -76,7 +76,7 @@ def _session_of(log: PiLog, uses: Uses) -> SourceSession | Problem:
 def session_of_head(log: PiLog) -> SourceSession:
     """Return the session as the head of its log states it."""
     header = dict(log.header)
-    columns = take(header, fields.HEADER)
+    columns = take_fields(header, fields.HEADER)
     return SourceSession(
         log.source,
         log.session,
@@ -125,7 +125,9 @@ def _call_of_task(task: str, log: Path) -> str | None:
         details = as_object(message.get("details"))
         agents = as_list(details.get("progress")) + as_list(details.get("results"))
         call_id = message.get("toolCallId")
-        if clean_name(call_id) and any(within(agent, "id") == task for agent in agents):
+        if clean_name(call_id) and any(
+            value_at(agent, "id") == task for agent in agents
+        ):
             return call_id
     return None
 
@@ -157,7 +159,7 @@ class LoggedProperties:
                 labels = self.labels.setdefault(as_string(record.get("targetId")), [])
                 labels.append(fitting(record.get("label"), usable_id))
             case "message":
-                role = within(record, "message", "role")
+                role = value_at(record, "message", "role")
                 written = time_of_text(record.get("timestamp"))
                 if role in ("user", "assistant") and written is not None:
                     self.time_updated = max(self.time_updated or 0, written)

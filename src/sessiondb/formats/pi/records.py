@@ -14,12 +14,12 @@ from sessiondb.formats.kit.blocks import block_of, text_block
 from sessiondb.formats.kit.fields import (
     as_object,
     as_string,
-    filled,
     is_object,
     overlay,
-    put,
-    within,
-    without,
+    put_fields,
+    value_at,
+    without_empty,
+    without_keys,
     without_none,
 )
 from sessiondb.formats.pi import fields
@@ -35,7 +35,7 @@ _FINISH: Mapping[str | None, str] = {
 
 def record_of(message: Message, parent_id: str | None) -> Record:
     """Return the record of *message*, which continues the one with *parent_id*."""
-    data = without(fields.MARKS, message.data)
+    data = without_keys(fields.MARKS, message.data)
 
     record: Record = {"type": _type_of(message, data)}
     if record["type"] == "compaction":
@@ -76,12 +76,12 @@ def _put_columns(record: Record, message: Message) -> None:
         case "custom_message":
             record |= _content_of(message.parts)
         case "context_edit":
-            record |= filled({"replacement": _content_of(message.parts)})
+            record |= without_empty({"replacement": _content_of(message.parts)})
         # A text with provider and model is in the data, as it was.
         case "model_change" if "model" not in message.data:
-            put(record, fields.MODEL_CHANGE, message)
+            put_fields(record, fields.MODEL_CHANGE, message)
         case "usage" | "model_usage":
-            put(record, fields.USAGE, message)
+            put_fields(record, fields.USAGE, message)
             _put_cost(record, message)
 
 
@@ -91,7 +91,7 @@ def _put_columns(record: Record, message: Message) -> None:
 def _inner_message(message: Message) -> Record:
     role = message.role
     if role == "event":
-        role = as_string(within(message.data, "message", "role"))
+        role = as_string(value_at(message.data, "message", "role"))
     match role:
         case "user":
             return {"role": "user", **_content_of(message.parts)}
@@ -120,17 +120,21 @@ def _system_text(message: Message) -> Record:
             sections[part.data["section"]] = part.text
         else:
             content.append(part)
-    return {"role": "system", **_content_of(content), **filled({"sections": sections})}
+    return {
+        "role": "system",
+        **_content_of(content),
+        **without_empty({"sections": sections}),
+    }
 
 
 def _answer_record(message: Message) -> Record:
     record: Record = {"role": "assistant", **_content_of(message.parts)}
-    put(record, fields.ANSWER, message)
+    put_fields(record, fields.ANSWER, message)
     put_tokens(record, message.tokens)
 
     ending = {
         "stopReason": _FINISH.get(message.finish),
-        "errorMessage": within(message.error, "message"),
+        "errorMessage": value_at(message.error, "message"),
     }
     return record | without_none(ending)
 
@@ -138,7 +142,7 @@ def _answer_record(message: Message) -> Record:
 def _result_record(message: Message) -> Record:
     record: Record = {"role": "toolResult", **_content_of(message.parts)}
     results = [part for part in message.parts if part.type == "tool-result"]
-    put(record, fields.RESULT, results[0])
+    put_fields(record, fields.RESULT, results[0])
     _put_cost(record, message)
     return record
 
@@ -148,18 +152,18 @@ def _mentioned_files(message: Message) -> Record:
     for part in message.parts:
         if "added" not in part.data:
             file = {"path": part.data.get("filename"), "content": part.text}
-            files.append(without_none(file) | without(("filename",), part.data))
-    return filled({"files": files})
+            files.append(without_none(file) | without_keys(("filename",), part.data))
+    return without_empty({"files": files})
 
 
 def _summary_of(message: Message) -> Record:
-    record = filled({"summary": message.text})
+    record = without_empty({"summary": message.text})
     _put_cost(record, message)
     return record
 
 
 def _put_cost(record: Record, message: Message) -> None:
-    put(record, fields.PAID, message)
+    put_fields(record, fields.PAID, message)
     put_tokens(record, message.tokens)
 
 
@@ -193,6 +197,6 @@ def block_of_part(part: Part) -> Record:
             if "data" not in part.data:
                 record["data"] = embedded_text(part)
             record |= without_none({"mimeType": part.data.get("mime")})
-            return overlay(record, without(fields.OWN_OF_IMAGE, part.data))
+            return overlay(record, without_keys(fields.OWN_OF_IMAGE, part.data))
         case _:
             return {"type": part.type, **part.data}

@@ -19,7 +19,7 @@ from sessiondb.formats.kit.fields import (
     as_string,
     fitting,
     integer,
-    without,
+    without_keys,
 )
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.links import MADE, Links
@@ -81,7 +81,7 @@ class PiTree(Links):
 
     def make_id(self, record: dict[str, Any]) -> str:
         """Return an id made of the values that a record has in every version."""
-        content = without(_LINKS, record)
+        content = without_keys(_LINKS, record)
         message = as_object(content.get("message"))
         if message.get("role") == "hookMessage":
             content["message"] = {**message, "role": "custom"}

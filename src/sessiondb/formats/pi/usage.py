@@ -10,7 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sessiondb.formats.kit.fields import Fields, as_object, count, put, take
+from sessiondb.formats.kit.fields import (
+    Fields,
+    as_object,
+    count,
+    put_fields,
+    take_fields,
+)
 from sessiondb.formats.kit.usage import usage_table
 from sessiondb.model import Tokens
 
@@ -28,7 +34,7 @@ def take_tokens(record: dict[str, Any]) -> Tokens | None:
     usage = as_object(record.get("usage"))
     reasoning = [usage[key] for key in _REASONING_KEYS if count(usage.get(key))]
 
-    columns = take(record, _COUNTS)
+    columns = take_fields(record, _COUNTS)
     if reasoning and columns.get("output", -1) >= reasoning[0]:
         columns["output"] -= reasoning[0]
         columns["reasoning"] = reasoning[0]
@@ -41,4 +47,4 @@ def put_tokens(record: dict[str, Any], tokens: Tokens | None) -> None:
         return
     if tokens.reasoning is not None:
         tokens = replace(tokens, output=(tokens.output or 0) + tokens.reasoning)
-    put(record, _COUNTS, tokens)
+    put_fields(record, _COUNTS, tokens)

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sessiondb.formats.kit.fields import Fields, as_object, as_text, take
+from sessiondb.formats.kit.fields import Fields, as_object, as_text, take_fields
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.logs import logs_below, records_naming
 from sessiondb.formats.qwen import fields
@@ -56,7 +56,7 @@ class AgentAnswers:
 
 
 def _agent_answer(name: Any, usage: Any, counts: Fields) -> _AgentAnswer:
-    columns = take(dict(as_object(usage)), counts)
+    columns = take_fields(dict(as_object(usage)), counts)
     # A count of zero may be left out.
     used = frozenset((column, number) for column, number in columns.items() if number)
     return as_text(name), used

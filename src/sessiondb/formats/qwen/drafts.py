@@ -17,8 +17,8 @@ from sessiondb.formats.kit.fields import (
     as_string,
     as_text,
     fitting,
-    take,
-    within,
+    take_fields,
+    value_at,
 )
 from sessiondb.formats.kit.genai import (
     draft_of,
@@ -77,7 +77,7 @@ def _user_columns(record: Record) -> Columns:
     if subtype not in fields.TYPED or record.get("provenance") == "system":
         return {"role": "event", "kind": "custom_message", "parts": parts}
 
-    typed = within(record, "systemPayload", "displayText")
+    typed = value_at(record, "systemPayload", "displayText")
     return {"role": "user", "parts": mark_added_texts(parts, _ADDED, typed)}
 
 
@@ -87,13 +87,13 @@ def _answer_columns(record: Record) -> Columns:
         "role": "assistant",
         "parts": _take_content(record),
         "tokens": take_tokens(usage, fields.TOKENS, total="totalTokenCount"),
-        **take(record, fields.RECORD),
+        **take_fields(record, fields.RECORD),
     }
 
 
 def _result_columns(record: Record) -> Columns:
     """A result; the outcome of its call is beside the message."""
-    state = as_string(within(record, "toolCallResult", "status"))
+    state = as_string(value_at(record, "toolCallResult", "status"))
     failure = fields.FAILED.get(state, {})
 
     parts: list[PartDraft] = []
@@ -114,10 +114,10 @@ def _event_columns(record: Record) -> Columns:
         case "chat_compression":
             columns["parts"] = _summary_parts(record)
         case "session_model":
-            model = as_text(within(record, "systemPayload", "modelId"))
+            model = as_text(value_at(record, "systemPayload", "modelId"))
             columns["model_id"] = model or None
         case "session_approval_mode":
-            mode = as_text(within(record, "systemPayload", "mode"))
+            mode = as_text(value_at(record, "systemPayload", "mode"))
             if mode is not None:
                 record["mode"] = mode
         case _:
@@ -130,10 +130,10 @@ def _summary_parts(record: Record) -> tuple[PartDraft, ...]:
 
     `QwenTree.find_first_kept` has added the number of contents before those.
     """
-    history = as_list(within(record, "systemPayload", "compressedHistory"))
+    history = as_list(value_at(record, "systemPayload", "compressedHistory"))
     if record.pop("summarised", None) == 0 or not history:
         return ()
-    texts = texts_of(within(history[0], "parts"))
+    texts = texts_of(value_at(history[0], "parts"))
     return tuple(PartDraft("text", summary) for summary in texts)
 
 
@@ -142,7 +142,7 @@ def _summary_parts(record: Record) -> tuple[PartDraft, ...]:
 
 def as_usage(draft: MessageDraft) -> MessageDraft:
     """Return a request whose answer is not recorded, with its usage."""
-    event = dict(as_object(within(draft.data, "systemPayload", "uiEvent")))
+    event = dict(as_object(value_at(draft.data, "systemPayload", "uiEvent")))
     tokens = take_tokens(event, fields.EVENT_TOKENS, total="total_token_count")
-    columns = take(event, fields.EVENT)
+    columns = take_fields(event, fields.EVENT)
     return replace(draft, kind="usage", tokens=tokens, **columns)

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sessiondb.formats.kit.fields import as_object, as_text, text, within
+from sessiondb.formats.kit.fields import as_object, as_text, text, value_at
 from sessiondb.formats.kit.files import ancestor_named, is_folder, read_file
 from sessiondb.formats.kit.genai import Outputs
 from sessiondb.formats.kit.heads import first_records
@@ -161,11 +161,11 @@ def _origin_of(records: list[dict[str, Any]]) -> tuple[str | None, str | None]:
     """
     session = records[0]["sessionId"]
     for record in records:
-        original = within(record, "forkedFrom", "sessionId")
+        original = value_at(record, "forkedFrom", "sessionId")
         if usable_id(original) and original != session:
             return original, "fork"
         if record.get("subtype") == "parent_session":
-            starter = within(record, "systemPayload", "parentSessionId")
+            starter = value_at(record, "systemPayload", "parentSessionId")
             if usable_id(starter) and starter != session:
                 return starter, "subagent"
 

@@ -18,8 +18,8 @@ from sessiondb.formats.kit.fields import (
     as_text,
     clean_name,
     fitting,
-    take,
-    within,
+    take_fields,
+    value_at,
 )
 from sessiondb.formats.kit.files import file_stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object, load_text, piece
@@ -79,7 +79,7 @@ def session_of_head(log: QwenLog) -> SourceSession:
     """Return the session of a log by its head."""
     data = dict(log.meta)
     # The description of a subagent is more exact than its first record.
-    columns = take(dict(log.head), fields.HEAD) | take(data, fields.META)
+    columns = take_fields(dict(log.head), fields.HEAD) | take_fields(data, fields.META)
     digest = log_digest(log.path, meta_of(log.path))
     if log.meta_problem is not None:
         # A description that cannot be read now is read again.
@@ -132,7 +132,7 @@ def _title_of(record: Record) -> str | None:
     if record.get("subtype") != "custom_title":
         return None
     title: str | None = fitting(
-        within(record, "systemPayload", "customTitle"), clean_name
+        value_at(record, "systemPayload", "customTitle"), clean_name
     )
     return title
 
@@ -190,7 +190,7 @@ class _QwenReading:
 
         files: list[Any] = []
         for path in _OUTPUT_FILES:
-            files += as_list(within(draft.data, *path))
+            files += as_list(value_at(draft.data, *path))
         draft = self._outputs.add_outputs(draft, *files)
         draft = replace(draft, response_id=response_id)
         # A fork copies records with their uuid.

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from sessiondb.formats.kit.fields import as_list, as_object, as_string, as_text, within
+from sessiondb.formats.kit.fields import (
+    as_list,
+    as_object,
+    as_string,
+    as_text,
+    value_at,
+)
 from sessiondb.formats.kit.genai import texts_of
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.links import Links
@@ -20,7 +26,7 @@ Record = dict[str, Any]
 
 def request_of(record: Record) -> Record:
     """Return the event of a request to a model; empty if a record is not one."""
-    event = as_object(within(record, "systemPayload", "uiEvent"))
+    event = as_object(value_at(record, "systemPayload", "uiEvent"))
     return event if event.get("event.name") == REQUEST else {}
 
 
@@ -85,7 +91,7 @@ class QwenTree(Links):
 
     def find_first_kept(self, record: Record) -> None:
         """Add the first message that a compression keeps, and how many it sums up."""
-        history = as_list(within(record, "systemPayload", "compressedHistory"))
+        history = as_list(value_at(record, "systemPayload", "compressedHistory"))
         for position, content in enumerate(history):
             name = self._messages.get(_hash_of(content))
             if name is not None:
@@ -95,6 +101,6 @@ class QwenTree(Links):
 
 def _hash_of(content: Any) -> int | None:
     """Return a hash of the texts of a content; None without any."""
-    texts = texts_of(within(content, "parts"))
-    role = as_text(within(content, "role"))
+    texts = texts_of(value_at(content, "parts"))
+    role = as_text(value_at(content, "role"))
     return hash((role, *texts)) if texts else None

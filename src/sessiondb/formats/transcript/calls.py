@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessiondb.errors import CorruptionError
-from sessiondb.formats.kit.fields import without
+from sessiondb.formats.kit.fields import without_keys
 from sessiondb.formats.transcript.blocks import (
     Block,
     Code,
@@ -190,7 +190,7 @@ def _call_body(
         for key, value in arguments.fields.items()
         if value == subject != "" and key in _MENTIONS
     ]
-    fields = without({*changed.used, *mentioned}, arguments.fields)
+    fields = without_keys({*changed.used, *mentioned}, arguments.fields)
     todos, command = _take_todos(fields), _take_command(fields)
     body: list[Block] = []
     if arguments.bare is not None and not changed.used:

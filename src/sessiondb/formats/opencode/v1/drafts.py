@@ -17,8 +17,8 @@ from sessiondb.formats.kit.fields import (
     check_storable,
     clean_name,
     clean_text,
-    take,
-    within,
+    take_fields,
+    value_at,
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.opencode.answers import NAMELESS, outcome_of, take_finish
@@ -33,7 +33,7 @@ _TODO = ("content", "status", "priority", "id")
 def session_fields(info: dict[str, Any], session_id: str) -> dict[str, Any]:
     """Return the fields of a `SourceSession` in its record *info*, with ``data``."""
     drop_id(info, "id", session_id)
-    columns = take(info, fields.SESSION)
+    columns = take_fields(info, fields.SESSION)
     if "parent_source_id" in columns:
         columns["relation"] = "subagent"
     return {**columns, "data": info}
@@ -57,7 +57,7 @@ def message_draft(
     if type(role) is not str:
         raise OddRecordError("has no role")
 
-    columns = take(info, fields.MESSAGE.get(role, fields.EVENT))
+    columns = take_fields(info, fields.MESSAGE.get(role, fields.EVENT))
     columns.setdefault("time_created", time_created)
 
     if role == "user":
@@ -85,7 +85,7 @@ def _take_answer(info: dict[str, Any], columns: dict[str, Any]) -> None:
     if "agent" not in columns and clean_text(mode):
         columns["agent"] = mode
 
-    was_aborted = within(columns.get("error"), "name") == "MessageAbortedError"
+    was_aborted = value_at(columns.get("error"), "name") == "MessageAbortedError"
     if was_aborted and info.get("finish") is None:
         columns["finish"] = "cancelled"
     else:
@@ -94,7 +94,7 @@ def _take_answer(info: dict[str, Any], columns: dict[str, Any]) -> None:
 
 def take_tokens(record: dict[str, Any], columns: dict[str, Any]) -> None:
     """Move the counts of a message out of its record, if it has any."""
-    counts = take(record, fields.TOKENS)
+    counts = take_fields(record, fields.TOKENS)
     if counts:
         columns["tokens"] = Tokens(**counts)
 
@@ -119,7 +119,7 @@ def part_draft(
     if not usable_id(kind):
         raise OddRecordError("has no type")
 
-    columns = take(record, fields.PART.get(kind, {}))
+    columns = take_fields(record, fields.PART.get(kind, {}))
     if kind == "tool":
         columns.setdefault("tool", NAMELESS)
         _take_state(record, columns)
@@ -161,7 +161,7 @@ def instruction_sources(part: PartDraft) -> list[PartDraft]:
 
     Their texts are in the result (``tool/read.ts``).
     """
-    paths = as_list(within(part.data, "state", "metadata", "loaded"))
+    paths = as_list(value_at(part.data, "state", "metadata", "loaded"))
     return [
         PartDraft("source", title=path, input={"kind": "loaded", "path": path})
         for path in paths
@@ -184,7 +184,7 @@ def file_diffs(items: list[Any]) -> tuple[tuple[FileDiff, ...], list[Any]]:
             rest.append([item])
             continue
 
-        columns = take(item, fields.DIFF)
+        columns = take_fields(item, fields.DIFF)
         for side in fields.SIDES & columns.keys():
             columns[side] = columns[side].encode("utf-8", "surrogatepass")
         diffs[path] = FileDiff(path, **columns)

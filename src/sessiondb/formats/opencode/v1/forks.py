@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from sessiondb.formats.kit.fields import as_object, within
+from sessiondb.formats.kit.fields import as_object, value_at
 from sessiondb.formats.kit.json import load_object
 from sessiondb.formats.opencode.forks import Fork, recognise
 from sessiondb.formats.opencode.raw import Head, Records
@@ -37,5 +37,5 @@ def _comparable_part(part: dict[str, Any]) -> dict[str, Any]:
     for key in _POINTERS:
         part.pop(key, None)
     # An old output may be cleared in one of the two sessions.
-    as_object(within(part, "state", "time")).pop("compacted", None)
+    as_object(value_at(part, "state", "time")).pop("compacted", None)
     return part

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import as_object, clean_text, fitting, within
+from sessiondb.formats.kit.fields import as_object, clean_text, fitting, value_at
 from sessiondb.formats.kit.json import (
     OddRecordError,
     Raw,
@@ -113,7 +113,7 @@ class MessagesV1(OpenCodeMessages[Records]):
         """
         check_id(part.id)
         record = load_object(raw.pop())
-        output_path = within(record, "state", "metadata", "outputPath")
+        output_path = value_at(record, "state", "metadata", "outputPath")
         draft = part_draft(
             record,
             part.id,

@@ -12,9 +12,9 @@ from typing import Any
 
 from sessiondb.formats.kit.fields import (
     overlay,
-    put,
-    within,
-    without,
+    put_fields,
+    value_at,
+    without_keys,
     without_none,
 )
 from sessiondb.formats.opencode.answers import finish_of, input_of
@@ -62,17 +62,17 @@ def session_info(session: Session | SourceSession) -> dict[str, Any]:
     info: dict[str, Any] = {"id": session_name(session)}
     if isinstance(session, Session):
         info.update(slug=session.slug, projectID=session.project_id)
-    put(info, fields.SESSION, as_recorded(session))
+    put_fields(info, fields.SESSION, as_recorded(session))
 
     # Not in the record: the secret of a share, and an address that only its file has.
     is_only_in_file = session.data.get(SHARE_REST, {}).get("alone")
     if is_only_in_file and session.share_url is not None:
-        address = within(session.metadata.get("share"), "url")
+        address = value_at(session.metadata.get("share"), "url")
         if address == session.share_url:
             del info["share"]
-    info["metadata"] = without(_SECRET, session.metadata)
+    info["metadata"] = without_keys(_SECRET, session.metadata)
     drop_if_empty(info, "metadata")
-    return overlay(info, without(_NOT_OF_SESSION, session.data))
+    return overlay(info, without_keys(_NOT_OF_SESSION, session.data))
 
 
 def drop_if_empty(info: dict[str, Any], key: str) -> None:
@@ -92,10 +92,10 @@ def message_info(
     info: dict[str, Any] = {"id": message.id, "sessionID": session_id}
 
     if role in fields.MESSAGE:
-        put(info, fields.MESSAGE[role], message)
+        put_fields(info, fields.MESSAGE[role], message)
         info["role"] = role
     elif "role" in message.data:
-        put(info, fields.EVENT, message)
+        put_fields(info, fields.EVENT, message)
     else:
         return None
 
@@ -112,7 +112,7 @@ def message_info(
 def put_tokens(record: dict[str, Any], message: Message | MessageDraft) -> None:
     """Write the counts of a message into its record, if they are known."""
     if message.tokens is not None:
-        put(record, fields.TOKENS, message.tokens)
+        put_fields(record, fields.TOKENS, message.tokens)
 
 
 def parts_json(
@@ -133,7 +133,7 @@ def part_json(
         "sessionID": session_id,
         "type": part.type,
     }
-    put(record, fields.PART.get(part.type, {}), part)
+    put_fields(record, fields.PART.get(part.type, {}), part)
 
     state: dict[str, Any] = {}
     if part.type == "tool":
@@ -145,7 +145,7 @@ def part_json(
     elif part.text is not None:
         record["text"] = part.text
 
-    return overlay(record, without(_NOT_OF_PART, part.data))
+    return overlay(record, without_keys(_NOT_OF_PART, part.data))
 
 
 def as_recorded(session: Session | SourceSession) -> Session | SourceSession:

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 from sessiondb.formats.kit.fields import (
     Shape,
     columns_of,
-    nested,
-    without,
+    nested_record,
+    without_keys,
     without_none,
 )
 from sessiondb.formats.kit.files import file_stamp
@@ -93,7 +93,7 @@ class SQLiteV1(OpenCodeDatabase):
 
         self.decode(row, _JSON, record.problems)
         record.info = _info_of(row)
-        unknown = without_none(without(_KNOWN, row))
+        unknown = without_none(without_keys(_KNOWN, row))
         if unknown:
             record.info[ROW_REST] = unknown
 
@@ -165,7 +165,7 @@ class SQLiteV1(OpenCodeDatabase):
 
 def _info_of(row: dict[str, Any]) -> dict[str, Any]:
     """Return a session's record as OpenCode makes it from a *row* with JSON decoded."""
-    info = nested(row, _RECORD)
+    info = nested_record(row, _RECORD)
     # Written even if all of its times are unknown.
     info.setdefault("time", {})
 
@@ -173,7 +173,7 @@ def _info_of(row: dict[str, Any]) -> dict[str, Any]:
         info["share"] = {"url": row["share_url"]}
 
     # One known number makes a summary, and the others 0.
-    summary = nested(row, _SUMMARY)
+    summary = nested_record(row, _SUMMARY)
 
     if summary:
         info["summary"] = {**dict.fromkeys(_SUMMARY, 0), **summary}

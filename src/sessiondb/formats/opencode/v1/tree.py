@@ -17,7 +17,7 @@ from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import (
     as_text,
     is_object,
-    within,
+    value_at,
 )
 from sessiondb.formats.kit.files import (
     file_stamp,
@@ -401,7 +401,7 @@ def _is_empty_folder(path: Path) -> bool:
 
 
 def _time_created(info: dict[str, Any]) -> int | None:
-    time = within(info, "time", "created")
+    time = value_at(info, "time", "created")
     return time if type(time) is int else None
 
 

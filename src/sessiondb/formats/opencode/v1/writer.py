@@ -16,7 +16,7 @@ from sessiondb.formats.kit.conversion import (
     is_native,
     shown_text,
 )
-from sessiondb.formats.kit.fields import filled, within, without_none
+from sessiondb.formats.kit.fields import value_at, without_empty, without_none
 from sessiondb.formats.opencode.answers import counts_of, finish_of, usage_of
 from sessiondb.formats.opencode.ids import SUMMARY
 from sessiondb.formats.opencode.keys import ROW_REST
@@ -162,7 +162,7 @@ class WriterV1(OpenCodeWriter):
         if message.kind == "compaction":
             info["summary"] = True
         error = self.error_of(message, info["providerID"])
-        is_cut = within(error, "name") == _ERRORS["aborted"]
+        is_cut = value_at(error, "name") == _ERRORS["aborted"]
         if message.finish == "cancelled" and not is_cut:
             self.lose(message=message, field="finish")
         end = {"finish": finish_of(message.finish), "error": error}
@@ -170,11 +170,11 @@ class WriterV1(OpenCodeWriter):
 
     def new_error(self, error: Any, provider: str) -> Record:
         """Return any error of an answer by *provider* as 1.x has it."""
-        if isinstance(within(error, "data"), dict) and "name" in error:
+        if isinstance(value_at(error, "data"), dict) and "name" in error:
             record: Record = error
             return record
 
-        kind = str(within(error, "type"))
+        kind = str(value_at(error, "type"))
         name = _ERRORS.get(kind, "UnknownError")
         data: Record = {"message": error_text(error)}
 
@@ -239,8 +239,8 @@ class WriterV1(OpenCodeWriter):
             "summary": self._summary(),
             **usage_of(answers),
         }
-        share = {"share": filled({"url": session.share_url})}
-        return {**without_none(info), **filled(share), **self.common_fields()}
+        share = {"share": without_empty({"url": session.share_url})}
+        return {**without_none(info), **without_empty(share), **self.common_fields()}
 
     def _summary(self) -> Record | None:
         session = self.session

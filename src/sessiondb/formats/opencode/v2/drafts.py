@@ -19,10 +19,10 @@ from sessiondb.formats.kit.fields import (
     clean_name,
     clean_text,
     is_object,
-    take,
+    take_fields,
     text,
     time,
-    within,
+    value_at,
 )
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.opencode.answers import NAMELESS, outcome_of, take_finish
@@ -42,7 +42,7 @@ Columns = dict[str, Any]
 def session_fields(info: Record, session_id: str) -> Columns:
     """Return the fields of a `SourceSession` in its record *info*, with ``data``."""
     drop_id(info, "id", session_id)
-    columns = take(info, fields.SESSION)
+    columns = take_fields(info, fields.SESSION)
     if "parent_source_id" in columns:
         columns["relation"] = "subagent"
     return {**columns, "data": {**info, GENERATION: 2}}
@@ -64,7 +64,7 @@ def message_draft(
         columns.update(role="event", kind=fields.KIND.get(kind, kind))
         record["type"] = kind
 
-    columns.update(take(record, fields.MESSAGE.get(kind, fields.OTHER)))
+    columns.update(take_fields(record, fields.MESSAGE.get(kind, fields.OTHER)))
     columns.setdefault("time_created", time_created)
     parts = _take_parts(kind, record, columns)
     # Only answers, and what still runs, end later than they begin.
@@ -163,7 +163,7 @@ def _skill_source(record: Record) -> Columns:
 
 def _take_command(record: Record, columns: Columns) -> Columns:
     """Take a command of the user: a call that no model made."""
-    part = take(record, fields.SHELL)
+    part = take_fields(record, fields.SHELL)
     part.update(type="tool", tool="shell", data={})
     if text(record.get("command")):
         part["input"] = {"command": record.pop("command")}
@@ -171,7 +171,7 @@ def _take_command(record: Record, columns: Columns) -> Columns:
     end = fields.SHELL_ENDS.get(str(record.get("status")), {"status": "completed"})
     part.update(end)
     part["time_started"] = columns["time_created"]
-    ended = within(record, "time", "completed")
+    ended = value_at(record, "time", "completed")
     if time(ended):
         columns["time_completed"] = part["time_ended"] = ended
     return part
@@ -195,7 +195,7 @@ def _take_summary(record: Record, columns: Columns) -> list[Columns]:
 
 def _take_answer(record: Record, columns: Columns) -> list[Columns]:
     take_tokens(record, columns)
-    if within(columns.get("error"), "type") == "aborted":
+    if value_at(columns.get("error"), "type") == "aborted":
         columns["finish"] = "cancelled"
     else:
         columns["finish"] = take_finish(record)
@@ -204,7 +204,7 @@ def _take_answer(record: Record, columns: Columns) -> list[Columns]:
     content = record.get("content")
     if type(content) is not list:
         return []
-    if not all(usable_id(within(item, "type")) for item in content):
+    if not all(usable_id(value_at(item, "type")) for item in content):
         return []
     del record["content"]
     return [_piece_columns(item) for item in content]
@@ -213,7 +213,7 @@ def _take_answer(record: Record, columns: Columns) -> list[Columns]:
 def _piece_columns(item: Record) -> Columns:
     """Return a piece of the content of an answer as a part."""
     kind = item.pop("type")
-    columns = take(item, fields.PART.get(kind, {}))
+    columns = take_fields(item, fields.PART.get(kind, {}))
     if kind == "tool":
         columns.setdefault("tool", NAMELESS)
         has_start = "time_started" in columns
@@ -263,7 +263,7 @@ def _take_result(state: Record, columns: Columns) -> None:
     texts: list[str] = []
     pieces: list[Any] = []
     for item in as_list(state.get("content")):
-        piece_text = within(item, "text")
+        piece_text = value_at(item, "text")
         if text(piece_text) and item == {"type": "text", "text": piece_text}:
             texts.append(piece_text)
             pieces.append(len(piece_text))

@@ -13,7 +13,7 @@ from sessiondb.formats.kit.fields import (
     as_list,
     clean_name,
     text,
-    within,
+    value_at,
     without_none,
 )
 from sessiondb.formats.kit.texts import compact_json
@@ -68,4 +68,4 @@ def _sources_of_instruction(instruction: Instruction) -> list[PartDraft]:
 
 
 def _is_instruction_file(item: Any) -> bool:
-    return clean_name(within(item, "path")) and text(within(item, "content"))
+    return clean_name(value_at(item, "path")) and text(value_at(item, "content"))

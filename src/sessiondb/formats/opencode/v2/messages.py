@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import as_object, within
+from sessiondb.formats.kit.fields import as_object, value_at
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object
 from sessiondb.formats.opencode.forks import Fork, first_id
 from sessiondb.formats.opencode.messages import OpenCodeMessages, ReadableStore
@@ -133,7 +133,7 @@ class MessagesV2(OpenCodeMessages[StoreV2]):
         if message.role != "event":
             return with_output(part, self._records.home, _output_path(part))
         # A command of the user.
-        if within(message.data.get("output"), "truncated") is not True:
+        if value_at(message.data.get("output"), "truncated") is not True:
             return part
         project = self._records.project_of(self._session)
         path = f"shell/{project}/{part.call_id}.out"
@@ -142,7 +142,7 @@ class MessagesV2(OpenCodeMessages[StoreV2]):
 
 def _output_path(part: PartDraft) -> Any:
     """Return the file with the complete output of a call; None if nothing was cut."""
-    details = as_object(within(part.data.get("state"), "metadata"))
+    details = as_object(value_at(part.data.get("state"), "metadata"))
     if details.get("truncated") is not True:
         return None
     saved = _SAVED.search(part.text or "")

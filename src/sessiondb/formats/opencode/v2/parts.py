@@ -8,11 +8,11 @@ from sessiondb.formats.kit.conversion import Call, call_of
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
-    filled,
     is_object,
     objects_in,
     text,
-    within,
+    value_at,
+    without_empty,
     without_none,
 )
 from sessiondb.formats.opencode.generation import details_of
@@ -80,7 +80,7 @@ def snapshot_of(message: Message) -> Record:
     files: list[Any] = []
     for paths in _values_in(message, "patch", "files"):
         files += as_list(paths)
-    return filled(
+    return without_empty(
         {
             "start": starts[0] if starts else None,
             "end": ends[-1] if ends else None,
@@ -123,7 +123,7 @@ def _tool_state(part: Part, call: Call) -> Record:
     if part.status == "completed":
         return {**state, "content": _result_content(call, source)}
 
-    output = within(details, "output")
+    output = value_at(details, "output")
     if text(output):
         state["content"] = [{"type": "text", "text": output}]
     return {**state, "status": "error", "error": _error_of(part, call)}
@@ -141,11 +141,11 @@ def _error_of(part: Part, call: Call) -> Record:
 
 
 def _result_content(call: Call, source: Record) -> list[Record]:
-    if within(source, "time", "compacted") is not None:
+    if value_at(source, "time", "compacted") is not None:
         return [{"type": "text", "text": _CLEARED}]
 
     content: list[Record] = [{"type": "text", "text": call.result}]
     for item in objects_in(source.get("attachments")):
         file = {"type": "file", "uri": item.get("url"), "mime": item.get("mime")}
-        content.append({**file, **filled({"name": item.get("filename")})})
+        content.append({**file, **without_empty({"name": item.get("filename")})})
     return content

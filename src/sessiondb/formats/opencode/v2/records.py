@@ -12,11 +12,11 @@ from typing import Any
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
-    filled,
     overlay,
-    put,
-    within,
-    without,
+    put_fields,
+    value_at,
+    without_empty,
+    without_keys,
     without_none,
 )
 from sessiondb.formats.opencode.answers import finish_of, input_of
@@ -70,16 +70,16 @@ def export_json(
 def session_info(session: Session | SourceSession) -> dict[str, Any]:
     """Return a session's own record."""
     info: dict[str, Any] = {"id": session_name(session)}
-    put(info, fields.SESSION, as_recorded(session))
+    put_fields(info, fields.SESSION, as_recorded(session))
     drop_if_empty(info, "title")
     drop_if_empty(info, "metadata")
-    return overlay(info, without(_NOT_OF_SESSION, session.data))
+    return overlay(info, without_keys(_NOT_OF_SESSION, session.data))
 
 
 def is_settled(record: dict[str, Any]) -> bool:
     """Return whether OpenCode exports *record*: only what is finished is."""
     if record["type"] == "assistant":
-        return within(record, "time", "completed") is not None
+        return value_at(record, "time", "completed") is not None
     can_run = record["type"] in ("shell", "compaction")
     return not can_run or record.get("status") != "running"
 
@@ -91,7 +91,7 @@ def message_json(message: Message | MessageDraft) -> dict[str, Any] | None:
         return None
 
     record: dict[str, Any] = {"id": message.id, "type": kind}
-    put(record, fields.MESSAGE.get(kind, fields.OTHER), message)
+    put_fields(record, fields.MESSAGE.get(kind, fields.OTHER), message)
     put_tokens(record, message)
     if kind == "assistant":
         finish = finish_of(message.finish)
@@ -101,7 +101,7 @@ def message_json(message: Message | MessageDraft) -> dict[str, Any] | None:
             record["content"] = [part_json(part) for part in message.parts]
     elif kind == "shell":
         for part in message.parts:
-            put(record, fields.SHELL, part)
+            put_fields(record, fields.SHELL, part)
             record.update(input_of(part) or {})
     else:
         _put_texts_and_lists(record, message)
@@ -135,8 +135,8 @@ def _with_base64(data: Mapping[str, Any]) -> dict[str, Any]:
 def part_json(part: Part | PartDraft) -> dict[str, Any]:
     """Return a piece of the content of an answer."""
     record: dict[str, Any] = {"type": part.type}
-    put(record, fields.PART.get(part.type, {}), part)
-    data = without(_NOT_OF_PART, part.data)
+    put_fields(record, fields.PART.get(part.type, {}), part)
+    data = without_keys(_NOT_OF_PART, part.data)
     if part.type != "tool":
         return overlay(record, data)
 
@@ -146,7 +146,7 @@ def part_json(part: Part | PartDraft) -> dict[str, Any]:
     state = without_none({"status": status, "input": input_of(part)})
     if part.text is not None and status == "error":
         state["error"] = {"message": part.text}
-    record.update(filled({"state": state}))
+    record.update(without_empty({"state": state}))
     overlay(record, data)
 
     # The data have the lengths of the texts in the place of the content.

@@ -17,14 +17,14 @@ from sessiondb.formats.kit.fields import (
     clean_name,
     clean_text,
     columns_of,
-    filled,
     integer,
     is_object,
-    nested,
+    nested_record,
     objects_in,
     structure,
     time,
-    without,
+    without_empty,
+    without_keys,
     without_none,
 )
 from sessiondb.formats.kit.json import (
@@ -160,8 +160,10 @@ class SQLiteV2(OpenCodeDatabase):
         beside[INSTRUCTIONS] = self._instructions(head.id)
         record.facts.append([value or None for value in beside.values()])
 
-        beside[ROW_REST] = without_none(without(_KNOWN | record.columns.keys(), row))
-        record.info.update(filled(beside))
+        beside[ROW_REST] = without_none(
+            without_keys(_KNOWN | record.columns.keys(), row)
+        )
+        record.info.update(without_empty(beside))
         return record
 
     def _rows_in(
@@ -180,7 +182,7 @@ class SQLiteV2(OpenCodeDatabase):
     def _instructions(self, session: str) -> dict[str, Any]:
         """The instructions of a session: hashes, short values and its own entries."""
         tables = ("instruction_state", "instruction_entry")
-        instructions: dict[str, Any] = filled(
+        instructions: dict[str, Any] = without_empty(
             {table: self._rows_in(table, session) for table in tables}
         )
         if instructions and self.has("instruction_blob", "hash", "value"):
@@ -392,7 +394,7 @@ def _calls_in(raw: Raw) -> list[dict[str, Any]]:
 
 def _info_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a session's record as OpenCode makes it from a *row* with JSON decoded."""
-    info = nested(row, _RECORD)
+    info = nested_record(row, _RECORD)
     if is_object(row.get("model")):
         info["model"] = {"variant": "default", **row["model"]}
 
@@ -400,11 +402,11 @@ def _info_of(row: Mapping[str, Any]) -> dict[str, Any]:
     if original and boundary:
         info["fork"] = {"sessionID": original, "boundary": boundary}
 
-    workspace = filled({"workspaceID": row.get("workspace_id")})
+    workspace = without_empty({"workspaceID": row.get("workspace_id")})
     info["location"] = {"directory": row.get("directory"), **workspace}
-    info.update(filled({"subpath": row.get("path")}))
+    info.update(without_empty({"subpath": row.get("path")}))
 
-    info["time"] = nested(row, _TIMES)
+    info["time"] = nested_record(row, _TIMES)
     if not row.get("time_archived"):
         info["time"].pop("archived", None)
     return info

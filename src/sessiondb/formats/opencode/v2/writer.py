@@ -15,9 +15,9 @@ from sessiondb.formats.kit.conversion import SAID_FOR_USER, is_native, text_of
 from sessiondb.formats.kit.fields import (
     as_object,
     as_text,
-    filled,
     text,
-    within,
+    value_at,
+    without_empty,
     without_none,
 )
 from sessiondb.formats.kit.turns import is_moved
@@ -192,7 +192,7 @@ class WriterV2(OpenCodeWriter):
             reason = "files that are not in the session"
             self.lose(reason, message, part=absent_part)
         prompt_text = "\n".join(line for line in texts if line)
-        lists = filled({"files": files, "agents": agents})
+        lists = without_empty({"files": files, "agents": agents})
         return self._prompt_and_note(message, prompt_text, lists)
 
     def _prompt_and_note(
@@ -230,12 +230,12 @@ class WriterV2(OpenCodeWriter):
 
         error = self.error_of(message, model["providerID"])
         finish = _finish_of(message)
-        is_cut = within(error, "type") == "aborted"
+        is_cut = value_at(error, "type") == "aborted"
         was_cut = message.finish == "cancelled"
         if message.finish and (finish == "unknown" or is_cut != was_cut):
             self.lose(message=message, field="finish")
         end = {"snapshot": snapshot_of(message), "finish": finish, "error": error}
-        return {**record, **filled(end), **_usage_of(message)}
+        return {**record, **without_empty(end), **_usage_of(message)}
 
     def new_error(self, error: Any, provider: str) -> Record:  # noqa: ARG002
         """Return any error of an answer as 2 has it."""
@@ -323,14 +323,14 @@ class WriterV2(OpenCodeWriter):
             "location": {"directory": session.directory},
         }
         more = {"title": session.title, "permissions": self.permission_rules(RULE_V2)}
-        return {**info, **filled(more), **self.common_fields()}
+        return {**info, **without_empty(more), **self.common_fields()}
 
     def session_model(self) -> Record | None:
         """Return the model of the session with its variant."""
         model = super().session_model()
         if model is None:
             return None
-        variant = within(self.session.data.get("model"), "variant")
+        variant = value_at(self.session.data.get("model"), "variant")
         return {**model, "variant": _variant_or_default(variant)}
 
 
