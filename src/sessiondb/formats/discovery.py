@@ -18,7 +18,7 @@ from stat import S_ISDIR, S_ISREG
 from sessiondb.errors import SourceError
 from sessiondb.formats import registry
 from sessiondb.formats.kit.files import device_and_inode, is_file
-from sessiondb.formats.kit.walk import Folder, Walk
+from sessiondb.formats.kit.walk import Walk, WalkedFolder
 from sessiondb.formats.owners import Owners
 from sessiondb.formats.protocol import ForeignStore, Format, Reader, unreadable_store
 from sessiondb.model import Problem, SourceItem
@@ -199,7 +199,7 @@ def _suffixes_of(formats: list[Format]) -> frozenset[str]:
     return frozenset(suffix for form in formats for suffix in form.suffixes)
 
 
-def _files_with_suffix(folder: Folder, suffixes: frozenset[str]) -> list[Path]:
+def _files_with_suffix(folder: WalkedFolder, suffixes: frozenset[str]) -> list[Path]:
     """Return the files in a folder that may be a store, by their endings."""
     paths = [Path(entry) for entry in folder.files]
     return [path for path in paths if path.suffix in suffixes]

@@ -22,7 +22,7 @@ from sessiondb.model import Problem, SourceItem
 
 
 @dataclass(slots=True)
-class Claims:
+class FileClaims:
     """The formats that recognise a path."""
 
     #: The store that each of them has found, by the name of the format.
@@ -54,7 +54,7 @@ class Owners:
             # A file that is named may have any ending, and its format none.
             others = {name: form for name, form in every if name not in usual}
             unusual = claims_on(path, others)
-            claims = Claims(unusual.stores, claims.failed + unusual.failed)
+            claims = FileClaims(unusual.stores, claims.failed + unusual.failed)
         if claims.stores:
             return [*claims.failed, *self._store_of(path, claims.stores)]
         return claims.failed or self._unread_file(path)
@@ -145,10 +145,10 @@ class FolderOwner:
     is_mixed: bool = False
 
 
-def claims_on(path: Path, formats: dict[str, Format]) -> Claims:
+def claims_on(path: Path, formats: dict[str, Format]) -> FileClaims:
     """Return which of *formats* recognise what is at *path*, in their order."""
     forget_heads()
-    claims = Claims()
+    claims = FileClaims()
     for name, form in formats.items():
         try:
             store = form.at(path)

@@ -89,7 +89,7 @@ class Format:
     names: frozenset[str] = frozenset()
 
 
-class Write(Protocol):
+class WriteSessions(Protocol):
     """The function that writes sessions in a format."""
 
     def __call__(
@@ -154,7 +154,7 @@ FILE = "{file}"
 class Exporter:
     """How sessions are written in a format."""
 
-    write: Write
+    write: WriteSessions
     #: The keywords of `Store.export` that the sessions are read with.
     read: Mapping[str, bool] = field(default_factory=lambda: {"branches": False})
     #: Whether several sessions can be one file.

@@ -30,7 +30,7 @@ _MOST_CACHED = 4 * _USUAL
 Record = dict[str, Any]
 
 
-class _Head:
+class _FileHead:
     """The first bytes of a file, at most *size* of them."""
 
     def __init__(self, path: Path, size: int) -> None:
@@ -59,14 +59,14 @@ def forget_heads() -> None:
 
 # A file may need two sizes.
 @lru_cache(maxsize=2)
-def _cached_head(path: Path, _stamp: tuple[int, int] | None, size: int) -> _Head:
+def _cached_head(path: Path, _stamp: tuple[int, int] | None, size: int) -> _FileHead:
     """Return the head of a file, which is read again if its stamp has changed."""
-    return _Head(path, size)
+    return _FileHead(path, size)
 
 
-def _read_head(path: Path, size: int) -> _Head:
+def _read_head(path: Path, size: int) -> _FileHead:
     if size > _MOST_CACHED:
-        return _Head(path, size)
+        return _FileHead(path, size)
     return _cached_head(path, file_stamp(path), size)
 
 
@@ -112,7 +112,7 @@ def has_envelope(record: Record) -> bool:
     return is_versioned and type(record.get("seq")) is int and "type" in record
 
 
-def _head_with_lines(path: Path, most: int, longest: int) -> _Head:
+def _head_with_lines(path: Path, most: int, longest: int) -> _FileHead:
     size = _USUAL
     head = _read_head(path, size)
     # A first line may hold all instructions to a model.

@@ -9,7 +9,7 @@ from sessiondb.errors import abridged
 from sessiondb.model import Problem, SourceSession
 
 
-class Placed(NamedTuple):
+class PlacedSession(NamedTuple):
     """A session in its place."""
 
     name: str
@@ -19,7 +19,7 @@ class Placed(NamedTuple):
 
 def parents_first(
     names: Iterable[str], parent_of: Callable[[str], str | None]
-) -> Iterator[Placed]:
+) -> Iterator[PlacedSession]:
     """Yield each of *names* once, after its parent if that is one of them.
 
     Siblings keep their order. A cycle begins with the session that is ``cut``.
@@ -48,7 +48,7 @@ def parents_first(
 
         for link in reversed(chain):
             done.add(link)
-            yield Placed(link, link == cut)
+            yield PlacedSession(link, link == cut)
 
 
 def in_order(

@@ -47,7 +47,7 @@ Connection = sqlite3.Connection
 Cursor = sqlite3.Cursor
 
 
-class _Cursor(sqlite3.Cursor):
+class _ForeignCursor(sqlite3.Cursor):
     """A cursor whose errors are errors of SQLite, even if a damaged file is quoted.
 
     The text of an error names what is in the file, and Python decodes it as UTF-8:
@@ -85,11 +85,11 @@ def _damage_error() -> sqlite3.DatabaseError:
     return sqlite3.DatabaseError("the file is damaged, and SQLite's message with it")
 
 
-class _Connection(sqlite3.Connection):
-    """A connection whose cursors are `_Cursor`s."""
+class _ForeignConnection(sqlite3.Connection):
+    """A connection whose cursors are `_ForeignCursor`s."""
 
     def cursor(  # type: ignore[override]
-        self, factory: type[sqlite3.Cursor] = _Cursor
+        self, factory: type[sqlite3.Cursor] = _ForeignCursor
     ) -> Any:
         return super().cursor(factory)
 
@@ -219,7 +219,7 @@ class ForeignDatabase:
             timeout=BUSY_SECONDS,
             isolation_level=None,
             check_same_thread=False,
-            factory=_Connection,
+            factory=_ForeignConnection,
         )
         connection.text_factory = _decode_text
 
@@ -266,7 +266,7 @@ class ForeignDatabase:
 
         with contextlib.suppress(sqlite3.Error):
             uri = f"{self._file.absolute().as_uri()}?mode=rw"
-            last = sqlite3.connect(uri, uri=True, timeout=0, factory=_Connection)
+            last = sqlite3.connect(uri, uri=True, timeout=0, factory=_ForeignConnection)
             with contextlib.closing(last):
                 last.execute("PRAGMA schema_version")
 

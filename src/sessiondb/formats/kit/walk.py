@@ -27,7 +27,7 @@ _BARE = frozenset({"HEAD", "objects", "refs"})
 
 
 @dataclass(slots=True)
-class Folder:
+class WalkedFolder:
     """A folder that a walk passes."""
 
     path: Path
@@ -57,7 +57,7 @@ class Walk:
         self._pending = deque([(top, 0)])
         self.is_complete = True
 
-    def __iter__(self) -> Iterator[Folder]:
+    def __iter__(self) -> Iterator[WalkedFolder]:
         while self._pending and self._left != 0:
             path, depth = self._pending.popleft()
             folder = self._list_folder(path)
@@ -75,27 +75,27 @@ class Walk:
         if self._pending:
             self.is_complete = False
 
-    def _list_folder(self, path: Path) -> Folder:
+    def _list_folder(self, path: Path) -> WalkedFolder:
         """Return a folder, and count its entries; one that does not exist is empty."""
         try:
             listing = list(sorted_entries(path))
             if listing and not may_search(path):
-                return Folder(path, odd="cannot be searched (Permission denied)")
+                return WalkedFolder(path, odd="cannot be searched (Permission denied)")
             folders = {e.name for e in listing if e.is_dir(follow_symlinks=False)}
         except OddRecordError as error:
-            return Folder(path, odd=str(error))
+            return WalkedFolder(path, odd=str(error))
         except OSError as error:
-            return Folder(path, odd=str(unreadable_error(error)))
+            return WalkedFolder(path, odd=str(unreadable_error(error)))
 
         if {entry.name for entry in listing} >= _BARE:
-            return Folder(path)
+            return WalkedFolder(path)
         if self._left is not None:
             if len(listing) > self._left:
                 self.is_complete = False
             listing = listing[: self._left]
             self._left -= len(listing)
 
-        folder = Folder(path)
+        folder = WalkedFolder(path)
         for entry in listing:
             if entry.name not in folders:
                 folder.files.append(entry)

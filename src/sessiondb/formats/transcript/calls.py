@@ -26,7 +26,7 @@ from sessiondb.formats.transcript.changes import (
 from sessiondb.formats.transcript.detail import Detail
 from sessiondb.formats.transcript.pictures import MARKS, Album
 from sessiondb.formats.transcript.shapes import (
-    Records,
+    CallRecords,
     as_json,
     as_text,
     is_list_of,
@@ -97,7 +97,7 @@ def call_fold(
 ) -> Fold:
     """Return the call *part*; *nested* are the sessions it started."""
     arguments = Arguments.of_call(part)
-    records = Records(part.data)
+    records = CallRecords(part.data)
     codes = _error_codes(records)
     # The changes of a failed call were not made.
     failed = part.status == "error"
@@ -152,7 +152,7 @@ def _call_details(part: Part, changed: Changes, codes: list[int]) -> tuple[str, 
     return tuple([detail for detail in details if detail])
 
 
-def _error_codes(records: Records) -> list[int]:
+def _error_codes(records: CallRecords) -> list[int]:
     """Return the codes with which a command failed, if its program kept them."""
     codes = []
     for level in records.levels_having(_EXITS, _EXIT_DEPTH):

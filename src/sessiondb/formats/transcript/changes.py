@@ -13,7 +13,12 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple, TypeAlias
 
 from sessiondb.formats.transcript.blocks import Code
-from sessiondb.formats.transcript.shapes import Records, first_text, is_object, texts_at
+from sessiondb.formats.transcript.shapes import (
+    CallRecords,
+    first_text,
+    is_object,
+    texts_at,
+)
 
 PATHS = (
     "filePath",
@@ -79,7 +84,7 @@ def _count_lines_with(text: str, sign: str) -> int:
     return text.count(f"\n{sign}") - text.count(f"\n{sign * 3}")
 
 
-def changes_of_call(arguments: Mapping[str, Any], records: Records) -> Changes:
+def changes_of_call(arguments: Mapping[str, Any], records: CallRecords) -> Changes:
     """Return the changes of a call with *arguments*, whose program kept *records*.
 
     They may be empty.
@@ -157,7 +162,7 @@ _SEARCHES: tuple[tuple[AbstractSet[str], Callable[..., _Requested]], ...] = (
 )
 
 
-def _kept_patches(records: Records) -> tuple[Code, ...]:
+def _kept_patches(records: CallRecords) -> tuple[Code, ...]:
     """Return the patches nearest to the top of *records*, each once."""
     for level in records.levels_having(_KEPT, _DEPTH):
         patches: dict[str, None] = {}

@@ -56,7 +56,7 @@ def text_of(values: Mapping[str, Any], keys: Iterable[str]) -> str:
     return first_text(values, keys) or ""
 
 
-class Records:
+class CallRecords:
     """The objects inside a record by level, the top first, walked once.
 
     Most calls keep little: which names occur at all is collected too, so that a search
