@@ -7,9 +7,8 @@ passes `visible` here, so a line contains no control characters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import attrgetter
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from sessiondb.formats.transcript.blocks import (
     Block,
@@ -58,7 +57,6 @@ class Span(NamedTuple):
 #: The blocks that may begin with the subject of their fold.
 _REPEATING = (Prose, Code)
 _MARGIN, _SPACE = Span(""), Span(" ")
-_TEXT = attrgetter("text")
 #: Before the line that begins a message, and before its further rows.
 _HEAD, _BELOW_HEAD = Span("── "), Span("   ", "dim")
 
@@ -85,8 +83,6 @@ class TerminalLine(NamedTuple):
 
 
 _EMPTY = TerminalLine()
-#: A writer returns the lines of a block, each behind an indent.
-_Writer = Callable[[Any, Span], list[TerminalLine]]
 
 
 class Terminal:
@@ -96,23 +92,6 @@ class Terminal:
         self._full, self._folded = full, 0
         self._album = Album(takes=False)
         self._composer = Composer(UNFOLDED if full else FOLDED, self._album)
-        self._writers: dict[type[Block], _Writer] = {
-            Prose: _prose_lines,
-            Code: self._code_lines,
-            Command: self._command_lines,
-            Output: self._output_lines,
-            LabelBlock: _label_lines,
-            Note: _note_lines,
-            Picture: _picture_lines,
-            Todos: _todo_lines,
-            Fold: self._fold_lines,
-        }
-        self._folds: dict[str, _Writer] = {
-            "call": self._call_lines,
-            "reasoning": _reasoning_lines,
-            # The line of the message names it already.
-            "system": lambda fold, indent: self._block_lines(fold.blocks, indent),
-        }
 
     def head(self, session: Session) -> list[TerminalLine]:
         """Return the facts that the columns of a session provide, and an empty line."""
@@ -151,14 +130,45 @@ class Terminal:
         return [TerminalLine(f"… {count(self._folded, 'event')} (--full)", "dim")]
 
     def _block_lines(self, blocks: Iterable[Block], indent: Span) -> list[TerminalLine]:
-        writers = self._writers
         lines: list[TerminalLine] = []
         for block in blocks:
-            lines += writers[type(block)](block, indent)
+            match block:
+                case Prose(text):
+                    lines.append(_paragraph_line(text.rstrip("\n"), indent))
+                case Command():
+                    lines += self._verbatim_lines(block, indent, "$ ")
+                case Output():
+                    bar = Span(f"{indent.text}│ ")
+                    lines += self._verbatim_lines(block, bar)
+                case Code():
+                    lines += self._code_lines(block, indent)
+                case LabelBlock(text):
+                    lines.append(TerminalLine(one_line(text), "strong", indent))
+                case Note(text, tone):
+                    style = "bad" if tone else ""
+                    lines.append(TerminalLine(one_line(text), style, indent))
+                case Picture(name, address=address):
+                    facts = f"Image {name}", block.facts, address
+                    lines.append(_bracketed_line(indent, *facts))
+                case Todos():
+                    lines += _todo_lines(block, indent)
+                case Fold():
+                    lines += self._fold_lines(block, indent)
         return lines
 
     def _fold_lines(self, fold: Fold, indent: Span) -> list[TerminalLine]:
-        return self._folds.get(fold.kind, self._named_fold)(fold, indent)
+        match fold.kind:
+            case "call":
+                return self._call_lines(fold, indent)
+            case "reasoning":
+                bar = Span(f"{indent.text}│ ", "thought")
+                thoughts = [block for block in fold.blocks if isinstance(block, Prose)]
+                return [_paragraph_line(thought.text, bar) for thought in thoughts]
+            case "system":
+                # The line of the message names it already.
+                return self._block_lines(fold.blocks, indent)
+            case _:
+                return self._named_fold(fold, indent)
 
     def _call_lines(self, fold: Fold, indent: Span) -> list[TerminalLine]:
         name = Span(f"{indent.text}▸ {one_line(fold.label)}", "strong")
@@ -177,7 +187,7 @@ class Terminal:
 
     def _named_fold(self, fold: Fold, indent: Span) -> list[TerminalLine]:
         name = f"{fold.label} {_subject_shown(fold)}".rstrip()
-        lines = _bracketed_lines(indent, name, *fold.facts, excerpt(fold.address))
+        lines = [_bracketed_line(indent, name, *fold.facts, excerpt(fold.address))]
 
         # Prose stays what it is; anything else is marked as something quoted.
         bar = Span(f"{indent.text}  │ ")
@@ -197,12 +207,6 @@ class Terminal:
             first = TerminalLine(label, indent=indent, cut=not self._full)
             return [first, *self._verbatim_lines(code, inner)]
         return self._verbatim_lines(code, indent, f"{label} ")
-
-    def _command_lines(self, command: Command, indent: Span) -> list[TerminalLine]:
-        return self._verbatim_lines(command, indent, "$ ")
-
-    def _output_lines(self, output: Output, indent: Span) -> list[TerminalLine]:
-        return self._verbatim_lines(output, Span(f"{indent.text}│ "))
 
     def _verbatim_lines(
         self, code: Code, indent: Span, prefix: str = ""
@@ -260,50 +264,22 @@ def _message_line(message: Message, labels: Iterable[str]) -> TerminalLine:
     return TerminalLine(name + details, "", _HEAD, _BELOW_HEAD, False, spans)
 
 
-def _prose_lines(prose: Prose, indent: Span) -> list[TerminalLine]:
-    return [_paragraph_line(prose.text.rstrip("\n"), indent)]
-
-
-def _reasoning_lines(fold: Fold, indent: Span) -> list[TerminalLine]:
-    bar = Span(f"{indent.text}│ ", "thought")
-    return [
-        _paragraph_line(block.text, bar)
-        for block in fold.blocks
-        if isinstance(block, Prose)
-    ]
-
-
 def _paragraph_line(text: str, indent: Span) -> TerminalLine:
     return TerminalLine(visible(text), indent.style, indent)
 
 
-def _label_lines(label: LabelBlock, indent: Span) -> list[TerminalLine]:
-    return [TerminalLine(one_line(label.text), "strong", indent)]
-
-
-def _note_lines(note: Note, indent: Span) -> list[TerminalLine]:
-    return [TerminalLine(one_line(note.text), "bad" if note.tone else "", indent)]
-
-
-def _picture_lines(picture: Picture, indent: Span) -> list[TerminalLine]:
-    return _bracketed_lines(
-        indent, f"Image {picture.name}", picture.facts, picture.address
-    )
-
-
 def _todo_lines(todos: Todos, indent: Span) -> list[TerminalLine]:
-    return [_todo_line(*item, indent) for item in todos.marked_items()]
+    lines = []
+    for mark, text, status in todos.marked_items():
+        more = f" ({status})" if status else ""
+        lines.append(TerminalLine(one_line(f"[{mark}] {text}{more}"), indent=indent))
+    return lines
 
 
-def _todo_line(mark: str, text: str, status: str, indent: Span) -> TerminalLine:
-    more = f" ({status})" if status else ""
-    return TerminalLine(one_line(f"[{mark}] {text}{more}"), indent=indent)
-
-
-def _bracketed_lines(indent: Span, *facts: str) -> list[TerminalLine]:
+def _bracketed_line(indent: Span, *facts: str) -> TerminalLine:
     """Return a line for something that is not text itself."""
     text = " · ".join(fact for fact in facts if fact)
-    return [TerminalLine(f"[{one_line(text)}]", "dim", indent)]
+    return TerminalLine(f"[{one_line(text)}]", "dim", indent)
 
 
 def _subject_shown(fold: Fold) -> str:
