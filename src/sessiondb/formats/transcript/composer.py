@@ -46,10 +46,6 @@ _ENDS = {"cancelled": "Cancelled", "failed": "Failed"}
 _SPEAKERS = {"user": "Prompt", "system": "System", "event": ""}
 _UNNAMED = {"tool": "Tool"}
 
-Blocks = Iterable[Block]
-#: It gets the message, the part, and the text of the part.
-PartBuilder = Callable[[Message, Part, str], Blocks]
-EventBuilder = Callable[[Message], Blocks]
 Children = Callable[[Part], tuple[Block, ...]]
 
 
@@ -63,7 +59,6 @@ class Composer:
     """Composes the entries of one session; remembers which results calls have shown.
 
     *children* returns the sessions that a call started, *anchor* begins the anchors.
-    The detail chooses the builders of parts and events once, so that few check it.
     """
 
     def __init__(
@@ -77,36 +72,6 @@ class Composer:
         self._anchor = anchor
         self._results: dict[str, int] = {}
 
-        self._other: PartBuilder = self._unknown_part
-        self._parts: dict[str, PartBuilder] = {
-            "text": self._text_block,
-            "reasoning": self._reasoning_fold,
-            "tool": self._call_block,
-            "tool-result": self._result_note,
-            "file": self._file_block,
-            "agent": self._agent_note,
-            "compaction": self._compaction_note,
-            "source": self._source_note,
-        }
-
-        self._event: EventBuilder = self._named_event
-        self._events: dict[str | None, EventBuilder] = {
-            **dict.fromkeys(_CHANGES, self._change_note),
-            **dict.fromkeys(_ENDS, self._end_note),
-        }
-        self._roles: dict[str, EventBuilder] = {
-            "event": self._event_blocks,
-            "system": self._system_fold,
-        }
-
-        if not detail.records:
-            self._parts |= dict.fromkeys(BOOKKEEPING, _no_blocks)
-        if not detail.asides:
-            self._other = _no_blocks
-            self._parts |= dict.fromkeys(("reasoning", "source"), _no_blocks)
-            self._event = self._roles["system"] = _no_blocks
-            self._events |= dict.fromkeys(_CHANGES, _no_blocks)
-
     def blocks(self, message: Message) -> list[Block]:
         """Return what is shown of *message*; may be empty."""
         blocks: list[Block] = [*self._message_blocks(message), *_ending_notes(message)]
@@ -118,12 +83,17 @@ class Composer:
         """Return *message* as an entry; its blocks are empty if nothing is shown."""
         facts = [f"label: {label}" for label in labels]
         facts += [fact for fact in self._answer_facts(message) if fact]
+        who = _SPEAKERS.get(message.role)
+        if who is None:
+            who = message.agent or _UNNAMED.get(message.role, "Assistant")
+        # Messages that are not answers only record which model was chosen.
+        model_id = message.model_id if message.role == "assistant" else None
         return TranscriptEntry(
             anchor=f"{self._anchor}m{message.seq}",
             role=message.role,
-            who=_speaker_of(message),
+            who=who,
             time=message.time_created,
-            model=_answer_model(message),
+            model=excerpt(model_id or ""),
             facts=tuple(facts),
             blocks=tuple(self.blocks(message)),
             message=message,
@@ -134,74 +104,84 @@ class Composer:
             return
         if self._detail.records:
             yield price(message.cost)
-            yield _tokens_text(message)
+            if message.tokens:
+                yield f"{tokens(message.tokens.columns())} tokens"
         if not message.time_completed:
             yield "still open"
 
-    def _message_blocks(self, message: Message) -> Blocks:
+    def _message_blocks(self, message: Message) -> list[Block]:
         if message.kind in _SUMMARIES:
-            return self._summary_fold(message, _SUMMARIES[message.kind])
-        return self._roles.get(message.role, self._part_blocks)(message)
-
-    def _event_blocks(self, message: Message) -> Blocks:
-        if message.kind in self._events:
-            return self._events[message.kind](message)
-        # The calls of a program itself, which no answer contains.
-        if any(part.type == "tool" for part in message.parts):
+            shown = self._detail.asides and message.text.strip()
+            prose = (Prose(message.text),) if shown else ()
+            return [Fold("note", _SUMMARIES[message.kind], blocks=prose)]
+        if message.role == "event":
+            return self._event_blocks(message)
+        if message.role != "system":
             return self._part_blocks(message)
-        return self._event(message)
-
-    def _part_blocks(self, message: Message) -> list[Block]:
-        builders, other = self._parts, self._other
-        blocks: list[Block] = []
-        for part in message.parts:
-            blocks += builders.get(part.type, other)(message, part, part.text or "")
-        return blocks
-
-    def _system_fold(self, message: Message) -> Blocks:
-        yield Fold(
-            kind="system",
-            label="System text",
-            about=message.text,
-            blocks=tuple(self._part_blocks(message)),
-        )
+        if not self._detail.asides:
+            return []
+        parts = tuple(self._part_blocks(message))
+        return [Fold("system", "System text", message.text, blocks=parts)]
 
     # Parts.
 
-    def _text_block(self, message: Message, part: Part, text: str) -> Blocks:
-        if not text.strip():
-            return ()
+    def _part_blocks(self, message: Message) -> list[Block]:
+        blocks: list[Block] = []
+        for part in message.parts:
+            blocks += self._blocks_of_part(message, part, part.text or "")
+        return blocks
 
+    def _blocks_of_part(
+        self, message: Message, part: Part, text: str
+    ) -> Iterator[Block]:
+        asides = self._detail.asides
+        match part.type:
+            case "text":
+                if text.strip():
+                    yield from self._text_block(message, part, text)
+            case "reasoning":
+                if asides and text.strip():
+                    yield Fold("reasoning", "Reasoning", text, blocks=(Prose(text),))
+            case "tool":
+                if part.call_id is not None:
+                    # The hash alone: a long session has many results.
+                    self._results[part.call_id] = hash(part.text)
+                children = self._children(part)
+                yield call_fold(part, self._detail, self._album, children)
+            case "tool-result":
+                call_id = part.call_id or ""
+                if text and self._results.get(call_id) != hash(text):
+                    code = Code(text, language_of(text))
+                    yield self._note_fold("Result", call_id, [code])
+            case "file":
+                yield self._file_block(part)
+            case "agent" if isinstance(part.data.get("name"), str):
+                yield Note(f"@{part.data['name']}")
+            case "compaction":
+                automatic = " (automatic)" if part.data.get("auto") else ""
+                yield Note(f"Context compaction{automatic}")
+            case "source":
+                if asides:
+                    yield self._source_note(part, text)
+            case kind:
+                is_bookkeeping = kind in BOOKKEEPING and not self._detail.records
+                if asides and not is_bookkeeping:
+                    yield self._unknown_part(part, text)
+
+    def _text_block(self, message: Message, part: Part, text: str) -> Iterator[Block]:
         # An answer is not hidden, whatever its program calls it.
         marks = part.data if message.role == "user" else {}
         if not (marks.get("synthetic") or marks.get("ignored")):
-            return (Prose(text),)
-        note = self._note_fold("Added by the program", text, [Code(text)])
-        return (note,) if self._detail.asides else ()
+            yield Prose(text)
+        elif self._detail.asides:
+            yield self._note_fold("Added by the program", text, [Code(text)])
 
-    def _reasoning_fold(self, _: Message, __: Part, text: str) -> Blocks:
-        if not text.strip():
-            return ()
-        return (Fold("reasoning", "Reasoning", text, blocks=(Prose(text),)),)
-
-    def _call_block(self, _: Message, part: Part, __: str) -> Blocks:
-        if part.call_id is not None:
-            # The hash alone: what a long session holds of its results stays small.
-            self._results[part.call_id] = hash(part.text)
-        return (call_fold(part, self._detail, self._album, self._children(part)),)
-
-    def _result_note(self, _: Message, part: Part, text: str) -> Blocks:
-        call_id = part.call_id or ""
-        if text and self._results.get(call_id) != hash(text):
-            yield self._note_fold("Result", call_id, [Code(text, language_of(text))])
-
-    def _file_block(self, _: Message, part: Part, __: str) -> Blocks:
+    def _file_block(self, part: Part) -> Block:
         file = file_of(part)
         name, address = _name_and_address(file)
 
         if file.mime.startswith("image/"):
-            yield self._album.add_picture(excerpt(name), file.mime, file.data, address)
-            return
+            return self._album.add_picture(excerpt(name), file.mime, file.data, address)
 
         raw = base64.b64decode(file.data or "")
         facts = (file.mime, size(len(raw)) if raw else "")
@@ -212,19 +192,9 @@ class Composer:
         except ValueError:
             self._album.losses.append(f"the file {excerpt(name)} ({', '.join(facts)})")
 
-        yield self._note_fold("File", name, codes, facts, address)
+        return self._note_fold("File", name, codes, facts, address)
 
-    def _agent_note(self, message: Message, part: Part, text: str) -> Blocks:
-        name = part.data.get("name")
-        if isinstance(name, str):
-            return (Note(f"@{name}"),)
-        return self._other(message, part, text)
-
-    def _compaction_note(self, _: Message, part: Part, __: str) -> Blocks:
-        automatic = " (automatic)" if part.data.get("auto") else ""
-        yield Note(f"Context compaction{automatic}")
-
-    def _source_note(self, _: Message, part: Part, text: str) -> Blocks:
+    def _source_note(self, part: Part, text: str) -> Fold:
         columns = {"path": part.title, **as_object(part.input)}
         subject = " ".join(texts_at(columns, ("kind", "path", "scope")))
 
@@ -233,32 +203,31 @@ class Composer:
             facts += ("truncated",)
         if columns.get("error"):
             facts += (f"error: {excerpt(error_text(columns['error']))}",)
-        yield self._note_fold("Source", subject, [Code(text)], facts)
+        return self._note_fold("Source", subject, [Code(text)], facts)
 
-    def _unknown_part(self, _: Message, part: Part, text: str) -> Blocks:
+    def _unknown_part(self, part: Part, text: str) -> Fold:
         codes = [Code(text)]
 
         # Beside a text the record is shown only if all records are.
         if part.data and (not text or self._detail.records):
             codes.append(Code(as_json(part.data), "json"))
-        yield self._note_fold(name_of(part.type), part.title or text, codes)
+        return self._note_fold(name_of(part.type), part.title or text, codes)
 
-    # Events, and messages that summarise others.
+    # Events.
 
-    def _summary_fold(self, message: Message, label: str) -> Blocks:
-        shown = self._detail.asides and message.text.strip()
-        blocks = (Prose(message.text),) if shown else ()
-        yield Fold("note", label, blocks=blocks)
+    def _event_blocks(self, message: Message) -> list[Block]:
+        kind = message.kind
+        if kind in _ENDS:
+            return [Note(_ENDS[kind], "error")]
+        if kind in _CHANGES:
+            value = excerpt(_new_setting(message)) if self._detail.asides else ""
+            return [Note(f"{_CHANGES[kind]}: {value}")] if value else []
+        # The calls of a program itself, which no answer contains.
+        if any(part.type == "tool" for part in message.parts):
+            return self._part_blocks(message)
+        return self._named_event(message) if self._detail.asides else []
 
-    def _change_note(self, message: Message) -> Blocks:
-        value = excerpt(_new_setting(message))
-        if value:
-            yield Note(f"{_CHANGES[message.kind or '']}: {value}")
-
-    def _end_note(self, message: Message) -> Blocks:
-        yield Note(_ENDS[message.kind or ""], "error")
-
-    def _named_event(self, message: Message) -> Blocks:
+    def _named_event(self, message: Message) -> list[Block]:
         name, text = name_of(message.kind or "event"), message.text
         if text.strip():
             about = text
@@ -296,10 +265,6 @@ class Composer:
         )
 
 
-def _no_blocks(*_: object) -> Blocks:
-    return ()
-
-
 def _name_and_address(file: File) -> tuple[str, str]:
     """Return the name of a file, and its address if that is another."""
     url = file.url or ""
@@ -312,22 +277,6 @@ def _name_and_address(file: File) -> tuple[str, str]:
 def name_of(kind: str) -> str:
     """Return the name of a kind of event or part as words."""
     return excerpt(re.sub(r"[_-]+", " ", kind)).capitalize()
-
-
-def _speaker_of(message: Message) -> str:
-    if message.role in _SPEAKERS:
-        return _SPEAKERS[message.role]
-    return message.agent or _UNNAMED.get(message.role, "Assistant")
-
-
-def _answer_model(message: Message) -> str:
-    """Return the model of an answer; other messages only record what was chosen."""
-    return excerpt(message.model_id or "") if message.role == "assistant" else ""
-
-
-def _tokens_text(message: Message) -> str:
-    counts = message.tokens
-    return f"{tokens(counts.columns())} tokens" if counts else ""
 
 
 def _ending_notes(message: Message) -> tuple[Note, ...]:
