@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from sessiondb.model.handles import SessionRef
 
 
-def _read(query: Callable[..., Read[Any]]) -> Callable[..., Any]:
+def _read_method(query: Callable[..., Read[Any]]) -> Callable[..., Any]:
     @wraps(query)
     async def run(self: AsyncStore, /, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -68,7 +68,7 @@ def _read(query: Callable[..., Read[Any]]) -> Callable[..., Any]:
     return run
 
 
-def _write(verb: Callable[..., Any]) -> Callable[..., Any]:
+def _write_method(verb: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(verb)
     async def run(self: AsyncStore, /, *args: Any, **kwargs: Any) -> Any:
         unit = self._core.unit()
@@ -93,8 +93,8 @@ def _write_by_ref(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _METHODS: dict[Kind, Callable[[Any], Any]] = {
-    "read": _read,
-    "write": _write,
+    "read": _read_method,
+    "write": _write_method,
     "by_ref": _write_by_ref,
 }
 

@@ -33,7 +33,7 @@ def _is_several(value: object) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
 
 
-def _has(attribute: str, value: object) -> bool:
+def _has_attribute(attribute: str, value: object) -> bool:
     return not isinstance(value, type) and hasattr(value, attribute)
 
 
@@ -65,11 +65,11 @@ _KNOWN: dict[str, tuple[Test, str]] = {
     "Callable": (callable, "a function"),
     "Callback": (callable, "a function"),
     # Duck types, so that this module imports no other.
-    "HasPath": (partial(_has, "path"), "an opened store"),
-    "Store": (partial(_has, "sessions"), "an opened store"),
-    "Database": (partial(_has, "kind"), "a location.Database"),
-    "threading.Event": (partial(_has, "is_set"), "an event"),
-    "asyncio.Event": (partial(_has, "is_set"), "an event"),
+    "HasPath": (partial(_has_attribute, "path"), "an opened store"),
+    "Store": (partial(_has_attribute, "sessions"), "an opened store"),
+    "Database": (partial(_has_attribute, "kind"), "a location.Database"),
+    "threading.Event": (partial(_has_attribute, "is_set"), "an event"),
+    "asyncio.Event": (partial(_has_attribute, "is_set"), "an event"),
 }
 
 
@@ -108,7 +108,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     positional = code.co_varnames[: code.co_argcount]
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     hints = function.__annotations__
-    rules = {name: rule for name in names if (rule := _rule(hints.get(name, "Any")))}
+    rules = {name: rule for name in names if (rule := _rule_of(hints.get(name, "Any")))}
     # Parameters without a rule are skipped, such as session and message of an append.
     places = [(index, name) for index, name in enumerate(positional) if name in rules]
 
@@ -117,10 +117,10 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         for index, name in places:
             if index >= len(args):
                 break
-            _check(name, args[index], rules[name])
+            _check_argument(name, args[index], rules[name])
 
         for name in kwargs.keys() & rules.keys():
-            _check(name, kwargs[name], rules[name])
+            _check_argument(name, kwargs[name], rules[name])
 
         return function(*args, **kwargs)
 
@@ -135,7 +135,7 @@ def checks_arguments(cls: C) -> C:
     return cls
 
 
-def _check(name: str, value: object, rule: _Rule) -> None:
+def _check_argument(name: str, value: object, rule: _Rule) -> None:
     if type(value) not in rule.usual and not any(test(value) for test in rule.tests):
         raise InvalidInputError(f"{name} must be {rule.words}, not {abridged(value)}")
 
@@ -175,7 +175,7 @@ def one_of(value: Any, allowed: Collection[str], name: str) -> str | None:
     return value  # type: ignore[no-any-return]
 
 
-def _rule(annotation: str) -> _Rule | None:
+def _rule_of(annotation: str) -> _Rule | None:
     """Return the rule of an annotation; None if an alternative is not in `_KNOWN`."""
     outer = re.sub(r"\[.*\]", "", annotation)
     rules = [_KNOWN.get(name) for name in outer.split(" | ")]

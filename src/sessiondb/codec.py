@@ -180,7 +180,7 @@ def json_text(value: Any, name: str = "value") -> str:
     try:
         text = _readable_json.encode(value)
         if not (text.isascii() or is_unicode(text)):
-            text = _escaped(value, text, name)
+            text = _escape_surrogates(value, text, name)
     except (TypeError, ValueError, RecursionError) as error:
         raise CodecError(f"{name} is not a JSON value: {error}") from error
 
@@ -193,7 +193,7 @@ def json_text(value: Any, name: str = "value") -> str:
     return text
 
 
-def _escaped(value: Any, text: str, name: str) -> str:
+def _escape_surrogates(value: Any, text: str, name: str) -> str:
     """Return JSON with lone surrogates as escapes.
 
     Raises `CodecError` for two in a row.

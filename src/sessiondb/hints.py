@@ -31,10 +31,10 @@ def word(text: str) -> str:
         import shlex
 
         return shlex.quote(text)
-    return f"$'{''.join(map(_escaped, text))}'"
+    return f"$'{''.join(map(_escape_character, text))}'"
 
 
-def _escaped(char: str) -> str:
+def _escape_character(char: str) -> str:
     if "\udc80" <= char <= "\udcff":
         return f"\\x{ord(char) - 0xDC00:02x}"
     if char.isprintable() and char not in "\\'`":

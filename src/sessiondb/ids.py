@@ -55,7 +55,7 @@ _NOUNS = (
 
 
 @cache
-def _ulid() -> type[ULID]:
+def _ulid_class() -> type[ULID]:
     """Return the class.
 
     Imported when an id is first made, which most commands never do.
@@ -67,7 +67,7 @@ def _ulid() -> type[ULID]:
 
 def encode(value: int) -> str:
     """Return a 128-bit integer as 26 Crockford characters."""
-    return str(_ulid().from_int(value))
+    return str(_ulid_class().from_int(value))
 
 
 def decode(text: str) -> ULID:
@@ -77,7 +77,7 @@ def decode(text: str) -> ULID:
     have our prefix and our length, and carry no ULID.
     """
     try:
-        ulid = _ulid().from_str(text)
+        ulid = _ulid_class().from_str(text)
     except ValueError:
         ulid = None
 
@@ -176,7 +176,7 @@ def imported_session_id(
     the rest is a hash of *source*, *source_id* and of a *namespace* that is not empty.
     """
     names = filter(None, (source, source_id, namespace))
-    return SESSION + encode(_ALL - _hashed(time_created, *names))
+    return SESSION + encode(_ALL - _hashed_number(time_created, *names))
 
 
 def imported_part_id(message_id: str, idx: int, time_created: int) -> str:
@@ -185,22 +185,24 @@ def imported_part_id(message_id: str, idx: int, time_created: int) -> str:
     *idx* is its place in the message, *time_created* is in Unix ms (outside of 48 bits:
     0).
     """
-    return PART + encode(_hashed(time_created, message_id, str(idx)))
+    return PART + encode(_hashed_number(time_created, message_id, str(idx)))
 
 
 def imported_prompt_id(source: str, usage_id: str, time_created: int) -> str:
     """Return the id of an imported prompt: that of its copies in forks, too."""
-    return PART + encode(_hashed(time_created, "prompt", source, usage_id))
+    return PART + encode(_hashed_number(time_created, "prompt", source, usage_id))
 
 
 def history_prompt_id(
     source: str, session: str | None, text: str, time_created: int
 ) -> str:
     """Return the id of a line of a program's prompt history, made of its facts."""
-    return PART + encode(_hashed(time_created, "typed", source, session or "", text))
+    return PART + encode(
+        _hashed_number(time_created, "typed", source, session or "", text)
+    )
 
 
-def _hashed(time_created: int, *names: str) -> int:
+def _hashed_number(time_created: int, *names: str) -> int:
     """Return the 128 bits of a ULID: the time, then a hash of *names*."""
     digest = hashlib.sha256("\0".join(names).encode("utf-8", "surrogatepass")).digest()
     time_bits = time_created if 0 <= time_created < 1 << 48 else 0

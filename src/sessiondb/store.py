@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from sessiondb.model.handles import SessionRef
 
 
-def _read(query: Callable[..., Read[Any]]) -> Callable[..., Any]:
+def _read_method(query: Callable[..., Read[Any]]) -> Callable[..., Any]:
     @wraps(query)
     def call(self: Store, /, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -57,7 +57,7 @@ def _read(query: Callable[..., Read[Any]]) -> Callable[..., Any]:
     return call
 
 
-def _write(verb: Callable[..., Any]) -> Callable[..., Any]:
+def _write_method(verb: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(verb)
     def call(self: Store, /, *args: Any, **kwargs: Any) -> Any:
         unit = self._core.unit()
@@ -81,8 +81,8 @@ def _write_by_ref(verb: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _METHODS: dict[Kind, Callable[[Any], Any]] = {
-    "read": _read,
-    "write": _write,
+    "read": _read_method,
+    "write": _write_method,
     "by_ref": _write_by_ref,
 }
 

@@ -34,6 +34,7 @@ from sessiondb import (
 )
 from sessiondb.effects import Unit
 from sessiondb.writer import service
+from sessiondb.writer.role import Writer
 
 #: Seconds after which a thread that is still waiting waits forever.
 PATIENCE = 15.0
@@ -233,7 +234,9 @@ def interrupted_at(
     def act() -> None:
         raise error
 
-    with Interrupter(at, act, {"_drain": meeting.gather}, only) as interrupter:
+    with Interrupter(
+        at, act, {Writer._drain_queue.__name__: meeting.gather}, only
+    ) as interrupter:
         try:
             ground.store.commit(mine)
         except type(error):

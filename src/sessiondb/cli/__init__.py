@@ -56,7 +56,7 @@ def run() -> NoReturn:
     """
     gc.disable()
     # Ended at once, a command would leave the hidden file that it is writing.
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, _exit_terminated)
     try:
         main()
     except KeyboardInterrupt:  # while modules were being loaded
@@ -68,5 +68,5 @@ def run() -> NoReturn:
         os._exit(done.code)
 
 
-def _terminate(*_: object) -> NoReturn:
+def _exit_terminated(*_: object) -> NoReturn:
     raise SystemExit(TERMINATED)

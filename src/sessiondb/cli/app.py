@@ -120,7 +120,7 @@ class Commands(click.Group):
             options.command = name
         # Options are click's to refuse, and a shell that completes expects no error.
         elif not name.startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(_unknown(name))
+            ctx.fail(_unknown_command(name))
         return super().resolve_command(ctx, args)
 
     def shell_complete(
@@ -157,18 +157,18 @@ class Commands(click.Group):
         options = Options(argv=tuple(sys.argv[1:] if args is None else args))
         try:
             _open_streams()
-            code = self._run(list(options.argv), options)
+            code = self._run_command(list(options.argv), options)
         except BaseException as error:  # noqa: BLE001  the outermost frame
-            code = _end(error, options)
+            code = _end_command(error, options)
         # Before the exit code is final: the disk may be full, or the pipe closed.
         try:
             sys.stdout.flush()
         except OSError as error:
-            code = code or _end(error, options)
-            _silence()
+            code = code or _end_command(error, options)
+            _silence_output()
         sys.exit(code)
 
-    def _run(self, args: list[str], options: Options) -> int:
+    def _run_command(self, args: list[str], options: Options) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             with self.make_context("sessiondb", args, obj=options) as context:
@@ -179,7 +179,7 @@ class Commands(click.Group):
         return exit_code(options.damaged)
 
 
-def _unknown(name: str) -> str:
+def _unknown_command(name: str) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(name[:64], COMMANDS)
@@ -190,7 +190,7 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     click.echo(f"sessiondb: {visible(str(message))}", err=True)
 
 
-def _end(error: BaseException, options: Options) -> int:
+def _end_command(error: BaseException, options: Options) -> int:
     """Report an exception that is a failure; return the exit code of any."""
     match error:
         case click.exceptions.NoArgsIsHelpError():
@@ -202,7 +202,7 @@ def _end(error: BaseException, options: Options) -> int:
             return error.code if isinstance(error.code, int) else 1
         # The reader has seen enough, as `head` has: nothing to report.
         case BrokenPipeError():
-            return _silence()
+            return _silence_output()
         case KeyboardInterrupt() | EOFError() | click.Abort() if not options.wants_json:
             click.echo(err=True)
             return INTERRUPTED
@@ -220,7 +220,7 @@ def _open_streams() -> None:
             setattr(sys, name, null)
 
 
-def _silence() -> int:
+def _silence_output() -> int:
     """Discard all further output, the interpreter's last flush included."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

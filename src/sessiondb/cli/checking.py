@@ -61,25 +61,25 @@ def check_command(
         findings = check(store)
         if repairing:
             consent = Consent(dry_run=dry_run, yes=yes, as_json=as_json)
-            return _repair(store, findings, consent)
-        _report(file_of(store), findings, as_json)
+            return _repair_findings(store, findings, consent)
+        _report_findings(file_of(store), findings, as_json)
     return exit_code(findings)
 
 
-def _report(path: Path, findings: list[Finding], as_json: bool) -> None:
+def _report_findings(path: Path, findings: list[Finding], as_json: bool) -> None:
     rows = _as_json(findings)
     if as_json:
         output.write_json({"ok": not findings, "findings": rows})
         return
 
-    _write(rows)
+    _write_findings(rows)
     say(f"{count(len(findings), 'finding')} in {path}" if findings else "all is well")
     if any(finding.repair for finding in findings):
         plans = command("check", "--repair", "--dry-run")
         say(f"{plans} shows what a repair would do")
 
 
-def _write(rows: list[dict[str, Any]]) -> None:
+def _write_findings(rows: list[dict[str, Any]]) -> None:
     """Write findings as lines, with the steps of the command that has several."""
     for row in rows:
         output.write_tsv(*row.values())
@@ -107,7 +107,7 @@ def _as_json(findings: list[Finding]) -> list[dict[str, Any]]:
     ]
 
 
-def _repair(store: Store, findings: list[Finding], consent: Consent) -> int:
+def _repair_findings(store: Store, findings: list[Finding], consent: Consent) -> int:
     """Show the plan, ask, repair and report; return the exit code."""
     from sessiondb.maintenance.repair import Repaired, repair, repairable
 
@@ -115,7 +115,7 @@ def _repair(store: Store, findings: list[Finding], consent: Consent) -> int:
     # Without damage there is nothing to ask, and a script needs no --yes.
     if plan:
         consent.check()
-    consent.show(_plan(findings, plan))
+    consent.show(_plan_lines(findings, plan))
 
     if consent.dry_run:
         done = Repaired(None, [], findings)
@@ -128,7 +128,7 @@ def _repair(store: Store, findings: list[Finding], consent: Consent) -> int:
     return exit_code(done.left)
 
 
-def _plan(findings: list[Finding], plan: list[Finding]) -> Iterator[str]:
+def _plan_lines(findings: list[Finding], plan: list[Finding]) -> Iterator[str]:
     if plan:
         yield f"to repair: {count(len(plan), 'finding')}, after a copy of the file"
     else:
@@ -147,7 +147,7 @@ def _report_repair(plan: list[Finding], done: Repaired, consent: Consent) -> Non
     if consent.as_json:
         output.write_json(_repair_json(plan, done, consent))
     elif not consent.dry_run:
-        _write(_as_json(done.left))
+        _write_findings(_as_json(done.left))
         if done.backup:
             say(f"the file before the repair: {done.backup}")
         if plan:

@@ -76,18 +76,20 @@ def sessions(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
     """Return names that begin with *incomplete*, last used first, with titles."""
     items: dict[str, CompletionItem] = {}
     with contextlib.suppress(Exception):
-        for names, title in _rows(ctx, incomplete):
+        for names, title in _session_names(ctx, incomplete):
             name = next((name for name in names if name.startswith(incomplete)), "")
             if _PLAIN.fullmatch(name):
                 items.setdefault(name, CompletionItem(name, help=one_line(title)))
     return list(items.values())
 
 
-def _rows(ctx: click.Context, incomplete: str) -> Iterator[tuple[list[str], str]]:
+def _session_names(
+    ctx: click.Context, incomplete: str
+) -> Iterator[tuple[list[str], str]]:
     """Yield the names of sessions and their titles."""
     from sessiondb.engine.default import ENGINE
 
-    path = _database(ctx)
+    path = _database_path(ctx)
     if path is None or not path.is_file():
         return
 
@@ -103,7 +105,7 @@ def _rows(ctx: click.Context, incomplete: str) -> Iterator[tuple[list[str], str]
             yield [slug, short_id(session_id), session_id, source_id], title
 
 
-def _database(ctx: click.Context) -> Path | None:
+def _database_path(ctx: click.Context) -> Path | None:
     from sessiondb.location.database import resolve
 
     # The options before the command are parsed, but `app` was not called with them.

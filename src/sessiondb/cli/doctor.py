@@ -32,29 +32,29 @@ def doctor_command(options: Options, *, as_json: bool) -> int:
     if as_json:
         output.write_json(report | {"advice": advice})
     else:
-        output.page(_lines(report, advice))
+        output.page(_report_lines(report, advice))
     return int(report.get("error", {}).get("exit_code", 0))
 
 
-def _lines(report: dict[str, Any], advice: list[str]) -> Iterator[str]:
+def _report_lines(report: dict[str, Any], advice: list[str]) -> Iterator[str]:
     shown = output.screen()
     for name, value in report.items():
         if not isinstance(value, dict | list):
-            yield f"{_label(name)}: {_fact(name, value)}"
+            yield f"{_fact_label(name)}: {_fact_text(name, value)}"
         elif value:
-            yield shown.style(_label(name), bold=True)
-            lines = _SECTIONS.get(name, _facts)
+            yield shown.style(_fact_label(name), bold=True)
+            lines = _SECTIONS.get(name, _fact_lines)
             yield from (f"  {line}" for line in lines(value))
     for line in advice:
         yield shown.style(f"! {one_line(line)}", fg="yellow")
 
 
-def _facts(value: Any) -> Iterator[str]:
+def _fact_lines(value: Any) -> Iterator[str]:
     if isinstance(value, list):
         yield from (one_line(str(item)) for item in value)
         return
     for key, fact in value.items():
-        yield f"{_label(key):<20} {_fact(key, fact)}"
+        yield f"{_fact_label(key):<20} {_fact_text(key, fact)}"
 
 
 def _bytes_by_table(value: Any) -> Iterator[str]:
@@ -74,11 +74,11 @@ _SECTIONS = {
 }
 
 
-def _label(name: str) -> str:
+def _fact_label(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _fact(name: str, value: Any) -> str:
+def _fact_text(name: str, value: Any) -> str:
     """Return a value as text; the beginning of its name is its unit."""
     if value is None or value == []:
         return "–"

@@ -38,7 +38,7 @@ def unknown_names(store: Store, filters: Filters) -> str:
 
     Empty if there are none.
     """
-    return " · ".join(_unknown(store, filters))
+    return " · ".join(_unknown_values(store, filters))
 
 
 def _has_sessions(store: Store) -> bool:
@@ -48,11 +48,11 @@ def _has_sessions(store: Store) -> bool:
     return bool(page.items)
 
 
-def _unknown(store: Store, filters: Filters) -> Iterator[str]:
+def _unknown_values(store: Store, filters: Filters) -> Iterator[str]:
     for column, wanted in (("source", filters.source), ("agent", filters.agent)):
         if wanted is None:
             continue
-        names = _names(store, column)
+        names = _column_values(store, column)
         # An empty database has no names: then the filter is not to blame.
         if wanted not in names and names:
             more = ", …" if len(names) > SHOWN else ""
@@ -60,7 +60,7 @@ def _unknown(store: Store, filters: Filters) -> Iterator[str]:
             yield f"no session has the {column} {abridged(wanted)}; there are: {listed}"
 
 
-def _names(store: Store, column: str) -> list[str]:
+def _column_values(store: Store, column: str) -> list[str]:
     sql = (
         f"SELECT DISTINCT {column} FROM session WHERE {column} IS NOT NULL "
         "AND time_deleted IS NULL AND time_importing IS NULL ORDER BY 1"

@@ -33,7 +33,7 @@ from sessiondb.hints import command
 if TYPE_CHECKING:
     from sessiondb.formats import Exporter
     from sessiondb.formats.redact import Redacted, Redaction
-    from sessiondb.model import Document, Export, Loss, Message, Part, Session
+    from sessiondb.model import Document, Export, Loss, Message, Session
     from sessiondb.store import Store
 
 #: The names of stdout. A link to it cannot be replaced, and must not be.
@@ -263,11 +263,11 @@ class Readable:
         if self._redaction is not None:
             for session in self._sessions:
                 with contextlib.suppress(*UNREADABLE):
-                    self._redaction.learn(self._read(session))
+                    self._redaction.learn(self._read_completely(session))
 
         for session in self._sessions:
             try:
-                export = self._read(session)
+                export = self._read_completely(session)
             except UNREADABLE as error:
                 self.left_out.append(session.id)
                 reason = one_line(str(error))
@@ -275,7 +275,7 @@ class Readable:
                 continue
             yield export if self._redaction is None else self._redaction.redact(export)
 
-    def _read(self, session: Session) -> Export:
+    def _read_completely(self, session: Session) -> Export:
         """Return a session that can be read completely; raises one of `UNREADABLE`."""
         damage = self._store.read_past_damage(lambda _: None)
         try:
@@ -293,7 +293,9 @@ class Readable:
         messages: list[Message] = []
         size = 0
         for message in export.messages:
-            size += 1_000 + sum(map(_characters, message.parts))
+            size += 1_000
+            for part in message.parts:
+                size += len(part.text or part.input_json or "")
             if size <= HELD_CHARACTERS:
                 messages.append(message)
 
@@ -301,10 +303,6 @@ class Readable:
             return replace(export, messages=messages)
         # Too long to be held: it is read again while it is written.
         return self._store.export(session, **self._to.read)
-
-
-def _characters(part: Part) -> int:
-    return len(part.text or part.input_json or "")
 
 
 def _to_one(documents: Iterable[Document | Loss], out: IO[bytes]) -> None:
@@ -316,7 +314,7 @@ def _to_one(documents: Iterable[Document | Loss], out: IO[bytes]) -> None:
                 "this format writes several files", hint="add -o DIR/"
             )
         is_first = False
-        _copy(document, out)
+        _copy_document(document, out)
 
 
 def _to_file(documents: Iterable[Document | Loss], path: Path, force: bool) -> None:
@@ -338,7 +336,7 @@ def _to_folder(documents: Iterable[Document | Loss], path: Path, force: bool) ->
                 folder.writing(document.name) as file,
                 outputs.packed(file, Path(document.name)) as out,
             ):
-                _copy(document, out)
+                _copy_document(document, out)
 
         # All documents are complete by now: a failure above replaces no file.
         taken = folder.taken()
@@ -357,5 +355,5 @@ def may_replace(taken: list[Path], force: bool) -> bool:
     )
 
 
-def _copy(document: Document, out: IO[bytes]) -> None:
+def _copy_document(document: Document, out: IO[bytes]) -> None:
     out.writelines(document.encoded())

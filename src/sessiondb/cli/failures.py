@@ -94,7 +94,7 @@ def report(error: BaseException, options: Options) -> int:
 
 def explain(error: BaseException, options: Options) -> Failure:
     """Return the failure that an exception is."""
-    error = _translated(error)
+    error = _translate_error(error)
     failure = _failure_of(error, options)
     hint = failure.hint
     if hint is not None:
@@ -108,14 +108,19 @@ def _failure_of(error: BaseException, options: Options) -> Failure:
     if isinstance(error, click.ClickException):
         return _of_click(error, options)
     if isinstance(error, OSError):
-        return _of_the_system(error)
+        prefix = f"{error.filename}: " if error.filename else ""
+        hint = _OS_HINTS.get(error.errno, _PATH_HINT)
+        return Failure("StorageError", f"{prefix}{error.strerror or error}", hint, 1)
     if isinstance(error, KeyboardInterrupt | EOFError | click.Abort):
         return Failure("Interrupted", "interrupted", None, INTERRUPTED)
-    return _defect(error, options)
+
+    kind = type(error).__name__
+    hint = f"this is a defect of sessiondb; {_verbose_command(options)} shows where"
+    return Failure(kind, f"{kind}: {error}", hint, 1)
 
 
 def _of_sessiondb(error: SessionDBError, options: Options) -> Failure:
-    hint = _useful(error.hint, options) or _default_hint(error.exit_code, options)
+    hint = _useful_hint(error.hint, options) or _default_hint(error.exit_code, options)
     candidates = error.sessions if isinstance(error, AmbiguousIdError) else ()
     # Without the place of the effect in its unit: a command is one effect.
     message = str(error.args[0])
@@ -124,28 +129,16 @@ def _of_sessiondb(error: SessionDBError, options: Options) -> Failure:
 
 def _of_click(error: click.ClickException, options: Options) -> Failure:
     message = " ".join(error.format_message().split()).rstrip(".")
-    hint = getattr(error, "hint", None) or _help(options)
+    hint = getattr(error, "hint", None) or _help_hint(options)
     if isinstance(error, click.NoSuchOption):
         # Without click's own question, which would follow in another sentence.
         message = error.message.rstrip(".") + similar(error.possibilities or ())
-        if moved := _moved(error.option_name, options):
+        if moved := _moved_option(error.option_name, options):
             message, hint = f"{error.option_name} goes before the command", moved
     return Failure("UsageError", message, hint, error.exit_code)
 
 
-def _of_the_system(error: OSError) -> Failure:
-    prefix = f"{error.filename}: " if error.filename else ""
-    hint = _OS_HINTS.get(error.errno, _PATH_HINT)
-    return Failure("StorageError", f"{prefix}{error.strerror or error}", hint, 1)
-
-
-def _defect(error: BaseException, options: Options) -> Failure:
-    kind = type(error).__name__
-    hint = f"this is a defect of sessiondb; {_verbosely(options)} shows where"
-    return Failure(kind, f"{kind}: {error}", hint, 1)
-
-
-def _translated(error: BaseException) -> BaseException:
+def _translate_error(error: BaseException) -> BaseException:
     """Return our error for one of the engine's driver; any other unchanged."""
     # The engine is not loaded for this: an engine that is not loaded raised no error.
     module = sys.modules.get("sessiondb.engine.default")
@@ -154,7 +147,7 @@ def _translated(error: BaseException) -> BaseException:
     return error
 
 
-def _useful(hint: str | None, options: Options) -> str | None:
+def _useful_hint(hint: str | None, options: Options) -> str | None:
     """Return *hint* without advice to run the command that has just failed."""
     # Other words than these would make it another command, which may help.
     bare = {options.command, "--json", "--jsonl", "-v", *options.database}
@@ -165,16 +158,16 @@ def _useful(hint: str | None, options: Options) -> str | None:
 
 def _default_hint(exit_code: int, options: Options) -> str:
     if exit_code == 2:
-        return _help(options)
+        return _help_hint(options)
     # Not found, or ambiguous: the list has the names.
     if exit_code == 3 and options.command != "list":
         return f"{hints.command('list', '-a')} shows every session"
     if options.command != "doctor":
         return f"{hints.command('doctor')} shows the disk and the database"
-    return f"{_verbosely(options)} shows where it failed"
+    return f"{_verbose_command(options)} shows where it failed"
 
 
-def _moved(option: str, options: Options) -> str | None:
+def _moved_option(option: str, options: Options) -> str | None:
     """Return the typed command with an option of `sessiondb` itself at its place.
 
     None if *option* is another one.
@@ -188,14 +181,14 @@ def _moved(option: str, options: Options) -> str | None:
     return hints.command(*argv[index:end], *argv[:index], *argv[end:])
 
 
-def _verbosely(options: Options) -> str:
+def _verbose_command(options: Options) -> str:
     """Return the command that was typed, with ``-v`` before it."""
     if options.is_long:
         return "the same command with the option -v before it"
     return hints.command("-v", *options.argv)
 
 
-def _help(options: Options) -> str:
+def _help_hint(options: Options) -> str:
     if options.command is None:
         return f"{hints.command('--help')} lists the commands"
     return f"{hints.command(options.command, '--help')} describes its arguments"

@@ -96,10 +96,10 @@ def tree_command(options: Options, *, ref: str, as_json: bool) -> None:
     if as_json:
         output.write_document(tree_json(root))
     else:
-        output.page(_drawn(root, session))
+        output.page(_draw_tree(root, session))
 
 
-def _nodes(root: Tree) -> list[tuple[Tree, str]]:
+def _nodes_in_order(root: Tree) -> list[tuple[Tree, str]]:
     """Return every node with its branch, in the order of drawing."""
     nodes = []
     pending = [(root, "", "")]
@@ -121,7 +121,7 @@ def tree_json(root: Tree) -> str:
     from sessiondb.model import session_json
 
     texts: dict[str, str] = {}
-    for node, _ in reversed(_nodes(root)):
+    for node, _ in reversed(_nodes_in_order(root)):
         children = ", ".join(texts.pop(child.session.id) for child in node.children)
         fields: dict[str, Any] = {"session": session_json(node.session)}
         if node.messages:
@@ -132,8 +132,8 @@ def tree_json(root: Tree) -> str:
     return texts[root.session.id]
 
 
-def _drawn(root: Tree, session: Session) -> Iterator[str]:
-    nodes = _nodes(root)
+def _draw_tree(root: Tree, session: Session) -> Iterator[str]:
+    nodes = _nodes_in_order(root)
     for node, branch in nodes:
         # A family of one needs no mark.
         is_named = node.session.id == session.id and len(nodes) > 1
@@ -146,7 +146,7 @@ def _node_line(session: Session, branch: str, is_named: bool) -> str:
     shown = output.screen()
     start = f"{branch}{short_id(session.id)}  "
     title = title_of(session)
-    facts = f"({_facts(session)}){'  ← this one' if is_named else ''}"
+    facts = f"({_session_facts(session)}){'  ← this one' if is_named else ''}"
     if shown.terminal:
         # The title is cut first, down to its least width, then the facts.
         room = shown.width - len(start) - 2
@@ -157,7 +157,7 @@ def _node_line(session: Session, branch: str, is_named: bool) -> str:
     return f"{start}{title}  {shown.style(facts, dim=True)}"
 
 
-def _facts(session: Session) -> str:
+def _session_facts(session: Session) -> str:
     relation = session.relation or ""
     if relation and session.parent_seq is not None:
         relation += f" at #{session.parent_seq}"
@@ -193,17 +193,19 @@ def diff_command(options: Options, *, a: str, b: str, as_json: bool) -> None:
             }
         )
     else:
-        output.page(_compared(first, second, result))
+        output.page(_comparison_lines(first, second, result))
 
 
-def _compared(first: Session, second: Session, result: Comparison) -> Iterator[str]:
+def _comparison_lines(
+    first: Session, second: Session, result: Comparison
+) -> Iterator[str]:
     last = f", the last #{result.common[-1].seq}" if result.common else ""
     yield f"  {count(len(result.common), 'message')} in common{last}"
-    yield from _only(first, result.only_a, "-", "red")
-    yield from _only(second, result.only_b, "+", "green")
+    yield from _lines_of_one_side(first, result.only_a, "-", "red")
+    yield from _lines_of_one_side(second, result.only_b, "+", "green")
 
 
-def _only(
+def _lines_of_one_side(
     session: Session, messages: tuple[Message, ...], mark: str, color: str
 ) -> Iterator[str]:
     """Yield what only *session* has."""
@@ -216,11 +218,11 @@ def _only(
     yield ""
     yield shown.style(f"{mark * 3} {name} {number}", bold=True)
     for message in messages:
-        line = f"{mark} {_summary(message)}"
+        line = f"{mark} {_message_summary(message)}"
         yield shown.style(cut(line, shown.width) if shown.terminal else line, fg=color)
 
 
-def _summary(message: Message) -> str:
+def _message_summary(message: Message) -> str:
     from sessiondb.formats.transcript.terminal import preview_of
 
     who = one_line(" ".join(filter(None, [message.role, message.kind])))

@@ -83,7 +83,7 @@ def follow(
         yield from feed.follow(change)
 
 
-def _touched(store: Store, change: Change, first: int) -> list[Message]:
+def _touched_messages(store: Store, change: Change, first: int) -> list[Message]:
     """Return the messages that a change may have touched, from seq *first* on."""
     last_seq = change.since_seq or None
     try:
@@ -106,13 +106,15 @@ class _Text:
 
     def begin(self, messages: list[Message]) -> Iterator[str]:
         """Yield the lines of the first messages."""
-        yield from self._messages(messages)
+        yield from self._message_lines(messages)
 
     def follow(self, change: Change) -> Iterator[str]:
         """Yield the lines of the messages that a change completed."""
-        yield from self._messages(_touched(self._store, change, self._first))
+        yield from self._message_lines(
+            _touched_messages(self._store, change, self._first)
+        )
 
-    def _messages(self, messages: list[Message]) -> Iterator[str]:
+    def _message_lines(self, messages: list[Message]) -> Iterator[str]:
         for message in messages:
             if message.id in self._shown or message.time_completed is None:
                 continue
@@ -137,26 +139,28 @@ class _FollowedLog:
 
         for record in records.head_records(self._store.export(self._id)):
             yield from record_lines(record, self._blobs)
-        yield from self._state()
-        yield from self._messages(messages)
+        yield from self._state_lines()
+        yield from self._message_lines(messages)
 
     def follow(self, change: Change) -> Iterator[str]:
         """Yield the records that a change added."""
-        yield from self._messages(_touched(self._store, change, self._first))
-        yield from self._state()
+        yield from self._message_lines(
+            _touched_messages(self._store, change, self._first)
+        )
+        yield from self._state_lines()
 
-    def _messages(self, messages: list[Message]) -> Iterator[str]:
+    def _message_lines(self, messages: list[Message]) -> Iterator[str]:
         from sessiondb.formats.jsonl import records
 
         for message in messages:
             self._ids[message.seq] = message.id
-            parent = self._parent(message)
+            parent = self._parent_id(message)
             for record in records.message_records(message, parent):
                 if _is_final(record, message):
                     name = str(record.get("part_id", record["message_id"]))
-                    yield from self._once(record, name)
+                    yield from self._line_once(record, name)
 
-    def _parent(self, message: Message) -> str | None:
+    def _parent_id(self, message: Message) -> str | None:
         """Return the id of the message above, which may be older than the first one."""
         parent_seq = message.parent_seq
         if parent_seq is None:
@@ -165,16 +169,18 @@ class _FollowedLog:
             self._ids[parent_seq] = self._store.message(self._id, parent_seq).id
         return self._ids[parent_seq]
 
-    def _state(self) -> Iterator[str]:
+    def _state_lines(self) -> Iterator[str]:
         from sessiondb.formats.jsonl import records
 
         for record in records.state_records(self._store.export(self._id), {}):
             if record["type"] in _STATES:
                 # A revision grows with each message, and would be news each time.
                 del record["revision"]
-                yield from self._once(record, str(record.get("title", record["time"])))
+                yield from self._line_once(
+                    record, str(record.get("title", record["time"]))
+                )
 
-    def _once(self, record: dict[str, Any], name: str) -> Iterator[str]:
+    def _line_once(self, record: dict[str, Any], name: str) -> Iterator[str]:
         from sessiondb.formats.jsonl import record_lines
 
         key = record["type"], name

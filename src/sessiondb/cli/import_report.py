@@ -81,7 +81,8 @@ class Report:
         names = {**_SHOWN, **_RARE, "problems": ""}
         agents = [
             {"agent": agent_name(source), "source": source}
-            | {_key(name): counts[name] for name in names}
+            # A table of agents calls the first import of a session new.
+            | {"new" if n == "imported" else n: counts[n] for n in names}
             for source, counts in self.agents.items()
         ]
         lists = {"sessions": self.sessions, "problems": problems}
@@ -92,11 +93,6 @@ class Report:
         outcomes = ", ".join(counted(self.outcomes)) or "no sessions"
         would = "would be " if dry_run and self.outcomes else ""
         return f"{would}{outcomes} · {count(stores, 'store')}"
-
-
-def _key(outcome: str) -> str:
-    """Return how a table of agents calls an outcome."""
-    return "new" if outcome == "imported" else outcome
 
 
 def counted(outcomes: Mapping[str, int]) -> list[str]:

@@ -57,18 +57,18 @@ class StoreChanges:
     ) -> None:
         self.places, self._formats, self._projects = places, formats, projects
         self._searched = -SEARCH
-        self._seen = self._look()
+        self._seen = self._current_stamps()
 
-    def _look(self) -> dict[Path, tuple[int, ...]]:
+    def _current_stamps(self) -> dict[Path, tuple[int, ...]]:
         from sessiondb.formats import stamps
 
-        self._search()
+        self._search_projects()
         stamps_by_path: dict[Path, tuple[int, ...]] = {}
         for place in self.places:
             stamps_by_path |= stamps(place, formats=self._formats)
         return stamps_by_path
 
-    def _search(self) -> None:
+    def _search_projects(self) -> None:
         """Add the stores of projects that appeared, now and then."""
         from sessiondb.formats import in_projects
 
@@ -80,21 +80,21 @@ class StoreChanges:
 
     def look(self) -> Sources | None:
         """Return the stores with a new or changed file; None if there are none."""
-        earlier, self._seen = self._seen, self._look()
+        earlier, self._seen = self._seen, self._current_stamps()
         changed = [
             file for file, stamp in self._seen.items() if earlier.get(file) != stamp
         ]
         if not changed:
             return None
 
-        touched = {path for file in changed for path in _stores(file)}
+        touched = {path for file in changed for path in _stores_of(file)}
         return Sources(self.places, self._formats, wanted=touched.__contains__)
 
     def forget(self, stores: Iterable[Path]) -> None:
         """Let the next look find these stores changed, if they are there."""
         again = set(stores)
         for file in list(self._seen):
-            if again.intersection(_stores(file)):
+            if again.intersection(_stores_of(file)):
                 del self._seen[file]
 
     def forget_all(self) -> None:
@@ -102,7 +102,7 @@ class StoreChanges:
         self._seen = {}
 
 
-def _stores(file: Path) -> tuple[Path, ...]:
+def _stores_of(file: Path) -> tuple[Path, ...]:
     """Return every path at which a store may be that *file* is part of."""
     database = file.with_name(file.name.rsplit("-", 1)[0])
     return (file, database, *file.parents)
@@ -215,19 +215,19 @@ class _Reporter:
         Problems of files that may be half written are kept for `report_settled`.
         """
         keep = self._unfinished.keep
-        self._report(result for result in results if not keep(result))
+        self._report_results(result for result in results if not keep(result))
 
     def report_settled(self) -> None:
         """Report the problems of files that no program is writing any more."""
-        self._report(self._unfinished.settled())
+        self._report_results(self._unfinished.settled())
 
-    def _report(self, results: Iterable[Imported | Problem]) -> None:
+    def _report_results(self, results: Iterable[Imported | Problem]) -> None:
         report = Report()
         try:
             for result in filter(self._is_new, results):
                 report.add(result)
                 if not self._as_json:
-                    say(self._line(result))
+                    say(self._result_line(result))
         finally:
             if self._as_json and not report.is_empty:
                 output.write_json(report.as_json())
@@ -248,7 +248,7 @@ class _Reporter:
         self._known.add(key)
         return new
 
-    def _line(self, result: Imported | Problem) -> str:
+    def _result_line(self, result: Imported | Problem) -> str:
         if isinstance(result, Problem):
             return f"{clock(now_ms())}  {problem_line(result)}"
 

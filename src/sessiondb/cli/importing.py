@@ -102,15 +102,15 @@ def import_command(
 
         announced: dict[str, Any] = {}
         if not sources.named:
-            announced = _announce(sources, as_json)
+            announced = _announce_stores(sources, as_json)
         report = Report(sources.owner)
         results = take(sources, undelete=restore, dry_run=dry_run)
-        with _unfinished(report, quiet=as_json or dry_run):
+        with _report_unfinished(report, quiet=as_json or dry_run):
             for result in counted(results, "import", quiet=as_json, kind=Imported):
                 if not (watch and unfinished.keep(result)):
                     report.add(result)
 
-        _show(report, sources, announced, dry_run=dry_run, as_json=as_json)
+        _show_report(report, sources, announced, dry_run=dry_run, as_json=as_json)
         # An empty report of a store that is not empty would look like a failure.
         if _passed_over(store, root, sources, report):
             say("no session there belongs to this project")
@@ -127,7 +127,7 @@ def import_command(
 
 
 @contextmanager
-def _unfinished(report: Report, *, quiet: bool) -> Iterator[None]:
+def _report_unfinished(report: Report, *, quiet: bool) -> Iterator[None]:
     """Report what was imported if the block fails or is interrupted."""
     try:
         yield
@@ -146,13 +146,13 @@ def _passed_over(
     return of_one_project and sources.stores > 0 and report.is_empty
 
 
-def _announce(sources: Sources, as_json: bool) -> dict[str, Any]:
+def _announce_stores(sources: Sources, as_json: bool) -> dict[str, Any]:
     """Report the stores that were found, and those of agents that cannot be read."""
     announced = [(agent_name(store.source), store.path) for store in sources.look()]
     # An import of one format is not about other agents.
     others = [] if sources.formats else agents_of(os.environ)
     if not as_json:
-        _say_first(list(_found(announced)), SHOWN_STORES)
+        _say_first(list(_announcement_lines(announced)), SHOWN_STORES)
         for name, path in others:
             say(f"{name}: not supported yet ({path})")
 
@@ -163,7 +163,7 @@ def _announce(sources: Sources, as_json: bool) -> dict[str, Any]:
     return {"stores": stores, "unsupported": unsupported}
 
 
-def _found(stores: list[tuple[str, Path]]) -> Iterator[str]:
+def _announcement_lines(stores: list[tuple[str, Path]]) -> Iterator[str]:
     """Yield the lines that announce stores: many of one agent are one line."""
     places: dict[str, list[Path]] = {}
     for name, path in stores:
@@ -177,7 +177,7 @@ def _found(stores: list[tuple[str, Path]]) -> Iterator[str]:
             yield from (f"found {name}: {path}" for path in paths)
 
 
-def _show(
+def _show_report(
     report: Report,
     sources: Sources,
     announced: Mapping[str, Any],

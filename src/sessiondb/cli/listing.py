@@ -58,11 +58,11 @@ def list_command(
         nothing = None if page.items else no_sessions(store, filters)
 
     def table(rows: Sequence[Row]) -> Iterator[str]:
-        return _table(rows, filters.everywhere, sort)
+        return _session_table(rows, filters.everywhere, sort)
 
     rows = list(zip_longest(page, page.sizes))
     more = {"next_cursor": page.next_cursor}
-    listing = output.Listing("sessions", rows, _row_json, _values, table, more)
+    listing = output.Listing("sessions", rows, _row_json, _values_of_row, table, more)
     listing.write(as_json=as_json, as_jsonl=as_jsonl)
 
     if nothing is not None:
@@ -81,7 +81,7 @@ def _row_json(row: Row) -> dict[str, Any]:
     return session_json(session) | sized
 
 
-def _values(row: Row) -> list[Any]:
+def _values_of_row(row: Row) -> list[Any]:
     s, number = row
     values: list[Any] = [
         s.id,
@@ -97,7 +97,7 @@ def _values(row: Row) -> list[Any]:
     return values if number is None else [*values, number]
 
 
-def _table(rows: Sequence[Row], everywhere: bool, sort: str) -> Iterator[str]:
+def _session_table(rows: Sequence[Row], everywhere: bool, sort: str) -> Iterator[str]:
     optional = {"PROJECT": everywhere, "SIZE": sort == "size"}
     head = [name for name in _COLUMNS if optional.get(name, True)]
     # A narrow screen keeps the column that the list is sorted by.
@@ -159,11 +159,11 @@ def prompts_command(
 
     if not page.items:
         say(f"no prompts{filters.wider}")
-        say(_instead(words))
+        say(_search_hint(words))
     shared.say_further(page.next_cursor, as_json)
 
 
-def _instead(words: tuple[str, ...]) -> str:
+def _search_hint(words: tuple[str, ...]) -> str:
     """Return the search for *words* in sessions, which finds more than prompts."""
     if 0 < len(" ".join(words)) <= MAX_TYPED:
         search = command("search", "-a", "--role", "user", "--", *words)

@@ -25,12 +25,12 @@ def documents(items: Iterable[Document | Loss]) -> Iterator[Document]:
         if isinstance(item, Loss):
             lost.setdefault(item.session_id, []).append(item)
         else:
-            _report(lost)
+            _report_losses(lost)
             yield item
-    _report(lost)
+    _report_losses(lost)
 
 
-def _report(lost: dict[str, list[Loss]]) -> None:
+def _report_losses(lost: dict[str, list[Loss]]) -> None:
     for session_id, losses in lost.items():
         for line in lines_of(losses):
             say(f"{session_id}: lost: {line}")

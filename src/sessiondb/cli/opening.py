@@ -57,7 +57,9 @@ class Options:
     @property
     def wants_json(self) -> bool:
         """Whether errors are reported as JSON; known before the options are parsed."""
-        return not {"--json", "--jsonl"}.isdisjoint(self.argv[: _end(self.argv)])
+        return not {"--json", "--jsonl"}.isdisjoint(
+            self.argv[: _end_of_options(self.argv)]
+        )
 
     @property
     def is_long(self) -> bool:
@@ -78,7 +80,7 @@ class Options:
             index = arguments.index(without)
             del arguments[index : index + 2]
 
-        end = _end(arguments)
+        end = _end_of_options(arguments)
         return command(*arguments[:end], *more, *arguments[end:])
 
 
@@ -91,7 +93,7 @@ def split(argv: Sequence[str], option: str | None) -> list[str]:
     return words
 
 
-def _end(argv: Sequence[str]) -> int:
+def _end_of_options(argv: Sequence[str]) -> int:
     """Return where the options end: after two dashes every word is an argument."""
     return [*argv, "--"].index("--")
 

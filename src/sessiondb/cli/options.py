@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from functools import wraps
@@ -46,16 +46,13 @@ def gathered(
             values = {option: given.pop(option) for option in options}
             return function(*args, **{name: make(**values)}, **given)
 
-        return _stacked(collected, options.values())  # type: ignore[no-any-return]
+        command: Any = collected
+        # The help lists them in their order.
+        for option in reversed(list(options.values())):
+            command = option(command)
+        return command  # type: ignore[no-any-return]
 
     return decorate
-
-
-def _stacked(function: Any, options: Iterable[Option]) -> Any:
-    """Decorate *function* so that its help lists *options* in this order."""
-    for option in reversed(list(options)):
-        function = option(function)
-    return function
 
 
 def as_json_or_jsonl(function: F) -> F:
@@ -144,7 +141,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
     ) -> int:
         """Return Unix ms of *value* in the local time zone; usage error if invalid."""
         try:
-            return int(self._read(str(value).strip().lower()).timestamp() * 1000)
+            return int(self._read_moment(str(value).strip().lower()).timestamp() * 1000)
         except (ValueError, OverflowError, OSError):
             self.fail(
                 f"{abridged(value)} is not a time; try today, 7d, 12h or 2026-11-01",
@@ -152,7 +149,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
                 ctx,
             )
 
-    def _read(self, text: str) -> datetime:
+    def _read_moment(self, text: str) -> datetime:
         now = datetime.now().astimezone()
         if back := re.fullmatch(r"(\d{1,6})([hdw])", text):
             return now - timedelta(**{_UNITS[back[2]]: int(back[1])})

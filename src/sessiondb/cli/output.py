@@ -93,10 +93,10 @@ class Listing(Generic[T]):
 
 def write(text: str) -> None:
     """Write text to stdout; what its encoding cannot represent is escaped."""
-    _bytes(text.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+    _write_bytes(text.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
 
 
-def _bytes(data: bytes) -> None:
+def _write_bytes(data: bytes) -> None:
     sys.stdout.buffer.write(data)
 
 
@@ -105,7 +105,7 @@ def page(lines: Iterable[str]) -> None:
     coming: Iterator[str] = (f"{line}\n" for line in lines)
     shown = screen()
     if shown.terminal:
-        first, fits = _screenful(coming, shown)
+        first, fits = _take_screenful(coming, shown)
         coming = chain(first, coming)
         if not fits:
             # R: let our colours pass; X: leave the text on the screen.
@@ -117,7 +117,7 @@ def page(lines: Iterable[str]) -> None:
         write(text)
 
 
-def _screenful(lines: Iterator[str], shown: Screen) -> tuple[list[str], bool]:
+def _take_screenful(lines: Iterator[str], shown: Screen) -> tuple[list[str], bool]:
     """Take lines until the screen is full; return them, and whether all of them fit."""
     from rich.cells import cell_len
 
@@ -140,14 +140,16 @@ def dumps(value: Any) -> str:
     """Return *value* as JSON text on one line, exact and harmless on a terminal."""
     # NaN and infinities are rare: only after a failure they are read back as strings.
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_default)
+        text = json.dumps(
+            value, ensure_ascii=False, allow_nan=False, default=_refuse_value
+        )
     except ValueError:
-        text = json.dumps(value, ensure_ascii=False, default=_default)
+        text = json.dumps(value, ensure_ascii=False, default=_refuse_value)
         text = json.dumps(json.loads(text, parse_constant=str), ensure_ascii=False)
     return escape_json(text)
 
 
-def _default(value: Any) -> Any:
+def _refuse_value(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, os.PathLike):
@@ -174,7 +176,7 @@ def write_result(value: Any, text: str, *, as_json: bool) -> None:
 
 def write_document(text: str) -> None:
     """Write JSON text and end its line."""
-    _bytes(text.encode() + b"\n")
+    _write_bytes(text.encode() + b"\n")
 
 
 def write_jsonl(values: Iterable[Any]) -> None:
@@ -193,10 +195,10 @@ def write_json_stream(
 
 def write_array(values: Iterable[Any], before: str = "", after: str = "") -> None:
     """Write a JSON list between two texts, an item a line."""
-    _bytes(before.encode())
+    _write_bytes(before.encode())
     separator = "["
     for value in values:
-        _bytes(f"{separator}\n{dumps(value)}".encode())
+        _write_bytes(f"{separator}\n{dumps(value)}".encode())
         separator = ","
     write_document(("[" if separator == "[" else "\n") + "]" + after)
 
@@ -212,7 +214,7 @@ def table(
     shown, fixed = screen(), right.split()
     lines = [list(head), *([one_line(value) for value in row] for row in rows)]
     columns = dict(zip(head, zip(*lines, strict=True), strict=True))
-    columns, widths = _fitting(columns, fixed, spare.split(), shown.width)
+    columns, widths = _fitting_columns(columns, fixed, spare.split(), shown.width)
 
     # The head is the first line, so that it counts for the widths too.
     for number, row in enumerate(zip(*columns.values(), strict=True)):
@@ -227,7 +229,7 @@ def table(
 Columns = dict[str, tuple[str, ...]]
 
 
-def _fitting(
+def _fitting_columns(
     columns: Columns, fixed: list[str], spare: list[str], width: int
 ) -> tuple[Columns, dict[str, int]]:
     """Return the columns that fit, without *spare* ones if need be, and widths."""
@@ -236,13 +238,13 @@ def _fitting(
     for name in ["", *spare]:
         columns.pop(name, None)
         room = width - 2 * (len(columns) - 1)
-        widths = _widths(columns, fixed, room)
+        widths = _column_widths(columns, fixed, room)
         if sum(widths.values()) <= room:
             break
     return columns, widths
 
 
-def _widths(columns: Columns, fixed: list[str], room: int) -> dict[str, int]:
+def _column_widths(columns: Columns, fixed: list[str], room: int) -> dict[str, int]:
     """Return the widths of columns; text shrinks until all fit, or to a minimum."""
     from rich.cells import cell_len
 

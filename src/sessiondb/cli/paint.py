@@ -50,7 +50,9 @@ def _styled_rows(lines: Iterable[TerminalLine], screen: Screen) -> Iterator[str]
             )
             for row in rows:
                 spans = (indent, *row)
-                yield _colored(spans, screen) if screen.color else _plain(spans)
+                yield (
+                    _colored_text(spans, screen) if screen.color else _plain_text(spans)
+                )
                 indent = line.hang or indent
 
 
@@ -74,18 +76,18 @@ def _diff_style(line: str) -> str:
 def _wrapped_rows(line: TerminalLine, screen: Screen) -> Iterator[Sequence[Span]]:
     room = max(screen.width - len(line.indent.text), MIN_COLUMN)
     if line.cut:
-        yield _slice(line, 0, cut(line.text.expandtabs(TAB), room))
+        yield _slice_spans(line, 0, cut(line.text.expandtabs(TAB), room))
         return
 
     start = 0
     for row in wrap(line.text, room):
         # Between rows the spaces are dropped; a text of one style need not be found.
         start = line.text.find(row, start) if line.spans else 0
-        yield _slice(line, start, row)
+        yield _slice_spans(line, start, row)
         start += len(row)
 
 
-def _slice(line: TerminalLine, start: int, row: str) -> Sequence[Span]:
+def _slice_spans(line: TerminalLine, start: int, row: str) -> Sequence[Span]:
     """Return *row*, which begins at *start* of the text, in the styles of its spans."""
     if not line.spans:
         return line._replace(text=row).styled_spans()
@@ -98,14 +100,14 @@ def _slice(line: TerminalLine, start: int, row: str) -> Sequence[Span]:
     return pieces
 
 
-def _plain(spans: Iterable[Span]) -> str:
+def _plain_text(spans: Iterable[Span]) -> str:
     return "".join([span.text for span in spans])
 
 
-def _colored(spans: Iterable[Span], screen: Screen) -> str:
+def _colored_text(spans: Iterable[Span], screen: Screen) -> str:
     filled = [span for span in spans if span.text]
     # Neighbours of one style share its escape sequences.
     pieces = []
     for style, group in groupby(filled, key=lambda span: span.style):
-        pieces.append(screen.style(_plain(group), **_STYLES[style]))
+        pieces.append(screen.style(_plain_text(group), **_STYLES[style]))
     return "".join(pieces)

@@ -40,15 +40,15 @@ def counted(
         return
 
     done = 0
-    with _bar("{task.fields[number]}") as bar:
+    with _progress_bar("{task.fields[number]}") as bar:
         task = bar.add_task(noun, total=total, number="")
         for item in items:
             done += isinstance(item, kind)
-            bar.update(task, completed=done, number=_sessions(done, total))
+            bar.update(task, completed=done, number=_session_progress(done, total))
             yield item
 
 
-def _sessions(done: int, total: int | None) -> str:
+def _session_progress(done: int, total: int | None) -> str:
     if total is None:
         return count(done, "session")
     return f"{done:,} of {count(total, 'session')}"
@@ -67,7 +67,7 @@ def watched(
         return
 
     ended = threading.Event()
-    with _bar("{task.percentage:>3.0f}%") as bar:
+    with _progress_bar("{task.percentage:>3.0f}%") as bar:
         task = bar.add_task(noun, total=max(total, 1))
 
         def look() -> None:
@@ -83,7 +83,7 @@ def watched(
             thread.join()
 
 
-def _bar(number: str) -> Progress:
+def _progress_bar(number: str) -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 

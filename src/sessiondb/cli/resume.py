@@ -160,8 +160,9 @@ class Tool(click.ParamType):  # type: ignore[type-arg]
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
         """Return the name of a program that is known."""
-        if value not in _tools():
-            self.fail(f"{value!r} is not one of {', '.join(_tools())}.", param, ctx)
+        names = _agent_names()
+        if value not in names:
+            self.fail(f"{value!r} is not one of {', '.join(names)}.", param, ctx)
         return value
 
     def shell_complete(
@@ -173,12 +174,11 @@ class Tool(click.ParamType):  # type: ignore[type-arg]
         """Return the names that begin with *incomplete*."""
         from click.shell_completion import CompletionItem
 
-        return [
-            CompletionItem(name) for name in _tools() if name.startswith(incomplete)
-        ]
+        names = _agent_names()
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-def _tools() -> list[str]:
+def _agent_names() -> list[str]:
     return sorted({*registry.resume_commands(), *registry.handover_targets()})
 
 
@@ -215,23 +215,23 @@ def resume_command(
     """
     with open_store(options) as store:
         session = find(store, ref)
-        plan = _planned(store, session, into)
+        plan = _make_plan(store, session, into)
         steps = list(plan.steps(file_of(store), into or session.source))
     if printing or as_json:
-        _print(plan, steps, as_json)
+        _print_plan(plan, steps, as_json)
     else:
-        _run(plan)
+        _become_program(plan)
 
 
-def _planned(store: Store, session: Session, into: str | None) -> Plan:
+def _make_plan(store: Store, session: Session, into: str | None) -> Plan:
     if into is None or _has_it(session, into):
-        continues = _command(store, session)
+        continues = _resume_command(store, session)
         if session.namespace:
             _check_only(store, session)
         if session.time_detached is not None:
             say(
                 f"messages were added here that {session.source} does not see; "
-                f"{_copied(session, session.source)}"
+                f"{_hint_copy(session, session.source)}"
             )
         return Plan(session, session.source, continues)
 
@@ -241,16 +241,16 @@ def _planned(store: Store, session: Session, into: str | None) -> Plan:
         raise InvalidInputError(
             f"sessiondb reads sessions of {agent}, and cannot write them: "
             f"{into} continues only its own",
-            hint=_elsewhere(store, session),
+            hint=_hint_elsewhere(store, session),
         )
     if _is_relative(session, into):
         raise InvalidInputError(
             f"the log of {session.source} would be a second session of the same name",
-            hint=_copied(session, into),
+            hint=_hint_copy(session, into),
         )
     if _is_from(session, into):
         _check_name(store, session)
-    return _transferred(store, session, into)
+    return _plan_transfer(store, session, into)
 
 
 def _has_it(session: Session, program: str) -> bool:
@@ -274,13 +274,13 @@ def _is_relative(session: Session, program: str) -> bool:
     return session.source in registry.related_programs(program)
 
 
-def _elsewhere(store: Store, session: Session, refused: str | None = None) -> str:
+def _hint_elsewhere(store: Store, session: Session, refused: str | None = None) -> str:
     """Return a hint with the command that continues a session in another program.
 
     Of the programs that take it, without the one that *refused* it: one that is
     installed rather than another, and then the one that it, or its original, came from.
     """
-    origin = _origin(store, session)
+    origin = _origin_program(store, session)
     commands = registry.resume_commands()
     ranked: list[tuple[bool, bool, int, str]] = []
     for name in registry.handover_targets():
@@ -297,7 +297,7 @@ def _elsewhere(store: Store, session: Session, refused: str | None = None) -> st
     return f"{command('resume', session.id, '--in', program)} continues it there"
 
 
-def _origin(store: Store, session: Session) -> str:
+def _origin_program(store: Store, session: Session) -> str:
     """Return the program of the nearest session above this one that was imported."""
     while session.time_imported is None and session.parent_id is not None:
         try:
@@ -307,7 +307,7 @@ def _origin(store: Store, session: Session) -> str:
     return session.source
 
 
-def _copied(session: Session, program: str) -> str:
+def _hint_copy(session: Session, program: str) -> str:
     """Return a hint with the command that makes a copy, for *program* if possible."""
     copies = command("fork", session.id)
     if program in registry.handover_targets():
@@ -327,11 +327,11 @@ def _check_only(store: Store, session: Session) -> None:
             f"{len(error.candidates)} sessions have the id "
             f"{abridged(session.source_id)}: {session.source} continues the one in "
             "its own store",
-            hint=_copied(session, session.source),
+            hint=_hint_copy(session, session.source),
         ) from None
 
 
-def _command(store: Store, session: Session) -> list[str]:
+def _resume_command(store: Store, session: Session) -> list[str]:
     """Return the command that continues a session where it came from.
 
     Raises `InvalidInputError`.
@@ -339,12 +339,12 @@ def _command(store: Store, session: Session) -> list[str]:
     if session.source_id is None or session.time_imported is None:
         raise InvalidInputError(
             f"{short_id(session.id)} was not imported from another program",
-            hint=_elsewhere(store, session),
+            hint=_hint_elsewhere(store, session),
         )
 
     _check_name(store, session)
     words = registry.resume_commands()[session.source].split()
-    return _filled(words, "{}", session.source_id)
+    return _fill_words(words, "{}", session.source_id)
 
 
 def _check_name(store: Store, session: Session) -> None:
@@ -354,7 +354,7 @@ def _check_name(store: Store, session: Session) -> None:
         raise InvalidInputError(
             f"{session.source} has no command that continues "
             f"{abridged(session.source_id)}",
-            hint=_elsewhere(store, session),
+            hint=_hint_elsewhere(store, session),
         )
 
 
@@ -365,12 +365,12 @@ def _has_usable_name(session: Session) -> bool:
     return not name.startswith("-") and "/" not in name
 
 
-def _filled(words: Iterable[str], blank: str, value: str) -> list[str]:
+def _fill_words(words: Iterable[str], blank: str, value: str) -> list[str]:
     """Return *words* with *value* for each that is *blank*."""
     return [value if word == blank else word for word in words]
 
 
-def _transferred(store: Store, session: Session, form: str) -> Plan:
+def _plan_transfer(store: Store, session: Session, form: str) -> Plan:
     """Return the plan that takes a session to a program that does not have it."""
     from sessiondb.formats.protocol import FILE
 
@@ -380,13 +380,13 @@ def _transferred(store: Store, session: Session, form: str) -> Plan:
     exports = [store.export(session, **target_format.read)]
     # A program is given one file. It is read before the next item: losses grow with it.
     files = losses.documents(target_format.write(exports, detail=detail))
-    (written,) = [_written(session.directory, file) for file in files]
+    (written,) = [_write_document(session.directory, file) for file in files]
     _report_subagents(store, session)
 
     try:
         taken = target_format.take_in(written, os.environ)
     except InvalidInputError as error:
-        error.hint = error.hint or _elsewhere(store, session, form)
+        error.hint = error.hint or _hint_elsewhere(store, session, form)
         raise
     if not taken.take_in and taken.place is None:
         say(f"already taken there, and continued: {registry.agent_name(form)}")
@@ -395,8 +395,8 @@ def _transferred(store: Store, session: Session, form: str) -> Plan:
     file = str(Path(tempfile.gettempdir()) / f"sessiondb-{session.id}.json")
     if taken.place is not None:
         file = str(taken.place)
-    transfer = _filled(taken.take_in, FILE, file)
-    elsewhere = _elsewhere(store, session, form)
+    transfer = _fill_words(taken.take_in, FILE, file)
+    elsewhere = _hint_elsewhere(store, session, form)
     plan = Plan(
         session,
         form,
@@ -424,14 +424,14 @@ def _report_subagents(store: Store, session: Session) -> None:
         say(f"left out: {count(len(started), 'subagent')} of this session")
 
 
-def _written(directory: str, document: Document) -> Written:
+def _write_document(directory: str, document: Document) -> Written:
     from sessiondb.formats.protocol import Written
 
     text = b"".join(document.encoded()).decode("utf-8", "surrogatepass")
     return Written(document.name, text, directory)
 
 
-def _print(plan: Plan, steps: list[list[str]], as_json: bool) -> None:
+def _print_plan(plan: Plan, steps: list[list[str]], as_json: bool) -> None:
     if as_json:
         from sessiondb.model import session_json
 
@@ -442,7 +442,7 @@ def _print(plan: Plan, steps: list[list[str]], as_json: bool) -> None:
     output.write(" &&\n".join(lines) + "\n")
 
 
-def _run(plan: Plan) -> NoReturn:
+def _become_program(plan: Plan) -> NoReturn:
     """Become the program; raises `SessionDBError` if it or the directory is missing."""
     program = plan.command[0]
     if shutil.which(program) is None:
@@ -462,20 +462,20 @@ def _run(plan: Plan) -> NoReturn:
     # Some programs trust PWD more than getcwd(), to keep symbolic links as typed.
     os.environ["PWD"] = plan.directory
     if plan.transfer:
-        _transfer(plan)
+        _import_document(plan)
     elif plan.file:
         plan.place()
     sys.stdout.flush()
     os.execvp(program, plan.command)  # noqa: S606  no shell is meant
 
 
-def _transfer(plan: Plan) -> None:
+def _import_document(plan: Plan) -> None:
     """Let the program import the session, from a file that only its owner can read."""
     descriptor, name = tempfile.mkstemp(prefix="sessiondb-", suffix=".json")
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(plan.content)
-        transfer = _filled(plan.transfer, plan.file, name)
+        transfer = _fill_words(plan.transfer, plan.file, name)
         ended = subprocess.run(transfer, stdout=sys.stderr, check=False)  # noqa: S603
     finally:
         Path(name).unlink()

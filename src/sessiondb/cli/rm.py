@@ -164,14 +164,14 @@ def _carry_out(
     sessions = count(len(removal.going), "session")
     if not removal.going and (unknown := unknown_names(store, filters)):
         say(unknown)
-    options.show(_plan(removal))
+    options.show(_removal_lines(removal))
 
     if removal.going and not options.dry_run:
         if not options.given(f"remove {sessions}"):
             say("nothing removed")
             return 1
         # The bundle is complete on disk before the first session is removed.
-        removal.carry_out(store, _bundled(store, removal, options.bundle))
+        removal.carry_out(store, _write_bundle(store, removal, options.bundle))
         say(f"removed {sessions}, {size(removal.bytes)}")
 
     if options.as_json:
@@ -179,7 +179,7 @@ def _carry_out(
     return 0
 
 
-def _bundled(
+def _write_bundle(
     store: Store, removal: Removal, bundle: str | None
 ) -> dict[str, int] | None:
     """Write the bundle and return the revisions in it; None without one."""
@@ -194,23 +194,23 @@ def _bundled(
     return revisions
 
 
-def _plan(removal: Removal) -> Iterator[str]:
+def _removal_lines(removal: Removal) -> Iterator[str]:
     going = removal.going.values()
     if going:
         sessions = count(len(going), "session")
         messages = count(removal.total("messages"), "message")
         yield f"to remove: {sessions} with {messages}, {size(removal.bytes)}"
-        yield from _lines(going)
+        yield from _session_lines(going)
     else:
         yield "nothing to remove"
 
     if removal.detached:
         yield f"to keep, without their parent: {count(len(removal.detached), 'fork')}"
-        yield from _lines(removal.detached)
+        yield from _session_lines(removal.detached)
     if removal.staying:
         staying = count(len(removal.staying), "session")
         yield f"to keep, for a session below them: {staying}"
-        yield from _lines(removal.staying.values())
+        yield from _session_lines(removal.staying.values())
 
     imported = sum(s.time_imported is not None for s in going)
     if imported:
@@ -221,7 +221,7 @@ def _plan(removal: Removal) -> Iterator[str]:
         )
 
 
-def _lines(sessions: Iterable[Session]) -> Iterator[str]:
+def _session_lines(sessions: Iterable[Session]) -> Iterator[str]:
     for s in sessions:
         relation = f"({s.relation}) " if s.relation else ""
         messages = count(s.message_count, "message")

@@ -74,7 +74,9 @@ def search_command(
         unknown = "" if page.items else unknown_names(store, filters)
 
     more = {"next_cursor": page.next_cursor}
-    listing = output.Listing("hits", page.items, hit_json, _values, _shown, more)
+    listing = output.Listing(
+        "hits", page.items, hit_json, _values_of_hit, _hit_lines, more
+    )
     listing.write(as_json=as_json, as_jsonl=as_jsonl)
 
     if not page.items:
@@ -82,7 +84,7 @@ def search_command(
     shared.say_further(page.next_cursor, as_json)
 
 
-def _values(hit: Hit) -> list[Any]:
+def _values_of_hit(hit: Hit) -> list[Any]:
     s = hit.session
     return [
         s.id,
@@ -95,7 +97,7 @@ def _values(hit: Hit) -> list[Any]:
     ]
 
 
-def _shown(hits: Sequence[Hit]) -> Iterator[str]:
+def _hit_lines(hits: Sequence[Hit]) -> Iterator[str]:
     shown = output.screen()
     for hit in hits:
         s = hit.session
@@ -105,10 +107,10 @@ def _shown(hits: Sequence[Hit]) -> Iterator[str]:
 
         # Ten columns are taken by the indent, the seq and a space.
         text = cut(one_line(hit.snippet), shown.width - 10)
-        yield f"  #{'–' if hit.seq is None else hit.seq:<6} {_marked(text)}"
+        yield f"  #{'–' if hit.seq is None else hit.seq:<6} {_mark_words(text)}"
 
 
-def _marked(snippet: str) -> str:
+def _mark_words(snippet: str) -> str:
     """Return a snippet with its words between ‹ and › in colour, if possible."""
     if not output.screen().color:
         return snippet

@@ -55,9 +55,9 @@ class Sources:
     def __iter__(self) -> Iterator[SourceItem]:
         for place in self.places:
             try:
-                yield from self._at(place)
+                yield from self._items_at(place)
             except (SourceError, OSError) as error:
-                yield _unread(place, error)
+                yield _unread_problem(place, error)
 
     def look(self) -> list[ForeignStore]:
         """Return the stores that an import is going to read, to announce them."""
@@ -80,11 +80,11 @@ class Sources:
                 return self.owners[place]
         return None
 
-    def _at(self, place: Path) -> Iterator[SourceItem]:
+    def _items_at(self, place: Path) -> Iterator[SourceItem]:
         from sessiondb.formats import find
 
         if place == STDIN:
-            yield from self._read(_stdin())
+            yield from self._read_store(_stdin_store())
             return
         if not is_there(place):
             if self.named:
@@ -95,11 +95,11 @@ class Sources:
         looked = self._stores.pop(place, None)
         for store in looked or find(place, formats=self.formats):
             if self.wanted(store.path):
-                yield from self._read(store)
+                yield from self._read_store(store)
         if self.named and self.stores == earlier:
             yield Problem(str(place), _why_nothing(place, self.formats))
 
-    def _read(self, store: ForeignStore) -> Iterator[SourceItem]:
+    def _read_store(self, store: ForeignStore) -> Iterator[SourceItem]:
         self.stores += 1
         # One that cannot be read belongs to the agent whose place it is in.
         if store.source in REGISTRY:
@@ -108,10 +108,10 @@ class Sources:
             yield from store.read()
         except (SourceError, OSError) as error:
             self.unread.append(store.path)
-            yield _unread(store.path, error)
+            yield _unread_problem(store.path, error)
 
 
-def _unread(place: Path, error: Exception) -> Problem:
+def _unread_problem(place: Path, error: Exception) -> Problem:
     """Return the problem of a place that cannot be read, with the error's hint."""
     reason, hint = str(error), getattr(error, "hint", None)
     # Some errors say it themselves, for a program that shows no hints.
@@ -120,7 +120,7 @@ def _unread(place: Path, error: Exception) -> Problem:
     )
 
 
-def _stdin() -> ForeignStore:
+def _stdin_store() -> ForeignStore:
     from sessiondb.formats import ForeignStore, jsonl
 
     def read(path: Path) -> Iterator[SourceItem]:
@@ -172,7 +172,7 @@ def sources_at(paths: tuple[str, ...], formats: tuple[str, ...]) -> Sources:
     """
     chosen = formats or None
     # First of all: an unknown format is an error wherever it would be looked for.
-    usual = _usual(formats or tuple(readable()))
+    usual = _usual_places(formats or tuple(readable()))
     if str(STDIN) in paths and formats and "jsonl" not in formats:
         raise InvalidInputError(
             f"- is a log on stdin, not {' or '.join(formats)}",
@@ -192,7 +192,7 @@ def sources_at(paths: tuple[str, ...], formats: tuple[str, ...]) -> Sources:
     return Sources(places, chosen, named=True)
 
 
-def _usual(formats: tuple[str, ...]) -> dict[Path, str]:
+def _usual_places(formats: tuple[str, ...]) -> dict[Path, str]:
     """Return the places where agents keep their stores, each with its format."""
     from sessiondb.formats import default_locations
 

@@ -37,12 +37,12 @@ def sql_command(options: Options, *, query: str | None, as_json: bool) -> int:
     with open_store(options) as store:
         path = file_of(store)
         if query is not None:
-            _query(path, query, as_json)
+            _run_query(path, query, as_json)
             return 0
-    return _shell(path)
+    return _run_shell(path)
 
 
-def _query(path: Path, query: str, as_json: bool) -> None:
+def _run_query(path: Path, query: str, as_json: bool) -> None:
     from sessiondb.engine.default import ENGINE
 
     try:
@@ -53,28 +53,28 @@ def _query(path: Path, query: str, as_json: bool) -> None:
         ) from error
 
     with ENGINE.upkeep.query(path, query) as cursor:
-        _write(cursor, as_json)
+        _write_rows(cursor, as_json)
 
 
-def _shell(path: Path) -> int:
+def _run_shell(path: Path) -> int:
     from sessiondb.engine.default import ENGINE
 
     shell = ENGINE.upkeep.shell(path)
     return subprocess.run(shell, check=False).returncode  # noqa: S603
 
 
-def _write(cursor: Cursor, as_json: bool) -> None:
-    names = _names(cursor)
+def _write_rows(cursor: Cursor, as_json: bool) -> None:
+    names = _column_names(cursor)
     if as_json:
         output.write_array(dict(zip(names, row, strict=True)) for row in cursor)
     elif output.screen().terminal and names:
-        output.page(_table(names, iter(cursor)))
+        output.page(_query_table(names, iter(cursor)))
     else:
         for row in cursor:
             output.write_tsv(*row)
 
 
-def _names(cursor: Cursor) -> list[str]:
+def _column_names(cursor: Cursor) -> list[str]:
     """Return the names of the columns; a repeated one gets a number."""
     names: list[str] = []
     for name, *_ in cursor.description or ():
@@ -86,13 +86,15 @@ def _names(cursor: Cursor) -> list[str]:
     return names
 
 
-def _table(names: list[str], rows: Iterator[tuple[Any, ...]]) -> Iterator[str]:
+def _query_table(names: list[str], rows: Iterator[tuple[Any, ...]]) -> Iterator[str]:
     """Yield an aligned table for each `_MEASURED` rows: there may be any number."""
     while measured := list(islice(rows, _MEASURED)):
-        yield from output.table(names, [list(map(_shown, row)) for row in measured])
+        yield from output.table(
+            names, [list(map(_shown_value, row)) for row in measured]
+        )
 
 
-def _shown(value: Any) -> str:
+def _shown_value(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, bytes):

@@ -62,11 +62,11 @@ def stats_command(
     cost, estimated cost, tokens (input, output, reasoning, cache read, cache
     write), tokens without a price.
     """
-    keys = _keys(by)
-    rates = _prices(prices)
+    keys = _group_keys(by)
+    rates = _read_prices(prices)
     with open_store(options) as store:
         rows = store.usage(by=keys, prices=rates, **filters.keywords())
-        total = _total(store, filters, rates)
+        total = _total_row(store, filters, rates)
         unknown = "" if rows else unknown_names(store, filters)
         left_out = list(_left_out(store, filters, total, rates))
 
@@ -74,8 +74,8 @@ def stats_command(
         name="rows",
         items=rows,
         as_json=_row_json,
-        values=_values,
-        table=partial(_table, keys, total),
+        values=_values_of_row,
+        table=partial(_usage_table, keys, total),
         more={"total": _row_json(total)},
     )
     listing.write(as_json=as_json)
@@ -86,7 +86,7 @@ def stats_command(
         say(line)
 
 
-def _keys(by: str) -> list[str]:
+def _group_keys(by: str) -> list[str]:
     """Return the keys of ``--by``; usage error for an unknown or repeated one."""
     from sessiondb.repository.usage import DIMENSIONS
 
@@ -101,7 +101,7 @@ def _keys(by: str) -> list[str]:
     return keys
 
 
-def _total(store: Store, filters: shared.Filters, rates: Prices) -> UsageRow:
+def _total_row(store: Store, filters: shared.Filters, rates: Prices) -> UsageRow:
     rows = store.usage(by=(), prices=rates, **filters.keywords())
     return rows[0] if rows else _NOTHING
 
@@ -118,13 +118,13 @@ def _left_out(
         if more == filters:
             continue
         # A second total instead of a count: a fork's copies are counted once.
-        every = _total(store, more, rates)
+        every = _total_row(store, more, rates)
         if sessions := every.sessions - total.sessions:
             cost = None if every.cost is None else every.cost - (total.cost or 0.0)
             yield f"left out: {count(sessions, 'session')}, {money(cost)} (--{name})"
 
 
-def _prices(file: str | None) -> Prices:
+def _read_prices(file: str | None) -> Prices:
     """Return the prices in *file* (default: config.toml); usage error without it."""
     from sessiondb.location import load_config
 
@@ -142,7 +142,7 @@ def _row_json(row: UsageRow) -> dict[str, Any]:
     return {**fields.pop("key"), **fields}
 
 
-def _values(row: UsageRow) -> list[Any]:
+def _values_of_row(row: UsageRow) -> list[Any]:
     return [
         *row.key.values(),
         row.sessions,
@@ -159,24 +159,25 @@ _HEAD = ["SESSIONS", "ANSWERS", "COST", "ESTIMATE", "INPUT", "OUTPUT", "CACHED"]
 _SPARE = "CACHED ANSWERS SESSIONS ESTIMATE OUTPUT INPUT"
 
 
-def _table(
+def _usage_table(
     keys: Sequence[str], total: UsageRow, rows: Sequence[UsageRow]
 ) -> Iterator[str]:
     head = [*(name.upper() for name in keys), *_HEAD]
     lines = [
-        [*(_key(name, row.key[name]) for name in keys), *_cells(row)] for row in rows
+        [*(_key_text(name, row.key[name]) for name in keys), *_row_cells(row)]
+        for row in rows
     ]
-    lines.append(["total", *[""] * (len(keys) - 1), *_cells(total)])
+    lines.append(["total", *[""] * (len(keys) - 1), *_row_cells(total)])
     return output.table(head, lines, right=" ".join(_HEAD), spare=_SPARE)
 
 
-def _key(name: str, value: Any) -> str:
+def _key_text(name: str, value: Any) -> str:
     if value is None:
         return "–"
     return short_id(value) if name == "session" else str(value)
 
 
-def _cells(row: UsageRow) -> list[str]:
+def _row_cells(row: UsageRow) -> list[str]:
     tokens = (row.tokens.input, row.tokens.output, row.tokens.cache_read)
     return [
         f"{row.sessions:,}",

@@ -42,7 +42,7 @@ def sync_command(options: Options, *, as_json: bool) -> int:
     text = f"{words} · {done.folder}"
     output.write_result(_as_json(done, read), text, as_json=as_json)
 
-    for line in _remarks(done, read["deleted"]):
+    for line in _remark_lines(done, read["deleted"]):
         say(line)
     return exit_code(done.problems)
 
@@ -58,7 +58,7 @@ def _as_json(done: Synced, read: Counter[str]) -> dict[str, Any]:
     }
 
 
-def _remarks(done: Synced, deleted: int) -> Iterator[str]:
+def _remark_lines(done: Synced, deleted: int) -> Iterator[str]:
     """Yield a line on what was removed, how to restore it, and on each problem."""
     folder = str(done.folder)
     restores = f"{command('import', '--restore', folder)} restores"

@@ -74,7 +74,12 @@ def backup_command(options: Options, *, target: str, as_json: bool) -> None:
     part = part_of(expanded(str(path)).absolute())
     with (
         open_store(options) as store,
-        watched(lambda: _bytes(part), "backup", _bytes(file_of(store)), quiet=as_json),
+        watched(
+            lambda: _file_bytes(part),
+            "backup",
+            _file_bytes(file_of(store)),
+            quiet=as_json,
+        ),
     ):
         result = backup(store, path, part=part)
 
@@ -112,7 +117,7 @@ def vacuum_command(options: Options, *, dry_run: bool, yes: bool, as_json: bool)
             if can_ask() and not consent.given("vacuum"):
                 say("nothing changed")
                 return 1
-            result = asdict(_vacuumed(store, plan, quiet=as_json))
+            result = asdict(_run_vacuum(store, plan, quiet=as_json))
 
     if as_json:
         output.write_json(asdict(plan) | result | {"dry_run": dry_run})
@@ -132,14 +137,14 @@ def _vacuum_plan(plan: VacuumPlan, path: Path) -> Iterator[str]:
         yield f"{removed} still there: their space too"
 
 
-def _vacuumed(store: Store, plan: VacuumPlan, *, quiet: bool) -> Vacuumed:
+def _run_vacuum(store: Store, plan: VacuumPlan, *, quiet: bool) -> Vacuumed:
     """Carry out *plan*, showing its progress, and report it."""
     from sessiondb.maintenance import vacuum
 
     path = file_of(store)
     # The new content goes through the WAL; the file itself changes at the very end.
     wal = path.with_name(f"{path.name}-wal")
-    with watched(lambda: _bytes(wal), "vacuum", plan.bytes_after, quiet=quiet):
+    with watched(lambda: _file_bytes(wal), "vacuum", plan.bytes_after, quiet=quiet):
         done = vacuum(store)
 
     say(f"{size(done.bytes_before)} before, {size(done.bytes_after)} now")
@@ -150,7 +155,7 @@ def _vacuumed(store: Store, plan: VacuumPlan, *, quiet: bool) -> Vacuumed:
     return done
 
 
-def _bytes(path: Path) -> int:
+def _file_bytes(path: Path) -> int:
     """Return the size of a file without opening it; 0 if it does not exist."""
     try:
         return path.stat().st_size

@@ -39,23 +39,23 @@ class Watchers:
         Where no file can be locked, every watcher works.
         """
         mine = sorted(str(place.absolute()) for place in self.places)
-        if self._try(mine):
+        if self._try_lock(mine):
             return
 
-        other = self._other()
+        other = self._other_watcher()
         who = f"process {other.get('pid', '?')} is already watching for this database"
         if other.get("places", mine) != mine:
             say(f"{who}, at other places; both are watching now")
             return
         say(f"{who}; this one is waiting for it to end")
-        while not self._try(mine):
+        while not self._try_lock(mine):
             time.sleep(PAUSE)
 
-    def _try(self, places: list[str]) -> bool:
+    def _try_lock(self, places: list[str]) -> bool:
         """Return False if another process holds the lock."""
         with suppress(OSError, NotFoundError):
-            self._file = self._opened()
-            if not _lock(self._file):
+            self._file = self._open_lock_file()
+            if not _lock_descriptor(self._file):
                 return False
             note = json.dumps({"pid": os.getpid(), "places": places}).encode()
             os.ftruncate(self._file, 0)
@@ -63,7 +63,7 @@ class Watchers:
             os.write(self._file, note)
         return True
 
-    def _opened(self) -> int:
+    def _open_lock_file(self) -> int:
         """Return the descriptor of the file, which stays open until the end."""
         if self._file is not None:
             return self._file
@@ -77,11 +77,11 @@ class Watchers:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         return os.open(folder / f"watch-{name}.lock", flags, 0o600)
 
-    def _other(self) -> dict[str, Any]:
+    def _other_watcher(self) -> dict[str, Any]:
         """Return what the other watcher says of itself; it may just have begun."""
         with suppress(OSError, ValueError):
-            os.lseek(self._opened(), 0, os.SEEK_SET)
-            holder = json.loads(os.read(self._opened(), 1 << 20))
+            os.lseek(self._open_lock_file(), 0, os.SEEK_SET)
+            holder = json.loads(os.read(self._open_lock_file(), 1 << 20))
             if isinstance(holder, dict):
                 return holder
         return {}
@@ -89,14 +89,14 @@ class Watchers:
 
 if sys.platform == "win32":
 
-    def _lock(descriptor: int) -> bool:
+    def _lock_descriptor(descriptor: int) -> bool:
         del descriptor  # there the locked bytes could not be read by others
         return True
 
 else:
     import fcntl
 
-    def _lock(descriptor: int) -> bool:
+    def _lock_descriptor(descriptor: int) -> bool:
         """Return whether this process has the lock, without waiting."""
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -40,7 +40,7 @@ class Reader:
         self._core = core
         self._connections: list[Connection] = []
         self.executor = SerialExecutor(
-            "sessiondb-reader", last=partial(_close, self._connections)
+            "sessiondb-reader", last=partial(_close_connections, self._connections)
         )
 
     def read(self, query: Read[T]) -> T:
@@ -58,7 +58,7 @@ class Reader:
             raise
 
 
-def _close(connections: list[Connection]) -> None:
+def _close_connections(connections: list[Connection]) -> None:
     while connections:
         connections.pop().close()
 
@@ -83,23 +83,23 @@ class Readers:
 
         Cancelling the caller does not interrupt the read: the thread completes it.
         """
-        reader = await self._acquire()
+        reader = await self._acquire_reader()
 
         def run() -> T:
             try:
                 return reader.read(query)
             finally:
-                self._release(reader)
+                self._release_reader(reader)
 
         # No await in between, where a cancelled caller would keep the reader.
         return await reader.executor.call(run)
 
-    async def _acquire(self) -> Reader:
+    async def _acquire_reader(self) -> Reader:
         while True:
             self._core.check_readable()
             with self._lock:
                 if self._idle:
-                    return self._lent(self._idle.pop())
+                    return self._lend_reader(self._idle.pop())
                 if self._count < MAX_READERS:
                     self._count += 1
                     break
@@ -108,16 +108,16 @@ class Readers:
             await turn
 
         try:
-            return self._lent(Reader(self._core))
+            return self._lend_reader(Reader(self._core))
         except BaseException:
-            self._forget(1)
+            self._forget_readers(1)
             raise
 
-    def _lent(self, reader: Reader) -> Reader:
+    def _lend_reader(self, reader: Reader) -> Reader:
         self._busy.add(reader)
         return reader
 
-    def _release(self, reader: Reader) -> None:
+    def _release_reader(self, reader: Reader) -> None:
         with self._lock:
             self._busy.discard(reader)
             is_kept = not self._core.closed
@@ -126,9 +126,9 @@ class Readers:
 
         if not is_kept:
             reader.executor.end()
-        self._forget(0 if is_kept else 1)
+        self._forget_readers(0 if is_kept else 1)
 
-    def _forget(self, count: int) -> None:
+    def _forget_readers(self, count: int) -> None:
         """Count readers as gone, and wake the callers who wait for one."""
         with self._lock:
             self._count -= count
@@ -153,7 +153,7 @@ class Readers:
         for reader in (*idle, *busy):
             reader.executor.join(PATIENCE)
 
-        self._forget(len(idle))
+        self._forget_readers(len(idle))
 
 
 def async_connection(core: Core) -> AsyncConnection:

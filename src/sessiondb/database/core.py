@@ -291,14 +291,14 @@ class Core:
             return
 
         if self._started:
-            self._stop(wait=not self.writer.serving_here)
+            self._stop_threads(wait=not self.writer.serving_here)
         # Also what was acquired by a start that was interrupted.
         release(self)
         self._remove_temporary()
         lifetime.OPEN.discard(self)
         self._released = True
 
-    def _stop(self, *, wait: bool) -> None:
+    def _stop_threads(self, *, wait: bool) -> None:
         self.service.stop(wait=wait)
         self._subscriptions.end(wait=wait)
         self.pause()

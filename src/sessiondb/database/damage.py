@@ -66,16 +66,16 @@ class PastDamage:
         """
         if session_id in self._incomplete:
             return False
-        return self._made().is_complete(session_id)
+        return self._copy_made().is_complete(session_id)
 
     def connection(self) -> Connection:
         """Return the connection to the copy.
 
         Raises `CorruptionError` if nothing can be read.
         """
-        return self._made().connection
+        return self._copy_made().connection
 
-    def _made(self) -> ReadableCopy:
+    def _copy_made(self) -> ReadableCopy:
         with self._lock:
             if self._copy is None:
                 self._temporary = self._temporary or ENGINE.temporary()

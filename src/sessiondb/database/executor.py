@@ -39,7 +39,7 @@ class SerialExecutor:
         # Neither the thread nor *last* may refer to the executor: it would never be
         # collected.
         self._thread = threading.Thread(
-            target=_serve, args=(self._calls, last), name=name, daemon=True
+            target=_serve_calls, args=(self._calls, last), name=name, daemon=True
         )
         try:
             self._thread.start()
@@ -68,7 +68,7 @@ class SerialExecutor:
             self._calls.put(None)
 
 
-def _serve(
+def _serve_calls(
     calls: queue.SimpleQueue[_Call | None], last: Callable[[], object] | None
 ) -> None:
     while (call := calls.get()) is not None:

@@ -27,7 +27,7 @@ class Lease:
         self.take = TakeLease(session_id, self.holder, self._ttl_ms)
         self.drop = DropLease(session_id, self.holder)
         again = TakeLease(session_id, self.holder, self._ttl_ms, renew=True)
-        self._renewal = Renewal(core.service, self._job, again)
+        self._renewal = Renewal(core.service, self._renewal_job, again)
 
     def unit(self, effect: Effect) -> Unit:
         """Return a unit of one effect that has no verb of its own."""
@@ -39,7 +39,7 @@ class Lease:
         """Begin to renew the lease: it was taken."""
         self._renewal.begin()
 
-    def _job(self, take: TakeLease) -> Job:
+    def _renewal_job(self, take: TakeLease) -> Job:
         return self._core.job(self.unit(take))
 
     def given_back(self) -> None:

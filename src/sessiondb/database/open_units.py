@@ -25,8 +25,12 @@ class OpenUnits:
 
     def add(self, unit: Unit) -> Unit:
         """Remember a unit until it is committed, and return it."""
-        self._units = [reference for reference in self._units if _is_open(reference)]
-        self._units.append(ref(unit))
+        references = []
+        for reference in self._units:
+            earlier = reference()
+            if earlier is not None and not earlier.committed:
+                references.append(reference)
+        self._units = [*references, ref(unit)]
         return unit
 
     def explain(self, error: NotFoundError, names: Iterable[object]) -> None:
@@ -56,8 +60,3 @@ def named_by(unit: Unit) -> list[object]:
 
 def _id_of(name: object) -> object:
     return name.id if isinstance(name, SessionHandle | MessageHandle) else name
-
-
-def _is_open(reference: ref[Unit]) -> bool:
-    unit = reference()
-    return unit is not None and not unit.committed

@@ -31,7 +31,7 @@ class NotOpenError(StoreClosedError, AttributeError):
     """The store is not open yet: it was never awaited."""
 
 
-def _close(cores: list[Core]) -> None:
+def _close_cores(cores: list[Core]) -> None:
     while cores:
         cores.pop().close()
 
@@ -45,9 +45,9 @@ class Opening(Generic[S]):
         self._store: S | None = None
 
     def __await__(self) -> Generator[Any, None, S]:
-        return self._open().__await__()
+        return self._open_store().__await__()
 
-    async def _open(self) -> S:
+    async def _open_store(self) -> S:
         """Open the store; a caller who is cancelled leaves nothing open.
 
         The step that may take long comes first and registers nothing. The second one is
@@ -61,13 +61,13 @@ class Opening(Generic[S]):
 
         self._used = True
         cores: list[Core] = []
-        executor = SerialExecutor("sessiondb-open", last=partial(_close, cores))
+        executor = SerialExecutor("sessiondb-open", last=partial(_close_cores, cores))
         try:
             await executor.call(lambda: cores.append(self._make()))
             try:
                 await executor.call(cores[0].start)
             except (Exception, asyncio.CancelledError):
-                closed = executor.call(partial(_close, cores))
+                closed = executor.call(partial(_close_cores, cores))
                 with suppress(asyncio.CancelledError):
                     await closed
                 raise
@@ -78,7 +78,7 @@ class Opening(Generic[S]):
             executor.end()
 
     async def __aenter__(self) -> S:
-        self._store = await self._open()
+        self._store = await self._open_store()
         return self._store
 
     async def __aexit__(self, *_: object) -> None:

@@ -74,7 +74,9 @@ class Queries:
         self._core = core
         self._base = core.base
 
-    def _filters(self, project: ProjectScope, **fields: Any) -> Read[Filters]:
+    def _filters_of_project(
+        self, project: ProjectScope, **fields: Any
+    ) -> Read[Filters]:
         """Return the filters; for an unknown project, filters that nothing passes."""
         for name in ("since", "until"):
             fields[name] = bounds.moment(fields.get(name), name)
@@ -101,7 +103,7 @@ class Queries:
         if not isinstance(ref, str) or not ref.startswith("@"):
             return (yield from find_session(self._base, ref))
 
-        filters = yield from self._filters(HERE)
+        filters = yield from self._filters_of_project(HERE)
         directory = self._core.locate(None).directory
         names = _names_of(terminal)
         return (yield from last_used(self._base, ref, filters, directory, names))
@@ -130,7 +132,7 @@ class Queries:
         *archived*, *subagents* and *empty* (no message yet) include those. No
         match is an empty page; raises `InvalidInputError` for a bad cursor or limit.
         """
-        filters = yield from self._filters(
+        filters = yield from self._filters_of_project(
             project, source=source, agent=agent, since=since, until=until, title=title,
             archived=archived, subagents=subagents, empty=empty,
         )  # fmt: skip
@@ -157,8 +159,8 @@ class Queries:
         An empty session is ``[]``; raises `NotFoundError`.
         """
         session = yield from self.session(ref)
-        low = yield from self._end(session, after, "after")
-        high = yield from self._end(session, before, "before")
+        low = yield from self._end_of_range(session, after, "after")
+        high = yield from self._end_of_range(session, before, "before")
         return (
             yield from transcript.messages(
                 session.id,
@@ -177,10 +179,10 @@ class Queries:
         A number is a seq. Raises `NotFoundError`.
         """
         session = yield from self.session(ref)
-        seq = yield from self._seq(session, message)
+        seq = yield from self._seq_of_message(session, message)
         return (yield from transcript.one_message(session.id, seq))
 
-    def _seq(
+    def _seq_of_message(
         self, session: Session, message: MessageKey, noun: str = "message"
     ) -> Read[int]:
         key = message_key(message, noun)
@@ -188,13 +190,13 @@ class Queries:
             return (yield from transcript.seq_named(session.id, message))
         return (yield from transcript.seq_of(session.id, key))
 
-    def _end(
+    def _end_of_range(
         self, session: Session, message: MessageKey | None, noun: str
     ) -> Read[int | None]:
         """Return the seq of the message where a range ends; None is an open end."""
         if message is None:
             return None
-        return (yield from self._seq(session, message, noun))
+        return (yield from self._seq_of_message(session, message, noun))
 
     def pages(
         self, ref: SessionRef, *, branches: bool = False, page: int = transcript.PAGE
@@ -283,7 +285,7 @@ class Queries:
         session = yield from self.session(ref)
         leaf: Any = ...
         if at is not None and not isinstance(at, Leaf):
-            leaf = yield from self._seq(session, at, "at")
+            leaf = yield from self._seq_of_message(session, at, "at")
 
         path = yield from transcript.live_path(session.id, leaf=leaf)
         messages = yield from transcript.load(session.id, path, live=path)
@@ -318,7 +320,7 @@ class Queries:
         load("sessiondb.repository.usage")
         from sessiondb.repository.usage import usage
 
-        filters = yield from self._filters(
+        filters = yield from self._filters_of_project(
             project, source=source, agent=agent, since=since, until=until, title=title,
             archived=archived, subagents=subagents,
         )  # fmt: skip
@@ -353,7 +355,7 @@ class Queries:
         load("sessiondb.repository.search")
         from sessiondb.repository.search import search
 
-        filters = yield from self._filters(
+        filters = yield from self._filters_of_project(
             project, source=source, agent=agent, since=since, until=until, title=title,
             archived=archived, subagents=subagents,
         )  # fmt: skip
@@ -385,7 +387,7 @@ class Queries:
         *source* is the program that recorded the prompt; *agent*, *title*, *archived*
         and *subagents* apply to the session in which it was typed.
         """
-        filters = yield from self._filters(
+        filters = yield from self._filters_of_project(
             project, source=source, agent=agent, since=since, until=until, title=title,
             archived=archived, subagents=subagents,
         )  # fmt: skip
@@ -425,12 +427,14 @@ class Queries:
             tuple((yield from lists.todos(session.id))),
             tuple((yield from lists.diffs(session.id))),
             tuple((yield from family.labels(session.id))),
-            (yield from self._parent(session.parent_id)) if session.parent_id else None,
+            (yield from self._parent_session(session.parent_id))
+            if session.parent_id
+            else None,
             tuple((yield from lists.prompts_of(self._base, session.id))),
             (yield from lists.merge_base_of(session.id)),
         )
 
-    def _parent(self, session_id: str) -> Read[Session | None]:
+    def _parent_session(self, session_id: str) -> Read[Session | None]:
         """Return a session by id; None if a shell deleted it and left its children."""
         try:
             return (yield from self.session(SessionHandle(session_id)))

@@ -39,19 +39,21 @@ class Stream(_Writing):
 
         Raises the error of the write.
         """
-        error = self._wait(self.inner.write)
+        error = self._wait_for_end(self.inner.write)
         raised = self.inner.take_error() or error
         if raised is not None:
             raise raised
 
     def end(self, failure: BaseException | None, lease: Lease) -> None:
         """Write the end of the stream; a second failure never hides the first."""
-        error = self._wait(lambda wake: self.inner.close(failure, lease.drop, wake))
+        error = self._wait_for_end(
+            lambda wake: self.inner.close(failure, lease.drop, wake)
+        )
         if error is not None and failure is None:
             raise error
 
     @staticmethod
-    def _wait(begin: Callable[[Done], None]) -> BaseException | None:
+    def _wait_for_end(begin: Callable[[Done], None]) -> BaseException | None:
         ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
         begin(ended.put)
         return ended.get()
@@ -71,7 +73,7 @@ class StreamBlock:
         try:
             lease.taken()
         except BaseException as error:
-            self._end(error)
+            self._end_stream(error)
             raise
 
         return self._out
@@ -84,9 +86,9 @@ class StreamBlock:
             failure = error
             raise
         finally:
-            self._end(failure)
+            self._end_stream(failure)
 
-    def _end(self, failure: BaseException | None) -> None:
+    def _end_stream(self, failure: BaseException | None) -> None:
         self._lease.given_back()
         self._out.end(failure, self._lease)
 
@@ -107,7 +109,7 @@ class AsyncStream(_Writing):
 
         Raises the error of the write.
         """
-        error = await self._wait(self.inner.write)
+        error = await self._wait_for_end(self.inner.write)
         raised = self.inner.take_error() or error
         if raised is not None:
             raise raised
@@ -117,14 +119,16 @@ class AsyncStream(_Writing):
 
         It is written even if the caller who waits for it is cancelled.
         """
-        error = await self._wait(
+        error = await self._wait_for_end(
             lambda wake: self.inner.close(failure, lease.drop, wake)
         )
         if error is not None and failure is None:
             raise error
 
     @staticmethod
-    def _wait(begin: Callable[[Done], None]) -> asyncio.Future[BaseException | None]:
+    def _wait_for_end(
+        begin: Callable[[Done], None],
+    ) -> asyncio.Future[BaseException | None]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[BaseException | None] = loop.create_future()
 

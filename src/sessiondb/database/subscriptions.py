@@ -39,9 +39,9 @@ class Subscriptions:
 
         self._own.append(sink)
         self._of_writer.append(sink)
-        return lambda: self._remove(sink)
+        return lambda: self._remove_sink(sink)
 
-    def _remove(self, sink: Sink) -> None:
+    def _remove_sink(self, sink: Sink) -> None:
         """End a subscription, from any thread; a no-op if it has ended."""
         for sinks in (self._own, self._of_writer):
             with contextlib.suppress(ValueError):
@@ -50,5 +50,5 @@ class Subscriptions:
     def end(self, *, wait: bool) -> None:
         """End all subscriptions; with *wait* return after the last callback."""
         for sink in list(self._own):
-            self._remove(sink)
+            self._remove_sink(sink)
         self._notifier.stop(wait=wait)

@@ -134,7 +134,7 @@ class Worktrees:
             # The current directory is gone, or has no name in Unicode.
             return None
 
-        if self._is_fresh(place) or not self._known(place):
+        if self._is_fresh(place) or not self._known_facts(place):
             return None
         return place
 
@@ -142,7 +142,7 @@ class Worktrees:
         """Fill in the facts of every place of a unit, before any lock is taken."""
         for place in unit.places:
             if not place.complete:
-                place.remote, place.root_commit = self._facts(place)
+                place.remote, place.root_commit = self._facts_of_place(place)
                 place.complete = True
 
     def may_start_git(self, unit: Unit) -> bool:
@@ -184,28 +184,32 @@ class Worktrees:
         seen = self._of.get(place.root)
         return seen is not None and seen[0] == location.stamp_of(place.root)
 
-    def _facts(self, place: Place) -> _Facts:
+    def _facts_of_place(self, place: Place) -> _Facts:
         if place.vcs is None:
             return None, None
 
         stamp = location.stamp_of(place.root)
         seen, facts = self._of.get(place.root, _UNSEEN)
         if seen != stamp:
-            facts = self._look(place)
+            facts = self._look_up_facts(place)
             self._of[place.root] = (stamp, facts)
 
         return facts
 
-    def _look(self, place: Place) -> _Facts:
-        rows = self._known(place)
+    def _look_up_facts(self, place: Place) -> _Facts:
+        rows = self._known_facts(place)
         is_known = bool(rows) and rows[0][0] is not None
         commit = None if is_known else location.root_commit_of(place.root)
         return location.remote_of(place.root), commit
 
-    def _known(self, place: Place) -> Any:
-        return self._read(_rows(_KNOWN, {"directory": stored(place.root, self._base)}))
+    def _known_facts(self, place: Place) -> Any:
+        return self._read(
+            _rows_of(_KNOWN, {"directory": stored(place.root, self._base)})
+        )
 
 
-def _rows(statement: Statement, params: dict[str, Any]) -> Read[list[tuple[Any, ...]]]:
+def _rows_of(
+    statement: Statement, params: dict[str, Any]
+) -> Read[list[tuple[Any, ...]]]:
     rows = yield statement, params
     return rows

@@ -141,7 +141,9 @@ class Start:
         """
         state = tx.peek(self.session_id)
         call = find_call(tx, state.id, self.part)
-        is_same = self.keep_input or self._has_input_of(call)
+        is_same = self.keep_input or (
+            call.input_blob == self.input_blob and same_json(call.input, self.input)
+        )
         # A unit that is committed again finds its call started, or further.
         if call.status != "pending":
             if is_same or self.status == "pending":
@@ -166,11 +168,6 @@ class Start:
         )
         state.changed_at(call.seq)
         tx.used(state, self.time)
-
-    def _has_input_of(self, call: StoredCall) -> bool:
-        if call.input_blob != self.input_blob:
-            return False
-        return same_json(call.input, self.input)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

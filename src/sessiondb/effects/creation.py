@@ -85,14 +85,14 @@ def creation(
         source,
         provider_id=encode.string(fields.get("provider"), "provider"),
         model_id=encode.string(fields.get("model"), "model"),
-        metadata=_metadata(fields.get("metadata")),
+        metadata=_metadata_json(fields.get("metadata")),
         time=time,
-        **_lineage(fields),
+        **_lineage_columns(fields),
         **texts,
     )
 
 
-def _metadata(metadata: Mapping[str, Any] | None) -> str:
+def _metadata_json(metadata: Mapping[str, Any] | None) -> str:
     if metadata is None:
         return "{}"
 
@@ -106,7 +106,7 @@ def _metadata(metadata: Mapping[str, Any] | None) -> str:
     return text or "{}"
 
 
-def _lineage(fields: SessionFields) -> dict[str, Any]:
+def _lineage_columns(fields: SessionFields) -> dict[str, Any]:
     parent, message = fields.get("parent"), fields.get("parent_message")
     relation = fields.get("relation")
     if parent is None:
@@ -153,7 +153,7 @@ class OpenSession:
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `ConflictError` and `NotFoundError`."""
         new = self.create
-        session_id = self._living(tx)
+        session_id = self._living_session(tx)
         if session_id is None:
             tx.redirected(new).apply(tx)
         elif session_id != new.id:
@@ -166,7 +166,7 @@ class OpenSession:
             lambda: self._update_handles(session_id or new.id, created)
         )
 
-    def _living(self, tx: Transaction) -> str | None:
+    def _living_session(self, tx: Transaction) -> str | None:
         """Return the session that has the name, None if there is none.
 
         A deleted one whose rows are still being removed gives the name up.

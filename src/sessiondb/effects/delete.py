@@ -56,7 +56,7 @@ _MARK = Statement(
 )
 
 
-def _detach() -> Any:
+def _detach_statement() -> Any:
     parent = session.alias("parent")
     same_source = (
         select(session.c.parent_source_id)
@@ -77,7 +77,7 @@ def _detach() -> Any:
 
 #: A detached fork still names its parent, and where it began there. If that is
 #: restored, from whatever file, the fork is linked again, and costs count once.
-_DETACH = Statement(_detach)
+_DETACH = Statement(_detach_statement)
 _STAMP = update_of(session, "change", session.c.id == p("sid"))
 _IDS = Statement(lambda: select(message.c.id).where(message.c.session_id == p("sid")))
 
@@ -106,7 +106,7 @@ _FORKS = Statement(
 )
 
 
-def _shared() -> Any:
+def _shared_statement() -> Any:
     other = message.alias("other")
     by_key = exists().where(
         other.c.usage_key == message.c.usage_key, other.c.inherited == text("1")
@@ -125,7 +125,7 @@ def _shared() -> Any:
     )
 
 
-_SHARED = Statement(_shared)
+_SHARED = Statement(_shared_statement)
 _INHERITED = Statement(
     lambda: select(
         message.c.seq, message.c.id, message.c.time_created, message.c.usage_key
@@ -183,13 +183,13 @@ class Delete:
         tx.run(_DETACH, ids=as_list(detached))
         tx.run(_MARK, ids=as_list(going), now=tx.now)
         # Costs that were counted in a deleted session count in a copy that stays.
-        lost = self._lost(tx, root_id, going, detached)
+        lost = self._lost_usage(tx, root_id, going, detached)
         ownership.recount(tx, ownership.assign_owner(tx, lost).difference(going))
         for sid in detached:
             self._note_detached(tx, sid)
 
         for sid in going:
-            self._bury(tx, sid)
+            self._bury_session(tx, sid)
 
     def _check_revisions(self, tx: Transaction, revisions: Mapping[str, int]) -> None:
         for sid in below(tx, self.session_id, self.keep_forks)[0]:
@@ -200,7 +200,7 @@ class Delete:
                     hint="run the command again with a new bundle; nothing was removed",
                 )
 
-    def _lost(
+    def _lost_usage(
         self, tx: Transaction, root_id: str, going: list[str], detached: list[str]
     ) -> list[ownership.UsageClass]:
         """Return what was counted in what goes, and what detached forks inherited."""
@@ -221,7 +221,7 @@ class Delete:
         tx.run(_STAMP, sid=session_id, change=change)
         tx.note_change(change, session_id, revision, last_seq, 0)
 
-    def _bury(self, tx: Transaction, session_id: str) -> None:
+    def _bury_session(self, tx: Transaction, session_id: str) -> None:
         _, _, revision, last_seq, *_ = tx.one(_FACTS, sid=session_id)
         seen = None if tx.root is None else seen_in(tx, session_id)
         _put_tombstone(tx, session_id, tx.now, revision, seen)
@@ -288,7 +288,7 @@ class DeleteLogged:
         self.done = True
 
 
-def _leaves() -> Any:
+def _leaves_statement() -> Any:
     child = session.alias("child")
     return (
         select(session.c.id)
@@ -301,7 +301,7 @@ def _leaves() -> Any:
     )
 
 
-_LEAF = Statement(_leaves)
+_LEAF = Statement(_leaves_statement)
 _text_blob, _input_blob, _data_blob = (
     blob.alias("tb"),
     blob.alias("ib"),
@@ -390,7 +390,7 @@ class Reap:
         # One kind of rows at a time: the caller comes again, and other writers get in.
         for find, drop in _STEPS:
             if rows := tx.run(find, sid=session_id, rows=REAP_ROWS).fetchall():
-                tx.run(drop, rids=as_list(_bounded(tx, rows)))
+                tx.run(drop, rids=as_list(_bounded_rids(tx, rows)))
                 tx.forget_rids()
                 return
 
@@ -398,7 +398,7 @@ class Reap:
         tx.run(_DROP_SESSION, sid=session_id)
 
 
-def _bounded(tx: Transaction, rows: Iterable[tuple[Any, ...]]) -> list[int]:
+def _bounded_rids(tx: Transaction, rows: Iterable[tuple[Any, ...]]) -> list[int]:
     rids: list[int] = []
     size = 0
     for rid, length, *hashes in rows:

@@ -61,7 +61,7 @@ from sessiondb.schema.rows import FILE_DIFF, LABEL, MESSAGE, TODO, columns
 _SUFFIX = re.compile(r"(?:^| )\(fork #(\d{1,9})\)$")
 
 
-def _copied(table: Table) -> Any:
+def _copied_rows(table: Table) -> Any:
     return and_(
         table.c.session_id == p("sid"),
         table.c.seq <= p("cut"),
@@ -69,7 +69,7 @@ def _copied(table: Table) -> Any:
     )
 
 
-def _copy(
+def _copy_statement(
     table: Table, columns: tuple[str, ...], condition: Any, **changed: Any
 ) -> Any:
     values = [changed.get(name, table.c[name]).label(name) for name in columns]
@@ -79,10 +79,10 @@ def _copy(
 _new = p("new")
 _open = message.c.time_completed.is_(None)
 _COPY_MESSAGES = Statement(
-    lambda: _copy(
+    lambda: _copy_statement(
         message,
         MESSAGE,
-        _copied(message),
+        _copied_rows(message),
         session_id=_new,
         inherited=literal_column("1"),
         finish=case((_open, literal_column("'cancelled'")), else_=message.c.finish),
@@ -131,10 +131,10 @@ def _copy_parts() -> Any:
         ~exists().where(is_here),
     )
     cut = or_(UNSETTLED, lost)
-    return _copy(
+    return _copy_statement(
         part,
         columns(part),
-        _copied(part),
+        _copied_rows(part),
         session_id=_new,
         inherited=literal_column("1"),
         indexed=literal_column("0"),
@@ -148,11 +148,15 @@ def _copy_parts() -> Any:
 
 _COPY_PARTS = Statement(_copy_parts)
 _COPY_TODOS = Statement(
-    lambda: _copy(todo, TODO, todo.c.session_id == p("sid"), session_id=_new)
+    lambda: _copy_statement(todo, TODO, todo.c.session_id == p("sid"), session_id=_new)
 )
-_COPY_LABELS = Statement(lambda: _copy(label, LABEL, _copied(label), session_id=_new))
+_COPY_LABELS = Statement(
+    lambda: _copy_statement(label, LABEL, _copied_rows(label), session_id=_new)
+)
 _COPY_DIFFS = Statement(
-    lambda: _copy(file_diff, FILE_DIFF, _copied(file_diff), session_id=_new)
+    lambda: _copy_statement(
+        file_diff, FILE_DIFF, _copied_rows(file_diff), session_id=_new
+    )
 )
 _SESSION = tuple(
     "id project_id parent_id relation parent_seq root_id slug title title_source "
@@ -161,7 +165,7 @@ _SESSION = tuple(
     "time_created time_updated data data_blob".split()
 )
 _COPY_SESSION = Statement(
-    lambda: _copy(
+    lambda: _copy_statement(
         session,
         _SESSION,
         session.c.id == p("sid"),
@@ -284,7 +288,7 @@ class Fork:
         parent = tx.session(self.session_id)
         check_chain(tx, parent.id)
         parents = links(tx, parent.id)
-        leaf = self._cut(tx, parents)
+        leaf = self._cut_seq(tx, parents)
         path = path_to(parents, leaf)
         end = break_of(parents, path, leaf)
         if end is not None:
@@ -313,14 +317,14 @@ class Fork:
         derive_model(tx, self.handle.id)
         tx.session(self.handle.id).first_new_seq = 1
 
-    def _cut(self, tx: Transaction, parents: dict[int, int | None]) -> int | None:
+    def _cut_seq(self, tx: Transaction, parents: dict[int, int | None]) -> int | None:
         if self.before is not None:
-            return parents[self._seq(tx, self.before)]
+            return parents[self._seq_of_place(tx, self.before)]
         if self.at is LEAF:
             return tx.session(self.session_id).leaf_seq
-        return self._seq(tx, self.at)
+        return self._seq_of_place(tx, self.at)
 
-    def _seq(self, tx: Transaction, place: str | int) -> int:
+    def _seq_of_place(self, tx: Transaction, place: str | int) -> int:
         """Return the seq of a message; a string is its id, else a label."""
         if not self.by_name:
             return seq_of(tx, self.session_id, place)
@@ -362,7 +366,7 @@ class Fork:
         refuse_deleted(self.handle.id, deleted)
         asked = cut
         if self.at is not LEAF or self.before is not None:
-            asked = self._cut(tx, links(tx, self.session_id))
+            asked = self._cut_seq(tx, links(tx, self.session_id))
         if (parent, relation, cut) != (self.session_id, "fork", asked):
             raise ConflictError(f"session {self.handle.id} exists and is another fork")
 

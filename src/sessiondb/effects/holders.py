@@ -12,19 +12,19 @@ from sessiondb.errors import LeaseHeldError
 _processes: dict[int, str] = {}
 
 
-def _process() -> str:
+def _process_id() -> str:
     pid = os.getpid()
     return _processes.get(pid) or _processes.setdefault(pid, uuid.uuid4().hex[:12])
 
 
 def new_holder() -> str:
     """Return a name for a holder: host, process id and a random part."""
-    return f"{socket.gethostname()}:{os.getpid()}:{_process()}{uuid.uuid4().hex[:8]}"
+    return f"{socket.gethostname()}:{os.getpid()}:{_process_id()}{uuid.uuid4().hex[:8]}"
 
 
 def of_this_process(holder: str) -> bool:
     """Return whether `new_holder` of this process made *holder*."""
-    return holder.rpartition(":")[2].startswith(_process())
+    return holder.rpartition(":")[2].startswith(_process_id())
 
 
 def held(session_id: str, holder: str, milliseconds: int) -> LeaseHeldError:

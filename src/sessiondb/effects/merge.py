@@ -70,7 +70,7 @@ _REVIVE = Statement(
 )
 
 
-def _at() -> Any:
+def _project_at() -> Any:
     return (
         select(project.c.id)
         .join(
@@ -90,7 +90,7 @@ def _at() -> Any:
     )
 
 
-_AT = Statement(_at)
+_AT = Statement(_project_at)
 
 
 def projects_at(tx: Transaction, worktree: str) -> list[str]:

@@ -244,12 +244,12 @@ class Append:
         if (self.own_id or tx.retried) and self._is_there(tx, state):
             return
 
-        self._expect(tx, state)
-        parent = self._parent(tx, state)
+        self._check_expectations(tx, state)
+        parent = self._parent_seq(tx, state)
         seq = state.last_seq + 1
-        turn_id = self.row.turn_id or self._turn(tx, state, parent)
+        turn_id = self.row.turn_id or self._turn_of_parent(tx, state, parent)
         tx.insert_blobs(self.blobs)
-        key = self._write(tx, state, seq, parent, turn_id)
+        key = self._write_rows(tx, state, seq, parent, turn_id)
 
         tx.used(state, self.row.time_created)
         state.leaf_seq = state.last_seq = seq
@@ -260,14 +260,14 @@ class Append:
         if self.row.role == "assistant":
             state.answered(self.row.provider_id, self.row.model_id)
 
-        self._name(tx, state)
+        self._name_session(tx, state)
         # Last: it writes the session row, with all that is counted above.
         if key is not None:
             count_once(tx, state, seq, self.row.id, key)
 
         tx.after_commit.append(lambda: setattr(self.handle, "seq", seq))
 
-    def _write(
+    def _write_rows(
         self,
         tx: Transaction,
         state: SessionState,
@@ -359,7 +359,7 @@ class Append:
             for part_here, stated_part in pairs
         )
 
-    def _expect(self, tx: Transaction, state: SessionState) -> None:
+    def _check_expectations(self, tx: Transaction, state: SessionState) -> None:
         leaf = self.expect_leaf
         if isinstance(leaf, str):
             leaf = seq_of(tx, state.id, leaf)
@@ -375,14 +375,14 @@ class Append:
                 hint="read what changed, then append again",
             )
 
-    def _parent(self, tx: Transaction, state: SessionState) -> int | None:
+    def _parent_seq(self, tx: Transaction, state: SessionState) -> int | None:
         if self.after is LEAF:
             return state.leaf_seq
         if self.after is None:
             return None
         return seq_of(tx, state.id, self.after)
 
-    def _turn(
+    def _turn_of_parent(
         self, tx: Transaction, state: SessionState, parent: int | None
     ) -> str | None:
         # A prompt opens a turn; what follows belongs to that of its parent.
@@ -397,19 +397,19 @@ class Append:
         row = tx.one(_TURN, sid=state.id, at=parent)
         return row[0] if row else None
 
-    def _name(self, tx: Transaction, state: SessionState) -> None:
+    def _name_session(self, tx: Transaction, state: SessionState) -> None:
         """Derive the title of a session from its first prompt."""
         has_title = state.title or state.title_source != "derived"
         if has_title or self.row.role != "user":
             return
 
         for row in self.parts:
-            if row.type == "text" and (title := shortened(self._words(row))):
+            if row.type == "text" and (title := shortened(self._words_of_part(row))):
                 state.title = title
                 tx.run(TITLE, sid=state.id, title=state.title)
                 return
 
-    def _words(self, row: PartRow) -> str:
+    def _words_of_part(self, row: PartRow) -> str:
         words = row.text or ""
         if row.text_blob:
             data = next(item.data for item in self.blobs if item.hash == row.text_blob)

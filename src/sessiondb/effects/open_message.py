@@ -165,7 +165,7 @@ class Finish:
         tx.used(state, self.time)
         # The cost of a copy is counted where it was paid.
         if not stored.inherited:
-            self._count(tx, state, seq, old_usage, usage)
+            self._replace_usage(tx, state, seq, old_usage, usage)
             if key is not None:
                 count_once(tx, state, seq, stored.id, key)
 
@@ -176,7 +176,7 @@ class Finish:
             return False
         return same_json(stored.error, error)
 
-    def _count(
+    def _replace_usage(
         self,
         tx: Transaction,
         state: SessionState,

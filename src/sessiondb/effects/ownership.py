@@ -137,7 +137,7 @@ _PART_RIDS = Statement(
 _COUNTERS = ("message_count", "cost", "cost_inherited", *TOKENS)
 
 
-def _total() -> Any:
+def _total_statement() -> Any:
     sums = [cost_sum("cost", "inherited = 0"), cost_sum("cost", "inherited = 1")]
     sums += [count_sum(name, "inherited = 0") for name in TOKENS]
     columns: list[Any] = [literal_column(sql) for sql in sums]
@@ -148,7 +148,7 @@ def _total() -> Any:
     )
 
 
-_TOTAL = Statement(_total)
+_TOTAL = Statement(_total_statement)
 _RECOUNT = update_of(
     session,
     " ".join(_COUNTERS),
@@ -202,7 +202,7 @@ def derive_model(tx: Transaction, session_id: str) -> None:
 
 
 @cache
-def _known(column: str, inherited: int) -> Statement:
+def _known_statement(column: str, inherited: int) -> Statement:
     """Return the query for a message that still states a *column*, the last first."""
     return Statement(
         lambda: (
@@ -240,7 +240,7 @@ def subtract(
 
     # A sum is NULL, not 0, if no message is left that states the value.
     for counter, column, inherited in gone:
-        if tx.one(_known(column, inherited), sid=state.id) is None:
+        if tx.one(_known_statement(column, inherited), sid=state.id) is None:
             setattr(state, counter, None)
 
 
@@ -265,14 +265,14 @@ class Copies:
         self._above: dict[str, list[str]] = {}
 
         read: set[Link] = set()
-        unread = _links(rows)
+        unread = _links_of(rows)
         while unread:
             read |= unread
             new = self._by_key([link for link in unread if isinstance(link, str)])
             new += self._by_place(
                 [link for link in unread if isinstance(link, CopyPlace)]
             )
-            unread = _links(new) - read
+            unread = _links_of(new) - read
 
     def _by_key(self, keys: list[str]) -> list[Copy]:
         if not keys:
@@ -281,7 +281,7 @@ class Copies:
 
     def _by_place(self, places: list[CopyPlace]) -> list[Copy]:
         new: list[Copy] = []
-        for run in _runs(places):
+        for run in _runs_of_places(places):
             wanted, roots = set(run), {place.root_id for place in run}
             bounds = {"least": run[0].seq, "most": run[-1].seq}
             rows = self._tx.run(_BY_PLACE, roots=as_list(roots), **bounds)
@@ -345,35 +345,35 @@ class Copies:
         topmost = [
             copy
             for copy in copies
-            if sessions.isdisjoint(self._ancestors(copy.session_id))
+            if sessions.isdisjoint(self._ancestors_of(copy.session_id))
         ]
         return min(
             topmost or copies, key=attrgetter("time_created", "session_id", "seq")
         )
 
-    def _ancestors(self, session_id: str) -> list[str]:
+    def _ancestors_of(self, session_id: str) -> list[str]:
         if session_id not in self._above:
             # Of a chain that is a circle in a damaged file, each id once.
             chain: dict[str, None] = {}
-            ancestor = self._parent(session_id)
+            ancestor = self._parent_of(session_id)
             while ancestor is not None and ancestor not in chain:
                 chain[ancestor] = None
-                ancestor = self._parent(ancestor)
+                ancestor = self._parent_of(ancestor)
 
             self._above[session_id] = list(chain)
         return self._above[session_id]
 
-    def _parent(self, session_id: str) -> str | None:
+    def _parent_of(self, session_id: str) -> str | None:
         if session_id not in self._parents:
             self._parents[session_id] = parent_of(self._tx, session_id)
         return self._parents[session_id]
 
 
-def _links(items: Iterable[UsageClass | Copy]) -> set[Link]:
+def _links_of(items: Iterable[UsageClass | Copy]) -> set[Link]:
     return {link for item in items for link in item.links}
 
 
-def _runs(places: Iterable[CopyPlace]) -> list[list[CopyPlace]]:
+def _runs_of_places(places: Iterable[CopyPlace]) -> list[list[CopyPlace]]:
     """Return *places* in order of their seqs, in runs without a gap above `_GAP`."""
     runs: list[list[CopyPlace]] = []
     for place in sorted(places, key=attrgetter("seq")):
@@ -393,7 +393,7 @@ def assign_owner(tx: Transaction, rows: Collection[UsageClass]) -> set[str]:
     copies = Copies(tx, rows)
     settled: set[Copy] = set()
     # One by one: a row that is gone, or has another key now, joins nothing any more.
-    for copy in chain.from_iterable(map(copies.having, _links(rows))):
+    for copy in chain.from_iterable(map(copies.having, _links_of(rows))):
         if copy in settled:
             continue
 

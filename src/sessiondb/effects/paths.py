@@ -27,7 +27,7 @@ _DISORDERED = Statement(
 )
 
 
-def _path() -> CTE:
+def _path_up() -> CTE:
     """Return the seqs from ``:leaf`` up to ``:least`` of session ``:sid``.
 
     A statement that ends at the first hit walks no further: SQLite makes the rows of
@@ -42,12 +42,12 @@ def _path() -> CTE:
     return path.union(parents)
 
 
-def _first() -> Select[Any]:
-    path = _path()
+def _first_on_path() -> Select[Any]:
+    path = _path_up()
     return select(path.c.seq).where(path.c.seq.in_(numbers("seqs"))).limit(1)
 
 
-_FIRST = Statement(_first)
+_FIRST = Statement(_first_on_path)
 
 
 def first_above(table: Table, condition: ColumnElement[bool]) -> Select[Any]:
@@ -55,7 +55,7 @@ def first_above(table: Table, condition: ColumnElement[bool]) -> Select[Any]:
 
     Only one with a row of *table* that meets *condition* is meant.
     """
-    path = _path()
+    path = _path_up()
     is_there = exists().where(condition, table.c.seq == path.c.seq)
     return select(path.c.seq).where(is_there).limit(1)
 

@@ -99,7 +99,7 @@ class Relink:
 
         root = stored(self.place.root, tx.root)
         owner = {
-            pid: self._project(tx, move, root, pid, old_worktree)
+            pid: self._move_project(tx, move, root, pid, old_worktree)
             for pid, old_worktree in rooted
         }
         target = next(
@@ -122,7 +122,7 @@ class Relink:
         _move_uses(tx, _Move(self.old, self.place.directory))
         self.moved = len(rows)
 
-    def _project(
+    def _move_project(
         self, tx: Transaction, move: _Move, root: str, project_id: str, worktree: str
     ) -> str:
         """Move a project and return the one that its sessions belong to now."""

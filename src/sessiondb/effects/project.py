@@ -95,9 +95,9 @@ def project_of(tx: Transaction, place: Place) -> str:
     row = tx.one(_BY_DIRECTORY, directory=root)
     if row is not None:
         project_id = str(row[0])
-        _refresh(tx, project_id, place)
+        _refresh_project(tx, project_id, place)
     else:
-        project_id = _adopted(tx, place, root) or _made(tx, place, root)
+        project_id = _adopt_project(tx, place, root) or _make_project(tx, place, root)
 
     directory = stored(place.checkout, tx.root)
     if place.kind == "sandbox" and tx.one(_BY_DIRECTORY, directory=directory) is None:
@@ -129,10 +129,10 @@ class RefreshProject:
         """Write what changed."""
         row = tx.one(_BY_DIRECTORY, directory=stored(self.place.root, tx.root))
         if row is not None:
-            _refresh(tx, str(row[0]), self.place)
+            _refresh_project(tx, str(row[0]), self.place)
 
 
-def _refresh(tx: Transaction, project_id: str, place: Place) -> None:
+def _refresh_project(tx: Transaction, project_id: str, place: Place) -> None:
     """Fill in what was not known when the project was made, and follow its remote.
 
     A remote that git does not name any more is kept: without it a folder that
@@ -166,7 +166,7 @@ def moved_project(worktrees: Iterable[tuple[str, str]], base: str | None) -> str
     return projects.pop() if len(projects) == 1 else None
 
 
-def _adopted(tx: Transaction, place: Place, root: str) -> str | None:
+def _adopt_project(tx: Transaction, place: Place, root: str) -> str | None:
     if place.root_commit is None or not place.here:
         return None
 
@@ -184,11 +184,11 @@ def is_known(tx: Transaction, directory: str) -> bool:
     return tx.one(_BY_DIRECTORY, directory=directory) is not None
 
 
-def _made(tx: Transaction, place: Place, root: str) -> str:
-    salt, project_id = 0, _hash(root.encode("utf-8", "surrogatepass"))
+def _make_project(tx: Transaction, place: Place, root: str) -> str:
+    salt, project_id = 0, _hash_hex(root.encode("utf-8", "surrogatepass"))
     while tx.one(_BY_ID, pid=project_id) is not None:
         salt += 1
-        project_id = _hash(root.encode("utf-8", "surrogatepass") + b"\0%d" % salt)
+        project_id = _hash_hex(root.encode("utf-8", "surrogatepass") + b"\0%d" % salt)
 
     name = os.path.basename(place.root) or place.root
     facts = (
@@ -206,5 +206,5 @@ def _made(tx: Transaction, place: Place, root: str) -> str:
     return project_id
 
 
-def _hash(value: bytes) -> str:
+def _hash_hex(value: bytes) -> str:
     return hashlib.sha256(value).hexdigest()

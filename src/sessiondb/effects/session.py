@@ -106,7 +106,7 @@ class CreateSession:
             parent = tx.session(self.parent_id)
             root_id, parent_seq = parent.root_id, self._parent_seq(tx, parent)
 
-        project_id, directory = self._home(tx)
+        project_id, directory = self._home_of_session(tx)
         created = tx.at(self.time)
         values = {
             "id": self.id,
@@ -141,7 +141,7 @@ class CreateSession:
             return parent.leaf_seq
         return seq_of(tx, parent.id, self.parent_message)
 
-    def _home(self, tx: Transaction) -> tuple[str, str]:
+    def _home_of_session(self, tx: Transaction) -> tuple[str, str]:
         """Return the project and the stored directory, by default the parent's."""
         if self.place is not None:
             return home_of(tx, self.place)
@@ -167,7 +167,7 @@ class CreateSession:
 
 
 @cache
-def _setter(*columns: str) -> Statement:
+def _columns_statement(*columns: str) -> Statement:
     return update_of(session, " ".join(columns), session.c.id == p("sid"))
 
 
@@ -203,7 +203,7 @@ class SetColumns:
             # No longer that of an answer: the next answer must not replace it.
             values["model_source"] = "caller"
 
-        tx.run(_setter(*values), sid=state.id, **values)
+        tx.run(_columns_statement(*values), sid=state.id, **values)
         # The state is written when the unit ends, over what is set here.
         for name in values.keys() & {"provider_id", "model_id", "model_source"}:
             setattr(state, name, values[name])
@@ -246,7 +246,7 @@ class SetTitle:
             return
 
         state.title, state.title_source = self.title, self.by
-        setter = _setter("title", "title_source")
+        setter = _columns_statement("title", "title_source")
         tx.run(setter, sid=state.id, title=self.title, title_source=self.by)
 
 
@@ -264,7 +264,7 @@ class SetDirectory:
         state.project_id, directory = home_of(tx, self.place)
         # Its slug may be taken in the other project.
         slug = free_slug(tx, state.project_id, state.id)
-        setter = _setter("directory", "project_id", "slug")
+        setter = _columns_statement("directory", "project_id", "slug")
         tx.run(
             setter,
             sid=state.id,
@@ -432,5 +432,5 @@ class SetShare:
         if self.secret is not None:
             metadata[SHARE] = {"secret": self.secret}
 
-        setter = _setter("share_url", "metadata")
+        setter = _columns_statement("share_url", "metadata")
         tx.run(setter, sid=state.id, share_url=self.url, metadata=json.dumps(metadata))

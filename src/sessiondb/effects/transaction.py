@@ -85,7 +85,7 @@ _MARK = Statement(
 )
 
 
-def _free() -> ClauseElement:
+def _free_statement() -> ClauseElement:
     holders = [
         part.c.text_blob,
         part.c.input_blob,
@@ -97,7 +97,7 @@ def _free() -> ClauseElement:
     return blob.delete().where(and_(blob.c.hash.in_(texts("hashes")), *unused))
 
 
-_FREE = Statement(_free)
+_FREE = Statement(_free_statement)
 
 
 @dataclass(slots=True)
@@ -295,7 +295,7 @@ class Transaction:
         """Return the row of a session, perhaps unchanged; raises `NotFoundError`."""
         state = self.states.get(session_id)
         if state is None:
-            row = self._load(session_id)
+            row = self._load_state(session_id)
             if row is None:
                 raise NotFoundError(
                     f"session {session_id} does not exist",
@@ -309,9 +309,9 @@ class Transaction:
 
     def exists(self, session_id: str) -> bool:
         """Return whether a session exists and is not deleted."""
-        return session_id in self.states or self._load(session_id) is not None
+        return session_id in self.states or self._load_state(session_id) is not None
 
-    def _load(self, session_id: str) -> Any:
+    def _load_state(self, session_id: str) -> Any:
         return self.one(_LOAD, sid=session_id, now=self.now)
 
     def used(self, state: SessionState, time: int | None = None) -> None:

@@ -97,16 +97,18 @@ class Truncate:
         """Apply it; forks keep what they copied. Raises `NotFoundError`."""
         state = tx.peek(self.session_id)
         last_seq = None if self.after is None else seq_of(tx, state.id, self.after)
-        going = self._below(self._links(tx, last_seq), last_seq)
+        going = self._seqs_below(self._parents_below(tx, last_seq), last_seq)
         if not going:
             return
 
-        self._remove(tx, going)
+        self._remove_messages(tx, going)
         if state.leaf_seq in going:
             state.leaf_seq = last_seq
         tx.used(state)
 
-    def _links(self, tx: Transaction, last_seq: int | None) -> dict[int, int | None]:
+    def _parents_below(
+        self, tx: Transaction, last_seq: int | None
+    ) -> dict[int, int | None]:
         """Return the parents of all messages that may be below *last_seq*."""
         if last_seq is None or not paths.is_ordered(tx, self.session_id):
             return links(tx, self.session_id)
@@ -115,7 +117,7 @@ class Truncate:
         )
 
     @staticmethod
-    def _below(parents: dict[int, int | None], last_seq: int | None) -> set[int]:
+    def _seqs_below(parents: dict[int, int | None], last_seq: int | None) -> set[int]:
         if last_seq is None:
             return set(parents)
 
@@ -133,7 +135,7 @@ class Truncate:
 
         return going
 
-    def _remove(self, tx: Transaction, going: set[int]) -> None:
+    def _remove_messages(self, tx: Transaction, going: set[int]) -> None:
         sid = self.session_id
         state = tx.session(sid)
         params: dict[str, Any] = {"sid": sid, "seqs": as_list(sorted(going))}

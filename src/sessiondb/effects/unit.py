@@ -73,7 +73,7 @@ class Unit(Queue):
         #: By the id of an opened session: the handles of what is written into it.
         self._followers: dict[str, list[MessageHandle | PartHandle]] = {}
 
-    def _locate(self, directory: str | None) -> Place:
+    def _locate_place(self, directory: str | None) -> Place:
         return self.add_place(self._find_place(directory))
 
     # -- sessions ------------------------------------------------------------
@@ -105,7 +105,7 @@ class Unit(Queue):
         session and its id, for chats that are older than their row. An *id* that
         exists with the same parent is returned.
         """
-        effect = self._create(
+        effect = self._new_session(
             id=id, title=title, directory=directory, parent=parent,
             relation=relation, parent_message=parent_message, call_id=call_id,
             agent=agent, provider=provider, model=model, version=version,
@@ -131,7 +131,7 @@ class Unit(Queue):
         takes its name.
         """
         create = replace(
-            self._create(**fields),
+            self._new_session(**fields),
             source=self._source if source is None else ids.valid_id(source, "a source"),
             source_id=ids.valid_id(source_id, "source_id"),
         )
@@ -140,8 +140,8 @@ class Unit(Queue):
         self.add(OpenSession(create, handle, followers))
         return handle
 
-    def _create(self, **fields: Unpack[SessionFields]) -> sessions.CreateSession:
-        effect = creation(fields, self._source, self._locate)
+    def _new_session(self, **fields: Unpack[SessionFields]) -> sessions.CreateSession:
+        effect = creation(fields, self._source, self._locate_place)
         self.staged.create(effect.id)
         return effect
 
@@ -168,7 +168,7 @@ class Unit(Queue):
 
         handle = SessionHandle(session_id(id))
         effect = Fork(
-            self._live(session),
+            self._live_id(session),
             handle,
             own_id=id is not None,
             source=self._source,
@@ -176,7 +176,7 @@ class Unit(Queue):
             before=place_key(before, "before"),
             by_name=isinstance(at if before is None else before, str),
             title=encode.string(title, "title"),
-            place=None if directory is None else self._locate(directory),
+            place=None if directory is None else self._locate_place(directory),
             branches=branches,
         )
         self.add(effect)
@@ -205,12 +205,12 @@ class Unit(Queue):
         """Name a session; one of an ``agent`` never replaces one of the ``user``."""
         text = filled(title, "title")
         one_of(by, ("user", "agent", "derived"), "by")
-        self.add(sessions.SetTitle(self._live(session), text, by))
+        self.add(sessions.SetTitle(self._live_id(session), text, by))
 
     def set_directory(self, session: SessionRef, directory: str) -> None:
         """Move a session to another directory."""
-        place = self._locate(directory)
-        self.add(sessions.SetDirectory(self._live(session), place))
+        place = self._locate_place(directory)
+        self.add(sessions.SetDirectory(self._live_id(session), place))
 
     def set_metadata(self, session: SessionRef, metadata: Mapping[str, Any]) -> None:
         """Replace a session's metadata, a JSON object.
@@ -218,11 +218,11 @@ class Unit(Queue):
         Its key ``share`` is that of `set_share`, and can only be given as it is.
         """
         value = encode.json_column(metadata, "metadata")
-        self._set("set_metadata", session, metadata=value or "{}")
+        self._set_columns("set_metadata", session, metadata=value or "{}")
 
     def set_permission(self, session: SessionRef, permission: Any) -> None:
         """Replace a session's permission rules, any JSON value; None clears them."""
-        self._set(
+        self._set_columns(
             "set_permission",
             session,
             permission=encode.json_column(permission, "permission"),
@@ -233,11 +233,12 @@ class Unit(Queue):
     ) -> None:
         """Record where a session is shared, and the secret for that; None ends it."""
         address, key = encode.string(url, "url"), encode.string(secret, "secret")
-        self.add(sessions.SetShare(self._live(session), address, key))
+        self.add(sessions.SetShare(self._live_id(session), address, key))
 
     def set_revert(self, session: SessionRef, revert: Mapping[str, Any] | None) -> None:
         """Record a revert: message_id, part_id, snapshot, diff; None clears it."""
-        self._set("set_revert", session, revert=encode.json_column(revert, "revert"))
+        value = encode.json_column(revert, "revert")
+        self._set_columns("set_revert", session, revert=value)
 
     def update_session(
         self,
@@ -267,34 +268,36 @@ class Unit(Queue):
             summary_files=summary_files, summary_diffs=summary_diffs,
             time_compacting=time_compacting,
         )  # fmt: skip
-        self._set("update_session", session, **values)
+        self._set_columns("update_session", session, **values)
 
     def archive(self, session: SessionRef) -> None:
         """Take a session out of default lists."""
-        self._set("archive", session, time_archived="now")
+        self._set_columns("archive", session, time_archived="now")
 
     def unarchive(self, session: SessionRef) -> None:
         """Show an archived session in default lists again."""
-        self._set("unarchive", session, time_archived=None)
+        self._set_columns("unarchive", session, time_archived=None)
 
-    def _set(self, verb: str, session: SessionRef, **values: Any) -> None:
-        self.add(sessions.SetColumns(verb, self._live(session), tuple(values.items())))
+    def _set_columns(self, verb: str, session: SessionRef, **values: Any) -> None:
+        self.add(
+            sessions.SetColumns(verb, self._live_id(session), tuple(values.items()))
+        )
 
     def set_todos(self, session: SessionRef, todos: Iterable[Todo | str]) -> None:
         """Replace a session's todo list; a string is a pending todo."""
         rows = tuple(map(todo_row, todos))
-        self.add(sessions.SetTodos(self._live(session), rows))
+        self.add(sessions.SetTodos(self._live_id(session), rows))
 
     def set_diffs(self, session: SessionRef, diffs: Iterable[FileDiff]) -> None:
         """Replace what is known of the files a session changed."""
         blobs: list[Blob] = []
         rows = diff_rows(diffs, blobs)
-        self.add(sessions.SetDiffs(self._live(session), rows, tuple(blobs)))
+        self.add(sessions.SetDiffs(self._live_id(session), rows, tuple(blobs)))
 
     def label(self, session: SessionRef, message: MessageRef, name: str | None) -> None:
         """Name a message; a name moves to the last that gets it, None removes all."""
         text = None if name is None else ids.valid_id(name, "name (a label)")
-        self.add(sessions.SetLabel(self._live(session), message_key(message), text))
+        self.add(sessions.SetLabel(self._live_id(session), message_key(message), text))
 
     def add_prompt(
         self,
@@ -314,7 +317,7 @@ class Unit(Queue):
         effect = sessions.AddPrompt(
             id=prompt_id,
             text=shown,
-            place=self._locate(directory) if is_placed else None,
+            place=self._locate_place(directory) if is_placed else None,
             session_id=None if session is None else session_key(session),
             source=self._source,
             time=bounds.time_ms(time),
@@ -328,11 +331,11 @@ class Unit(Queue):
         """Record what a terminal used last in *directory* (here), for ``@``."""
         name = ids.valid_id(terminal, "a terminal")
         used_directory = self._find_place(directory).directory
-        self.add(UseTerminal(self._live(session), name, used_directory))
+        self.add(UseTerminal(self._live_id(session), name, used_directory))
 
     def relink(self, old: str, new: str) -> Relink:
         """Record that a folder moved; ``.moved`` counts sessions after the commit."""
-        effect = Relink(self._find_place(old).directory, self._locate(new))
+        effect = Relink(self._find_place(old).directory, self._locate_place(new))
         self.add(effect)
         return effect
 
@@ -388,7 +391,7 @@ class Unit(Queue):
         )
         self.staged.append(handle, open, draft.id is not None)
         self.add(effect)
-        self._follow(handle, *handle.parts)
+        self._follow_append(handle, *handle.parts)
         return handle
 
     def add_part(
@@ -404,10 +407,10 @@ class Unit(Queue):
         own_id = isinstance(part, PartDraft) and part.id is not None
         self.add(open_message.AddPart(sid, key, row, tuple(blobs), own_id))
         handle = PartHandle(sid, str(key), row.id)
-        self._follow(handle)
+        self._follow_append(handle)
         return handle
 
-    def _follow(self, *handles: MessageHandle | PartHandle) -> None:
+    def _follow_append(self, *handles: MessageHandle | PartHandle) -> None:
         for handle in handles:
             if handle.session_id in self._followers:
                 self._followers[handle.session_id].append(handle)
@@ -423,7 +426,7 @@ class Unit(Queue):
         """Record that a call is running; *input* are its arguments, if they changed."""
         blobs: list[Blob] = []
         text, text_blob = encode.input_columns(input, blobs)
-        session_id, key = self._live(session), part_key(part)
+        session_id, key = self._live_id(session), part_key(part)
         effect = calls.Start(
             session_id=session_id,
             part=key,
@@ -454,7 +457,7 @@ class Unit(Queue):
         Keywords join ``data``.
         """
         result = call_result(output, error, outcome, title, data)
-        session_id, key = self._live(session), part_key(part)
+        session_id, key = self._live_id(session), part_key(part)
         when = bounds.time_ms(time)
         self.staged.settle(session_id, key)
         self.add(calls.Settle(session_id=session_id, part=key, time=when, **result))
@@ -471,7 +474,7 @@ class Unit(Queue):
         time: Time | None = None,
     ) -> None:
         """Complete an open message; *cost* in USD, *error* any JSON value."""
-        session_id, key = self._live(session), message_key(message)
+        session_id, key = self._live_id(session), message_key(message)
         spent, counts = usage(cost, tokens)
         effect = open_message.Finish(
             session_id=session_id,
@@ -487,11 +490,11 @@ class Unit(Queue):
 
     def set_leaf(self, session: SessionRef, message: MessageRef | None) -> None:
         """Continue from another message (None: from nothing); nothing is removed."""
-        self.add(tree.SetLeaf(self._live(session), place_key(message, "message")))
+        self.add(tree.SetLeaf(self._live_id(session), place_key(message, "message")))
 
     def truncate(self, session: SessionRef, *, after: MessageRef | None) -> None:
         """Remove all that follows a message, on every branch; None: everything."""
-        self.add(tree.Truncate(self._live(session), place_key(after, "after")))
+        self.add(tree.Truncate(self._live_id(session), place_key(after, "after")))
 
-    def _live(self, session: SessionRef) -> str:
+    def _live_id(self, session: SessionRef) -> str:
         return self.staged.live(session_key(session))

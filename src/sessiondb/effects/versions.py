@@ -123,7 +123,7 @@ def values_of_row(
         metadata=metadata,
         labels=labels,
         todos=[list(item) for item in todos],
-        diffs=sorted(map(_diff, diffs), key=repr),
+        diffs=sorted(map(_diff_columns, diffs), key=repr),
         about=versions.about_of(row),
         summary=tuple(row[name] for name in versions.SUMMARY_FIELDS),
         data=data,
@@ -133,7 +133,7 @@ def values_of_row(
     )
 
 
-def _diff(row: Sequence[Any]) -> list[Any]:
+def _diff_columns(row: Sequence[Any]) -> list[Any]:
     message_id, path, patch, *others = row
     if patch is not None:
         patch = hashlib.sha256(patch.encode("utf-8", "surrogatepass")).hexdigest()

@@ -27,7 +27,7 @@ class ListParameter(FunctionElement[Any]):
 
 
 @compiles(ListParameter)
-def _elements(element: ListParameter, compiler: Any, **options: Any) -> str:
+def _write_elements(element: ListParameter, compiler: Any, **options: Any) -> str:
     """Write it with JSON functions of PostgreSQL; an engine may have a shorter way."""
     array = compiler.process(element.clauses, **options)
     kind = compiler.dialect.type_compiler_instance.process(element.kind)

@@ -40,17 +40,17 @@ def check_place(path: Path) -> bool:
 
     Raises what `placing.check_place` does.
     """
-    return placing.check_place(path, _engine())
+    return placing.check_place(path, _load_engine())
 
 
 def check_name(path: Path) -> None:
     """Raise `InvalidInputError` for a name that is used beside a database."""
-    placing.check_name(path, _engine())
+    placing.check_name(path, _load_engine())
 
 
 def settle(part: Path, path: Path, *, replace: bool = False) -> None:
     """Give the complete file *part* its name; raises what `writing` does."""
-    placing.settle(part, path, _engine(), replace=replace)
+    placing.settle(part, path, _load_engine(), replace=replace)
 
 
 @contextlib.contextmanager
@@ -62,12 +62,12 @@ def writing(path: Path, *, replace: bool = False) -> Iterator[IO[bytes]]:
     and the errors of `check_place`.
     """
     path = absolute(path)
-    placing.check_free(path, _engine(), replace=replace)
+    placing.check_free(path, _load_engine(), replace=replace)
     part = part_of(path)
 
     with disk.translated(path):
         try:
-            with _created(part) as file:
+            with _create_part(part) as file:
                 yield file
             settle(part, path, replace=replace)
         finally:
@@ -112,7 +112,7 @@ class Folder:
     def __enter__(self) -> Self:
         with disk.translated(self._folder):
             self._check_folder(self._folder)
-            self._make(self._folder)
+            self._make_folder(self._folder)
             self._parts.mkdir(0o700)
         return self
 
@@ -135,7 +135,7 @@ class Folder:
         part = self._parts / str(len(self._staged))
 
         with disk.translated(part):
-            with _created(part) as file:
+            with _create_part(part) as file:
                 yield file
             earlier = self._staged.get(name)
             if earlier is not None and not filecmp.cmp(earlier, part, shallow=False):
@@ -185,7 +185,7 @@ class Folder:
             path = self.path(name)
             self._check_folder(path.parent)
             with disk.translated(path):
-                self._make(path.parent)
+                self._make_folder(path.parent)
             settle(part, path, replace=replace)
 
         return len(self._staged)
@@ -204,14 +204,14 @@ class Folder:
                 )
         check_folders(folder / "_", must_exist=False)
 
-    def _make(self, folder: Path) -> None:
+    def _make_folder(self, folder: Path) -> None:
         if not folder.is_dir():
-            self._make(folder.parent)
+            self._make_folder(folder.parent)
             folder.mkdir()
             self._made.append(folder)
 
 
-def _engine() -> Engine:
+def _load_engine() -> Engine:
     """Return the engine, loaded only now: looking for a database needs none."""
     from sessiondb.engine.default import ENGINE
 
@@ -219,7 +219,7 @@ def _engine() -> Engine:
 
 
 @contextlib.contextmanager
-def _created(part: Path) -> Iterator[IO[bytes]]:
+def _create_part(part: Path) -> Iterator[IO[bytes]]:
     """Open a new private file, and sync it when the block is left."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(part, flags, 0o600), "wb") as file:

@@ -89,7 +89,7 @@ def settle(part: Path, path: Path, claims: Claims, *, replace: bool = False) -> 
     """
     exists = check_free(path, claims, replace=replace)
     with disk.translated(path):
-        while not exists and not _linked(part, path):
+        while not exists and not _link_part(part, path):
             # Another process was faster; its file is checked like any other.
             exists = check_free(path, claims, replace=replace)
         if exists:
@@ -153,7 +153,7 @@ def _check_regular(path: Path, mode: int) -> None:
         raise InvalidInputError(f"{path} is {kind_name}", hint=hint)
 
 
-def _linked(part: Path, path: Path) -> bool:
+def _link_part(part: Path, path: Path) -> bool:
     """Give *part* the name *path*, and return True, if nothing has that name."""
     try:
         os.link(part, path)

@@ -50,18 +50,18 @@ class Statement:
         """Return the text for *dialect*, and the constants it binds."""
         return dialect.compile(self._build(), self._columns)
 
-    def _compile(self) -> tuple[str, dict[str, Any]]:
+    def _compile_default(self) -> tuple[str, dict[str, Any]]:
         self._compiled = self.compiled_for(ENGINE.dialect)
         return self._compiled
 
     @property
     def text(self) -> str:
         """The SQL text, with named parameters."""
-        return (self._compiled or self._compile())[0]
+        return (self._compiled or self._compile_default())[0]
 
     def bind(self, params: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
         """Return the SQL text, and *params* with the constants it binds."""
-        text, fixed = self._compiled or self._compile()
+        text, fixed = self._compiled or self._compile_default()
         return text, {**fixed, **params} if fixed else params
 
 
@@ -115,13 +115,15 @@ def insert_text(table: Table, columns: Sequence[str]) -> str:
 @cache
 def insert_new_text(table: Table, columns: Sequence[str]) -> str:
     """Return the text of `insert_text` that keeps a row whose key is taken."""
-    return f"{insert_text(table, columns)} ON CONFLICT ({_key(table)}) DO NOTHING"
+    return (
+        f"{insert_text(table, columns)} ON CONFLICT ({_key_of_table(table)}) DO NOTHING"
+    )
 
 
 @cache
 def upsert_text(table: Table, columns: Sequence[str]) -> str:
     """Return the text of `insert_text` that updates a row whose key is taken."""
-    key = _key(table)
+    key = _key_of_table(table)
     names = [name for name in columns if name not in key.split(", ")]
     values = ", ".join(f"{name} = excluded.{name}" for name in names)
     return f"{insert_text(table, columns)} ON CONFLICT ({key}) DO UPDATE SET {values}"
@@ -137,7 +139,7 @@ def insert_new(table: Table) -> Insert:
     return statement
 
 
-def _key(table: Table) -> str:
+def _key_of_table(table: Table) -> str:
     """Return the columns of the only key that a table has besides its row number."""
     (key,) = (c for c in table.constraints if isinstance(c, UniqueConstraint))
     return ", ".join(column.name for column in key.columns)

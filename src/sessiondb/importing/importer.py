@@ -68,28 +68,28 @@ class Importer:
 
     def __post_init__(self) -> None:
         self._units = Units(self.core)
-        self._uses = Uses(self.core, self._locate)
+        self._uses = Uses(self.core, self._locate_directory)
 
     def run(self, items: Iterable[SourceItem]) -> Results:
         """Import everything; yield problems at once, results after their commit."""
-        for done in self._items(items):
+        for done in self._import_items(items):
             if isinstance(done, Imported):
                 self._uses.imported(done)
             yield done
         if not self.dry_run:
             self._uses.commit()
 
-    def _items(self, items: Iterable[SourceItem]) -> Results:
+    def _import_items(self, items: Iterable[SourceItem]) -> Results:
         for item in items:
             if isinstance(item, Problem):
                 yield item
             elif isinstance(item, SourceSession):
-                yield from self._item(item)
+                yield from self._import_item(item)
             elif isinstance(item, SourceHistory):
                 if self._early:
                     self._early.append(item)
                 else:
-                    yield from self._history(item)
+                    yield from self._import_history(item)
             else:
                 raise InvalidInputError(
                     "a source yields sessions, histories and problems, "
@@ -100,36 +100,36 @@ class Importer:
         early, self._early = self._early or (), None
         for waiting in early:
             if isinstance(waiting, SourceHistory):
-                yield from self._history(waiting)
+                yield from self._import_history(waiting)
             else:
-                yield from self._session(waiting)
+                yield from self._import_session(waiting)
         yield from self._units.commit()
 
-    def _item(self, item: SourceSession) -> Results:
+    def _import_item(self, item: SourceSession) -> Results:
         try:
             checked = checks.check_session(item)
-            is_taken = self._takes(item)
+            is_taken = self._takes_project(item)
         except InvalidInputError as error:
             yield checks.refused_session(item, error)
             return
 
         if is_taken:
             self._uses.add(item)
-            yield from self._session(checked)
+            yield from self._import_session(checked)
 
-    def _history(self, item: SourceHistory) -> Results:
+    def _import_history(self, item: SourceHistory) -> Results:
         # Its sessions come first: prompts that they have are not added again.
         yield from self._units.commit()
         if not self.dry_run:
-            histories = Histories(self.core, self.project_root, self._locate)
+            histories = Histories(self.core, self.project_root, self._locate_directory)
             yield from histories.run(item)
 
-    def _takes(self, item: SourceSession) -> bool:
+    def _takes_project(self, item: SourceSession) -> bool:
         root = self.project_root
         if root is None:
             return True
 
-        place = self._place(item)
+        place = self._place_of_item(item)
         if place.root == root:
             return True
 
@@ -138,7 +138,7 @@ class Importer:
         prefix = root.rstrip(os.sep) + os.sep
         return item.stored is not None and place.directory.startswith(prefix)
 
-    def _session(self, checked: CheckedSession) -> Results:
+    def _import_session(self, checked: CheckedSession) -> Results:
         item = checked.item
         if item.namespace:
             read = namespace_here(item, checked.ledger)
@@ -146,7 +146,7 @@ class Importer:
             checked = replace(checked, item=item)
 
         lookup = self.core.read(look_up(item, checked.ledger))
-        outcome = self._outcome(lookup)
+        outcome = self._outcome_of(lookup)
         sid = lookup.session_id or _id_of(item)
         done = Imported(outcome, sid, item.source, item.source_id, lookup.messages)
         if outcome not in _WRITTEN:
@@ -156,7 +156,7 @@ class Importer:
         if self._early is not None and not lookup.session_id and is_copy(item):
             self._early.append(checked)
         elif item.complete is not None:
-            yield from self._completed(item)
+            yield from self._complete_session(item)
         elif lookup.returned:
             yield from take_back(
                 self._units,
@@ -168,9 +168,9 @@ class Importer:
         elif lookup.overtaken:
             yield from self._passed_over(checked, replace(done, outcome="unchanged"))
         elif self.dry_run:
-            yield from _counted(checked, lookup, done)
+            yield from _counted_outcome(checked, lookup, done)
         else:
-            yield from self._write(checked, lookup, done)
+            yield from self._write_session(checked, lookup, done)
 
     def _passed_over(self, checked: CheckedSession, done: Imported) -> Results:
         """Record that a state was read, and leave the session as it is."""
@@ -181,7 +181,7 @@ class Importer:
         run = Run(done.id, checked, Derived(), fresh=False, messages=count)
         yield from self._units.close(run, CloseReturned(run, ()), done)
 
-    def _completed(self, item: SourceSession) -> Results:
+    def _complete_session(self, item: SourceSession) -> Results:
         """Import a session of which only the beginning was read."""
         assert item.complete is not None
         try:
@@ -194,9 +194,9 @@ class Importer:
         except Exception as error:
             yield checks.refused_session(item, checks.reason(error))
         else:
-            yield from self._item(replace(complete, complete=None))
+            yield from self._import_item(replace(complete, complete=None))
 
-    def _outcome(self, lookup: LookupResult) -> str:
+    def _outcome_of(self, lookup: LookupResult) -> str:
         """Return what becomes of a session: the first rule that applies."""
         if lookup.deleted and not self.undelete:
             return "deleted"
@@ -208,12 +208,12 @@ class Importer:
             return "diverged"
         return "updated"
 
-    def _write(
+    def _write_session(
         self, checked: CheckedSession, lookup: LookupResult, done: Imported
     ) -> Results:
         # Only a session that is written is looked up among the projects.
         try:
-            place = self._place(checked.item)
+            place = self._place_of_item(checked.item)
         except InvalidInputError as error:
             yield checks.refused_session(checked.item, error)
             return
@@ -221,7 +221,7 @@ class Importer:
         if lookup.leaving:
             # Its rows must be gone first; what was gathered may refer to them.
             yield from self._units.commit()
-            self._reap()
+            self._reap_deleted()
 
         problems = Problems(checked.problems)
         entries = checks.entries(checked.item, problems)
@@ -231,10 +231,10 @@ class Importer:
                 yield from problems
                 return
             entries = chain(head, entries)
-            checked = _dated(checked, head)
+            checked = _date_session(checked, head)
             done = replace(done, id=_id_of(checked.item))
 
-        run = self._run(checked, lookup, done)
+        run = self._new_run(checked, lookup, done)
         self._units.open(run, place)
         yield from self._units.write(run, entries, WriteBatch)
         yield from problems
@@ -243,12 +243,14 @@ class Importer:
         closing = CloseImport(run, done.problems)
         yield from self._units.close(run, closing, done)
 
-    def _run(
+    def _new_run(
         self, checked: CheckedSession, lookup: LookupResult, done: Imported
     ) -> Run:
         item = checked.item
         if item.stored is not None:
-            prompts = tuple(self._prompt(item, prompt) for prompt in checked.prompts)
+            prompts = tuple(
+                self._logged_prompt(item, prompt) for prompt in checked.prompts
+            )
             policy: Policy = Recorded(item.stored, prompts)
             return Run(done.id, checked, policy)
 
@@ -257,11 +259,11 @@ class Importer:
             return Run(ids.new_session_id(), checked, Derived(lookup.session_id))
         return Run(done.id, checked, Derived())
 
-    def _prompt(self, item: SourceSession, prompt: Prompt) -> LoggedPrompt:
+    def _logged_prompt(self, item: SourceSession, prompt: Prompt) -> LoggedPrompt:
         """Return a prompt with its project, which is another one if typed elsewhere."""
         place = None
         if prompt.directory and prompt.directory != item.directory:
-            place = self._locate(prompt.directory)
+            place = self._locate_directory(prompt.directory)
         return LoggedPrompt(
             prompt.id,
             prompt.text,
@@ -271,7 +273,7 @@ class Importer:
             prompt.time_created,
         )
 
-    def _reap(self) -> None:
+    def _reap_deleted(self) -> None:
         """Finish the removal of what was deleted, so that its ids are free."""
         while True:
             unit, step = self.core.unit(), Reap()
@@ -282,10 +284,10 @@ class Importer:
 
     # -- places --------------------------------------------------------------
 
-    def _place(self, item: SourceSession) -> Place:
+    def _place_of_item(self, item: SourceSession) -> Place:
         """Return where a session was held; its directories passed the gate."""
         directory = item.directory or item.worktree or UNKNOWN
-        place = self._locate(directory)
+        place = self._locate_directory(directory)
         if not place.here:
             if item.worktree:
                 # In one spelling, or one worktree would be two projects.
@@ -295,7 +297,7 @@ class Importer:
             place.root_commit = encode.string(item.root_commit, "root_commit")
         return place
 
-    def _locate(self, directory: str) -> Place:
+    def _locate_directory(self, directory: str) -> Place:
         if os.path.isdir(directory):
             return self.core.locate(directory)
         project = location.project_at(directory)
@@ -311,7 +313,7 @@ def new_importer(
     return Importer(core, undelete, as_fork, dry_run, root)
 
 
-def _counted(
+def _counted_outcome(
     checked: CheckedSession, lookup: LookupResult, done: Imported
 ) -> Iterator[Imported | Problem]:
     problems = Problems(checked.problems)
@@ -345,7 +347,7 @@ def _up_to_conversation(entries: Iterator[Entry]) -> list[Entry] | None:
     return None
 
 
-def _dated(checked: CheckedSession, head: Iterable[Entry]) -> CheckedSession:
+def _date_session(checked: CheckedSession, head: Iterable[Entry]) -> CheckedSession:
     """Return a session that states no time with that of its first dated message."""
     if checked.item.time_created is not None:
         return checked

@@ -51,7 +51,7 @@ _HERE = Statement(
 )
 
 
-def _noted() -> Any:
+def _noted_statement() -> Any:
     always = select(literal_column("1").label("one")).subquery()
     buried = exists().where(
         tombstone.c.source == p("source"),
@@ -75,10 +75,10 @@ def _noted() -> Any:
     ).select_from(always.outerjoin(import_ledger, entry))
 
 
-_NOTED = Statement(_noted)
+_NOTED = Statement(_noted_statement)
 
 
-def _namespaces() -> Any:
+def _namespaces_statement() -> Any:
     entry = select(import_ledger.c.namespace, literal_column("1")).where(
         import_ledger.c.source == p("source"), import_ledger.c.path == p("path")
     )
@@ -93,7 +93,7 @@ def _namespaces() -> Any:
     return union_all(entry, *by_name)
 
 
-_NAMESPACES = Statement(_namespaces)
+_NAMESPACES = Statement(_namespaces_statement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +198,8 @@ def look_up(item: SourceSession, ledger: str) -> Read[LookupResult]:
     if logged is not None:
         buried_as, buried_in = logged.buried_as(name, item.namespace)
         names = {"sid": logged.id, "buried_as": buried_as, "buried_in": buried_in}
-        rows, noted = yield from _facts(item, ledger, names)
-        return _own(rows, noted, item.digest, logged)
+        rows, noted = yield from _read_facts(item, ledger, names)
+        return _session_of_log(rows, noted, item.digest, logged)
 
     # Another program names a session that it got from here by its id, or keeps that.
     exported_id = item.alias or original_id(SESSION, name)
@@ -209,11 +209,11 @@ def look_up(item: SourceSession, ledger: str) -> Read[LookupResult]:
         "buried_in": item.namespace,
         "own": exported_id,
     }
-    rows, noted = yield from _facts(item, ledger, names)
-    return _foreign(rows, noted, item)
+    rows, noted = yield from _read_facts(item, ledger, names)
+    return _foreign_session(rows, noted, item)
 
 
-def _facts(
+def _read_facts(
     item: SourceSession, ledger: str, names: Mapping[str, str | None]
 ) -> Read[tuple[list[_SessionRow], _Noted]]:
     """Return the rows that a session may be, its own id first, and what was noted."""
@@ -225,7 +225,7 @@ def _facts(
     return [_SessionRow(*row) for row in rows], _Noted(*entry)
 
 
-def _foreign(
+def _foreign_session(
     rows: Sequence[_SessionRow], noted: _Noted, item: SourceSession
 ) -> LookupResult:
     """Return what is known of another program's session: by source and source id."""
@@ -276,7 +276,7 @@ def _is_overtaken(item: SourceSession, row: _SessionRow, noted: _Noted) -> bool:
     return count < row.messages and not was_cut
 
 
-def _own(
+def _session_of_log(
     rows: Sequence[_SessionRow], noted: _Noted, digest: str, logged: StoredSession
 ) -> LookupResult:
     """Return what is known of a session of a log: by its id, then by its source."""

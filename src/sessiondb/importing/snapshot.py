@@ -62,16 +62,16 @@ def snapshot_of(path: Path) -> Iterator[Snapshot]:
     with tempfile.TemporaryDirectory(prefix="sessiondb-") as folder:
         copy = Path(folder, "sessions.db")
         try:
-            _copy(path, copy)
+            _copy_database(path, copy)
             connection = ENGINE.upkeep.open_copy(copy, path)
         except SessionDBError as error:
-            raise _unusable(path, copy, error) from error
+            raise _unusable_error(path, copy, error) from error
 
         with contextlib.closing(connection):
             yield Snapshot(path, connection)
 
 
-def _copy(path: Path, copy: Path) -> None:
+def _copy_database(path: Path, copy: Path) -> None:
     source = ForeignDatabase(path, schema=False)
     with source.reading():
         try:
@@ -80,7 +80,7 @@ def _copy(path: Path, copy: Path) -> None:
             raise SourceError(f"cannot read {path}: {error}") from error
 
 
-def _unusable(path: Path, copy: Path, error: SessionDBError) -> SourceError:
+def _unusable_error(path: Path, copy: Path, error: SessionDBError) -> SourceError:
     """Return the error of a database that cannot be read, with its hint in one line."""
     message_text = str(error).replace(str(copy), str(path))
 
@@ -102,7 +102,7 @@ class Snapshot:
         root = location.resolve(path).root
         self._base = None if root is None else str(root)
 
-    def _read(self, query: Read[T]) -> T:
+    def _read_here(self, query: Read[T]) -> T:
         return read_on(self._connection, query)
 
     def sessions(self) -> Iterator[SourceSession | Problem]:
@@ -111,51 +111,53 @@ class Snapshot:
         One that cannot be read is a problem, and the next one is read. So is one that
         is not complete: merged, its missing messages would look like removed ones.
         """
-        rows = self._read(_families())
+        rows = self._read_here(_families_query())
         # A damaged page gives rows without an id.
         parents = {name: parent for name, parent in rows if isinstance(name, str)}
         for name, _ in parents_first(parents, parents.get):
             try:
-                yield from self._session(name)
+                yield from self._read_session(name)
             # A damaged value may be of any type.
             except (SessionDBError, AttributeError, *UNREADABLE) as error:
-                yield self._problem(session_name(name), error)
+                yield self._problem_of(session_name(name), error)
 
-        for name in self._read(lists.half_imported()):
+        for name in self._read_here(lists.half_imported()):
             yield Problem(
                 str(self._path),
                 f"{session_name(name)} was left out: its import into that database did "
                 "not end; import it there again, or from its source",
             )
 
-    def _session(self, name: str) -> Iterator[SourceSession | Problem]:
-        export = self._read(_export_of(self._base, name))
-        ids = dict(self._read(_ids_of(name)))
+    def _read_session(self, name: str) -> Iterator[SourceSession | Problem]:
+        export = self._read_here(_export_of(self._base, name))
+        ids = dict(self._read_here(_ids_of(name)))
 
         # Whatever is written to a session raises its revision.
         digest = hashlib.sha256(repr(export).encode("utf-8", "surrogatepass"))
         export, lost = self._with_diffs(export)
-        messages = chain(lost, self._messages(name))
+        messages = chain(lost, self._read_messages(name))
         yield from relay_session(self._path, export, messages, ids, digest.hexdigest())
 
     def _with_diffs(self, export: Export) -> tuple[Export, list[Problem]]:
         """Return *export* with its diffs, or why it has none."""
         sid = export.session.id
         try:
-            diffs = self._read(lists.diffs(sid))
+            diffs = self._read_here(lists.diffs(sid))
         except UNREADABLE as error:
             # Without a version, too: a session without diffs would remove those here.
             base = dict(export.base)
             base.pop(versions.DIFFS, None)
-            return replace(export, base=base), [self._problem(session_name(sid), error)]
+            return replace(export, base=base), [
+                self._problem_of(session_name(sid), error)
+            ]
         return replace(export, diffs=tuple(diffs)), []
 
-    def _messages(self, name: str) -> Iterator[Message | Problem]:
+    def _read_messages(self, name: str) -> Iterator[Message | Problem]:
         missing = _MissingRows()
         query = transcript.pages(name, branches=True)
         for seqs in read_on(self._connection, query, missing):
             try:
-                page = self._read(transcript.load(name, seqs, resolve=False))
+                page = self._read_here(transcript.load(name, seqs, resolve=False))
             except UNREADABLE:
                 # Again one by one: those beside a damaged one are intact.
                 yield from self._one_by_one(name, seqs)
@@ -167,11 +169,11 @@ class Snapshot:
     def _one_by_one(self, name: str, seqs: list[int]) -> Iterator[Message | Problem]:
         for seq in seqs:
             try:
-                yield from self._read(transcript.load(name, [seq], resolve=False))
+                yield from self._read_here(transcript.load(name, [seq], resolve=False))
             except UNREADABLE as error:
-                yield self._problem(message_name(name, seq), error)
+                yield self._problem_of(message_name(name, seq), error)
 
-    def _problem(self, name: str, error: Exception) -> Problem:
+    def _problem_of(self, name: str, error: Exception) -> Problem:
         """Return an error as a problem, which names *name* unless the error does."""
         reason = str(error)
         return Problem(
@@ -200,7 +202,7 @@ class _MissingRows:
         return True
 
 
-def _families() -> Read[list[tuple[str, str | None]]]:
+def _families_query() -> Read[list[tuple[str, str | None]]]:
     return (yield _FAMILIES, {})
 
 

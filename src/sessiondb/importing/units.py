@@ -61,15 +61,15 @@ class Units:
         batch: list[Entry] = []
         for entry in entries:
             # A record larger than a transaction has one to itself.
-            if self._next.records and not self._fits(entry):
-                self._add(run, batch, effect_of)
+            if self._next.records and not self._fits_unit(entry):
+                self._add_batch(run, batch, effect_of)
                 batch = []
                 yield from self.commit()
 
             batch.append(entry)
             self._next.records += entry.records
             self._next.size += entry.size
-        self._add(run, batch, effect_of)
+        self._add_batch(run, batch, effect_of)
 
     def close(self, run: Run, effect: Effect, done: Imported) -> Results:
         """End a session with *effect*; *done* is its expected result."""
@@ -93,18 +93,20 @@ class Units:
         unit.add(*now.effects)
         unit.add(LinkFamilies(tuple(now.opened)))
         # Last: who is counted depends on families and on every message written.
-        unit.add(CountOnce(_foreign(now.batches), tuple(now.closed)))
+        # A session that came back has no copies.
+        written = tuple(batch for batch in now.batches if isinstance(batch, WriteBatch))
+        unit.add(CountOnce(written, tuple(now.closed)))
         unit.add(FeedPrompts(tuple(now.batches), tuple(now.closed)))
         self.core.commit(unit)
 
         for run, done in zip(now.closed, now.results, strict=True):
-            yield from _result(run, done)
+            yield from _results_of(run, done)
 
-    def _fits(self, entry: Entry) -> bool:
+    def _fits_unit(self, entry: Entry) -> bool:
         records = self._next.records + entry.records
         return records <= MAX_RECORDS and self._next.size + entry.size <= MAX_BYTES
 
-    def _add(self, run: Run, batch: list[Entry], effect_of: Write) -> None:
+    def _add_batch(self, run: Run, batch: list[Entry], effect_of: Write) -> None:
         if not batch:
             return
         effect = effect_of(run, tuple(batch))
@@ -112,12 +114,7 @@ class Units:
         self._next.batches.append(effect)
 
 
-def _foreign(batches: Iterable[MessageBatch]) -> tuple[WriteBatch, ...]:
-    """Return those that may hold copies: a session that came back has none."""
-    return tuple(batch for batch in batches if isinstance(batch, WriteBatch))
-
-
-def _result(run: Run, done: Imported) -> Results:
+def _results_of(run: Run, done: Imported) -> Results:
     outcome = done.outcome
     if run.gone:
         outcome = "deleted"

@@ -81,7 +81,7 @@ def load_config(path: Path | None = None) -> Config:
     that is not a small file.
     """
     path = config_path() if path is None else path
-    content = _content(path)
+    content = _read_content(path)
     if not content:
         return Config()
 
@@ -90,13 +90,13 @@ def load_config(path: Path | None = None) -> Config:
     try:
         table = tomllib.loads(content.decode())
     except RecursionError as error:
-        raise _unreadable(path, "nested too deep") from error
+        raise _unreadable_error(path, "nested too deep") from error
     except ValueError as error:
-        raise _unreadable(path, str(error)) from error
-    return _config(_Table(path, "", table))
+        raise _unreadable_error(path, str(error)) from error
+    return _config_of(_Table(path, "", table))
 
 
-def _content(path: Path) -> bytes:
+def _read_content(path: Path) -> bytes:
     """Return the bytes of the file; none if it is missing, or the null device."""
     try:
         facts = path.stat()
@@ -109,15 +109,15 @@ def _content(path: Path) -> bytes:
         return b""
     except (OSError, ValueError) as error:  # ValueError: a path with NUL
         reason = getattr(error, "strerror", None) or str(error)
-        raise _unreadable(path, reason) from error
+        raise _unreadable_error(path, reason) from error
 
     if is_null:
         return b""
     too_large = f"it is larger than {MAX_BYTES:,} bytes"
-    raise _unreadable(path, too_large if is_file else "it is not a file")
+    raise _unreadable_error(path, too_large if is_file else "it is not a file")
 
 
-def _unreadable(path: Path, reason: str) -> InvalidInputError:
+def _unreadable_error(path: Path, reason: str) -> InvalidInputError:
     return InvalidInputError(f"cannot read {path}: {reason}", hint=_FIX)
 
 
@@ -176,7 +176,7 @@ _DURABILITY = _Kind('"full" or "normal"', lambda value: value in get_args(Durabi
 _PRICE = _Kind("a number of USD per million tokens, 0 or more", _is_price)
 
 
-def _config(top: _Table) -> Config:
+def _config_of(top: _Table) -> Config:
     top.check_keys(Config)
     folder = top.path.parent
     prices = top.table("prices")
@@ -185,10 +185,10 @@ def _config(top: _Table) -> Config:
         database=top.get("database", _TEXT),
         durability=top.get("durability", _DURABILITY, "full"),
         import_paths=tuple([folder / path for path in paths]),
-        prices={model: _price(prices.table(model)) for model in prices.values},
+        prices={model: _price_of(prices.table(model)) for model in prices.values},
     )
 
 
-def _price(table: _Table) -> Price:
+def _price_of(table: _Table) -> Price:
     table.check_keys(Price)
     return Price(**{f.name: table.get(f.name, _PRICE) for f in fields(Price)})

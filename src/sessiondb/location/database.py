@@ -80,18 +80,18 @@ def resolve(
             raise InvalidInputError(
                 f"both a database and the scope {abridged(scope)} are given"
             )
-        return _named(where, "explicit", _here(cwd))
+        return _named_database(where, "explicit", _current_directory(cwd))
 
     if scope == "auto" and (configured := env.get("SESSIONDB_PATH")):
-        return _named(configured, "environment", _here(cwd))
+        return _named_database(configured, "environment", _current_directory(cwd))
     if scope == "global":
-        return _global(env)
+        return _global_database(env)
     return _local_or_global(scope, cwd, env)
 
 
 def find_local(cwd: Where | None = None) -> Path | None:
     """Return the project-local database nearest to *cwd*, accepted or not, or None."""
-    for path in _candidates(cwd):
+    for path in _candidate_places(cwd):
         return path
     return None
 
@@ -110,12 +110,12 @@ def init_local(cwd: Where | None = None) -> Database:
     if os.path.lexists(path) and not trust.is_accepted(path):
         raise UntrustedDatabaseError(
             f"{path} was not made on this machine",
-            hint=f"remove it, or accept it: {_accept(path)}",
+            hint=f"remove it, or accept it: {_accept_command(path)}",
         )
     with translated(path):
         path.parent.mkdir(mode=0o700, exist_ok=True)
         trust.accept(path)
-        _ignore(path.with_name(".gitignore"))
+        _ignore_in_git(path.with_name(".gitignore"))
     return Database(path, "local", root)
 
 
@@ -123,52 +123,53 @@ def _local_or_global(
     scope: Scope, cwd: Where | None, env: Mapping[str, str]
 ) -> Database:
     refused = None
-    for path in _candidates(cwd):
+    for path in _candidate_places(cwd):
         if trust.is_accepted(path):
-            return Database(path, "local", path.parent.parent, _notice(refused))
+            return Database(path, "local", path.parent.parent, _notice_of(refused))
         refused = refused or path
 
     if scope == "auto":
-        return replace(_global(env), notice=_notice(refused))
+        return replace(_global_database(env), notice=_notice_of(refused))
     if refused is None:
         raise NotFoundError(
             "no project-local database here",
             hint=f"{command('init', '--local')} creates one",
         )
     raise NotFoundError(
-        f"not used: {_untrusted(refused)}", hint=f"{_accept(refused)} accepts it"
+        f"not used: {_untrusted_text(refused)}",
+        hint=f"{_accept_command(refused)} accepts it",
     )
 
 
-def _global(env: Mapping[str, str]) -> Database:
+def _global_database(env: Mapping[str, str]) -> Database:
     settings = config_path(env)
     configured = load_config(settings).database
     if configured is None:
         return Database(data_directory() / FILE, "global")
     try:
-        return _named(configured, "global", settings.parent.absolute())
+        return _named_database(configured, "global", settings.parent.absolute())
     except (InvalidInputError, UnsupportedError) as error:
         raise InvalidInputError(
             f"{settings}: database: {error}", hint=error.hint
         ) from None
 
 
-def _notice(path: Path | None) -> str | None:
+def _notice_of(path: Path | None) -> str | None:
     if path is None:
         return None
-    return f"not used: {_untrusted(path)}; {_accept(path)} accepts it"
+    return f"not used: {_untrusted_text(path)}; {_accept_command(path)} accepts it"
 
 
-def _untrusted(path: Path) -> str:
+def _untrusted_text(path: Path) -> str:
     text = "".join(char if char.isprintable() else "?" for char in str(path))
     return f"{text} was not made or accepted on this machine"
 
 
-def _accept(path: Path) -> str:
+def _accept_command(path: Path) -> str:
     return command("trust", str(path.parent.parent))
 
 
-def _named(place: Where, kind: Kind, base: Path | None) -> Database:
+def _named_database(place: Where, kind: Kind, base: Path | None) -> Database:
     text = _path_in(_text_of(place, "a database"))
     if text is None:
         return Database(None, "memory")
@@ -214,7 +215,7 @@ def _path_of_url(url: re.Match[str]) -> str:
     return unquote(path[1:]) or ":memory:"
 
 
-def _here(cwd: Where | None) -> Path | None:
+def _current_directory(cwd: Where | None) -> Path | None:
     """Return *cwd* or the current directory; None if that one was removed."""
     place = "." if cwd is None else _text_of(cwd, "a directory")
     try:
@@ -234,17 +235,17 @@ def _text_of(path: Where, name: str) -> str:
     raise InvalidInputError(f"{name} is named by a path, not {abridged(path)}")
 
 
-def _home() -> str:
+def _home_directory() -> str:
     return os.path.realpath(expanded("~"))
 
 
 def _local_root(cwd: Where | None) -> Path:
     """Return the folder that has the project's database, or would have it."""
-    folder = _here(cwd)
+    folder = _current_directory(cwd)
     if folder is None or not folder.is_dir():
         raise NotFoundError(f"no directory {folder or '.'}")
 
-    place, home = project_at(folder), _home()
+    place, home = project_at(folder), _home_directory()
     # In a home directory under git, each directory is a project of its own.
     root = place.directory if place.root == home else place.root
     if root == home:
@@ -254,24 +255,24 @@ def _local_root(cwd: Where | None) -> Path:
     return Path(root)
 
 
-def _candidates(cwd: Where | None) -> Iterator[Path]:
+def _candidate_places(cwd: Where | None) -> Iterator[Path]:
     """Yield every project-local database for *cwd*, and each accepted place for one."""
-    current = _here(cwd)
+    current = _current_directory(cwd)
     if current is None:
         return
-    for folder in _folders(project_at(current)):
+    for folder in _folders_above(project_at(current)):
         path = Path(folder, FOLDER, FILE)
         if _is_own(path) or trust.is_accepted(path):
             yield path
 
 
-def _folders(place: Place) -> Iterator[str]:
+def _folders_above(place: Place) -> Iterator[str]:
     """Yield the directory, those above it up to its checkout, then the main worktree.
 
     Never the home directory or one above it: a ``.sessiondb`` that was put there by
     chance would receive every session of the machine.
     """
-    directory, home = Path(place.directory), _home()
+    directory, home = Path(place.directory), _home_directory()
     for path in (directory, *directory.parents):
         folder = str(path)
         if folder == home:
@@ -292,7 +293,7 @@ def _is_own(path: Path) -> bool:
         return False
 
 
-def _ignore(path: Path) -> None:
+def _ignore_in_git(path: Path) -> None:
     """Make git ignore the live database; other lines of the file stay."""
     if path.is_symlink():
         path.unlink()

@@ -22,20 +22,20 @@ def data_directory() -> Path:
 
     Raises `NotFoundError` without a home directory, like the functions below.
     """
-    return _checked(_platform().user_data_path, "XDG_DATA_HOME")
+    return _check_folder(_platform_dirs().user_data_path, "XDG_DATA_HOME")
 
 
 def config_directory() -> Path:
     """Return the folder of ``config.toml``."""
-    return _checked(_platform().user_config_path, "XDG_CONFIG_HOME")
+    return _check_folder(_platform_dirs().user_config_path, "XDG_CONFIG_HOME")
 
 
 def state_directory() -> Path:
     """Return the folder of what belongs to this machine alone."""
-    return _checked(_platform().user_state_path, "XDG_STATE_HOME")
+    return _check_folder(_platform_dirs().user_state_path, "XDG_STATE_HOME")
 
 
-def _checked(folder: Path, variable: str) -> Path:
+def _check_folder(folder: Path, variable: str) -> Path:
     """Return *folder*, which is *variable*'s or in the home directory."""
     # With an empty HOME, ~ is the root of the file system. Refused, and not replaced by
     # the passwd entry: a caller that empties HOME does not want that one to be used.
@@ -55,7 +55,7 @@ def expanded(path: str) -> Path:
     return Path(os.path.expanduser(path))  # noqa: PTH111
 
 
-def _platform() -> PlatformDirs:
+def _platform_dirs() -> PlatformDirs:
     from platformdirs import PlatformDirs
 
     return PlatformDirs("sessiondb", appauthor=False)

@@ -50,13 +50,13 @@ def repository_at(directory: Path) -> Repository | None:
     for folder in (directory, *directory.parents):
         pointer = folder / ".git"
         if _is_git_directory(pointer):
-            return _checkout(folder, _real(pointer))
+            return _checkout_at(folder, _real_path(pointer))
         if _is_file(pointer):
-            return _checkout(folder, _target(folder))
+            return _checkout_at(folder, _target_of_link(folder))
         if _is_git_directory(folder):
             # Inside of a bare repository, or of a .git itself.
-            main = _main_worktree(_common(folder))
-            return Repository(main, main, _common(folder))
+            main = _main_worktree(_common_directory(folder))
+            return Repository(main, main, _common_directory(folder))
     return None
 
 
@@ -71,7 +71,7 @@ def remote_of(root: str) -> str | None:
     if common is None:
         return None
 
-    settings = _settings(common)
+    settings = _read_settings(common)
     names = [name for name in settings if re.fullmatch(_REMOTE, name)]
     for name in sorted(names, key=lambda name: name != "remote.origin.url"):
         remote = normalised(settings[name])
@@ -84,7 +84,7 @@ def normalised(url: str) -> str | None:
     """Return ``host/path`` of a remote's URL; None for local paths and other texts."""
     if "://" not in url:
         match = re.fullmatch(_SCP, url)
-        return _joined(match[1], match[2]) if match else None
+        return _join_remote(match[1], match[2]) if match else None
 
     from urllib.parse import urlsplit
 
@@ -101,7 +101,7 @@ def normalised(url: str) -> str | None:
     # No port is the scheme's default one, stated or not.
     if port not in (None, 0, _DEFAULT_PORTS.get(parts.scheme)):
         host += f":{port}"
-    return _joined(host, parts.path)
+    return _join_remote(host, parts.path)
 
 
 def stamp_of(root: str) -> tuple[tuple[int, int], ...]:
@@ -112,10 +112,10 @@ def stamp_of(root: str) -> tuple[tuple[int, int], ...]:
     common = _common_of(root)
     if common is None:
         return ()
-    return tuple([_touched(common / name) for name in _FACTS])
+    return tuple([_file_stamp(common / name) for name in _FACTS])
 
 
-def _touched(path: Path) -> tuple[int, int]:
+def _file_stamp(path: Path) -> tuple[int, int]:
     try:
         facts = path.stat()
     except (OSError, ValueError):
@@ -177,7 +177,7 @@ def read_small(path: Path) -> str:
 
 
 def _common_of(root: str) -> Path | None:
-    real = _real(root)
+    real = _real_path(root)
     repository = repository_at(real)
     # A removed folder must not be identified by the repository around it.
     if repository is None or repository.checkout != real:
@@ -185,36 +185,36 @@ def _common_of(root: str) -> Path | None:
     return repository.common
 
 
-def _joined(host: str, path: str) -> str | None:
+def _join_remote(host: str, path: str) -> str | None:
     path = path.strip("/").removesuffix(".git").rstrip("/")
     return f"{host.lower()}/{path}" if path else None
 
 
-def _checkout(folder: Path, git_directory: Path | None) -> Repository:
+def _checkout_at(folder: Path, git_directory: Path | None) -> Repository:
     if git_directory is None:
         return Repository(folder, folder, None)
-    common = _common(git_directory)
+    common = _common_directory(git_directory)
     root = folder if common == git_directory else _main_worktree(common)
     return Repository(folder, root, common)
 
 
-def _target(folder: Path) -> Path | None:
+def _target_of_link(folder: Path) -> Path | None:
     text = read_small(folder / ".git")
     if not text.startswith("gitdir:"):
         return None
-    target = _real(folder / text.removeprefix("gitdir:").strip())
+    target = _real_path(folder / text.removeprefix("gitdir:").strip())
     return target if _is_git_directory(target) else None
 
 
-def _common(git_directory: Path) -> Path:
+def _common_directory(git_directory: Path) -> Path:
     text = read_small(git_directory / "commondir").strip()
-    return _real(git_directory / text) if text else git_directory
+    return _real_path(git_directory / text) if text else git_directory
 
 
 def _main_worktree(common: Path) -> Path:
-    if common.name == ".git" or _target(common.parent) == common:
+    if common.name == ".git" or _target_of_link(common.parent) == common:
         return common.parent
-    return _real(common / _settings(common).get("core.worktree", ""))
+    return _real_path(common / _read_settings(common).get("core.worktree", ""))
 
 
 def _is_git_directory(path: Path) -> bool:
@@ -232,11 +232,11 @@ def _is_dir(path: Path) -> bool:
     return os.path.isdir(path)
 
 
-def _real(path: str | Path) -> Path:
+def _real_path(path: str | Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _settings(common: Path) -> dict[str, str]:
+def _read_settings(common: Path) -> dict[str, str]:
     """Return the values of a git config by section and key: ``remote.origin.url``.
 
     The first one counts if there are several; includes are not followed.
@@ -246,20 +246,17 @@ def _settings(common: Path) -> dict[str, str]:
     for line in read_small(common / "config").split("\n"):
         logical_line = line
         if match := re.match(_SECTION, line):
-            section = _section(match)
+            section = match[1].lower()
+            if match[2] is not None:
+                section += "." + re.sub(_ESCAPE, r"\1", match[2])
             logical_line = line[match.end() :]
         if match := re.match(_ENTRY, logical_line):
             name = f"{section}.{match[1].lower()}"
-            settings.setdefault(name, _unquoted(match[2]))
+            settings.setdefault(name, _unquote_value(match[2]))
     return settings
 
 
-def _section(match: re.Match[str]) -> str:
-    name, part = match[1].lower(), match[2]
-    return name if part is None else name + "." + re.sub(_ESCAPE, r"\1", part)
-
-
-def _unquoted(value: str) -> str:
+def _unquote_value(value: str) -> str:
     """Return a value without quotes, escapes and its comment."""
     plain = re.sub(_VALUE, r"\1\2", value)
     return re.sub(_ESCAPE, r"\1", plain).strip()

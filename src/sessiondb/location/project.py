@@ -46,7 +46,7 @@ def project_at(directory: str | os.PathLike[str], *, resolve_git: bool = True) -
     if not written or "\0" in written:
         raise InvalidInputError(f"not a directory: {abridged(written)}")
     if is_absolute(written) and not Path(written).is_absolute():
-        return _alone(written)
+        return _place_alone(written)
 
     try:
         absolute = Path(written).absolute()
@@ -54,17 +54,17 @@ def project_at(directory: str | os.PathLike[str], *, resolve_git: bool = True) -
         hint = "change to a directory that exists"
         raise NotFoundError("the current directory is gone", hint=hint) from error
     if not os.path.isdir(absolute):
-        return _alone(os.path.normpath(absolute))
+        return _place_alone(os.path.normpath(absolute))
 
     path = os.path.realpath(absolute)
     repository = git.repository_at(Path(path)) if resolve_git else None
     if repository is None:
-        return _alone(path)
+        return _place_alone(path)
     kind: Literal["worktree", "sandbox"] = (
         "sandbox" if repository.linked else "worktree"
     )
     return Place(str(repository.root), path, str(repository.checkout), kind, "git")
 
 
-def _alone(path: str) -> Place:
+def _place_alone(path: str) -> Place:
     return Place(root=path, directory=path, checkout=path)

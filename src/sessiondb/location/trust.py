@@ -53,7 +53,7 @@ def accept(path: Path) -> None:
     `StorageError` when the record cannot be written.
     """
     with translated(path):
-        if _seen(path) is None:
+        if _record_now(path) is None:
             raise NotFoundError(
                 f"no folder {path.parent}",
                 hint=f"{command('init', '--local')} creates it",
@@ -61,7 +61,7 @@ def accept(path: Path) -> None:
         path.parent.chmod(0o700)
         with contextlib.suppress(FileNotFoundError):
             path.chmod(0o600)
-        _write(path)
+        _write_record(path)
 
 
 def is_accepted(path: Path) -> bool:
@@ -71,12 +71,12 @@ def is_accepted(path: Path) -> bool:
     file: a database that was made here is added to it, a removed one dropped.
     """
     try:
-        now = _seen(path)
+        now = _record_now(path)
     except (OSError, ValueError):
         return False
     if now is None:
         return False
-    record = _read(path)
+    record = _read_record(path)
     if record is None or record.folder != now.folder:
         return False
     if record == now:
@@ -86,7 +86,7 @@ def is_accepted(path: Path) -> bool:
         return False
 
     with contextlib.suppress(OSError):
-        _write(path)
+        _write_record(path)
     return True
 
 
@@ -112,18 +112,22 @@ def revoke(path: Path) -> bool:
     return was_used
 
 
-def _seen(path: Path) -> _Record | None:
+def _record_now(path: Path) -> _Record | None:
     """Return what is at *path* now; None without the folder."""
     if path.parts[-2:] != (FOLDER, FILE):
         raise InvalidInputError(f"not a project-local database: {path}")
 
-    folder = _mark(path.parent, stat.S_ISDIR, "folder")
+    folder = _file_mark(path.parent, stat.S_ISDIR, "folder")
     if folder is None:
         return None
-    return _Record(os.path.realpath(path), folder, _mark(path, stat.S_ISREG, "file"))
+    return _Record(
+        os.path.realpath(path), folder, _file_mark(path, stat.S_ISREG, "file")
+    )
 
 
-def _mark(path: Path, is_kind: Callable[[int], bool], kind: str) -> list[int] | None:
+def _file_mark(
+    path: Path, is_kind: Callable[[int], bool], kind: str
+) -> list[int] | None:
     try:
         facts = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -150,15 +154,15 @@ def _record_path(path: Path) -> Path:
     return state_directory() / "trust" / f"{key}.json"
 
 
-def _read(path: Path) -> _Record | None:
+def _read_record(path: Path) -> _Record | None:
     try:
         return _Record(**json.loads(_record_path(path).read_bytes()))
     except (OSError, ValueError, TypeError):
         return None
 
 
-def _write(path: Path) -> None:
-    record, place = _seen(path), _record_path(path)
+def _write_record(path: Path) -> None:
+    record, place = _record_now(path), _record_path(path)
     if record is not None:
         from sessiondb.engine import outputs  # few commands write, all come here
 

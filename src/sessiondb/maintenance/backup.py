@@ -37,7 +37,7 @@ def backup(
     written, `CorruptionError` if the copy is damaged, `StorageError`; no incomplete
     copy is left behind.
     """
-    to = _path(to)
+    to = _backup_path(to)
     outputs.check_name(to)
 
     # For a job that names a folder by the date, as private as the copy.
@@ -46,11 +46,11 @@ def backup(
     if outputs.check_place(to):
         raise ConflictError(f"{to} already exists", hint="a backup needs a new file")
     with ENGINE.upkeep.copied(file_of(store), to, part=part) as copy:
-        summary = _verified(copy)
+        summary = _verify_backup(copy)
     return replace(summary, path=to)
 
 
-def _path(target: str | os.PathLike[str]) -> Path:
+def _backup_path(target: str | os.PathLike[str]) -> Path:
     try:
         name = os.fspath(target)
         path = Path(name).expanduser().absolute()
@@ -64,7 +64,7 @@ def _path(target: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _verified(path: Path) -> Backup:
+def _verify_backup(path: Path) -> Backup:
     with connected(path, mode="rw") as connection:
         if damage := ENGINE.upkeep.damage(connection):
             raise CorruptionError(

@@ -56,7 +56,7 @@ def parents_first(
             continue
         family = [session]
         if with_children:
-            family = _below(store.tree(session), session.id)
+            family = _sessions_below(store.tree(session), session.id)
         wanted |= {item.id: item for item in family}
 
     # An import links a session to its parent only if that came before.
@@ -67,13 +67,13 @@ def parents_first(
     return [session for family in families.values() for session in family]
 
 
-def _below(tree: Tree, session_id: str) -> list[Session]:
+def _sessions_below(tree: Tree, session_id: str) -> list[Session]:
     """Return a session of a tree, and all below it."""
-    by_id = {node.session.id: node for node in _nodes(tree)}
-    return [node.session for node in _nodes(by_id[session_id])]
+    by_id = {node.session.id: node for node in _nodes_by_level(tree)}
+    return [node.session for node in _nodes_by_level(by_id[session_id])]
 
 
-def _nodes(top: Tree) -> list[Tree]:
+def _nodes_by_level(top: Tree) -> list[Tree]:
     """Return a node and all below it, level by level."""
     nodes = [top]
     # The list grows while it is walked.
@@ -112,7 +112,7 @@ def _read_back(store: Store, missing: dict[str, Session], path: Path) -> dict[st
             raise _not_restorable(
                 path, f"session {name} is in it twice, or was not to be written"
             )
-        _compare(store, item, path)
+        _compare_session(store, item, path)
         revisions[name] = item.stored.revision
 
     if missing:
@@ -121,7 +121,7 @@ def _read_back(store: Store, missing: dict[str, Session], path: Path) -> dict[st
     return revisions
 
 
-def _compare(store: Store, item: SourceSession, path: Path) -> None:
+def _compare_session(store: Store, item: SourceSession, path: Path) -> None:
     """Raise unless a session that was read back equals the one in the database."""
     assert item.stored is not None, "our own log has its state"
     export = store.export(SessionHandle(item.stored.id), **jsonl.READ)
@@ -138,8 +138,8 @@ def _compare(store: Store, item: SourceSession, path: Path) -> None:
         )
 
     pairs = zip_longest(
-        map(_read, _intact(item, path)),
-        map(_stored, export.messages),
+        map(_values_read_back, _intact_messages(item, path)),
+        map(_values_stored, export.messages),
     )
     for read, stored in pairs:
         # None is the shorter side, equal to no message.
@@ -150,7 +150,7 @@ def _compare(store: Store, item: SourceSession, path: Path) -> None:
             )
 
 
-def _intact(item: SourceSession, path: Path) -> Iterator[SourceMessage]:
+def _intact_messages(item: SourceSession, path: Path) -> Iterator[SourceMessage]:
     """Yield the messages that were read back; raises for a damaged line."""
     for read in item.messages:
         if isinstance(read, Problem):
@@ -159,15 +159,15 @@ def _intact(item: SourceSession, path: Path) -> Iterator[SourceMessage]:
         yield read
 
 
-def _read(message: SourceMessage) -> list[Any]:
+def _values_read_back(message: SourceMessage) -> list[Any]:
     draft, seq = message.draft, message.stored.seq if message.stored else None
     inputs = [part.input for part in draft.parts]
-    return [seq, *_values(draft, draft.parts), inputs]
+    return [seq, *_values_of_message(draft, draft.parts), inputs]
 
 
-def _stored(message: Message) -> list[Any]:
+def _values_stored(message: Message) -> list[Any]:
     inputs = list(map(_input_of, message.parts))
-    return [message.seq, *_values(message, message.parts), inputs]
+    return [message.seq, *_values_of_message(message, message.parts), inputs]
 
 
 def _input_of(part: Part) -> Any:
@@ -175,7 +175,7 @@ def _input_of(part: Part) -> Any:
     return NO_INPUT if part.input_json is None else part.input
 
 
-def _values(
+def _values_of_message(
     message: MessageDraft | Message, parts: Iterable[PartDraft | Part]
 ) -> list[Any]:
     return [_values_of(message), *map(_part_values, parts)]

@@ -54,13 +54,13 @@ def check(store: HasPath) -> list[Finding]:
     Raises `BusyError` and `StorageError`.
     """
     checks: dict[str, Check] = {
-        "integrity": _integrity,
-        "references": _references,
-        "blobs": _blobs,
-        "payload": _payload,
-        "cycles": _cycles,
-        "derived": _derived,
-        **{name: _counting(name) for name in QUESTIONS},
+        "integrity": _check_integrity,
+        "references": _check_references,
+        "blobs": _check_blobs,
+        "payload": _check_payload,
+        "cycles": _check_cycles,
+        "derived": _check_derived,
+        **{name: _counting_check(name) for name in QUESTIONS},
     }
     findings: list[Finding] = []
     with connected(file_of(store)) as connection:
@@ -72,14 +72,11 @@ def check(store: HasPath) -> list[Finding]:
         findings += _found_by("search index", _search_index, connection)
 
     # A repair writes, which is not safe in a damaged storage.
-    if any(map(_is_of_pages, findings)):
+    storage = [finding.what for finding in findings if finding.check == "integrity"]
+    if any(ENGINE.upkeep.is_of_pages(what) for what in storage):
         findings = [replace(finding, repair=None) for finding in findings]
 
     return findings
-
-
-def _is_of_pages(finding: Finding) -> bool:
-    return finding.check == "integrity" and ENGINE.upkeep.is_of_pages(finding.what)
 
 
 def _found_by(name: str, run: Check, connection: Connection) -> list[Finding]:
@@ -96,7 +93,7 @@ def _found_by(name: str, run: Check, connection: Connection) -> list[Finding]:
     return findings
 
 
-def _integrity(connection: Connection) -> Iterator[Finding]:
+def _check_integrity(connection: Connection) -> Iterator[Finding]:
     """Yield damage of the storage, the indexes and the constraints."""
     engine = ENGINE.upkeep
     for line, number in Counter(engine.damage(connection)).items():
@@ -104,7 +101,7 @@ def _integrity(connection: Connection) -> Iterator[Finding]:
         yield Finding("integrity", line, number, action)
 
 
-def _references(connection: Connection) -> Iterator[Finding]:
+def _check_references(connection: Connection) -> Iterator[Finding]:
     """Yield rows whose reference is broken: a delete without foreign keys does it."""
     broken = Counter(ENGINE.upkeep.broken_references(connection))
     for (table, parent), number in broken.items():
@@ -143,7 +140,7 @@ def _lost_parts(connection: Connection) -> Iterator[Finding]:
         yield Finding("lost", defect, number)
 
 
-def _cycles(connection: Connection) -> Iterator[Finding]:
+def _check_cycles(connection: Connection) -> Iterator[Finding]:
     """Yield rows that are their own ancestors: a walk up from them would not end."""
     if looped := session_cycles(connection):
         yield Finding(
@@ -202,7 +199,7 @@ def circles(parents: dict[Any, Any]) -> list[list[Any]]:
     return rings
 
 
-def _payload(connection: Connection) -> Iterator[Finding]:
+def _check_payload(connection: Connection) -> Iterator[Finding]:
     """Name each session with ``data`` that cannot be decoded, except that in blobs.
 
     Their content is verified by its hash.
@@ -226,7 +223,7 @@ def _payload(connection: Connection) -> Iterator[Finding]:
             yield Finding("payload", defect, number)
 
 
-def _blobs(connection: Connection) -> Iterator[Finding]:
+def _check_blobs(connection: Connection) -> Iterator[Finding]:
     altered: list[str] = []
     for name, data in connection.execute("SELECT hash, data FROM blob"):
         if hashlib.sha256(data).hexdigest() != name:
@@ -263,14 +260,14 @@ def used_blobs(connection: Connection) -> str:
     )
 
 
-def _derived(connection: Connection) -> Iterator[Finding]:
+def _check_derived(connection: Connection) -> Iterator[Finding]:
     """Yield the columns that differ from the rows that they follow from."""
     for derivation in DERIVATIONS:
         if number := connection.execute(derivation.count).fetchone()[0]:
             yield Finding(derivation.check, derivation.what, number, derivation.repair)
 
 
-def _counting(name: str) -> Check:
+def _counting_check(name: str) -> Check:
     def run(connection: Connection) -> Iterator[Finding]:
         for defect, sql, action in QUESTIONS[name]:
             if number := connection.execute(sql).fetchone()[0]:

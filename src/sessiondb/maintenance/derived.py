@@ -39,7 +39,7 @@ class Derivation:
     def wrong(self) -> str:
         """The query for the wrong rows: ``rid``, then the right values."""
         names = ", ".join(f"right_{name}" for name in self.columns)
-        differs = " OR ".join(self._differs(name) for name in self.columns)
+        differs = " OR ".join(self._differs_sql(name) for name in self.columns)
         return (
             f"WITH derived (rid, {names}) AS ({self.values}) "
             f"SELECT derived.rid, {names} FROM derived "
@@ -51,7 +51,7 @@ class Derivation:
         """The query for the number of wrong rows."""
         return f"SELECT count(*) FROM ({self.wrong})"
 
-    def _differs(self, name: str) -> str:
+    def _differs_sql(self, name: str) -> str:
         stored, right = f"stored.{name}", f"derived.right_{name}"
         if name not in self.float_sums:
             return f"{stored} IS NOT {right}"

@@ -48,18 +48,18 @@ def diagnose(database: Database) -> dict[str, Any]:
         place = ENGINE.upkeep.place_facts(database.path)
 
     report: dict[str, Any] = {
-        "versions": _versions(),
+        "versions": _package_versions(),
         "database": {"kind": database.kind, **place},
     }
     if database.path is not None and place["exists"]:
         try:
-            report |= _inside(database.path)
+            report |= _report_of_file(database.path)
             ENGINE.upkeep.verify(database.path)
         except SessionDBError as error:
             report["error"] = _error_facts(_refusal_of(database.path) or error)
 
     # The engine's first: a defect there may explain everything else.
-    report["advice"] = [*ENGINE.upkeep.advice(report), *_advice(report)]
+    report["advice"] = [*ENGINE.upkeep.advice(report), *_advice_for(report)]
     return report
 
 
@@ -81,7 +81,7 @@ def _error_facts(error: SessionDBError) -> dict[str, Any]:
     }
 
 
-def _versions() -> dict[str, str | None]:
+def _package_versions() -> dict[str, str | None]:
     versions: dict[str, str | None] = {
         "sessiondb": __version__,
         "python": platform.python_version(),
@@ -94,7 +94,7 @@ def _versions() -> dict[str, str | None]:
     return versions
 
 
-def _inside(path: Path) -> dict[str, Any]:
+def _report_of_file(path: Path) -> dict[str, Any]:
     with connected(path) as connection:
         connection.execute(ENGINE.begin_read)
         report = ENGINE.upkeep.settings(connection)
@@ -114,7 +114,7 @@ def _inside(path: Path) -> dict[str, Any]:
     return report
 
 
-def _advice(report: dict[str, Any]) -> list[str]:
+def _advice_for(report: dict[str, Any]) -> list[str]:
     sentences = {
         f"parts of the database could not be read; {command('check')} lists them": (
             report.get("error", {}).get("type") == "CorruptionError"

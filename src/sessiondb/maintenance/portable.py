@@ -41,7 +41,7 @@ def root_of(target: str | os.PathLike[str] | None) -> str | None:
 def portable(export: Export, root: str) -> Export:
     """Return *export* as the folder of logs of the project at *root* holds it."""
     session = replace(
-        export.session, directory=_directory(export.session.directory, root)
+        export.session, directory=_portable_directory(export.session.directory, root)
     )
     project = export.project
     if project is not None:
@@ -68,7 +68,7 @@ def portable_in(
     return (portable(export, root) for export in exports)
 
 
-def _directory(directory: str, root: str) -> str:
+def _portable_directory(directory: str, root: str) -> str:
     inside = stored(directory, root)
     if not is_absolute(inside):
         return inside

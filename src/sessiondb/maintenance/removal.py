@@ -162,16 +162,16 @@ class _PruneRule:
     def chosen(self, sessions: Iterator[Session]) -> dict[str, Session]:
         """Return the *sessions* that the rule chooses, by id, the last used first."""
         older = islice(sessions, self.keep or 0, None)
-        return {session.id: session for session in older if self._fits(session)}
+        return {session.id: session for session in older if self._fits_rule(session)}
 
     def allows(self, plan: DeletePlan, chosen: Mapping[str, Session]) -> bool:
         """Return whether a plan removes only chosen sessions and their subagents."""
         others = [item for item in plan.sessions if item.id not in chosen]
         # A subagent is a part of the session that called it: it need not be chosen.
         are_subagents = {item.relation for item in others} <= {"subagent"}
-        return are_subagents and all(self._fits(item) for item in others)
+        return are_subagents and all(self._fits_rule(item) for item in others)
 
-    def _fits(self, session: Session) -> bool:
+    def _fits_rule(self, session: Session) -> bool:
         is_fresh = (
             self.older_than is not None and session.time_updated >= self.older_than
         )

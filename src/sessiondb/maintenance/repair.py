@@ -187,7 +187,7 @@ class _RepairRun:
 _OWNERS = {"session": "id", "part": "session_id"}
 
 
-def _search(run: _RepairRun) -> None:
+def _repair_search(run: _RepairRun) -> None:
     """Rebuild what differs from the rows.
 
     Before the rows change, because triggers remove their old entries; and again after
@@ -197,7 +197,7 @@ def _search(run: _RepairRun) -> None:
     ENGINE.search.rebuild(run.connection, damaged)
 
 
-def _meta(run: _RepairRun) -> None:
+def _repair_meta(run: _RepairRun) -> None:
     facts = {
         "database_uuid": str(uuid.uuid4()),
         "min_reader": MIN_READER,
@@ -213,7 +213,7 @@ def _meta(run: _RepairRun) -> None:
     )
 
 
-def _projects(run: _RepairRun) -> None:
+def _repair_projects(run: _RepairRun) -> None:
     """Restore a project from its directories, or those of its sessions."""
     lost = run.rows(
         "SELECT project_id, min(time_created), max(time_updated), min(directory) "
@@ -251,7 +251,7 @@ def _projects(run: _RepairRun) -> None:
     )
 
 
-def _orphans(run: _RepairRun) -> None:
+def _remove_orphans(run: _RepairRun) -> None:
     """Remove rows without a session or message, and keep prompts.
 
     Prompts belong to the user.
@@ -295,7 +295,7 @@ def _forget_imports(run: _RepairRun) -> None:
             run.rows("DELETE FROM import_ledger WHERE rid = ?", rid)
 
 
-def _family(run: _RepairRun) -> None:
+def _repair_families(run: _RepairRun) -> None:
     """Detach sessions from parents that are gone, and give each family one root."""
     alone = run.column(
         "SELECT s.id FROM session AS s LEFT JOIN session AS p ON p.id = s.parent_id "
@@ -329,7 +329,7 @@ def _new_root(run: _RepairRun, name: str) -> None:
     )
 
 
-def _blobs(run: _RepairRun) -> None:
+def _remove_blobs(run: _RepairRun) -> None:
     used = used_blobs(run.connection)
     _restore_names(run, used)
     run.derive(BLOB_SIZE)
@@ -351,21 +351,21 @@ def _restore_names(run: _RepairRun, used: str) -> None:
             run.rows("UPDATE blob SET hash = ? WHERE hash = ?", digest, name)
 
 
-def _tree(run: _RepairRun) -> None:
+def _repair_tree(run: _RepairRun) -> None:
     """Put messages behind the one before them if their parent is missing."""
     lost = run.rows(
         "SELECT session_id, seq FROM message AS m WHERE m.parent_seq IS NOT NULL AND "
         "(m.parent_seq = m.seq OR NOT EXISTS (SELECT 1 FROM message AS p "
         "WHERE p.session_id = m.session_id AND p.seq = m.parent_seq))"
     )
-    _behind(run, lost)
-    _behind(run, message_cycles(run.connection))
+    _put_behind(run, lost)
+    _put_behind(run, message_cycles(run.connection))
 
     # The message before may be a descendant, which makes another circle. Then no parent
     # in that session may come later: breaking one circle after the other could take a
     # round for each message.
     for name, _ in message_cycles(run.connection):
-        _behind(run, [(name, seq) for seq in run.column(_LATER, name)])
+        _put_behind(run, [(name, seq) for seq in run.column(_LATER, name)])
 
     run.touch(
         f"UPDATE session SET last_seq = {_LAST_SEQ} WHERE last_seq < {_LAST_SEQ} "
@@ -379,7 +379,7 @@ def _tree(run: _RepairRun) -> None:
     )
 
 
-def _behind(run: _RepairRun, places: list[tuple[str, int]]) -> None:
+def _put_behind(run: _RepairRun, places: list[tuple[str, int]]) -> None:
     for session_id, seq in places:
         run.touch(
             "UPDATE message SET parent_seq = (SELECT max(p.seq) FROM message AS p "
@@ -389,7 +389,7 @@ def _behind(run: _RepairRun, places: list[tuple[str, int]]) -> None:
         )  # fmt: skip
 
 
-def _ownership(run: _RepairRun) -> None:
+def _repair_ownership(run: _RepairRun) -> None:
     """Give each class of copies one owner, by the rule of every other write."""
     run.touch(
         "UPDATE message SET inherited = 0 WHERE inherited NOT IN (0, 1) "
@@ -400,10 +400,10 @@ def _ownership(run: _RepairRun) -> None:
         for row in (*run.rows(UNOWNED), *run.rows(COUNTED_TWICE))
     ]
     run.touched |= ownership.assign_owner(run.tx, lost)
-    _parts(run)
+    _repair_parts(run)
 
 
-def _parts(run: _RepairRun) -> None:
+def _repair_parts(run: _RepairRun) -> None:
     """Make parts agree with their messages, and with the rule of the search index."""
     run.derive(PART_INHERITED)
     for rid, indexed in run.rows(PART_INDEXED.wrong):
@@ -413,16 +413,16 @@ def _parts(run: _RepairRun) -> None:
             run.tx.to_index.append(rid)
 
 
-def _counters(run: _RepairRun) -> None:
+def _repair_counters(run: _RepairRun) -> None:
     run.derive(COUNTERS)
     run.derive(MODEL)
 
 
-def _changes(run: _RepairRun) -> None:
+def _repair_changes(run: _RepairRun) -> None:
     run.touched.update(run.column(UNNUMBERED))
 
 
-def _stamp(run: _RepairRun) -> None:
+def _stamp_sessions(run: _RepairRun) -> None:
     """Give each changed session a new revision and change, for syncs and feeds."""
     for name in sorted(run.touched):
         if run.rows("SELECT 1 FROM session WHERE id = ?", name):
@@ -435,6 +435,7 @@ def _stamp(run: _RepairRun) -> None:
 
 #: The actions, in this order; each is a no-op if nothing is wrong.
 ACTIONS: list[Callable[[_RepairRun], None]] = [
-    _search, _meta, _projects, _orphans, _family, _blobs, _tree, _ownership, _counters,
-    _changes, _stamp, _search,
+    _repair_search, _repair_meta, _repair_projects, _remove_orphans, _repair_families,
+    _remove_blobs, _repair_tree, _repair_ownership, _repair_counters, _repair_changes,
+    _stamp_sessions, _repair_search,
 ]  # fmt: skip

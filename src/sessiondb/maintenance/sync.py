@@ -88,17 +88,17 @@ def sync(store: Store) -> Synced:
     attributes = folder / ".gitattributes"
     if not os.path.lexists(attributes):
         outputs.write_text(attributes, ATTRIBUTES)
-    done, notes = Synced(folder), _noted(root / NOTES)
-    files = {path.name: _seen(path.lstat()) for path in folder.glob("*.jsonl")}
-    logged = _read(store, done, files, notes)
+    done, notes = Synced(folder), _read_notes(root / NOTES)
+    files = {path.name: _file_stamp(path.lstat()) for path in folder.glob("*.jsonl")}
+    logged = _read_files(store, done, files, notes)
     _settle_deletions(store, done, files, logged)
-    new_notes = _write(store, done, files, notes)
+    new_notes = _write_files(store, done, files, notes)
     if new_notes != notes:
         _replace(root / NOTES, [json.dumps(new_notes)])
     return done
 
 
-def _noted(path: Path) -> Notes:
+def _read_notes(path: Path) -> Notes:
     try:
         notes = json.loads(path.read_bytes())
         return {
@@ -108,7 +108,7 @@ def _noted(path: Path) -> Notes:
         return {}
 
 
-def _seen(stat: os.stat_result) -> tuple[int, int]:
+def _file_stamp(stat: os.stat_result) -> tuple[int, int]:
     # To open and close a hard link to an open database would release its locks.
     is_open = stat.st_nlink > 1 and (stat.st_dev, stat.st_ino) in ENGINE.open_files()
     if is_open or not S_ISREG(stat.st_mode):
@@ -117,7 +117,7 @@ def _seen(stat: os.stat_result) -> tuple[int, int]:
     return stat.st_size, stat.st_mtime_ns
 
 
-def _sessions(store: Store) -> Iterator[tuple[str, str, Session]]:
+def _sessions_to_write(store: Store) -> Iterator[tuple[str, str, Session]]:
     """Yield the file name, a digest of the state, and the session, of each session."""
     projects = {project.id: project for project in store.projects()}
     for session in every(store, **_EVERYTHING, order="created"):
@@ -127,13 +127,13 @@ def _sessions(store: Store) -> Iterator[tuple[str, str, Session]]:
         yield jsonl.file_name(session.id), hashlib.sha256(state).hexdigest(), session
 
 
-def _read(store: Store, done: Synced, files: Files, notes: Notes) -> list[Logged]:
+def _read_files(store: Store, done: Synced, files: Files, notes: Notes) -> list[Logged]:
     """Import the files that changed; return the sessions that were in them."""
     waiting = _changed_files(store, done, files, notes)
     logged: list[Logged] = []
     placed: set[tuple[str, str]] = set()
 
-    for result in store.ingest(_sources(waiting, files, logged)):
+    for result in store.ingest(_items_of_files(waiting, files, logged)):
         if isinstance(result, Problem):
             done.problems.append(result)
         else:
@@ -157,7 +157,9 @@ def _changed_files(
     store: Store, done: Synced, files: Files, notes: Notes
 ) -> list[Path]:
     """Return the files that changed since the last sync; the others count as read."""
-    sessions = {name: session for name, _, session in _sessions(store) if name in files}
+    sessions = {
+        name: session for name, _, session in _sessions_to_write(store) if name in files
+    }
     waiting: list[Path] = []
 
     for name in sorted(files, reverse=True):
@@ -184,7 +186,7 @@ def _settle_deletions(
         else:
             _record_deletion(item, version, files)
 
-    for result in store.ingest(_again(alive, files), undelete=True):
+    for result in store.ingest(_returned_sessions(alive, files), undelete=True):
         if isinstance(result, Imported):
             done.read = [x for x in done.read if x.id != result.id]
             done.read.append(result)
@@ -197,36 +199,36 @@ def _record_deletion(item: Logged, version: Version, files: Files) -> None:
     )
     with item.path.open("r+b") as file:
         # A file that changed since it was read is left to the next sync.
-        if _seen(item.path.lstat()) == files[item.path.name]:
-            files[item.path.name] = _append(file, [record + "\n"])
+        if _file_stamp(item.path.lstat()) == files[item.path.name]:
+            files[item.path.name] = _append_lines(file, [record + "\n"])
 
 
-def _again(alive: list[Logged], files: Files) -> Iterator[SourceSession]:
+def _returned_sessions(alive: list[Logged], files: Files) -> Iterator[SourceSession]:
     """Yield sessions that were deleted here and continued by others."""
     names = {item.name for item in alive}
     paths = list(dict.fromkeys(item.path for item in alive))
-    for item in _sources(paths, files, []):
-        if isinstance(item, SourceSession) and _name(item) in names:
+    for item in _items_of_files(paths, files, []):
+        if isinstance(item, SourceSession) and _session_name(item) in names:
             yield item
 
 
-def _name(item: SourceSession) -> tuple[str, str, str]:
+def _session_name(item: SourceSession) -> tuple[str, str, str]:
     return item.source, item.source_id, item.namespace
 
 
-def _sources(
+def _items_of_files(
     paths: Iterable[Path], files: Files, logged: list[Logged]
 ) -> Iterator[SourceItem]:
     """Yield the sessions and problems of files; add each session to *logged*."""
     for path in paths:
-        for item in _items(path, files[path.name]):
+        for item in _items_of_file(path, files[path.name]):
             if isinstance(item, SourceSession) and item.stored is not None:
-                logged.append(Logged(path, *_name(item), item.stored))
+                logged.append(Logged(path, *_session_name(item), item.stored))
 
             yield item
 
 
-def _items(path: Path, seen: tuple[int, int]) -> Iterator[SourceItem]:
+def _items_of_file(path: Path, seen: tuple[int, int]) -> Iterator[SourceItem]:
     """Yield the sessions and problems of one file."""
     if seen == NO_FILE:
         yield Problem(str(path), "not a file, so it is not read")
@@ -241,13 +243,13 @@ def _items(path: Path, seen: tuple[int, int]) -> Iterator[SourceItem]:
         yield from store.read()
 
 
-def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
+def _write_files(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
     """Write the changes that the files do not have; return the new notes."""
     damaged = {problem.source for problem in done.problems}
     new_notes: Notes = {}
-    _agree(store, files, notes)
+    _note_versions(store, files, notes)
 
-    for name, state, session in _sessions(store):
+    for name, state, session in _sessions_to_write(store):
         path, seen, noted = done.folder / name, files.get(name), notes.get(name)
         if noted is not None:
             # A file that was removed is not written again: a user wanted that.
@@ -259,7 +261,7 @@ def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
 
         is_intact = str(path) not in damaged
         try:
-            left = _update(store, session, path, seen, is_intact)
+            left = _update_file(store, session, path, seen, is_intact)
         except UNREADABLE as error:
             done.problems.append(Problem(str(path), f"session {session.id}: {error}"))
             continue
@@ -273,14 +275,14 @@ def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
     return new_notes
 
 
-def _update(
+def _update_file(
     store: Store,
     session: Session,
     path: Path,
     seen: tuple[int, int] | None,
     is_intact: bool,
 ) -> tuple[int, int] | None:
-    """Write a session's file, or its missing records; return as `_complete` does."""
+    """Write a session's file, or its missing records; return its new state."""
     root = str(store.location.root)
 
     def lines() -> Iterator[str]:
@@ -288,14 +290,14 @@ def _update(
 
     if seen is None:
         return _replace(path, lines())
-    return _complete(path, seen, lines, is_intact)
+    return _complete_file(path, seen, lines, is_intact)
 
 
-def _agree(store: Store, files: Files, notes: Notes) -> None:
+def _note_versions(store: Store, files: Files, notes: Notes) -> None:
     """Note the versions that the logs of changed sessions will have."""
     changed = (
         session.id
-        for name, state, session in _sessions(store)
+        for name, state, session in _sessions_to_write(store)
         if notes.get(name) != (*files.get(name, NO_FILE), state)
     )
     while some := list(islice(changed, AT_ONCE)):
@@ -303,7 +305,7 @@ def _agree(store: Store, files: Files, notes: Notes) -> None:
             fx.add(*(NoteVersions(session_id) for session_id in some))
 
 
-def _complete(
+def _complete_file(
     path: Path,
     seen: tuple[int, int],
     lines: Callable[[], Iterator[str]],
@@ -317,17 +319,17 @@ def _complete(
     if seen == NO_FILE:
         return None
     with path.open("r+b") as file:
-        if _seen(path.lstat()) != seen:
+        if _file_stamp(path.lstat()) != seen:
             return None
         missing = jsonl.missing_lines(file, lines(), intact=is_intact)
         if missing is not None:
-            return _append(file, missing) if missing else seen
+            return _append_lines(file, missing) if missing else seen
 
     # One of its records is no longer true, and cannot be withdrawn by another.
     return _replace(path, lines())
 
 
-def _append(file: IO[bytes], lines: list[str]) -> tuple[int, int]:
+def _append_lines(file: IO[bytes], lines: list[str]) -> tuple[int, int]:
     """Append lines in one write, for concurrent readers; return the new state."""
     end = file.seek(0, os.SEEK_END)
     file.seek(max(end - 1, 0))
@@ -340,7 +342,7 @@ def _append(file: IO[bytes], lines: list[str]) -> tuple[int, int]:
         file.truncate(end)
         raise
 
-    return _seen(os.fstat(file.fileno()))
+    return _file_stamp(os.fstat(file.fileno()))
 
 
 def _replace(path: Path, lines: Iterable[str]) -> tuple[int, int]:
@@ -348,4 +350,4 @@ def _replace(path: Path, lines: Iterable[str]) -> tuple[int, int]:
     with outputs.writing(path, replace=True) as file:
         for line in lines:
             file.write(line.encode())
-    return _seen(path.lstat())
+    return _file_stamp(path.lstat())

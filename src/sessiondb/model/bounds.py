@@ -45,7 +45,7 @@ def integer(
         )
     if not least <= value <= most:
         raise InvalidInputError(
-            f"{name} must be from {least} to {most}, not {_shown(value)}"
+            f"{name} must be from {least} to {most}, not {_shown_number(value)}"
         )
 
     return value
@@ -97,7 +97,7 @@ def time_ms(value: Any, name: str = "time") -> int | None:
     if not TIME_LEAST <= value <= TIME_MOST:
         raise InvalidInputError(
             f"{name} must be Unix milliseconds from {TIME_LEAST} to {TIME_MOST}, "
-            f"not {_shown(value)}",
+            f"not {_shown_number(value)}",
             hint="times are in milliseconds (ms): int(time.time() * 1000)",
         )
 
@@ -118,7 +118,7 @@ def usd(value: Any, name: str = "cost") -> float | None:
     # Comparisons refuse NaN and infinities, too.
     if not 0 <= value <= COST_MOST:
         raise InvalidInputError(
-            f"{name} must be from 0 to {COST_MOST:.0f} USD, not {_shown(value)}"
+            f"{name} must be from 0 to {COST_MOST:.0f} USD, not {_shown_number(value)}"
         )
 
     return float(value)
@@ -129,7 +129,7 @@ def tokens(value: Any, name: str = "a token count") -> int | None:
     return integer(value, name, least=0, most=TOKENS_MOST)
 
 
-def _shown(value: float) -> str:
+def _shown_number(value: float) -> str:
     """Return a number as an error shows it: never longer than a line."""
     if type(value) is int and value.bit_length() > 64:
         return f"a number of {value.bit_length()} bits"

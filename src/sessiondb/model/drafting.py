@@ -19,14 +19,14 @@ from sessiondb.model.records import SOURCE_KEYS
 from sessiondb.model.reserved import OF_EVENTS, own_data
 
 
-def _parts(parts: tuple[PartDraft | str, ...]) -> tuple[PartDraft, ...]:
+def _part_drafts(parts: tuple[PartDraft | str, ...]) -> tuple[PartDraft, ...]:
     return tuple(text(p) if isinstance(p, str) else p for p in parts)
 
 
 @checked
 def user(*parts: PartDraft | str, id: str | None = None, **data: Any) -> MessageDraft:
     """A message of the user; it opens a turn. Keywords go to ``data``."""
-    return MessageDraft("user", _parts(parts), id, data=own_data(data, "user"))
+    return MessageDraft("user", _part_drafts(parts), id, data=own_data(data, "user"))
 
 
 @checked
@@ -35,14 +35,16 @@ def assistant(
 ) -> MessageDraft:
     """An answer of the model. Keywords go to ``data``."""
     return MessageDraft(
-        "assistant", _parts(parts), id, data=own_data(data, "assistant")
+        "assistant", _part_drafts(parts), id, data=own_data(data, "assistant")
     )
 
 
 @checked
 def system(*parts: PartDraft | str, id: str | None = None, **data: Any) -> MessageDraft:
     """A system message. Keywords go to ``data``."""
-    return MessageDraft("system", _parts(parts), id, data=own_data(data, "system"))
+    return MessageDraft(
+        "system", _part_drafts(parts), id, data=own_data(data, "system")
+    )
 
 
 @checked
@@ -52,7 +54,7 @@ def event(
     """A record outside the conversation; *kind* names it. Keywords go to ``data``."""
     return MessageDraft(
         "event",
-        _parts(parts),
+        _part_drafts(parts),
         id,
         kind,
         data=own_data(data, "event", OF_EVENTS.get(kind, ())),

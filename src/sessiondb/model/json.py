@@ -41,7 +41,7 @@ _PART_FIELDS = "idx id type tool call_id status outcome title text".split()
 _values_of_part = attrgetter(*_PART_FIELDS)
 
 
-def _tokens(tokens: Tokens | None) -> dict[str, int | None] | None:
+def _tokens_object(tokens: Tokens | None) -> dict[str, int | None] | None:
     if tokens is None:
         return None
     return dict(zip(Tokens.__slots__, _values_of_tokens(tokens), strict=True))
@@ -52,7 +52,7 @@ def session_json(session: Session) -> dict[str, Any]:
     out: dict[str, Any] = dict(
         zip(_SESSION_FIELDS, _values_of_session(session), strict=True)
     )
-    out["tokens"] = _tokens(session.tokens)
+    out["tokens"] = _tokens_object(session.tokens)
     out.update(zip(_SESSION_TIMES, _times_of_session(session), strict=True))
     return out
 
@@ -76,7 +76,7 @@ def message_json(message: Message) -> dict[str, Any]:
     out: dict[str, Any] = dict(
         zip(_MESSAGE_FIELDS, _values_of_message(message), strict=True)
     )
-    out["tokens"] = _tokens(message.tokens)
+    out["tokens"] = _tokens_object(message.tokens)
     out["data"] = dict(message.data)
     out["parts"] = list(map(part_json, message.parts))
     return out

@@ -55,13 +55,15 @@ class Version(NamedTuple):
 
 def digest(value: Any) -> str:
     """Return a short hash, the same for equal values of JSON, bytes included."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=_bytes)
+    text = json.dumps(
+        value, sort_keys=True, separators=(",", ":"), default=_bytes_object
+    )
     return hashlib.blake2b(
         text.encode("utf-8", "surrogatepass"), digest_size=8
     ).hexdigest()
 
 
-def _bytes(value: Any) -> Any:
+def _bytes_object(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     return {"$bytes": base64.b64encode(bytes(value)).decode()}

@@ -91,7 +91,7 @@ class ContextState:
                 if message.text:
                     self.shown.append(message)
             case "compaction":
-                self._compact(message)
+                self._begin_compacted(message)
             case "reset":
                 self.first, self.summary = len(self.shown), None
                 self.events.pop("compaction", None)
@@ -140,7 +140,7 @@ class ContextState:
             elif name:
                 self.sections.pop(name, None)
 
-    def _compact(self, message: Message) -> None:
+    def _begin_compacted(self, message: Message) -> None:
         # A compaction that failed, or is still being written, cuts nothing.
         is_unfinished = message.role == "assistant" and not message.time_completed
         if is_unfinished or message.error is not None:
@@ -228,7 +228,7 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
 
     messages = _without_unsent(state.shown[state.first :])
     messages = _with_edits(messages, state.edits)
-    messages = _without_repetitions(_repaired(state, messages, repair))
+    messages = _without_repetitions(_repair_calls(state, messages, repair))
     return Context(
         tuple(messages),
         (*state.system, *state.sections.values()),
@@ -314,7 +314,7 @@ def _with_result_text(call: Part, result: tuple[Part, ...]) -> Part:
 # -- calls and results -----------------------------------------------------------
 
 
-def _repaired(
+def _repair_calls(
     state: ContextState, messages: list[Message], repair: str
 ) -> list[Message]:
     """Return *messages* without unmatched calls and results."""

@@ -54,7 +54,7 @@ def maker(cls: type[T], last: Sequence[str] = ()) -> Callable[..., T]:
     def become(record: Any) -> None:
         record.__class__ = cls
 
-    names = [*_names(cls, without=last), *last]
+    names = [*_field_names(cls, without=last), *last]
     members = {
         "__annotations__": dict.fromkeys(names, Any),
         "__post_init__": become,
@@ -64,7 +64,7 @@ def maker(cls: type[T], last: Sequence[str] = ()) -> Callable[..., T]:
     return built
 
 
-def _names(cls: type[Any], without: Sequence[str]) -> list[str]:
+def _field_names(cls: type[Any], without: Sequence[str]) -> list[str]:
     return [f.name for f in fields(cls) if f.name not in without]
 
 
@@ -95,7 +95,7 @@ _NO_DATA = {"data": None, "large": None, "data_blob": None}
 _make_session = maker(Session, _SESSION_LAST)
 _session_blob = blob.alias("session_blob")
 _SESSION_COLUMNS = (
-    *(session.c[name] for name in _names(Session, without=_SESSION_LAST)),
+    *(session.c[name] for name in _field_names(Session, without=_SESSION_LAST)),
     *(session.c[name] for name in _SESSION_LAST[:-1]),
     session.c.data,
     _session_blob.c.data.label("large"),
@@ -170,7 +170,7 @@ _MESSAGE_LAST = ("error", "inherited", "data", "parts")
 _make_message = maker(Message, _MESSAGE_LAST)
 _message_blob = blob.alias("message_blob")
 _MESSAGE_COLUMNS = (
-    *(message.c[name] for name in _names(Message, without=_MESSAGE_LAST)),
+    *(message.c[name] for name in _field_names(Message, without=_MESSAGE_LAST)),
     message.c.error,
     message.c.inherited,
     message.c.data,
@@ -213,7 +213,7 @@ _make_part = maker(Part, _PART_LAST)
 _text_blob, _input_blob, _data_blob = map(blob.alias, ("tb", "ib", "db"))
 _PART_COLUMNS = (
     part.c.seq,
-    *(part.c[name] for name in _names(Part, without=_PART_LAST)),
+    *(part.c[name] for name in _field_names(Part, without=_PART_LAST)),
     part.c.input,
     _input_blob.c.data.label("input_bytes"),
     part.c.input_blob,

@@ -49,7 +49,7 @@ _LABELS = Statement(
 )  # fmt: skip
 
 
-def _preview() -> Any:
+def _preview_statement() -> Any:
     shown = func.coalesce(part.c.text, cast(blob.c.data, Text), part.c.tool)
     first = (
         select(func.substr(shown, text("1"), text("80")))
@@ -83,7 +83,7 @@ def _preview() -> Any:
     )
 
 
-_NODES = Statement(_preview)
+_NODES = Statement(_preview_statement)
 _make_node = maker(MessageNode)
 
 
@@ -135,10 +135,10 @@ def tree(base: str | None, asked: Session, *, messages: bool = False) -> Read[Tr
     shown: dict[str, tuple[MessageNode, ...]] = {}
     if messages:
         shown[asked.id] = yield from nodes(asked.id, asked.message_count)
-    return _grow(top, children, shown)
+    return _grow_tree(top, children, shown)
 
 
-def _grow(
+def _grow_tree(
     top: Session,
     children: dict[str | None, list[Session]],
     shown: dict[str, tuple[MessageNode, ...]],
@@ -166,7 +166,7 @@ def compare(a: Session, b: Session) -> Read[Comparison]:
     """
     path_a, path_b = (yield from live_path(a.id)), (yield from live_path(b.id))
     known_a, known_b = (yield from identities(a.id)), (yield from identities(b.id))
-    common, only_a, only_b = _split(
+    common, only_a, only_b = _split_seqs(
         [(seq, known_a[seq]) for seq in path_a],
         [(seq, known_b[seq]) for seq in path_b],
         kin=a.root_id == b.root_id,
@@ -178,7 +178,7 @@ def compare(a: Session, b: Session) -> Read[Comparison]:
     )
 
 
-def _split(
+def _split_seqs(
     a: list[tuple[int, Identity]], b: list[tuple[int, Identity]], *, kin: bool
 ) -> tuple[list[int], list[int], list[int]]:
     """Return the seqs of *a* in the common beginning, and the other seqs of each."""

@@ -36,7 +36,7 @@ _first_call = (
 )
 
 
-def _changes() -> Any:
+def _changes_statement() -> Any:
     still_exists = select(
         session.c.change,
         session.c.id,
@@ -61,7 +61,7 @@ def _changes() -> Any:
     return both.order_by(literal_column("1")).limit(literal_column(str(CHANGES)))
 
 
-_CHANGES = Statement(_changes)
+_CHANGES = Statement(_changes_statement)
 _NEWEST = Statement(
     lambda: select(DATABASE, meta.c.value).where(meta.c.key == "change")
 )

@@ -170,16 +170,19 @@ def prompts(
     if cursor is not None:
         params["below"], params["below_id"] = decode_cursor(cursor, int, str)
 
-    rows = yield _history(tuple(params)), {**params, "rows": check_limit(limit) + 1}
+    rows = yield (
+        _prompts_statement(tuple(params)),
+        {**params, "rows": check_limit(limit) + 1},
+    )
 
-    items = tuple([_prompt(row, base) for row in rows[:limit]])
+    items = tuple([_prompt_of(row, base) for row in rows[:limit]])
     if len(rows) <= limit:
         return Page(items)
     return Page(items, encode_cursor(items[-1].time_created, items[-1].id))
 
 
 @lru_cache(maxsize=256)
-def _history(names: tuple[str, ...]) -> Statement:
+def _prompts_statement(names: tuple[str, ...]) -> Statement:
     """Return the query for prompts with the parameters *names*, newest first."""
     bounds = [name for name in names if name in ("match", "literals")]
     # The time and the id of a cursor are one term.
@@ -192,10 +195,10 @@ def _history(names: tuple[str, ...]) -> Statement:
 def prompts_of(base: str | None, session_id: str) -> Read[list[Prompt]]:
     """Return the prompts of a session in the history, oldest first; none is ``[]``."""
     rows = yield _PROMPTS, {"sid": session_id}
-    return [_prompt(row, base) for row in rows]
+    return [_prompt_of(row, base) for row in rows]
 
 
-def _prompt(row: Any, base: str | None) -> Prompt:
+def _prompt_of(row: Any, base: str | None) -> Prompt:
     return Prompt(row[0], row[1], row[2] and absolute(row[2], base), *row[3:])
 
 
@@ -213,7 +216,7 @@ def half_imported() -> Read[list[str]]:
     return [session_id for (session_id,) in rows]
 
 
-def _abandoned() -> Any:
+def _abandoned_statement() -> Any:
     open_message = exists().where(
         message.c.session_id == session.c.id, message.c.time_completed.is_(None)
     )
@@ -227,7 +230,7 @@ def _abandoned() -> Any:
     ).order_by(session.c.id)
 
 
-_ABANDONED = Statement(_abandoned)
+_ABANDONED = Statement(_abandoned_statement)
 _OPEN_MESSAGES = Statement(
     lambda: select(message.c.id)
     .where(message.c.session_id == p("sid"), message.c.time_completed.is_(None))

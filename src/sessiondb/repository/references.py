@@ -46,7 +46,7 @@ _FULL_ID = re.compile(PREFIX + "[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _LAST = re.compile("@(?:~([0-9]+))?")
 
 
-def _equal(column: Any) -> Statement:
+def _equal_statement(column: Any) -> Statement:
     """Return the query for the sessions with exactly this name."""
     return Statement(
         lambda: SELECT_SESSION.where(
@@ -55,7 +55,7 @@ def _equal(column: Any) -> Statement:
     )
 
 
-def _candidates(*conditions: Any) -> Statement:
+def _candidates_statement(*conditions: Any) -> Statement:
     """Return the query for the sessions that an unclear name may mean."""
     return Statement(
         lambda: SELECT_SESSION.where(VISIBLE, *conditions).limit(
@@ -64,20 +64,20 @@ def _candidates(*conditions: Any) -> Statement:
     )
 
 
-def _like(column: Any, *conditions: Any) -> Statement:
+def _like_statement(column: Any, *conditions: Any) -> Statement:
     """Return the query for the sessions whose name fits a pattern."""
-    return _candidates(column.like(p("pattern"), escape="\\"), *conditions)
+    return _candidates_statement(column.like(p("pattern"), escape="\\"), *conditions)
 
 
-_BY_ID = _equal(session.c.id)
-_BY_SOURCE_ID = _equal(session.c.source_id)
-_BY_SLUG = _equal(session.c.slug)
-_BY_PREFIX = _candidates(session.c.id >= p("ref"), session.c.id < p("stop"))
-_BY_TAIL = _like(session.c.id)
-_BY_SOURCE_PREFIX = _like(session.c.source_id)
-_BY_TITLE = _candidates(session.c.title == p("ref"))
+_BY_ID = _equal_statement(session.c.id)
+_BY_SOURCE_ID = _equal_statement(session.c.source_id)
+_BY_SLUG = _equal_statement(session.c.slug)
+_BY_PREFIX = _candidates_statement(session.c.id >= p("ref"), session.c.id < p("stop"))
+_BY_TAIL = _like_statement(session.c.id)
+_BY_SOURCE_PREFIX = _like_statement(session.c.source_id)
+_BY_TITLE = _candidates_statement(session.c.title == p("ref"))
 # Some programs have ids of subagents that begin with that of their session.
-_ABOVE_SUBAGENTS = _like(
+_ABOVE_SUBAGENTS = _like_statement(
     session.c.source_id, session.c.source_id.not_like(p("below"), escape="\\")
 )
 _REMOVED = Statement(
@@ -132,20 +132,20 @@ def find_session(base: str | None, ref: str) -> Read[Session]:
     for statement in (_BY_ID, _BY_SOURCE_ID):
         rows = yield statement, {"ref": ref}
         if rows:
-            return _only(rows, ref, base)
+            return _only_session(rows, ref, base)
 
     if (yield _REMOVED, {"ref": ref}):
         raise _not_found(f"session {abridged(ref)} was removed here")
 
-    for statement, params in _guesses(ref):
+    for statement, params in _guess_queries(ref):
         rows = yield statement, params
         if rows:
-            return _only(rows, ref, base)
+            return _only_session(rows, ref, base)
 
     raise _not_found(f"no session is named {abridged(ref)}")
 
 
-def _guesses(ref: str) -> list[tuple[Statement, Mapping[str, Any]]]:
+def _guess_queries(ref: str) -> list[tuple[Statement, Mapping[str, Any]]]:
     """Return the queries for what *ref* may be besides an id, the likeliest first."""
     if _FULL_ID.fullmatch(ref):
         return []
@@ -166,7 +166,7 @@ def _guesses(ref: str) -> list[tuple[Statement, Mapping[str, Any]]]:
     return guesses
 
 
-def _only(rows: Rows, ref: str, base: str | None) -> Session:
+def _only_session(rows: Rows, ref: str, base: str | None) -> Session:
     """Return the one session that was found; raises `AmbiguousIdError`."""
     if len(rows) == 1:
         return session_of(rows[0], base)

@@ -92,7 +92,7 @@ class _Shown:
                 if not item.call_id:
                     continue
                 if item.type == "tool":
-                    _add(self.calls, entry.seq, item)
+                    _add_result(self.calls, entry.seq, item)
                     self._add_ended(entry.seq, item)
                 elif _is_bare(item):
                     self.bare.add(item.call_id)
@@ -108,7 +108,7 @@ class _Shown:
         on_path = [row for row in rows if row[0] in self.places]
         parts = yield from _parts_of(self.session_id, on_path)
         for seq, item in parts:
-            _add(self.results, self.places[seq], item)
+            _add_result(self.results, self.places[seq], item)
         for results in self.results.values():
             results.sort(key=_PLACE)
         for call_id in self.results:
@@ -129,7 +129,7 @@ class _Shown:
     def _add_ended(self, seq: int, call: Part) -> None:
         # The same call may be in the log twice, and only one of them got the result.
         if call.status not in ("pending", "running"):
-            _add(self.ended, seq, call)
+            _add_result(self.ended, seq, call)
 
     def _params_of(self, calls: Iterable[str | None]) -> dict[str, Any]:
         names = sorted(str(call) for call in calls)
@@ -138,10 +138,10 @@ class _Shown:
     def message(self, entry: Message) -> Message:
         """Return a message whose parts have the texts that belong to them."""
         seq = entry.seq
-        parts = [self._part(seq, item) for item in entry.parts]
+        parts = [self._shown_part(seq, item) for item in entry.parts]
         return replace(entry, parts=tuple(parts))
 
-    def _part(self, seq: int, item: Part) -> Part:
+    def _shown_part(self, seq: int, item: Part) -> Part:
         if item.type == "tool":
             return self._with_result(seq, item)
         if _is_bare(item):
@@ -183,7 +183,7 @@ class _Shown:
         return replace(result, text=shown.text)
 
 
-def _add(placed: Placed, place: int, item: Part) -> None:
+def _add_result(placed: Placed, place: int, item: Part) -> None:
     placed.setdefault(item.call_id, []).append((place, item))
 
 

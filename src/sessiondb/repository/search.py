@@ -154,8 +154,8 @@ def search(
     params = _search_params(query, filters, role, tool)
     place = _SearchPlace(order) if cursor is None else _place_of(cursor, order)
 
-    rows, place = yield from _page(params, order, all_hits, limit, place)
-    hits = yield from _hits(base, params["match"], rows)
+    rows, place = yield from _read_page(params, order, all_hits, limit, place)
+    hits = yield from _read_hits(base, params["match"], rows)
     return Page(hits, None if place.phase == "end" else encode_cursor(*place))
 
 
@@ -175,7 +175,7 @@ def _place_of(cursor: str, order: str) -> _SearchPlace:
     return place
 
 
-def _page(
+def _read_page(
     params: dict[str, Any], order: str, all_hits: bool, limit: int, place: _SearchPlace
 ) -> Read[tuple[list[_Row], _SearchPlace]]:
     """Return the matches of a page, those of titles last, and where the next begins."""
@@ -183,7 +183,7 @@ def _page(
         rows, place = yield from _newest_page(params, all_hits, limit, place)
         matched: dict[str, Any] = {"top": place.top}
     else:
-        window = yield from _window(params, order, place.top)
+        window = yield from _read_window(params, order, place.top)
         rows, place = _page_of_window(window, all_hits, limit, place)
         matched = {"shown": as_list(sorted({session_of(row) for row in window}))}
 
@@ -232,10 +232,10 @@ class _GatheredHits:
         return None
 
 
-def _window(params: dict[str, Any], order: str, top: int) -> Read[list[_Row]]:
+def _read_window(params: dict[str, Any], order: str, top: int) -> Read[list[_Row]]:
     """Return the newest matches in this order; of later pages those up to *top*."""
     bounded = _with_bounds(params, top=top)
-    statement = _match_statement(_names(bounded), order, False)
+    statement = _match_statement(_param_names(bounded), order, False)
     rows = yield statement, {**bounded, "rows": WINDOW}
 
     # Sorted here: SQL would sort before the LIMIT, and so score every match there is.
@@ -286,7 +286,7 @@ def _newest_page(
         # One more than fits shows whether there are more.
         room = limit - len(page.rows) + 1
         most = room * per_session if per_session <= DENSE else FEW
-        statement = _match_statement(_names(bounded), "newest", all_hits)
+        statement = _match_statement(_param_names(bounded), "newest", all_hits)
         rows = yield statement, {**bounded, "rows": most}
 
         left = page.take(rows)
@@ -306,7 +306,7 @@ def _shown_sessions(params: dict[str, Any], place: _SearchPlace) -> Read[list[st
     if not place.last:
         return []
     walked = {**params, "top": place.top, "last": place.last}
-    rows = yield _session_statement(_names(walked)), walked
+    rows = yield _session_statement(_param_names(walked)), walked
     return [session_id for (session_id,) in rows]
 
 
@@ -315,7 +315,7 @@ def _with_bounds(params: dict[str, Any], **places: int) -> dict[str, Any]:
     return params | {name: place for name, place in places.items() if place}
 
 
-def _names(params: dict[str, Any]) -> tuple[str, ...]:
+def _param_names(params: dict[str, Any]) -> tuple[str, ...]:
     return tuple(sorted(set(params) - {"match"}))
 
 
@@ -323,14 +323,16 @@ def _title_page(
     params: dict[str, Any], limit: int, place: _SearchPlace
 ) -> Read[tuple[list[_Row], _SearchPlace]]:
     bounded = _with_bounds(params, cursor=place.last)
-    rows = yield _title_statement(_names(bounded)), {**bounded, "rows": limit + 1}
+    rows = yield _title_statement(_param_names(bounded)), {**bounded, "rows": limit + 1}
 
     if len(rows) <= limit:
         return rows, _SearchPlace("end")
     return rows[:limit], place._replace(last=rows[limit - 1][0])
 
 
-def _hits(base: str | None, match: str, matches: list[_Row]) -> Read[tuple[Hit, ...]]:
+def _read_hits(
+    base: str | None, match: str, matches: list[_Row]
+) -> Read[tuple[Hit, ...]]:
     """Return matches as hits; message and snippet of most are read only here."""
     if not matches:
         return ()

@@ -255,7 +255,7 @@ _ORDER_BY: dict[str, tuple[Any, ...]] = {
 _LATER_ID = session.c.id > p("after_id")
 
 
-def _behind(column: Any) -> Any:
+def _behind_cursor(column: Any) -> Any:
     """Return the term of a descending column, and then the id, behind a cursor."""
     return or_(column < p("after"), and_(column == p("after"), _LATER_ID))
 
@@ -263,13 +263,16 @@ def _behind(column: Any) -> Any:
 #: Order → the terms of what comes after a cursor.
 _AFTER: dict[str, tuple[Any, ...]] = {
     # A bound that the index can seek to; the OR is only a filter.
-    "used": (session.c.time_updated <= p("after"), _behind(session.c.time_updated)),
+    "used": (
+        session.c.time_updated <= p("after"),
+        _behind_cursor(session.c.time_updated),
+    ),
     "created": (_LATER_ID,),
-    "cost": (_behind(_COST),),
+    "cost": (_behind_cursor(_COST),),
 }
 
 
-def _index(shape: Filters, order: str) -> str | None:
+def _index_of_list(shape: Filters, order: str) -> str | None:
     """Return the index that a list walks; None is the one of the unique id."""
     name = "ix_session"
     if shape.is_default:
@@ -288,7 +291,7 @@ def _page_statement(shape: Filters, order: str, has_cursor: bool) -> Statement:
 def _page_query(shape: Filters, order: str, has_cursor: bool) -> Any:
     """Return the query for a page of sessions: the first, or the one after a cursor."""
     statement = SELECT_SESSION.where(*shape.conditions())
-    index = _index(shape, order)
+    index = _index_of_list(shape, order)
     if index is not None:
         statement = statement.with_hint(*by_index(session, index))
     if has_cursor:
@@ -303,7 +306,7 @@ _ANY_VALUE: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _shape(filters: Filters) -> Filters:
+def _shape_of(filters: Filters) -> Filters:
     """Return the filters without their values: what the statement depends on."""
     return Filters(
         **{name: _ANY_VALUE[name] for name in filters.params()},
@@ -332,7 +335,7 @@ def list_sessions(
     if cursor_key is not None:
         params["after"], params["after_id"] = cursor_key
     has_cursor = cursor_key is not None
-    rows = yield _page_statement(_shape(filters), order, has_cursor), params
+    rows = yield _page_statement(_shape_of(filters), order, has_cursor), params
 
     items = tuple(listed(rows[:limit], base))
     if len(rows) <= limit:
@@ -359,7 +362,7 @@ def _by_size(
     base: str | None, filters: Filters, limit: int, cursor: list[Any] | None
 ) -> Read[Page[Session]]:
     """Return one page, largest first, after one pass over the tables."""
-    rows = yield _ids_of(_shape(filters)), filters.params()
+    rows = yield _ids_of(_shape_of(filters)), filters.params()
     sizes = yield from ENGINE.session_sizes.each()
 
     order = sorted((-sizes.get(name, 0), name) for (name,) in rows)

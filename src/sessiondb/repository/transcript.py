@@ -98,7 +98,7 @@ _LEAF_OF = Statement(
 )
 
 
-def _weights() -> Any:
+def _weights_statement() -> Any:
     large = [blob.alias(name) for name in ("tb", "ib", "db")]
     columns = (part.c.text_blob, part.c.input_blob, part.c.data_blob)
     rows: Any = part
@@ -116,7 +116,7 @@ def _weights() -> Any:
     )
 
 
-_WEIGHTS = Statement(_weights)
+_WEIGHTS = Statement(_weights_statement)
 _BLOB = Statement(lambda: select(blob.c.data).where(blob.c.hash == p("hash")))
 
 
@@ -280,7 +280,7 @@ def tail_path(session_id: str, last: int, least: int | None = None) -> Read[list
         rows = yield _DOWN, {"sid": session_id, "top": top, "rows": last + 16}
         if not scan.follow(rows):
             live = yield from live_path(session_id, leaf=leaf)
-            return _slice(live, None, least)[-last:]
+            return _slice_path(live, None, least)[-last:]
         if scan.want == top:
             name = message_name(session_id, top)
             yield from report_missing(session_id, [(name, REMOVED)])
@@ -305,16 +305,18 @@ def load(
     if not path:
         return []
 
-    stored = yield from _stored(session_id, path)
+    stored = yield from _stored_messages(session_id, path)
     messages = [stored[seq] for seq in path if seq in stored]
     if not resolve:
         return messages
     return (
-        yield from with_results(session_id, messages, partial(_known, session_id, live))
+        yield from with_results(
+            session_id, messages, partial(_path_or_live, session_id, live)
+        )
     )
 
 
-def _stored(session_id: str, path: Sequence[int]) -> Read[dict[int, Message]]:
+def _stored_messages(session_id: str, path: Sequence[int]) -> Read[dict[int, Message]]:
     """Return by seq the messages at *path* as they are stored."""
     of_messages, of_parts, params = _statements_at(session_id, path)
     rows = yield of_messages, params
@@ -355,22 +357,22 @@ def _statements_at(
     return _SOME_MESSAGES, _SOME_PARTS, {"sid": session_id, "seqs": as_list(path)}
 
 
-def _known(session_id: str, path: Sequence[int] | None) -> Read[Sequence[int]]:
+def _path_or_live(session_id: str, path: Sequence[int] | None) -> Read[Sequence[int]]:
     return path if path is not None else (yield from live_path(session_id))
 
 
-def _slice(path: list[int], after: int | None, before: int | None) -> list[int]:
+def _slice_path(path: list[int], after: int | None, before: int | None) -> list[int]:
     """Return the seqs of *path* between two messages, which need not be on it."""
     first, end = 0, len(path)
     if after is not None:
-        first = _place(path, after) + (after in path)
+        first = _index_on_path(path, after) + (after in path)
     if before is not None:
-        end = _place(path, before)
+        end = _index_on_path(path, before)
 
     return path[first:end]
 
 
-def _place(path: list[int], seq: int) -> int:
+def _index_on_path(path: list[int], seq: int) -> int:
     """Return the index of *seq* in *path*, or how many of the path are before it."""
     if seq in path:
         return path.index(seq)
@@ -398,7 +400,7 @@ def messages(
     is_from_root = any((branches, after is not None, limit is not None))
     if last is None or is_from_root:
         live = yield from live_path(session_id, branches=branches, count=count)
-        chosen = _slice(live, after, before)[:limit]
+        chosen = _slice_path(live, after, before)[:limit]
         path = chosen if last is None else chosen[-last:]
     else:
         path = yield from tail_path(session_id, last, before)

@@ -47,7 +47,7 @@ _COUNTED = " OR ".join(f"m.tokens_{name} IS NOT NULL" for name in _TOKENS)
 
 
 @lru_cache(maxsize=128)
-def _statement(keys_by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
+def _usage_statement(keys_by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
     keys = ", ".join(_KEYS[name] for name in keys_by) or "NULL"
     # An answer may name an agent other than that of its session.
     terms = terms_of_messages(shape, agent=f"{_KEYS['agent']} = :agent")
@@ -72,7 +72,7 @@ def _statement(keys_by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
     return Statement(lambda: text(sql))
 
 
-def _dimensions(dimensions: object) -> tuple[str, ...]:
+def _dimension_names(dimensions: object) -> tuple[str, ...]:
     """Return the dimensions that *dimensions* names, one or several.
 
     Raises `InvalidInputError`.
@@ -105,10 +105,10 @@ def usage(
 
     Days are those of the local time zone. Raises `InvalidInputError`.
     """
-    names = _dimensions(by)
+    names = _dimension_names(by)
     rates = _checked_rates({} if prices is None else prices)
     params = filters.params() | filters.exclusions()
-    rows = yield _statement(names, tuple(sorted(params))), params
+    rows = yield _usage_statement(names, tuple(sorted(params))), params
 
     groups: dict[tuple[Any, ...], _Group] = {}
     for model, sessions, messages, cost, *more in rows:
@@ -177,8 +177,8 @@ class _Group:
         """Add the sums of one model; *sessions* are ids, as a JSON list."""
         self.sessions.update(json.loads(sessions))
         self.messages += messages
-        self.cost = _plus(self.cost, cost)
-        self.tokens = list(map(_plus, self.tokens, tokens))
+        self.cost = _add_known(self.cost, cost)
+        self.tokens = list(map(_add_known, self.tokens, tokens))
 
     def estimate(
         self, tokens: Sequence[int | None], rates: Mapping[str, float]
@@ -187,7 +187,7 @@ class _Group:
         for name, count in zip(_TOKENS, tokens, strict=True):
             rate = rates.get(name)
             if count and rate is not None:
-                self.estimated = _plus(self.estimated, count * rate / 1e6)
+                self.estimated = _add_known(self.estimated, count * rate / 1e6)
             else:
                 self.unpriced += count or 0
 
@@ -204,7 +204,7 @@ class _Group:
         )
 
 
-def _plus(one: Any, other: Any) -> Any:
+def _add_known(one: Any, other: Any) -> Any:
     """Return the sum of the known values, None if there is none."""
     if one is None:
         return other

@@ -155,7 +155,7 @@ class MessageRow(NamedTuple):
         return _message_values((*place, *self, *self.tokens))
 
 
-def _arranged(
+def _arrange_columns(
     names: Sequence[str], wanted: Sequence[str]
 ) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """Return the function that picks *wanted* out of *names*, the first of a name.
@@ -174,7 +174,9 @@ _MESSAGE_PLACE = (
     "session_id", "seq", "parent_seq", "turn_id", "usage_key", "inherited",
     "time_created", "time_completed",
 )  # fmt: skip
-_searched = _arranged(PartRow._fields, SEARCHED)
-_part_content = _arranged(PART, PartRow._fields)
-_part_values = _arranged((*_PART_PLACE, *PartRow._fields), PART)
-_message_values = _arranged((*_MESSAGE_PLACE, *MessageRow._fields, *TOKENS), MESSAGE)
+_searched = _arrange_columns(PartRow._fields, SEARCHED)
+_part_content = _arrange_columns(PART, PartRow._fields)
+_part_values = _arrange_columns((*_PART_PLACE, *PartRow._fields), PART)
+_message_values = _arrange_columns(
+    (*_MESSAGE_PLACE, *MessageRow._fields, *TOKENS), MESSAGE
+)

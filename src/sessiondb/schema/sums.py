@@ -14,16 +14,16 @@ _COST_LIMIT = "1e300"
 
 def count_sum(value: str, condition: str = "1") -> str:
     """Return SQL for the sum of an integer *value* over the rows *condition* holds."""
-    filtered = _filter(condition)
+    filtered = _filter_sql(condition)
     total = f"CAST(total({value}){filtered} AS INTEGER)"
     return f"CASE WHEN count({value}){filtered} THEN {total} END"
 
 
 def cost_sum(value: str, condition: str = "1") -> str:
     """Return SQL for the sum of a *value* in USD over the rows *condition* holds."""
-    total = f"sum({value}){_filter(condition)}"
+    total = f"sum({value}){_filter_sql(condition)}"
     return f"CASE WHEN abs({total}) < {_COST_LIMIT} THEN {total} END"
 
 
-def _filter(condition: str) -> str:
+def _filter_sql(condition: str) -> str:
     return "" if condition == "1" else f" FILTER (WHERE {condition})"

@@ -64,25 +64,21 @@ TOKENS = (
 USAGE = ("cost", *TOKENS)
 
 
-def _rid() -> Column[Any]:
-    return Column("rid", Integer, primary_key=True)
-
-
-def _text(
+def _text_column(
     name: str, *args: Any, required: bool = False, default: str | None = None
 ) -> Column[Any]:
     server = None if default is None else text(f"'{default}'")
     return Column(name, Text, *args, nullable=not required, server_default=server)
 
 
-def _int(
+def _int_column(
     name: str, *args: Any, required: bool = False, default: int | None = None
 ) -> Column[Any]:
     server = None if default is None else text(str(default))
     return Column(name, Integer, *args, nullable=not required, server_default=server)
 
 
-def _json(*names: str) -> list[CheckConstraint]:
+def _json_checks(*names: str) -> list[CheckConstraint]:
     return [
         CheckConstraint(f"{name} IS NULL OR json_valid({name})", name=name)
         for name in names
@@ -96,108 +92,113 @@ def _one_of(name: str, values: str) -> CheckConstraint:
 
 
 def _blob_ref(name: str) -> Column[Any]:
-    return _text(name, ForeignKey("blob.hash"))
+    return _text_column(name, ForeignKey("blob.hash"))
 
 
-def _usage() -> list[Column[Any]]:
-    return [Column("cost", REAL), *map(_int, TOKENS)]
+def _usage_columns() -> list[Column[Any]]:
+    return [Column("cost", REAL), *map(_int_column, TOKENS)]
 
 
-def _table(name: str, *args: Any) -> Table:
-    return Table(name, metadata, _rid(), *args, sqlite_strict=True)
+def _strict_table(name: str, *args: Any) -> Table:
+    rid = Column("rid", Integer, primary_key=True)
+    return Table(name, metadata, rid, *args, sqlite_strict=True)
 
 
-blob = _table(
+blob = _strict_table(
     "blob",
-    _text("hash", required=True),
-    _int("size", required=True),
-    _text("encoding", required=True),
+    _text_column("hash", required=True),
+    _int_column("size", required=True),
+    _text_column("encoding", required=True),
     Column("data", LargeBinary, nullable=False),
     UniqueConstraint("hash"),
 )
 
-project = _table(
+project = _strict_table(
     "project",
-    _text("id", required=True),
-    _text("worktree", required=True),
-    _text("vcs"),
-    _text("remote"),
-    _text("root_commit"),
-    _text("name"),
-    _text("permission"),
-    _text("metadata", required=True, default="{}"),
-    _int("time_initialized"),
-    _int("time_created", required=True),
-    _int("time_updated", required=True),
+    _text_column("id", required=True),
+    _text_column("worktree", required=True),
+    _text_column("vcs"),
+    _text_column("remote"),
+    _text_column("root_commit"),
+    _text_column("name"),
+    _text_column("permission"),
+    _text_column("metadata", required=True, default="{}"),
+    _int_column("time_initialized"),
+    _int_column("time_created", required=True),
+    _int_column("time_updated", required=True),
     UniqueConstraint("id"),
-    *_json("permission", "metadata"),
+    *_json_checks("permission", "metadata"),
 )
 
-project_directory = _table(
+project_directory = _strict_table(
     "project_directory",
-    _text("directory", required=True),
-    _text("project_id", ForeignKey("project.id", ondelete="CASCADE"), required=True),
-    _text("kind", required=True),
-    _int("time_created", required=True),
+    _text_column("directory", required=True),
+    _text_column(
+        "project_id", ForeignKey("project.id", ondelete="CASCADE"), required=True
+    ),
+    _text_column("kind", required=True),
+    _int_column("time_created", required=True),
     UniqueConstraint("directory", "project_id"),
     _one_of("kind", "worktree sandbox former"),
     Index("ix_project_directory_project_id", "project_id"),
 )
 
-session = _table(
+session = _strict_table(
     "session",
-    _text("id", required=True),
-    _text("project_id", ForeignKey("project.id", ondelete="CASCADE"), required=True),
-    _text("parent_id", ForeignKey("session.id", ondelete="CASCADE")),
-    _text("relation"),
-    _int("parent_seq"),
-    _text("call_id"),
-    _text("parent_source_id"),
-    _text("root_id", required=True),
-    _text("slug", required=True),
-    _text("title", required=True, default=""),
-    _text("title_source", required=True, default="derived"),
-    _text("directory", required=True),
-    _text("version"),
-    _text("source", required=True),
-    _text("source_id"),
-    _text("agent"),
-    _text("provider_id"),
-    _text("model_id"),
-    _text("model_source", required=True, default="derived"),
-    _int("leaf_seq"),
-    _int("last_seq", required=True, default=0),
-    _int("revision", required=True, default=0),
-    _int("change", required=True, default=0),
-    _int("message_count", required=True, default=0),
-    *_usage(),
+    _text_column("id", required=True),
+    _text_column(
+        "project_id", ForeignKey("project.id", ondelete="CASCADE"), required=True
+    ),
+    _text_column("parent_id", ForeignKey("session.id", ondelete="CASCADE")),
+    _text_column("relation"),
+    _int_column("parent_seq"),
+    _text_column("call_id"),
+    _text_column("parent_source_id"),
+    _text_column("root_id", required=True),
+    _text_column("slug", required=True),
+    _text_column("title", required=True, default=""),
+    _text_column("title_source", required=True, default="derived"),
+    _text_column("directory", required=True),
+    _text_column("version"),
+    _text_column("source", required=True),
+    _text_column("source_id"),
+    _text_column("agent"),
+    _text_column("provider_id"),
+    _text_column("model_id"),
+    _text_column("model_source", required=True, default="derived"),
+    _int_column("leaf_seq"),
+    _int_column("last_seq", required=True, default=0),
+    _int_column("revision", required=True, default=0),
+    _int_column("change", required=True, default=0),
+    _int_column("message_count", required=True, default=0),
+    *_usage_columns(),
     Column("cost_inherited", REAL),
-    _int("summary_additions"),
-    _int("summary_deletions"),
-    _int("summary_files"),
-    _text("summary_diffs"),
-    _text("share_url"),
-    _text("revert"),
-    _text("permission"),
-    _text("metadata", required=True, default="{}"),
-    _int("time_created", required=True),
-    _int("time_updated", required=True),
-    _int("time_compacting"),
-    _int("time_archived"),
-    _int("time_importing"),
-    _int("time_imported"),
-    _int("time_detached"),
-    _int("time_deleted"),
+    _int_column("summary_additions"),
+    _int_column("summary_deletions"),
+    _int_column("summary_files"),
+    _text_column("summary_diffs"),
+    _text_column("share_url"),
+    _text_column("revert"),
+    _text_column("permission"),
+    _text_column("metadata", required=True, default="{}"),
+    _int_column("time_created", required=True),
+    _int_column("time_updated", required=True),
+    _int_column("time_compacting"),
+    _int_column("time_archived"),
+    _int_column("time_importing"),
+    _int_column("time_imported"),
+    _int_column("time_detached"),
+    _int_column("time_deleted"),
     Column("data", LargeBinary),
     _blob_ref("data_blob"),
-    _text("namespace", required=True, default=""),
+    _text_column("namespace", required=True, default=""),
     UniqueConstraint("id"),
     UniqueConstraint("source", "source_id", "namespace"),
     UniqueConstraint("project_id", "slug"),
     _one_of("relation", "fork subagent"),
     _one_of("title_source", "user agent derived"),
     _one_of("model_source", "caller source derived"),
-    *_json("summary_diffs", "revert", "permission", "metadata"),
+    *_json_checks("summary_diffs", "revert", "permission", "metadata"),
 )
 Index("ix_session_parent_id", session.c.parent_id)
 Index("ix_session_root_id", session.c.root_id)
@@ -235,33 +236,35 @@ Index(
     sqlite_where=text("time_deleted IS NOT NULL"),
 )
 
-message = _table(
+message = _strict_table(
     "message",
-    _text("session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True),
-    _int("seq", required=True),
-    _text("id", required=True),
-    _int("parent_seq"),
-    _text("turn_id"),
-    _text("role", required=True),
-    _text("kind"),
-    _text("agent"),
-    _text("provider_id"),
-    _text("model_id"),
-    _text("response_id"),
-    _text("usage_key"),
-    *_usage(),
-    _text("finish"),
-    _text("error"),
-    _int("inherited", required=True, default=0),
-    _int("time_created", required=True),
-    _int("time_completed"),
+    _text_column(
+        "session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True
+    ),
+    _int_column("seq", required=True),
+    _text_column("id", required=True),
+    _int_column("parent_seq"),
+    _text_column("turn_id"),
+    _text_column("role", required=True),
+    _text_column("kind"),
+    _text_column("agent"),
+    _text_column("provider_id"),
+    _text_column("model_id"),
+    _text_column("response_id"),
+    _text_column("usage_key"),
+    *_usage_columns(),
+    _text_column("finish"),
+    _text_column("error"),
+    _int_column("inherited", required=True, default=0),
+    _int_column("time_created", required=True),
+    _int_column("time_completed"),
     Column("data", LargeBinary),
     _blob_ref("data_blob"),
     UniqueConstraint("session_id", "seq"),
     UniqueConstraint("session_id", "id"),
     _one_of("role", "user assistant tool system event"),
     _one_of("finish", "stop length tool-calls error cancelled other"),
-    *_json("error"),
+    *_json_checks("error"),
     Index("ix_message_turn", "session_id", "turn_id"),
 )
 Index(
@@ -279,37 +282,37 @@ Index(
     sqlite_where=text("data_blob IS NOT NULL"),
 )
 
-part = _table(
+part = _strict_table(
     "part",
-    _text("session_id", required=True),
-    _int("seq", required=True),
-    _int("idx", required=True),
-    _text("id", required=True),
-    _text("type", required=True),
-    _text("tool"),
-    _text("call_id"),
-    _text("status"),
-    _text("outcome"),
-    _text("title"),
-    _text("input"),
-    _text("text"),
+    _text_column("session_id", required=True),
+    _int_column("seq", required=True),
+    _int_column("idx", required=True),
+    _text_column("id", required=True),
+    _text_column("type", required=True),
+    _text_column("tool"),
+    _text_column("call_id"),
+    _text_column("status"),
+    _text_column("outcome"),
+    _text_column("title"),
+    _text_column("input"),
+    _text_column("text"),
     _blob_ref("text_blob"),
     _blob_ref("input_blob"),
     Column("data", LargeBinary),
     _blob_ref("data_blob"),
-    _int("inherited", required=True, default=0),
-    _int("indexed", required=True, default=0),
-    _int("time_created", required=True),
-    _int("time_updated", required=True),
-    _int("time_started"),
-    _int("time_ended"),
+    _int_column("inherited", required=True, default=0),
+    _int_column("indexed", required=True, default=0),
+    _int_column("time_created", required=True),
+    _int_column("time_updated", required=True),
+    _int_column("time_started"),
+    _int_column("time_ended"),
     ForeignKeyConstraint(
         ["session_id", "seq"], ["message.session_id", "message.seq"], ondelete="CASCADE"
     ),
     UniqueConstraint("session_id", "seq", "idx"),
     _one_of("status", "pending running completed error"),
     _one_of("outcome", "failed interrupted skipped denied"),
-    *_json("input"),
+    *_json_checks("input"),
 )
 Index("ix_part_call_id", part.c.session_id, part.c.call_id,
       sqlite_where=text("call_id IS NOT NULL"))  # fmt: skip
@@ -334,37 +337,43 @@ Index(
 )
 Index("ix_part_data_blob", part.c.data_blob, sqlite_where=text("data_blob IS NOT NULL"))
 
-todo = _table(
+todo = _strict_table(
     "todo",
-    _text("session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True),
-    _int("position", required=True),
-    _text("id"),
-    _text("content", required=True),
-    _text("status", required=True),
-    _text("priority"),
-    _int("time_created", required=True),
-    _int("time_updated", required=True),
+    _text_column(
+        "session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True
+    ),
+    _int_column("position", required=True),
+    _text_column("id"),
+    _text_column("content", required=True),
+    _text_column("status", required=True),
+    _text_column("priority"),
+    _int_column("time_created", required=True),
+    _int_column("time_updated", required=True),
     UniqueConstraint("session_id", "position"),
 )
 
-merge_base = _table(
+merge_base = _strict_table(
     "merge_base",
-    _text("session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True),
-    _text("fields", required=True),
+    _text_column(
+        "session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True
+    ),
+    _text_column("fields", required=True),
     UniqueConstraint("session_id"),
-    *_json("fields"),
+    *_json_checks("fields"),
 )
 
-file_diff = _table(
+file_diff = _strict_table(
     "file_diff",
-    _text("session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True),
-    _int("seq", required=True, default=0),
-    _text("path", required=True),
+    _text_column(
+        "session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True
+    ),
+    _int_column("seq", required=True, default=0),
+    _text_column("path", required=True),
     _blob_ref("before_blob"),
     _blob_ref("after_blob"),
-    _text("patch"),
-    _int("additions"),
-    _int("deletions"),
+    _text_column("patch"),
+    _int_column("additions"),
+    _int_column("deletions"),
     UniqueConstraint("session_id", "seq", "path"),
 )
 Index("ix_file_diff_before_blob", file_diff.c.before_blob,
@@ -372,11 +381,11 @@ Index("ix_file_diff_before_blob", file_diff.c.before_blob,
 Index("ix_file_diff_after_blob", file_diff.c.after_blob,
       sqlite_where=text("after_blob IS NOT NULL"))  # fmt: skip
 
-label = _table(
+label = _strict_table(
     "label",
-    _text("session_id", required=True),
-    _int("seq", required=True),
-    _text("label", required=True),
+    _text_column("session_id", required=True),
+    _int_column("seq", required=True),
+    _text_column("label", required=True),
     ForeignKeyConstraint(
         ["session_id", "seq"], ["message.session_id", "message.seq"], ondelete="CASCADE"
     ),
@@ -384,81 +393,85 @@ label = _table(
     Index("ix_label_message", "session_id", "seq"),
 )
 
-prompt = _table(
+prompt = _strict_table(
     "prompt",
-    _text("id", required=True),
-    _text("text", required=True),
-    _text("directory"),
-    _text("project_id", ForeignKey("project.id", ondelete="SET NULL")),
-    _text("session_id", ForeignKey("session.id", ondelete="SET NULL")),
-    _text("source", required=True),
-    _int("time_created", required=True),
+    _text_column("id", required=True),
+    _text_column("text", required=True),
+    _text_column("directory"),
+    _text_column("project_id", ForeignKey("project.id", ondelete="SET NULL")),
+    _text_column("session_id", ForeignKey("session.id", ondelete="SET NULL")),
+    _text_column("source", required=True),
+    _int_column("time_created", required=True),
     UniqueConstraint("id"),
     Index("ix_prompt_created", "time_created", "id"),
     Index("ix_prompt_project_id", "project_id", "time_created", "id"),
     Index("ix_prompt_session_id", "session_id"),
 )
 
-terminal = _table(
+terminal = _strict_table(
     "terminal",
-    _text("id", required=True),
-    _text("directory", required=True),
-    _text("session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True),
-    _int("time_updated", required=True),
+    _text_column("id", required=True),
+    _text_column("directory", required=True),
+    _text_column(
+        "session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True
+    ),
+    _int_column("time_updated", required=True),
     UniqueConstraint("id", "directory"),
     Index("ix_terminal_session_id", "session_id"),
     Index("ix_terminal_directory", "directory", "time_updated"),
 )
 
-lease = _table(
+lease = _strict_table(
     "lease",
-    _text("session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True),
-    _text("holder", required=True),
-    _int("ttl", required=True, default=30_000),
-    _int("time_expires", required=True),
+    _text_column(
+        "session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True
+    ),
+    _text_column("holder", required=True),
+    _int_column("ttl", required=True, default=30_000),
+    _int_column("time_expires", required=True),
     UniqueConstraint("session_id"),
 )
 
-import_ledger = _table(
+import_ledger = _strict_table(
     "import_ledger",
-    _text("source", required=True),
-    _text("path", required=True),
-    _int("size"),
-    _int("mtime_ns"),
-    _int("offset"),
-    _text("digest"),
-    _text("problems"),
-    _int("time_imported", required=True),
-    _text("namespace", required=True, default=""),
+    _text_column("source", required=True),
+    _text_column("path", required=True),
+    _int_column("size"),
+    _int_column("mtime_ns"),
+    _int_column("offset"),
+    _text_column("digest"),
+    _text_column("problems"),
+    _int_column("time_imported", required=True),
+    _text_column("namespace", required=True, default=""),
     UniqueConstraint("source", "path"),
-    *_json("problems"),
+    *_json_checks("problems"),
 )
 Index("ix_import_ledger_namespace", import_ledger.c.source, import_ledger.c.namespace,
       sqlite_where=text("namespace <> ''"))  # fmt: skip
 
-tombstone = _table(
+tombstone = _strict_table(
     "tombstone",
-    _text("source", required=True),
-    _text("source_id", required=True),
-    _int("time_deleted", required=True),
-    _int("revision"),
-    _text("seen"),
-    _text("namespace", required=True, default=""),
+    _text_column("source", required=True),
+    _text_column("source_id", required=True),
+    _int_column("time_deleted", required=True),
+    _int_column("revision"),
+    _text_column("seen"),
+    _text_column("namespace", required=True, default=""),
     UniqueConstraint("source", "source_id", "namespace"),
 )
 
-deletion = _table(
+deletion = _strict_table(
     "deletion",
-    _int("change", required=True),
-    _text("session_id", required=True),
-    _int("revision", required=True),
-    _int("last_seq", required=True),
+    _int_column("change", required=True),
+    _text_column("session_id", required=True),
+    _int_column("revision", required=True),
+    _int_column("last_seq", required=True),
     UniqueConstraint("change"),
 )
 
-meta = _table(
+meta = _strict_table(
     "meta",
-    _text("key", required=True),
-    _text("value", required=True),
+    _text_column("key", required=True),
+    _text_column("value", required=True),
     UniqueConstraint("key"),
 )

@@ -40,7 +40,7 @@ _TEXT = f"""CASE WHEN p.type = 'tool' AND p.call_id IS NOT NULL
             ELSE coalesce(p.text, CAST(tb.data AS TEXT)) END"""
 
 
-def _when(column: str) -> str:
+def _time_of(column: str) -> str:
     return f"strftime('%Y-%m-%d %H:%M:%S', {column} / 1000, 'unixepoch')"
 
 
@@ -52,15 +52,15 @@ SELECT s.id, s.slug, s.title, s.source, s.agent, s.model_id, s.directory,
        j.worktree AS project, s.relation, s.parent_id, s.message_count, s.cost,
        s.cost_inherited,
        {_TOKENS} AS tokens,
-       {_when("s.time_created")} AS created, {_when("s.time_updated")} AS updated,
-       {_when("s.time_archived")} AS archived, s.time_created, s.time_updated
+       {_time_of("s.time_created")} AS created, {_time_of("s.time_updated")} AS updated,
+       {_time_of("s.time_archived")} AS archived, s.time_created, s.time_updated
   FROM session AS s JOIN project AS j ON j.id = s.project_id
  WHERE {_ALIVE}
 """.strip()
 
 TRANSCRIPT = f"""
 CREATE VIEW transcript AS
-SELECT p.session_id, p.seq, p.idx, {_when("m.time_created")} AS time, m.role, m.kind,
+SELECT p.session_id, p.seq, p.idx, {_time_of("m.time_created")} AS time, m.role, m.kind,
        m.agent, m.model_id, p.type, p.tool, p.status, p.outcome, p.title,
        coalesce(p.input, CAST(ib.data AS TEXT)) AS input,
        {_TEXT} AS text, m.id AS message_id, p.id AS part_id, m.turn_id, m.inherited,
@@ -79,7 +79,7 @@ _INPUT = "coalesce(p.input, CAST(ib.data AS TEXT))"
 _PATH_KEYS = ("filePath", "file_path", "path", "notebook_path", "absolute_path")
 _NAMED = ", ".join(f"json_extract({_INPUT}, '$.{key}')" for key in _PATH_KEYS)
 _FILE = f"CASE WHEN json_valid({_INPUT}) THEN coalesce({_NAMED}) END"
-_CALLED = _when("coalesce(p.time_started, p.time_created)")
+_CALLED = _time_of("coalesce(p.time_started, p.time_created)")
 
 TOOL_CALL = f"""
 CREATE VIEW tool_call AS
@@ -105,7 +105,7 @@ CREATE VIEW context_source AS
 SELECT p.session_id, p.seq, p.idx,
        {_SAID_OF_SOURCE},
        coalesce(p.text, CAST(tb.data AS TEXT)) AS text,
-       {_when("m.time_created")} AS time, s.source, p.title, m.id AS message_id,
+       {_time_of("m.time_created")} AS time, s.source, p.title, m.id AS message_id,
        p.id AS part_id, p.inherited, s.project_id, s.directory, m.time_created
   FROM part AS p
   JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq

@@ -25,20 +25,20 @@ class Renewal:
     def begin(self) -> None:
         """Renew from now on."""
         self.active = True
-        self._again()
+        self._schedule_renewal()
 
-    def _again(self) -> None:
-        self._service.call_later(self._take.ttl_ms / 3000, self._renew)
+    def _schedule_renewal(self) -> None:
+        self._service.call_later(self._take.ttl_ms / 3000, self._renew_lease)
 
-    def _renew(self) -> None:
+    def _renew_lease(self) -> None:
         if self.active:
-            self._service.send(self._make_job(self._take), self._renewed)
+            self._service.send(self._make_job(self._take), self._renewal_ended)
 
-    def _renewed(self, job: Job) -> None:
+    def _renewal_ended(self, job: Job) -> None:
         if isinstance(job.error, LeaseHeldError):
             self.lost = job.error
         elif self.active:
-            self._again()
+            self._schedule_renewal()
 
     def stop(self) -> None:
         """Stop renewing it."""

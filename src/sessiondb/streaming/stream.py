@@ -80,17 +80,17 @@ class StreamWriting:
 
     def text(self) -> StreamPart:
         """Begin a text part."""
-        return self._begin(StreamPart, PartDraft("text", ""))
+        return self._begin_part(StreamPart, PartDraft("text", ""))
 
     def reasoning(self) -> StreamPart:
         """Begin a reasoning part."""
-        return self._begin(StreamPart, PartDraft("reasoning", ""))
+        return self._begin_part(StreamPart, PartDraft("reasoning", ""))
 
     def tool(
         self, name: str, *, call_id: str | None = None, input: Any = NO_INPUT
     ) -> StreamCall:
         """Begin a tool call; ``.add`` streams its arguments."""
-        return self._begin(
+        return self._begin_part(
             StreamCall, PartDraft("tool", None, name, call_id, input=input)
         )
 
@@ -152,7 +152,7 @@ class StreamWriting:
 
     def write(self, done: Done) -> None:
         """Send what is unwritten to the writer; *done* gets the error."""
-        self._service.post(lambda: self._write(done))
+        self._service.post(lambda: self._write_unwritten(done))
 
     def close(self, failure: BaseException | None, drop: DropLease, done: Done) -> None:
         """Write what is unwritten, and how it ended; *done* gets the error."""
@@ -160,11 +160,11 @@ class StreamWriting:
 
         def end(_: BaseException | None) -> None:
             try:
-                effects = self._closing(failure, drop)
+                effects = self._closing_effects(failure, drop)
             except Exception as error:  # noqa: BLE001  the caller waits for it
                 done(error)
             else:
-                self._commit(effects, done)
+                self._commit_effects(effects, done)
 
         self.write(end)
 
@@ -183,7 +183,7 @@ class StreamWriting:
     def _write_scheduled(self) -> None:
         # First: what is added from now on is either taken below or scheduled again.
         self._scheduled = False
-        self._write()
+        self._write_unwritten()
 
     @property
     def _full(self) -> bool:
@@ -191,16 +191,16 @@ class StreamWriting:
 
     def _write_if_full(self) -> None:
         if self._full and not self._writing:
-            self._write()
+            self._write_unwritten()
 
-    def _write(self, done: Done = lambda _: None) -> None:
+    def _write_unwritten(self, done: Done = lambda _: None) -> None:
         """Send what is unwritten, one unit at a time."""
         if self._writing:
             self._waiting.append(done)
             return
 
         try:
-            taken = self._staged()
+            taken = self._stage_deltas()
         except Exception as error:  # noqa: BLE001  its caller waits
             done(error)
             return
@@ -212,13 +212,13 @@ class StreamWriting:
         self._writing = True
 
         def written(error: BaseException | None) -> None:
-            self._written(error, taken)
+            self._note_written(error, taken)
             done(error)
-            self._continue()
+            self._continue_later()
 
-        self._commit(taken.unit.effects, written)
+        self._commit_effects(taken.unit.effects, written)
 
-    def _written(self, error: BaseException | None, taken: _Write) -> None:
+    def _note_written(self, error: BaseException | None, taken: _Write) -> None:
         self._writing = False
         if error is None:
             for item, length in taken.deltas:
@@ -230,11 +230,11 @@ class StreamWriting:
         for item, _ in taken.deltas:
             item.put_back()
 
-    def _continue(self) -> None:
+    def _continue_later(self) -> None:
         """Write for those who came during a write, or what was left, later."""
         waiting, self._waiting = self._waiting, []
         for done in waiting:
-            self._write(done)
+            self._write_unwritten(done)
 
         if self._closed or not self._has_more:
             return
@@ -256,7 +256,7 @@ class StreamWriting:
             raise InvalidInputError("a stream is used inside its with block")
         return self.message.id
 
-    def _begin(self, kind: type[PartT], draft: PartDraft) -> PartT:
+    def _begin_part(self, kind: type[PartT], draft: PartDraft) -> PartT:
         self.check()
         staged = self._new_unit()
         # An id of its own makes the part known when an uncertain write is made again.
@@ -270,7 +270,7 @@ class StreamWriting:
         self.grown(0)
         return item
 
-    def _commit(self, effects: list[Effect], done: Done) -> None:
+    def _commit_effects(self, effects: list[Effect], done: Done) -> None:
         unit = self._new_unit()
         unit.add(*self._renew, *effects)
         try:
@@ -278,8 +278,8 @@ class StreamWriting:
         except Exception as error:  # noqa: BLE001  the store is closed
             done(error)
 
-    def _staged(self) -> _Write:
-        # Parts before verbs, verbs before deltas: see `_begin`.
+    def _stage_deltas(self) -> _Write:
+        # Parts before verbs, verbs before deltas: see `_begin_part`.
         parts = list(self._parts)
         verbs, self._verbs = self._verbs, []
         while self._queued:
@@ -294,46 +294,48 @@ class StreamWriting:
             delta = item.take()
             if delta:
                 taken.deltas.append((item, len(delta)))
-                taken.unit.add(*self._growth(item, delta))
+                taken.unit.add(*self._growth_effects(item, delta))
 
         return taken
 
-    def _growth(self, item: StreamPart, delta: str) -> list[Effect]:
+    def _growth_effects(self, item: StreamPart, delta: str) -> list[Effect]:
         if isinstance(item, StreamCall):
             return item.recorded(partial=False)
 
         shown, changed = codec.readable(delta)
         item.inexact = item.inexact or changed
         if item.inexact:
-            return [self._completed(item, ended=False)]
+            return [self._complete_text(item, ended=False)]
 
         return [AppendText(self._open_part(item), shown, item.written)]
 
     def _open_part(self, item: StreamPart) -> OpenPart:
         return OpenPart(self.session_id, self._message_id, item.id)
 
-    def _completed(self, item: StreamPart, *, ended: bool) -> CompleteText:
+    def _complete_text(self, item: StreamPart, *, ended: bool) -> CompleteText:
         blobs: list[Blob] = []
         columns = encode.text_columns(item.content, {}, blobs)
         return CompleteText(self._open_part(item), columns, tuple(blobs), ended)
 
-    def _closing(self, failure: BaseException | None, drop: DropLease) -> list[Effect]:
-        unit = self._staged().unit
+    def _closing_effects(
+        self, failure: BaseException | None, drop: DropLease
+    ) -> list[Effect]:
+        unit = self._stage_deltas().unit
         for item in self._parts:
             if not isinstance(item, StreamCall):
-                unit.add(self._completed(item, ended=True))
+                unit.add(self._complete_text(item, ended=True))
                 continue
 
             unit.add(*item.recorded(partial=True))
             if failure is not None:
                 unit.add(*item.interrupted())
 
-        end = self._end if failure is None else {**self._end, **_ending(failure)}
+        end = self._end if failure is None else {**self._end, **_ending_fields(failure)}
         unit.finish(self.session_id, self._message_id, **end)
         return [*unit.effects, drop]
 
 
-def _ending(failure: BaseException) -> dict[str, Any]:
+def _ending_fields(failure: BaseException) -> dict[str, Any]:
     if isinstance(failure, Exception):
         error = {"name": type(failure).__name__, "message": str(failure)}
         return {"finish": "error", "error": error}

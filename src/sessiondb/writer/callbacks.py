@@ -36,11 +36,11 @@ class Subscription:
         try:
             return self._callback(changes)
         except Exception:
-            _report()
+            _report_failure()
             return None
 
 
-def _report() -> None:
+def _report_failure() -> None:
     _log.exception(
         "a callback on_commit of sessiondb raised; the commit is not affected"
     )
@@ -58,25 +58,27 @@ class LoopNotifier:
     ) -> None:
         """Put a call in line; never waits, and a closed loop is not called."""
         try:
-            self._loop.call_soon_threadsafe(self._run, subscription, serial, changes)
+            self._loop.call_soon_threadsafe(
+                self._run_callback, subscription, serial, changes
+            )
         except RuntimeError:
             _log.debug("the loop of a callback is closed", exc_info=True)
 
-    def _run(
+    def _run_callback(
         self, subscription: Subscription, serial: int, changes: list[Change]
     ) -> None:
         result = subscription.call(serial, changes)
         if isinstance(result, Awaitable):
-            task = self._loop.create_task(self._finish(result))
+            task = self._loop.create_task(self._finish_awaitable(result))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
     @staticmethod
-    async def _finish(result: Awaitable[object]) -> None:
+    async def _finish_awaitable(result: Awaitable[object]) -> None:
         try:
             await result
         except Exception:
-            _report()
+            _report_failure()
 
 
 class Notifier(Worker):

@@ -44,7 +44,7 @@ class WriterConnection:
             self.disconnect()
             self.check_in_place()
 
-        connection = self.inner or self._connect()
+        connection = self.inner or self._open_connection()
         if durability != self.durability:
             self.durability = _UNKNOWN_DURABILITY
             ENGINE.set_durability(connection, durability)
@@ -118,7 +118,7 @@ class WriterConnection:
         self.inner = None
         connection.close()
 
-    def _connect(self) -> Connection:
+    def _open_connection(self) -> Connection:
         connection = self.inner = ENGINE.connect_writer(self.path)
         self.durability, self._busy_timeout = "full", 10.0
         return connection

@@ -40,19 +40,19 @@ class Inbox:
 
         try:
             self._called = True
-            loop.call_soon_threadsafe(self._empty)
+            loop.call_soon_threadsafe(self._empty_box)
         except BaseException as error:
             # Also after an interrupt: a flag left set would keep all from waking it.
             self._called = False
             if not isinstance(error, RuntimeError):
                 raise
 
-    def _empty(self) -> None:
+    def _empty_box(self) -> None:
         # First: what is put in from now on is seen below, or wakes the loop again.
         self._called = False
         try:
             while self._outcomes:
-                self._resolve(*self._outcomes[0])
+                self._resolve_future(*self._outcomes[0])
                 self._outcomes.popleft()
         except BaseException:
             # An interrupt in the loop's thread, if the loop runs on after it.
@@ -66,7 +66,7 @@ class Inbox:
             self.wake()
 
     @staticmethod
-    def _resolve(
+    def _resolve_future(
         future: asyncio.Future[Any], error: BaseException | None, value: Any
     ) -> None:
         if future.done():  # cancelled by now, or resolved before an interrupt
@@ -94,8 +94,9 @@ def inbox(loop: asyncio.AbstractEventLoop) -> Inbox:
 def wake_late() -> None:
     """Wake every loop that has not seen everything.
 
-    An interrupt on the very first line of `_empty` ends it before it can do anything
-    about that. The loop then stops, as a rule; this is for one that is run again.
+    An interrupt on the very first line of `_empty_box` ends it before it can do
+    anything about that. The loop then stops, as a rule; this is for one that is run
+    again.
     """
     # In one step: another thread may add a loop meanwhile.
     for reference in _inboxes.keyrefs():

@@ -62,10 +62,10 @@ def release(user: object) -> None:
         writer.users.discard(user)
         if not writer.users:
             writer.close()
-            _forget(writer)
+            _forget_writer(writer)
 
 
-def _forget(writer: Writer) -> None:
+def _forget_writer(writer: Writer) -> None:
     try:
         with _lock:
             identity = writer.connection.identity

@@ -88,7 +88,7 @@ class Writer:
 
     def serve(self, job: Job | None = None) -> None:
         """Commit what is queued, until the outcome of *job* is known."""
-        self._as_writer(self._drain, job)
+        self._as_writer(self._drain_queue, job)
 
     def _as_writer(self, work: Callable[..., None], *args: object) -> None:
         """Do *work* with the role, which is given back on every path."""
@@ -135,11 +135,11 @@ class Writer:
             self._serving = None
         release_if_held(self._role)
 
-    def _drain(self, job: Job | None) -> None:
+    def _drain_queue(self, job: Job | None) -> None:
         while self._queue and (job is None or job.pending):
             batch = self._take_batch()
             if batch.jobs:
-                self._commit(batch)
+                self._commit_batch(batch)
             self._end_batch()
             self.connection.checkpoint_if_large()
 
@@ -190,10 +190,10 @@ class Writer:
 
     # -- one transaction -----------------------------------------------------
 
-    def _commit(self, batch: Batch) -> None:
+    def _commit_batch(self, batch: Batch) -> None:
         """Commit a batch, or record the errors; units that fail are tried alone."""
         try:
-            self._transact(batch)
+            self._run_transaction(batch)
         except Exception as error:
             if batch.ended:
                 raise
@@ -206,7 +206,7 @@ class Writer:
                     job.error = our_error
                 batch.ended.append(our_error)
 
-    def _transact(self, batch: Batch) -> None:
+    def _run_transaction(self, batch: Batch) -> None:
         if not self.users and self.connection.inner is None:
             raise StoreClosedError("the store is closed")
 

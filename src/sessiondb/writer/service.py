@@ -56,13 +56,13 @@ class Service(Worker):
 
     def begin(self) -> None:
         """Serve what is queued."""
-        self.post(self._serve)
+        self.post(self._serve_queue)
 
     def touch(self) -> None:
         """Have the WAL checkpointed once the commits are over."""
         # The consumer alone changes the flag: an interrupt here cannot leave it wrong.
         if not (self._watching and self.running):
-            self.post(self._watch)
+            self.post(self._watch_idle)
 
     def stop(self, *, wait: bool = True) -> None:
         """End the thread; what is queued is served first."""
@@ -71,39 +71,39 @@ class Service(Worker):
             self._writer.serve()
             self._consume_here()
 
-    def _serve(self) -> None:
+    def _serve_queue(self) -> None:
         try:
             self._writer.serve()
         except BaseException:
             # Its jobs are back in the queue, and no other thread will take them.
-            self.call_later(AGAIN_SECONDS, self._serve)
+            self.call_later(AGAIN_SECONDS, self._serve_queue)
             raise
-        self._watch()
+        self._watch_idle()
 
     def _hand_over(self, job: Job) -> None:
-        self.put(lambda: self._done(job))
+        self.put(lambda: self._hand_out(job))
 
-    def _done(self, job: Job) -> None:
+    def _hand_out(self, job: Job) -> None:
         # An interrupted thread may have handed it over twice.
         done = self._sent.pop(job, None)
         if done is not None:
             done(job)
 
-    def _watch(self) -> None:
+    def _watch_idle(self) -> None:
         if not self._watching:
             self._watching = True
-            self.call_later(IDLE_SECONDS, self._look)
+            self.call_later(IDLE_SECONDS, self._look_idle)
 
-    def _look(self) -> None:
+    def _look_idle(self) -> None:
         """Checkpoint if nothing was written since the last look, else look later."""
         self._on_idle()
         seen, self._seen = self._seen, self._writer.serial
         if seen != self._seen:
-            self.call_later(IDLE_SECONDS, self._look)
+            self.call_later(IDLE_SECONDS, self._look_idle)
             return
 
         self._watching = False
         if self._writer.serial != seen:
-            self._watch()
+            self._watch_idle()
         else:
             self._writer.idle()

@@ -30,7 +30,7 @@ def in_worker() -> bool:
     return getattr(_here, "working", False)
 
 
-def _stop() -> None:
+def _end_thread() -> None:
     """End the thread when it comes to this function."""
 
 
@@ -66,7 +66,7 @@ class Worker:
     def call_later(self, seconds: float, function: Callable[[], object]) -> None:
         """Run *function* on the thread after *seconds*; late where none can be had."""
         due = time.monotonic() + seconds
-        self.post(partial(self._schedule, due, function))
+        self.post(partial(self._schedule_timer, due, function))
 
     def start(self) -> bool:
         """Start the thread unless it runs; False once stopped, or if refused."""
@@ -79,7 +79,7 @@ class Worker:
         if self._stopped:
             return False
 
-        thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+        thread = threading.Thread(target=self._run_thread, name=self._name, daemon=True)
         self._thread = thread
         try:
             thread.start()
@@ -93,7 +93,7 @@ class Worker:
     def stop(self, *, wait: bool = True) -> None:
         """End the thread after what was posted; later posts run in their callers."""
         self._stopped = True
-        self._inbox.put(_stop)
+        self._inbox.put(_end_thread)
         thread = self._thread
         if not wait or thread is threading.current_thread() or os.getpid() != self._pid:
             return
@@ -102,7 +102,7 @@ class Worker:
 
         self._consume_here()
 
-    def _run(self) -> None:
+    def _run_thread(self) -> None:
         if not self._consuming.acquire(blocking=False):
             return
 
@@ -120,15 +120,15 @@ class Worker:
     def _next_steps(self) -> bool:
         """Consume until `stop`; True if an error ended it early, to be called again."""
         try:
-            while (function := self._next()) is not _stop:
-                self._guard(function)
+            while (function := self._next_function()) is not _end_thread:
+                self._run_guarded(function)
         except BaseException:
             # Even SystemExit: other threads rely on this one.
             _log.exception("an error in the thread %s", self._name)
             return True
         return False
 
-    def _next(self) -> Callable[[], object]:
+    def _next_function(self) -> Callable[[], object]:
         """Wait for what is posted or due."""
         while True:
             seconds = None
@@ -147,14 +147,14 @@ class Worker:
         while not self._inbox.empty() and self._consuming.acquire(blocking=False):
             try:
                 while not self._inbox.empty():
-                    self._guard(self._next())
+                    self._run_guarded(self._next_function())
             finally:
                 self._consuming.release()
 
-    def _schedule(self, due: float, function: Callable[[], object]) -> None:
+    def _schedule_timer(self, due: float, function: Callable[[], object]) -> None:
         heapq.heappush(self._timers, (due, next(self._order), function))
 
-    def _guard(self, function: Callable[[], object]) -> None:
+    def _run_guarded(self, function: Callable[[], object]) -> None:
         try:
             function()
         except Exception:

@@ -74,18 +74,18 @@ class Chain:
 
     def version(self, revision: str | None) -> int:
         """Return the user_version of *revision*."""
-        return int(self._declared(revision, "VERSION", 0))
+        return int(self._nearest_declared(revision, "VERSION", 0))
 
     def derived(self, revision: str | None) -> Derived:
         """Return the statements that make what *revision* derives."""
-        return tuple(self._declared(revision, "DERIVED", ()))
+        return tuple(self._nearest_declared(revision, "DERIVED", ()))
 
     def oldest(self, revision: str | None) -> dict[str, str]:
         """Return the oldest releases for a file of *revision*, as in ``meta``."""
         keys = ("min_reader", "min_writer")
-        return {key: self._declared(revision, key.upper(), "") for key in keys}
+        return {key: self._nearest_declared(revision, key.upper(), "") for key in keys}
 
-    def _declared(self, revision: str | None, name: str, default: Any) -> Any:
+    def _nearest_declared(self, revision: str | None, name: str, default: Any) -> Any:
         """Return what the nearest migration up to *revision* declares under *name*."""
         for script in self._scripts.iterate_revisions(revision or "base", "base"):
             if hasattr(script.module, name):

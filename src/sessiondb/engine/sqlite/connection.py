@@ -106,8 +106,8 @@ def connect(
 
     uri = uri_of(path, "ro" if mode == "ro" else "rw")
     attempt = partial(
-        _connect, path, mode=mode, busy_timeout=busy_timeout, durability=durability,
-        one_thread=one_thread,
+        _open_connection, path, mode=mode, busy_timeout=busy_timeout,
+        durability=durability, one_thread=one_thread,
     )  # fmt: skip
 
     try:
@@ -121,7 +121,7 @@ def connect(
         return attempt(f"{uri}&immutable=1")
 
 
-def _connect(
+def _open_connection(
     path: Path,
     uri: str,
     *,

@@ -31,7 +31,7 @@ def copied(
     try:
         # SQLite itself would make the file readable by everybody.
         files.prepare(part)
-        _copy(path, part, exact)
+        _copy_database(path, part, exact)
         yield part
         placing.settle(part, target, claims)
     finally:
@@ -40,17 +40,17 @@ def copied(
                 left.unlink()
 
 
-def _copy(path: Path, copy_path: Path, exact: bool) -> None:
+def _copy_database(path: Path, copy_path: Path, exact: bool) -> None:
     with closing(connect(path)) as connection, translated():
         if not exact:
             connection.execute("VACUUM INTO ?", (str(copy_path),))
-            _sync(copy_path)
+            _sync_file(copy_path)
             return
         with closing(connect(copy_path)) as target:
             connection.backup(target)
 
 
-def _sync(path: Path) -> None:
+def _sync_file(path: Path) -> None:
     """Write a copy through to the disk, as VACUUM INTO does not."""
     with closing(connect(path)) as connection:
         (version,) = connection.execute("PRAGMA user_version").fetchone()

@@ -37,7 +37,7 @@ class SQLiteText:
     name = "sqlite"
 
     @cached_property
-    def _named(self) -> SQLiteDialect:
+    def _named_dialect(self) -> SQLiteDialect:
         dialect = sqlite.dialect(paramstyle="named")
         dialect.statement_compiler = _Compiler
         return dialect
@@ -47,7 +47,9 @@ class SQLiteText:
     ) -> tuple[str, dict[str, Any]]:
         """Return the text with named parameters, and its own constants."""
         keys = None if columns is None else list(columns)
-        compiled: Any = expression.compile(dialect=self._named, column_keys=keys)
+        compiled: Any = expression.compile(
+            dialect=self._named_dialect, column_keys=keys
+        )
         constants = {
             name: bound.effective_value
             for name, bound in compiled.binds.items()

@@ -47,7 +47,7 @@ def prepare(path: Path, *, root: Path | None = None, read_only: bool = False) ->
         )
 
     _check_links(path, root)
-    if _exists(path, read_only):
+    if _file_exists(path, read_only):
         return False
     if read_only:
         raise ReadOnlyError(f"no database at {path}, and none is made for reading")
@@ -56,7 +56,7 @@ def prepare(path: Path, *, root: Path | None = None, read_only: bool = False) ->
         try:
             _make_file(path)
         except FileExistsError:
-            _exists(path, read_only)
+            _file_exists(path, read_only)
             return False
 
     return True
@@ -97,7 +97,7 @@ def creation_lock(path: Path, timeout: float) -> Iterator[None]:
             yield
         finally:
             # Not left to close(): a child forked in between shares the lock.
-            _unlock(descriptor)
+            _unlock_descriptor(descriptor)
     finally:
         os.close(descriptor)
 
@@ -123,14 +123,14 @@ class TemporaryDatabase:
 
         folder = tempfile.mkdtemp(prefix="sessiondb-")
         self.path = Path(folder, "sessions.db")
-        self._finalizer = weakref.finalize(self, _remove, folder, os.getpid())
+        self._finalizer = weakref.finalize(self, _remove_folder, folder, os.getpid())
 
     def remove(self) -> None:
         """Remove the folder with everything in it; idempotent."""
         self._finalizer()
 
 
-def _remove(folder: str, owner: int) -> None:
+def _remove_folder(folder: str, owner: int) -> None:
     import shutil
 
     if os.getpid() == owner:
@@ -157,7 +157,7 @@ def _check_links(path: Path, root: Path | None) -> None:
             )
 
 
-def _exists(path: Path, read_only: bool) -> bool:
+def _file_exists(path: Path, read_only: bool) -> bool:
     with disk.translated(path):
         try:
             facts = os.lstat(path)
@@ -181,11 +181,11 @@ def _exists(path: Path, read_only: bool) -> bool:
             f"{path} belongs to another user", hint="use it as that user"
         )
 
-    _align(path, facts)
+    _align_modes(path, facts)
     return True
 
 
-def _align(path: Path, facts: os.stat_result) -> None:
+def _align_modes(path: Path, facts: os.stat_result) -> None:
     """Give the files beside the database its mode.
 
     A reader of a 0400 file leaves them read-only.
@@ -234,7 +234,7 @@ if sys.platform == "win32":
             return False
         return True
 
-    def _unlock(descriptor: int) -> None:
+    def _unlock_descriptor(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
 
 else:
@@ -248,5 +248,5 @@ else:
                 return False
         return True
 
-    def _unlock(descriptor: int) -> None:
+    def _unlock_descriptor(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -40,7 +40,7 @@ def recognise(connection: sqlite3.Connection, path: Path) -> tuple[str | None, i
     Raises `NotADatabaseError` for a file of another program.
     """
     version = schema_of(connection, path)
-    return _revision(connection), version
+    return _revision_of(connection), version
 
 
 def check_revision(
@@ -60,7 +60,7 @@ def check_revision(
         )
 
 
-def _revision(connection: sqlite3.Connection) -> str | None:
+def _revision_of(connection: sqlite3.Connection) -> str | None:
     query = "SELECT 1 FROM sqlite_schema WHERE name = 'alembic_version'"
     if connection.execute(query).fetchone() is None:
         return None
@@ -113,7 +113,7 @@ class MigrationGuard:
 
         if self._rebuilds:
             self._back_up()
-            self._drop(derived)
+            self._drop_derived(derived)
 
     def end(self) -> None:
         """Complete the file after the last step.
@@ -121,12 +121,12 @@ class MigrationGuard:
         Raises `ConflictError` if something was lost, `InvalidInputError` for an
         additive migration that changes search, and `UntrustedDatabaseError`.
         """
-        destination = _revision(self._connection)
+        destination = _revision_of(self._connection)
         version = self._chain.version(destination)
         derived = self._chain.derived(destination)
-        self._derive(derived)
+        self._derive_wanted(derived)
         if destination is not None:
-            self._stamp(version, self._chain.oldest(destination))
+            self._stamp_versions(version, self._chain.oldest(destination))
         else:
             self._connection.execute("PRAGMA user_version=0")
 
@@ -136,7 +136,7 @@ class MigrationGuard:
         if version == VERSION:
             check_schema(self._connection, self._path, version)
 
-    def _stamp(self, version: int, oldest: dict[str, str]) -> None:
+    def _stamp_versions(self, version: int, oldest: dict[str, str]) -> None:
         if self._origin is None:
             stamp(self._connection, version)
         self._connection.execute(f"PRAGMA user_version={version}")
@@ -147,28 +147,28 @@ class MigrationGuard:
 
     # -- views, search tables and triggers -----------------------------------
 
-    def _drop(self, derived: Derived) -> None:
+    def _drop_derived(self, derived: Derived) -> None:
         for statement in reversed(derived):
             kind, name = named(statement)
             self._connection.execute(f"DROP {kind} {name}")
 
-    def _derive(self, wanted: Derived) -> None:
+    def _derive_wanted(self, wanted: Derived) -> None:
         """Make the views, search tables and triggers of the destination.
 
         Additive migrations replace only the views that differ.
         """
         if self._rebuilds or self._origin is None:
-            self._make(wanted)
+            self._make_derived(wanted)
             return
 
         derived = self._chain.derived(self._origin)
         kinds = {kind for kind, _ in map(named, {*derived} ^ {*wanted})}
         if not kinds <= {"view"}:
             raise InvalidInputError("a migration that changes search is not additive")
-        self._drop(tuple(sql for sql in derived if sql not in wanted))
-        self._make(sql for sql in wanted if sql not in derived)
+        self._drop_derived(tuple(sql for sql in derived if sql not in wanted))
+        self._make_derived(sql for sql in wanted if sql not in derived)
 
-    def _make(self, derived: Iterable[str]) -> None:
+    def _make_derived(self, derived: Iterable[str]) -> None:
         """Make *derived*; after a rebuild, search is filled again."""
         created = []
         for statement in derived:
@@ -189,9 +189,11 @@ class MigrationGuard:
         )
         names = [name for (name,) in self._connection.execute(sql)]
 
-        return {
-            name: self._one(f"SELECT count(*) FROM {_quoted(name)}") for name in names
-        }
+        counts = {}
+        for name in names:
+            quoted = '"' + name.replace('"', '""') + '"'
+            counts[name] = self._one_value(f"SELECT count(*) FROM {quoted}")
+        return counts
 
     def _count_orphans(self) -> Counter[tuple[str, str]]:
         """Count rows whose parent is missing: a DELETE in a shell leaves some."""
@@ -240,7 +242,7 @@ class MigrationGuard:
         """Copy the file, through another connection, which reads the old state."""
         with disk.translated(self._backups):
             disk.make_folder(self._backups)
-        mark = self._one(
+        mark = self._one_value(
             "SELECT substr(value, 1, 8) FROM meta WHERE key = 'database_uuid'"
         )
         version = self._chain.version(self._origin)
@@ -254,9 +256,5 @@ class MigrationGuard:
         if self.backup is not None:
             self.backup.unlink(missing_ok=True)
 
-    def _one(self, sql: str) -> Any:
+    def _one_value(self, sql: str) -> Any:
         return self._connection.execute(sql).fetchone()[0]
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

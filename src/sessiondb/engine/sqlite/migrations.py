@@ -6,7 +6,7 @@ otherwise delete its children by cascade) and verified before it is committed;
 complete operation. Any failure, even of the power, leaves the file as it was.
 
 `sessiondb migrate` calls `upgrade`, the opening of a file `upgrade_on_open`, and the
-alembic command `run_env`; all end in ``_run``.
+alembic command `run_env`; all end in ``_run_steps``.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def current(path: Path, *, busy_timeout: float = 10.0) -> str | None:
 
     Raises `NotFoundError`, `NotADatabaseError`.
     """
-    with _reading(path, busy_timeout) as connection:
+    with _reading_connection(path, busy_timeout) as connection:
         return recognise(connection, path)[0]
 
 
@@ -83,7 +83,7 @@ def pending(
     leads to, and `UntrustedDatabaseError`.
     """
     chain = Chain.of(versions)
-    with _reading(path, busy_timeout) as connection:
+    with _reading_connection(path, busy_timeout) as connection:
         revision, version = recognise(connection, path)
         if revision is None and version == EMPTY:
             return chain.after(None)
@@ -124,7 +124,7 @@ def upgrade(
     with files.creation_lock(path, busy_timeout):
         if not pending(path, versions=versions, busy_timeout=busy_timeout):
             return None
-        return _drive(
+        return _drive_alembic(
             command.upgrade, path, target,
             versions=versions, busy_timeout=busy_timeout, backups=backups,
         )  # fmt: skip
@@ -147,7 +147,7 @@ def downgrade(
     if disk.identity(path) is None:
         raise NotFoundError(f"no database at {path}")
     with files.creation_lock(path, busy_timeout):
-        return _drive(
+        return _drive_alembic(
             command.downgrade, path, target,
             versions=versions, busy_timeout=busy_timeout, backups=backups,
         )  # fmt: skip
@@ -160,7 +160,7 @@ def upgrade_on_open(path: Path, busy_timeout: float) -> None:
     Raises `SchemaVersionError` if the user has to run them, and what `upgrade` does.
     """
     check_openable(path, busy_timeout)
-    _drive(command.upgrade, path, "head", busy_timeout=busy_timeout)
+    _drive_alembic(command.upgrade, path, "head", busy_timeout=busy_timeout)
 
 
 def check_openable(path: Path, busy_timeout: float) -> None:
@@ -185,7 +185,7 @@ def run_env(context: EnvironmentContext) -> None:
     """
     attributes = context.config.attributes
     if "connection" in attributes:
-        _run(context, attributes["connection"])
+        _run_steps(context, attributes["connection"])
         return
 
     try:
@@ -193,8 +193,8 @@ def run_env(context: EnvironmentContext) -> None:
         if "revision_context" in context.get_context().opts:
             run_revision(context)
             return
-        with _commanded(context) as connection:
-            _run(context, connection)
+        with _connection_of_command(context) as connection:
+            _run_steps(context, connection)
         if backup := attributes.get("backup"):
             context.config.print_stdout("backup: %s", backup)
     except SessionDBError as error:
@@ -203,7 +203,7 @@ def run_env(context: EnvironmentContext) -> None:
 
 
 @contextmanager
-def _commanded(context: EnvironmentContext) -> Iterator[Connection]:
+def _connection_of_command(context: EnvironmentContext) -> Iterator[Connection]:
     if context.is_offline_mode():
         raise InvalidInputError(
             "migrations are not a script: each step counts rows, checks foreign keys "
@@ -221,12 +221,12 @@ def _commanded(context: EnvironmentContext) -> Iterator[Connection]:
 
     with (
         files.creation_lock(path, timeout=10.0),
-        _transaction(path, 10.0) as connection,
+        _writing_connection(path, 10.0) as connection,
     ):
         yield connection
 
 
-def _drive(
+def _drive_alembic(
     run: Callable[[Config, str], None],
     path: Path,
     target: str,
@@ -237,7 +237,7 @@ def _drive(
 ) -> Path | None:
     config = configuration(versions)
     try:
-        with _alembic, _transaction(path, busy_timeout) as connection:
+        with _alembic, _writing_connection(path, busy_timeout) as connection:
             config.attributes.update(connection=connection, path=path, backups=backups)
             run(config, target)
     except CommandError as error:
@@ -247,7 +247,7 @@ def _drive(
     return backup
 
 
-def _run(context: EnvironmentContext, connection: Connection) -> None:
+def _run_steps(context: EnvironmentContext, connection: Connection) -> None:
     """Run the steps that alembic plans, with a `MigrationGuard` around them."""
     context.configure(connection=connection)
     opts = context.get_context().opts
@@ -283,7 +283,9 @@ def _run(context: EnvironmentContext, connection: Connection) -> None:
 
 
 @contextmanager
-def _reading(path: Path, busy_timeout: float) -> Iterator[sqlite3.Connection]:
+def _reading_connection(
+    path: Path, busy_timeout: float
+) -> Iterator[sqlite3.Connection]:
     if disk.identity(path) is None:
         raise NotFoundError(f"no database at {path}")
     with (
@@ -294,7 +296,7 @@ def _reading(path: Path, busy_timeout: float) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def _transaction(path: Path, busy_timeout: float) -> Iterator[Connection]:
+def _writing_connection(path: Path, busy_timeout: float) -> Iterator[Connection]:
     """Yield a connection that holds the write lock.
 
     Commit at the end, or undo everything.

@@ -47,12 +47,12 @@ def query(path: Path, sql: str) -> Iterator[sqlite3.Cursor]:
     is not SQL, and the errors of `translate`.
     """
     with closing(connect(path, mode="ro")) as connection:
-        connection.set_authorizer(_authorize)
+        connection.set_authorizer(_authorize_action)
         connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
         try:
             yield connection.execute(sql)
         except (sqlite3.Error, sqlite3.Warning) as error:
-            raise _explained(error) from error
+            raise _explain_error(error) from error
 
 
 def shell(path: Path) -> list[str]:
@@ -63,14 +63,16 @@ def shell(path: Path) -> list[str]:
     return [program, "-readonly", str(path)]
 
 
-def _authorize(action: int, first: str | None, second: str | None, *_: object) -> int:
+def _authorize_action(
+    action: int, first: str | None, second: str | None, *_: object
+) -> int:
     allowed = action in _ALLOWED or (action, first) == _DECLARED
     if action == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS:
         allowed = not second or first not in _SETTINGS
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
-def _explained(error: sqlite3.Error | sqlite3.Warning) -> SessionDBError:
+def _explain_error(error: sqlite3.Error | sqlite3.Warning) -> SessionDBError:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in (sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY):
         return ReadOnlyError(

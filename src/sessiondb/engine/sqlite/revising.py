@@ -61,7 +61,7 @@ def run_revision(context: EnvironmentContext) -> None:
     scripts: ScriptDirectory = opts["script"]
     options = opts["revision_context"].command_args
     head = scripts.get_current_head()
-    derived, known_derived = _derived(), Chain(scripts).derived(head)
+    derived, known_derived = _derived_statements(), Chain(scripts).derived(head)
     if (
         options["autogenerate"]
         and options["message"] is None
@@ -73,7 +73,7 @@ def run_revision(context: EnvironmentContext) -> None:
         )
 
     with _head_schema(scripts) as connection:
-        existing, wanted = _stored(connection), _by_name(statements())
+        existing, wanted = _stored_schema(connection), _by_name(statements())
 
         def write_out(
             _: MigrationContext, __: Any, directives: list[MigrationScript]
@@ -89,7 +89,7 @@ def run_revision(context: EnvironmentContext) -> None:
             opts["template_args"].update(
                 derived=""
                 if derived == known_derived
-                else f"\nDERIVED = {_tuple(derived)}\n",
+                else f"\nDERIVED = {_tuple_source(derived)}\n",
                 additive=bool(written)
                 and all(sql.startswith(_ADDITIVE) for sql in changes),
             )
@@ -127,7 +127,7 @@ def _without_indexes() -> MetaData:
     return bare
 
 
-def _stored(connection: Connection) -> Stored:
+def _stored_schema(connection: Connection) -> Stored:
     rows = connection.exec_driver_sql(
         "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"
     )
@@ -138,7 +138,7 @@ def _by_name(definitions: Iterable[str]) -> Stored:
     return {(m[1], m[2]): sql for sql in definitions if (m := _STORED.match(sql))}
 
 
-def _derived() -> Derived:
+def _derived_statements() -> Derived:
     return tuple(sql for sql in statements() if sql.startswith(_DERIVED))
 
 
@@ -151,8 +151,8 @@ def _write_literally(
     """
     assert script.upgrade_ops is not None
     assert script.downgrade_ops is not None
-    statements_up = _literal(script.upgrade_ops) + _index_changes(existing, wanted)
-    back = _index_changes(wanted, existing) + _literal(script.downgrade_ops)
+    statements_up = _literal_sql(script.upgrade_ops) + _index_changes(existing, wanted)
+    back = _index_changes(wanted, existing) + _literal_sql(script.downgrade_ops)
     if not statements_up:
         _check_same(existing, wanted)
     script.upgrade_ops = UpgradeOps(cast("Any", list(map(ExecuteSQLOp, statements_up))))
@@ -183,18 +183,18 @@ def _check_same(existing: Stored, wanted: Stored) -> None:
         )
 
 
-def _flat(container: OpContainer) -> Iterator[MigrateOperation]:
+def _flat_operations(container: OpContainer) -> Iterator[MigrateOperation]:
     for operation in container.ops:
         if isinstance(operation, ModifyTableOps):
-            yield from _flat(operation)
+            yield from _flat_operations(operation)
         else:
             yield operation
 
 
-def _literal(container: OpContainer) -> list[str]:
+def _literal_sql(container: OpContainer) -> list[str]:
     """Return operations as the SQL that they execute."""
     written: list[str] = []
-    for operation in _flat(container):
+    for operation in _flat_operations(container):
         buffer = io.StringIO()
         context = MigrationContext.configure(
             dialect_name="sqlite", opts={"as_sql": True, "output_buffer": buffer}
@@ -202,24 +202,24 @@ def _literal(container: OpContainer) -> list[str]:
         try:
             Operations(context).invoke(operation)
         except NotImplementedError:
-            raise _unalterable(operation) from None
+            raise _unalterable_error(operation) from None
 
         # alembic ends each statement with a semicolon and a blank line.
         sql_texts = [
             sql.strip() for sql in buffer.getvalue().split(";\n\n") if sql.strip()
         ]
         if not all(map(_POSSIBLE.match, sql_texts)):
-            raise _unalterable(operation)
+            raise _unalterable_error(operation)
         written += sql_texts
 
     return written
 
 
-def _unalterable(operation: MigrateOperation) -> InvalidInputError:
+def _unalterable_error(operation: MigrateOperation) -> InvalidInputError:
     return InvalidInputError(
         f"SQLite cannot alter this: {operation.to_diff_tuple()}", hint=_HINT
     )
 
 
-def _tuple(values: Iterable[str]) -> str:
+def _tuple_source(values: Iterable[str]) -> str:
     return "(\n" + "".join(f"    {value!r},\n" for value in values) + ")"

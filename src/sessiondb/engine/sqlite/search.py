@@ -77,7 +77,7 @@ _PART_TRIGGERS = (
 )
 
 
-def _plain(table: str, column: str) -> tuple[str, str, str]:
+def _plain_triggers(table: str, column: str) -> tuple[str, str, str]:
     search = f"{table}_search"
     insert = f"INSERT INTO {search} (rowid, {column}) VALUES (new.rid, new.{column});"
     delete = (
@@ -93,7 +93,11 @@ def _plain(table: str, column: str) -> tuple[str, str, str]:
     )
 
 
-TRIGGERS = (*_PART_TRIGGERS, *_plain("session", "title"), *_plain("prompt", "text"))
+TRIGGERS = (
+    *_PART_TRIGGERS,
+    *_plain_triggers("session", "title"),
+    *_plain_triggers("prompt", "text"),
+)
 
 
 #: The search tables, that of parts first.
@@ -124,12 +128,12 @@ _OF_MESSAGE = re.compile(r"\bm\.")
 _MARK_BEGIN, _MARK_END = SNIPPET_MARKS
 
 
-def _snippet(table: str, column: int) -> str:
+def _snippet_sql(table: str, column: int) -> str:
     """Return the text around a match in a column; -1 is the column that fits best."""
     return f"snippet({table}, {column}, '{_MARK_BEGIN}', '{_MARK_END}', '…', 16)"
 
 
-def _where(terms: Iterable[str]) -> str:
+def _and_terms(terms: Iterable[str]) -> str:
     return "".join(f" AND {term}" for term in terms)
 
 
@@ -152,7 +156,9 @@ class SearchIndex:
         self, terms: Sequence[str], bounds: Iterable[str], *, order: str, is_shown: bool
     ) -> str:
         """Return the query for matches in parts, newest first, at most ``:rows``."""
-        message = f"m.id, {_snippet('part_search', -1)}" if is_shown else "NULL, NULL"
+        message = (
+            f"m.id, {_snippet_sql('part_search', -1)}" if is_shown else "NULL, NULL"
+        )
         return (
             f"SELECT f.rowid, p.session_id, p.seq, {message}, {_SORT_KEYS[order]} "
             f"{self._from_parts(terms, bounds, has_message=is_shown)} "
@@ -174,13 +180,13 @@ class SearchIndex:
         conditions = [*terms, *(_BOUNDS[name] for name in bounds)]
         return (
             f"FROM {_PARTS} {_MESSAGES if has_message else ''} {_SESSIONS} "
-            f"WHERE f.part_search MATCH :match AND {_VISIBLE}{_where(conditions)}"
+            f"WHERE f.part_search MATCH :match AND {_VISIBLE}{_and_terms(conditions)}"
         )
 
     def snippets(self) -> str:
         """Return the query for the matches ``:rids``, from ``:low`` to ``:high``."""
         return (
-            f"SELECT f.rowid, m.id, {_snippet('part_search', -1)} "
+            f"SELECT f.rowid, m.id, {_snippet_sql('part_search', -1)} "
             f"FROM {_PARTS} {_MESSAGES} "
             "WHERE f.part_search MATCH :match AND f.rowid BETWEEN :low AND :high "
             # The + keeps SQLite from looking up rows, which would repeat the MATCH.
@@ -204,7 +210,7 @@ class SearchIndex:
                 "WHERE p.session_id = s.id AND p.rid IN ("
                 "SELECT f.rowid FROM part_search AS f "
                 f"WHERE f.part_search MATCH :match{literal}) "
-                f"AND p.rid <= :top{_where(terms_of_parts)})"
+                f"AND p.rid <= :top{_and_terms(terms_of_parts)})"
             )
         conditions = ["s.message_count > 0", is_new, *terms]
         if "cursor" in bounds:
@@ -215,9 +221,10 @@ class SearchIndex:
             "SELECT f.rowid, s.id, "
             "(SELECT min(seq) FROM message WHERE session_id = s.id), "
             "(SELECT id FROM message WHERE session_id = s.id ORDER BY seq LIMIT 1), "
-            f"{_snippet('session_search', 0)} "
+            f"{_snippet_sql('session_search', 0)} "
             "FROM session_search AS f CROSS JOIN session AS s ON s.rid = f.rowid "
-            f"WHERE f.session_search MATCH :match AND {_VISIBLE}{_where(conditions)} "
+            "WHERE f.session_search MATCH :match "
+            f"AND {_VISIBLE}{_and_terms(conditions)} "
             "ORDER BY f.rowid DESC LIMIT :rows"
         )
 
@@ -293,17 +300,17 @@ TOTALS = (
 
 def count_words(counts: str) -> int:
     """Return the sum of what ``group_concat(hex(WORD_COUNT), '')`` holds."""
-    return sum(_varints(bytes.fromhex(counts)))
+    return sum(_read_varints(bytes.fromhex(counts)))
 
 
 def bytes_per_word(record: str | None, total: int | None) -> float:
     """Return the bytes of the index for each word in it; 0.0 for an empty one."""
     # FTS5 keeps the number of rows and then that of the words of each column.
-    _, *words = _varints(bytes.fromhex(record)) if record else (0,)
+    _, *words = _read_varints(bytes.fromhex(record)) if record else (0,)
     return (total or 0) / sum(words) if sum(words) else 0.0
 
 
-def _varints(packed: bytes) -> Iterable[int]:
+def _read_varints(packed: bytes) -> Iterable[int]:
     """Yield SQLite's integers of variable length: 7 bits per byte, highest first."""
     value = 0
     for byte in packed:

@@ -21,7 +21,7 @@ from collections import defaultdict
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, Index, LargeBinary, Table, Text, UniqueConstraint
+from sqlalchemy import Column, LargeBinary, Table, Text, UniqueConstraint
 
 from sessiondb.engine.base import EngineStatement
 from sessiondb.engine.sqlite import search
@@ -74,7 +74,7 @@ def bytes_of_row(table: Table) -> str:
     # The record begins with the type of each column.
     fixed = _CELL + 2 + len(table.c) + sum(_fixed_bytes(column) for column in table.c)
     terms = [str(fixed), _text_bytes(table.c)]
-    for index in _indexes(table):
+    for index in sorted(table.indexes, key=lambda index: str(index.name)):
         condition = index.dialect_options["sqlite"]["where"]
         entry = _bytes_of_entry(list(index.columns))
         terms.append(entry if condition is None else f"iif({condition}, {entry}, 0)")
@@ -86,10 +86,6 @@ def bytes_of_row(table: Table) -> str:
     if table is tables.part:
         terms.append(f"iif(indexed = 1, {_DOCUMENT}, 0)")
     return " + ".join(terms)
-
-
-def _indexes(table: Table) -> list[Index]:
-    return sorted(table.indexes, key=lambda index: str(index.name))
 
 
 def _fixed_bytes(column: Column[Any]) -> int:

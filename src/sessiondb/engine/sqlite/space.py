@@ -45,7 +45,7 @@ def space(connection: Any, path: Path) -> Space:
         (_temporary_folder(path), used * size),
     ]
 
-    return Space(pages * size, free * size, tuple(_rooms(needs)))
+    return Space(pages * size, free * size, tuple(_rooms_by_disk(needs)))
 
 
 def rewrite(connection: Any, path: Path) -> bool:
@@ -59,7 +59,7 @@ def rewrite(connection: Any, path: Path) -> bool:
     return checkpoint(connection)
 
 
-def _rooms(needs: list[tuple[Path, int]]) -> Iterator[Room]:
+def _rooms_by_disk(needs: list[tuple[Path, int]]) -> Iterator[Room]:
     """Yield one room for each disk: what is on the same one is needed together."""
     disks: dict[int, tuple[Path, int]] = {}
     for folder, needed in needs:

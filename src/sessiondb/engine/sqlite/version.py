@@ -32,7 +32,7 @@ def refuse(path: Path, version: int, age: str) -> None:
     )
 
 
-def _release(version: str) -> tuple[int, ...]:
+def _release_numbers(version: str) -> tuple[int, ...]:
     return tuple(int(piece) for piece in version.split(".") if piece.isdigit())
 
 
@@ -46,7 +46,7 @@ def check_newer(
     """
     key = "min_writer" if writing else "min_reader"
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-    if row is None or _release(row[0]) > _release(__version__):
+    if row is None or _release_numbers(row[0]) > _release_numbers(__version__):
         refuse(path, version, "newer")
 
 

@@ -125,19 +125,19 @@ class AddHistory:
             is_known = line.id in sessions_by_prompt and (
                 sessions_by_prompt[line.id] or home.id is None
             )
-            if is_known or home.is_gone or self._is_elsewhere(line, home):
+            is_elsewhere = self.is_limited and home.id is None and line.place is None
+            if is_known or home.is_gone or is_elsewhere:
                 continue
             if typed.has(line, home):
                 tx.run(_REMOVE, pid=line.id)
             else:
-                rows.append(self._row(tx, line, home))
+                rows.append(self._prompt_columns(tx, line, home))
 
         tx.connection.executemany(upsert_text(prompt, PROMPT), rows)
 
-    def _is_elsewhere(self, line: HistoryLine, home: _Home) -> bool:
-        return self.is_limited and home.id is None and line.place is None
-
-    def _row(self, tx: Transaction, line: HistoryLine, home: _Home) -> tuple[Any, ...]:
+    def _prompt_columns(
+        self, tx: Transaction, line: HistoryLine, home: _Home
+    ) -> tuple[Any, ...]:
         project_id = directory = None
         if home.id is not None:
             state = tx.peek(home.id)
@@ -225,7 +225,7 @@ class _TypedPrompts:
         key = session_id, name
         if key not in self._in_sessions:
             rows = self.tx.run(_IN_SESSION, sid=session_id)
-            self._in_sessions[key] = self._messages(rows, name)
+            self._in_sessions[key] = self._times_of_messages(rows, name)
         return self._in_sessions[key]
 
     def _of_minute(self, minute: int) -> _Times:
@@ -233,10 +233,10 @@ class _TypedPrompts:
             since = minute * _NEAR
             until = since + _NEAR - 1
             rows = self.tx.run(_AT_TIME, since=since, until=until, source=self.source)
-            self._in_minutes[minute] = self._messages(rows, None)
+            self._in_minutes[minute] = self._times_of_messages(rows, None)
         return self._in_minutes[minute]
 
-    def _messages(self, rows: Iterable[Any], session: str | None) -> _Times:
+    def _times_of_messages(self, rows: Iterable[Any], session: str | None) -> _Times:
         times_by_text: _Times = defaultdict(list)
         for name, text, time in rows:
             if name != ids.history_prompt_id(self.source, session, text, time):
@@ -272,7 +272,7 @@ class NoteHistory:
 MAX_LINES = 500
 
 
-def _noted() -> Any:
+def _noted_statement() -> Any:
     other = import_ledger.alias("other")
     # Histories have no "#" before the name of a session.
     is_newer = exists().where(
@@ -286,7 +286,7 @@ def _noted() -> Any:
     ).where(import_ledger.c.source == p("source"), import_ledger.c.path == p("path"))
 
 
-_NOTED = Statement(_noted)
+_NOTED = Statement(_noted_statement)
 _HISTORY: Mapping[str, Check] = {
     "source": ids.valid_id,
     "path": values.path,
@@ -329,20 +329,20 @@ class Histories:
 
         problems = Problems()
         count = 0
-        read_lines = self._lines(item, problems)
+        read_lines = self._distinct_lines(item, problems)
         while lines := tuple(islice(read_lines, MAX_LINES)):
-            self._commit(AddHistory(item.source, lines, self.root is not None))
+            self._commit_effect(AddHistory(item.source, lines, self.root is not None))
             count += len(lines)
 
-        self._commit(NoteHistory(**facts, count=count, problems=tuple(problems)))
+        self._commit_effect(NoteHistory(**facts, count=count, problems=tuple(problems)))
         yield from problems
 
-    def _commit(self, effect: Effect) -> None:
+    def _commit_effect(self, effect: Effect) -> None:
         unit = self.core.unit()
         unit.add(effect)
         self.core.commit(unit)
 
-    def _lines(
+    def _distinct_lines(
         self, item: SourceHistory, problems: list[Problem]
     ) -> Iterator[HistoryLine]:
         """Yield the lines that are prompts, without those typed twice in a row."""
@@ -353,7 +353,7 @@ class Histories:
                 problems.append(source_prompt)
                 continue
             try:
-                line = self._line(item.source, source_prompt)
+                line = self._stored_line(item.source, source_prompt)
             except InvalidInputError as error:
                 problems.append(Problem(item.path, f"a prompt: {error}"))
                 continue
@@ -364,7 +364,7 @@ class Histories:
                 yield line
             last = line.session, line.text
 
-    def _line(self, source: str, source_prompt: Any) -> HistoryLine | None:
+    def _stored_line(self, source: str, source_prompt: Any) -> HistoryLine | None:
         """Return a line as it is stored; raises `InvalidInputError`."""
         values.instance(source_prompt, SourcePrompt, "a prompt")
         row = check_fields(source_prompt, _LINE)
@@ -381,10 +381,10 @@ class Histories:
             # A program names a session that it got from here by its id.
             None if session is None else original_id(ids.SESSION, session),
             row["directory"],
-            self._place(row["directory"]),
+            self._place_of(row["directory"]),
         )
 
-    def _place(self, directory: str | None) -> Place | None:
+    def _place_of(self, directory: str | None) -> Place | None:
         """Return where a directory is; None outside of the project."""
         if not directory:
             return None

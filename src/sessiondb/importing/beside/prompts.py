@@ -70,7 +70,7 @@ class PromptsOfBatch:
         if prompt_text is None:
             return
         if prompt_text != self.run.typed:
-            name = self._name(entry, entry.usage_id, time)
+            name = self._prompt_id(entry, entry.usage_id, time)
             self.prompts.append(TypedPrompt(name, seq, prompt_text, time))
         self.run.typed = prompt_text
         self.run.first_typed = self.run.first_typed or prompt_text
@@ -78,9 +78,9 @@ class PromptsOfBatch:
     def rename(self, entry: Entry, time: int) -> None:
         """Remove the prompt that a message was until its source knew its copies."""
         if entry.prompt is not None:
-            self.former.append(self._name(entry, entry.row.id, time))
+            self.former.append(self._prompt_id(entry, entry.row.id, time))
 
-    def _name(self, entry: Entry, usage_id: str, time: int) -> str:
+    def _prompt_id(self, entry: Entry, usage_id: str, time: int) -> str:
         source = self.run.checked.item.source
         return ids.imported_prompt_id(source, usage_id, 0 if entry.timeless else time)
 
@@ -102,12 +102,12 @@ class FeedPrompts:
 
     def apply(self, tx: Transaction) -> None:
         """Write those that are new, or that are another session's or text now."""
-        self._write(tx)
+        self._write_prompts(tx)
         for run in self.closed:
             if run.policy.states_prompts and not run.created and not run.gone:
                 _remove_former(tx, run)
 
-    def _write(self, tx: Transaction) -> None:
+    def _write_prompts(self, tx: Transaction) -> None:
         for typed in (batch.typed for batch in self.batches):
             if typed.former:
                 sid = typed.run.session_id
@@ -115,7 +115,7 @@ class FeedPrompts:
 
         rows_by_id = {}
         for batch in self.batches:
-            for row in _rows(tx, batch.typed):
+            for row in _prompt_rows(tx, batch.typed):
                 rows_by_id[row[0]] = row
         if not rows_by_id:
             return
@@ -131,14 +131,14 @@ class FeedPrompts:
         )
 
 
-def _rows(tx: Transaction, typed: PromptsOfBatch) -> Iterator[tuple[Any, ...]]:
+def _prompt_rows(tx: Transaction, typed: PromptsOfBatch) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of the prompts that were typed in a session itself."""
     run = typed.run
     if not typed.prompts or run.gone:
         return
 
     state = tx.peek(run.session_id)
-    copies = _copies(tx, run.session_id, (item.seq for item in typed.prompts))
+    copies = _copied_seqs(tx, run.session_id, (item.seq for item in typed.prompts))
     for item in typed.prompts:
         if item.seq in copies:
             continue
@@ -184,7 +184,7 @@ def prompt_row(**columns: Any) -> tuple[Any, ...]:
     return tuple(columns[name] for name in PROMPT)
 
 
-def _copies(tx: Transaction, session_id: str, places: Iterable[int]) -> set[int]:
+def _copied_seqs(tx: Transaction, session_id: str, places: Iterable[int]) -> set[int]:
     """Return which messages of a session are copies of another session's."""
     rows = tx.run(_COPIES, sid=session_id, places=as_list(places))
     return {seq for (seq,) in rows.fetchall()}

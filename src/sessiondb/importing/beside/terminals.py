@@ -41,13 +41,13 @@ class Uses:
 
     def commit(self) -> None:
         """Write those that are newer than what is known here."""
-        newer = [row for row in self._rows() if self.core.read(_is_newer(row))]
+        newer = [row for row in self._terminal_rows() if self.core.read(_is_newer(row))]
         if newer:
             unit = self.core.unit()
             unit.add(TakeUses(tuple(newer)))
             self.core.commit(unit)
 
-    def _rows(self) -> Iterator[tuple[Any, ...]]:
+    def _terminal_rows(self) -> Iterator[tuple[Any, ...]]:
         for name, session_id in self._ids.items():
             for use in self._named[name]:
                 directory = self.locate(use.directory).directory

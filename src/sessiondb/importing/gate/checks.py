@@ -177,14 +177,14 @@ def check_session(item: SourceSession) -> CheckedSession:
     return CheckedSession(
         item=item,
         ledger=f"{values.path(item.path, 'path')}#{item.source_id}",
-        columns=_columns(item) | {"data": in_row, "data_blob": data_blob},
+        columns=_session_columns(item) | {"data": in_row, "data_blob": data_blob},
         blobs=tuple(blobs),
         data=packed,
         todos=_todos(item.todos, "todos"),
         diffs=diffs(item.diffs, "diffs"),
         diff_blobs=tuple(diff_blobs),
-        prompts=_prompts(item, problems),
-        project=_project(item, problems),
+        prompts=_prompts_of_log(item, problems),
+        project=_project_facts(item, problems),
         problems=tuple(problems),
     )
 
@@ -203,7 +203,7 @@ def _check_messages(messages: Any) -> None:
         )
 
 
-def _columns(item: SourceSession) -> dict[str, Any]:
+def _session_columns(item: SourceSession) -> dict[str, Any]:
     row = check_fields(item, _COLUMNS)
     if not row["title"] and item.stored is None:
         row["title_source"] = "derived"
@@ -247,7 +247,7 @@ def _diff_rows(
     return tuple(rows)
 
 
-def _prompts(item: SourceSession, problems: list[Problem]) -> tuple[Prompt, ...]:
+def _prompts_of_log(item: SourceSession, problems: list[Problem]) -> tuple[Prompt, ...]:
     """Return the prompts of a log that can be stored."""
     if item.stored is None:
         return ()
@@ -283,7 +283,7 @@ def check_prompt(prompt: Any) -> Prompt:
     return replace(prompt, text=text)  # type: ignore[no-any-return]
 
 
-def _project(item: SourceSession, problems: list[Problem]) -> ProjectFacts | None:
+def _project_facts(item: SourceSession, problems: list[Problem]) -> ProjectFacts | None:
     """Return the project that a session names, if it can be stored."""
     # A log of sessiondb's has no projects: the row of its session names the directory.
     if item.project is None or item.stored is not None:
@@ -320,7 +320,7 @@ def entries(item: SourceSession, problems: list[Problem]) -> Iterator[Entry]:
             problems.append(message)
             continue
         try:
-            entry = _accepted(item, message, seen, problems)
+            entry = _accept_message(item, message, seen, problems)
         except InvalidInputError as error:
             problems.append(_refused_message(item, message, error))
             continue
@@ -355,7 +355,7 @@ def _refused_message(
     return Problem(item.path, f"message {name} of {item.source_id}: {cause}")
 
 
-def _accepted(
+def _accept_message(
     item: SourceSession, message: Any, seen: set[str], problems: list[Problem]
 ) -> Entry:
     """Return a message as rows, without the numbers that no column takes.
@@ -394,14 +394,16 @@ def check_message(
         raise InvalidInputError("id is missing: the message could not be found again")
 
     blobs: list[Blob] = []
-    row = _encoded(encode.encode_message, draft, _SOUND_MESSAGE, blobs)
+    row = _encode_draft(encode.encode_message, draft, _SOUND_MESSAGE, blobs)
     if row.id in seen:
         raise InvalidInputError(
             "id: another message of the session has it; the first one counts"
         )
     # An id depends on the place, so that a part without one is found again.
-    parts = _parts(row, draft, blobs)
-    _check_place(message)
+    parts = _part_rows(row, draft, blobs)
+    if message.parent is not ...:
+        values.optional_id(message.parent, "parent")
+    check_fields(message, _PLACE)
 
     seen.add(row.id)
     size = _PART_BYTES * len(parts) + sum(blob.size for blob in blobs)
@@ -434,7 +436,7 @@ def _stored_message(message: Any) -> StoredMessage:
     return stored
 
 
-def _parts(
+def _part_rows(
     row: MessageRow, draft: MessageDraft, blobs: list[Blob]
 ) -> tuple[PartRow, ...]:
     """Return the parts; one without an id gets the same id in every import."""
@@ -445,20 +447,14 @@ def _parts(
             time = row.time_created or 0
             part = replace(part, id=ids.imported_part_id(row.id, idx, time))
         place = f"parts[{idx}]"
-        parts.append(_encoded(encode.encode_part, part, _SOUND_PART, blobs, place))
+        parts.append(_encode_draft(encode.encode_part, part, _SOUND_PART, blobs, place))
 
     if len({part.id for part in parts}) != len(parts):
         raise InvalidInputError("parts: two of them have the same id")
     return tuple(parts)
 
 
-def _check_place(message: SourceMessage) -> None:
-    if message.parent is not ...:
-        values.optional_id(message.parent, "parent")
-    check_fields(message, _PLACE)
-
-
-def _encoded(
+def _encode_draft(
     encode_one: Callable[..., Any],
     draft: Any,
     sound: Any,
@@ -473,11 +469,13 @@ def _encoded(
     try:
         return encode_one(draft, blobs, values.time)
     except InvalidInputError as error:
-        names = ".".join([*path, *_blamed(encode_one, draft, sound)[:1]])
+        names = ".".join([*path, *_fields_to_blame(encode_one, draft, sound)[:1]])
         raise type(error)(f"{names}: {error}" if names else str(error)) from None
 
 
-def _blamed(encode_one: Callable[..., Any], draft: Any, sound: Any) -> list[str]:
+def _fields_to_blame(
+    encode_one: Callable[..., Any], draft: Any, sound: Any
+) -> list[str]:
     """Return the fields without any one of which a draft would be accepted."""
     if not isinstance(draft, type(sound)):
         return []

@@ -39,26 +39,26 @@ def keep_in_data(message: Any) -> tuple[Any, list[str]]:
     names: list[str] = []
     parts = []
     for idx, part in enumerate(draft.parts):
-        moved = _refused(part, PartDraft, _PART)
-        parts.append(_moved(part, moved, moved))
-        names += _prefixed(f"parts[{idx}].", moved)
+        moved = _refused_numbers(part, PartDraft, _PART)
+        parts.append(_move_to_data(part, moved, moved))
+        names += _prefix_names(f"parts[{idx}].", moved)
 
     # The counts are one value of the draft, and each is a column by itself.
-    moved = _refused(draft, MessageDraft, _MESSAGE)
-    counts = _refused(draft.tokens, Tokens, _TOKENS)
-    all_moved = moved | _prefixed("tokens.", counts)
+    moved = _refused_numbers(draft, MessageDraft, _MESSAGE)
+    counts = _refused_numbers(draft.tokens, Tokens, _TOKENS)
+    all_moved = moved | _prefix_names("tokens.", counts)
 
-    draft = _moved(replace(draft, parts=tuple(parts)), moved, all_moved)
+    draft = _move_to_data(replace(draft, parts=tuple(parts)), moved, all_moved)
     if counts:
         draft = replace(draft, tokens=replace(draft.tokens, **dict.fromkeys(counts)))
     return replace(message, draft=draft), [*all_moved, *names]
 
 
-def _prefixed(prefix: str, numbers: Mapping[str, Any]) -> dict[str, Any]:
+def _prefix_names(prefix: str, numbers: Mapping[str, Any]) -> dict[str, Any]:
     return {f"{prefix}{name}": value for name, value in numbers.items()}
 
 
-def _refused(record: Any, kind: type, tests: _TESTS) -> dict[str, Any]:
+def _refused_numbers(record: Any, kind: type, tests: _TESTS) -> dict[str, Any]:
     """Return the numbers that columns refuse, by field, as ``data`` keeps them.
 
     A value that is not of this *kind* has none.
@@ -81,7 +81,9 @@ def _as_kept(value: float) -> str | float:
     return value
 
 
-def _moved(draft: Any, fields: Mapping[str, Any], added: Mapping[str, Any]) -> Any:
+def _move_to_data(
+    draft: Any, fields: Mapping[str, Any], added: Mapping[str, Any]
+) -> Any:
     """Return a draft without *fields*, and with *added* added to its ``data``."""
     if not added or not isinstance(draft.data, Mapping):
         return draft

@@ -138,7 +138,7 @@ def exact(value: Any, field: str) -> str:
     """A string that is stored as it is, and is not empty."""
     if _is_readable(value) and value:
         return value  # type: ignore[no-any-return]
-    raise _empty(value, field)
+    raise _empty_error(value, field)
 
 
 def namespace(value: Any, field: str) -> str:
@@ -149,7 +149,7 @@ def namespace(value: Any, field: str) -> str:
 def path(value: Any, field: str) -> str:
     """The path of a file for the ledger: bytes that are not UTF-8 are escaped."""
     if not isinstance(value, str) or not value:
-        raise _empty(value, field)
+        raise _empty_error(value, field)
     return value.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
 
 
@@ -158,7 +158,7 @@ def _is_readable(value: Any) -> bool:
     return isinstance(value, str) and not codec.readable(value)[1]
 
 
-def _empty(value: Any, field: str) -> InvalidInputError:
+def _empty_error(value: Any, field: str) -> InvalidInputError:
     return InvalidInputError(
         f"{field} must be a non-empty string, not {abridged(value)}"
     )

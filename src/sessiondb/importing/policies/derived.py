@@ -151,7 +151,7 @@ class Derived:
         """Take over the columns of the source; what the user set here stays."""
         old = dict(zip(_MERGED, tx.one(_STORED, sid=run.session_id), strict=True))
         new = {name: run.checked.columns[name] for name in _MERGED}
-        new["metadata"] = _metadata(old["metadata"], new["metadata"])
+        new["metadata"] = _merged_metadata(old["metadata"], new["metadata"])
 
         stays: tuple[str, ...] = ()
         if _title_stays(old, new, run.checked.item.title_source):
@@ -308,14 +308,16 @@ class Derived:
             "leaf_seq": leaf,
             "time_updated": _last_use(tx, run, current["time_updated"]),
             "time_importing": None,
-            "parent_seq": _cut(tx, run, parent_id, call_id, current["parent_seq"]),
+            "parent_seq": _cut_of_parent(
+                tx, run, parent_id, call_id, current["parent_seq"]
+            ),
             "call_id": call_id,
         }
 
         if new != current:
             run.changed = True
             tx.run(_CLOSE, sid=state.id, **new)
-        self._name(tx, run)
+        self._name_session(tx, run)
         if run.changed:
             tx.session(state.id)
             state.leaf_seq, state.time_updated = leaf, new["time_updated"]
@@ -323,7 +325,7 @@ class Derived:
             move_cuts(tx, state.id)
         ownership.derive_model(tx, state.id)
 
-    def _name(self, tx: Transaction, run: Run) -> None:
+    def _name_session(self, tx: Transaction, run: Run) -> None:
         """Name a session that its source does not name by its first prompt."""
         state = tx.peek(run.session_id)
         title = shortened(run.first_typed or "")
@@ -334,7 +336,7 @@ class Derived:
             tx.run(TITLE, sid=state.id, title=title)
 
 
-def _cut(
+def _cut_of_parent(
     tx: Transaction,
     run: Run,
     parent_id: str | None,
@@ -394,7 +396,7 @@ def _is_archived_since(
     return last is None or archived > last
 
 
-def _metadata(stored: str, incoming: str) -> str:
+def _merged_metadata(stored: str, incoming: str) -> str:
     """Return the metadata that a session has from now on: see `Derived`.
 
     That of the source, unless the user added keys here; its share in any case.

@@ -81,7 +81,7 @@ class Fields:
     versions: dict[str, Version] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.values = self._values()
+        self.values = self._stated_values()
         of_session = Version(
             self.logged.revision, self.run.checked.columns["time_updated"]
         )
@@ -94,17 +94,17 @@ class Fields:
             for name, version in all_versions.items()
         }
 
-    def _values(self) -> dict[str, Any]:
+    def _stated_values(self) -> dict[str, Any]:
         """Return the fields that have a value in the log."""
         checked, logged = self.run.checked, self.logged
 
         diffs = []
-        for message_id, row in self._diffs():
+        for message_id, row in self._diffs_of_log():
             _, path, before_blob, after_blob, patch, *counts = row
             diffs.append((message_id, path, patch, before_blob, after_blob, *counts))
 
         todos = []
-        for todo_id, content, status, priority, *times in self._todos():
+        for todo_id, content, status, priority, *times in self._stated_todos():
             todos.append((content, status, priority, todo_id, *times))
 
         return values_of_row(
@@ -115,10 +115,10 @@ class Fields:
             leaf=logged.leaf,
         )
 
-    def _todos(self) -> Sequence[tuple[Any, ...]]:
+    def _stated_todos(self) -> Sequence[tuple[Any, ...]]:
         return self.run.checked.todos or ()
 
-    def _diffs(self) -> Iterator[tuple[str | None, tuple[Any, ...]]]:
+    def _diffs_of_log(self) -> Iterator[tuple[str | None, tuple[Any, ...]]]:
         """Yield each diff of the log with the id of its message, or None."""
         diffs = self.run.checked.diffs or ()
         names = chain(self.logged.diff_messages, repeat(None))
@@ -130,7 +130,7 @@ class Fields:
         stored = values_in(tx, sid)
         stored_versions = {} if self.is_new else versions_in(tx, sid, stored)
 
-        taken = self._newer(stored, stored_versions)
+        taken = self._newer_fields(stored, stored_versions)
         if not self.run.created:
             self._set_columns(taken)
         self._set_labels(taken)
@@ -144,9 +144,9 @@ class Fields:
         leaf = self._merge_leaf(stored_versions.get(versions.LEAF))
         if leaf is not None:
             agreed[versions.LEAF] = leaf
-        self._agree(agreed)
+        self._agree_on(agreed)
 
-    def _agree(self, agreed: Mapping[str, Version]) -> None:
+    def _agree_on(self, agreed: Mapping[str, Version]) -> None:
         """Make the versions of the fields that hold now the merge base."""
         tx, sid = self.tx, self.state.id
         values = values_in(tx, sid)
@@ -159,7 +159,7 @@ class Fields:
         if base != base_of(tx, sid):
             agree(tx, sid, base)
 
-    def _newer(
+    def _newer_fields(
         self, stored: Mapping[str, Any], stored_versions: Mapping[str, Version]
     ) -> list[str]:
         """Return the fields that are newer in the log; the leaf is decided apart."""
@@ -167,8 +167,8 @@ class Fields:
         for name in sorted(
             (stored_versions.keys() | self.versions.keys()) - {versions.LEAF}
         ):
-            stored_order = _order(name, stored, stored_versions)
-            logged_order = _order(name, self.values, self.versions)
+            stored_order = _order_of(name, stored, stored_versions)
+            logged_order = _order_of(name, self.values, self.versions)
             if stored_order > logged_order:
                 self.has_more = True
             elif logged_order > stored_order:
@@ -199,7 +199,7 @@ class Fields:
         metadata = json.loads(old["metadata"])
         stored = dict(metadata)
 
-        for name, key in _named(taken, versions.METADATA):
+        for name, key in _names_of_kind(taken, versions.METADATA):
             # A key without a value was taken away on the other side.
             metadata.pop(key, None)
             if name in self.values:
@@ -231,7 +231,7 @@ class Fields:
 
     def _set_labels(self, taken: Iterable[str]) -> None:
         sid = self.state.id
-        for field_name, name in _named(taken, versions.LABEL):
+        for field_name, name in _names_of_kind(taken, versions.LABEL):
             message_id = self.values.get(field_name)
             seq = seq_by_id(self.tx, sid, message_id)
             if seq is not None:
@@ -242,11 +242,11 @@ class Fields:
     def _set_lists(self, taken: Iterable[str]) -> None:
         tx, sid = self.tx, self.state.id
         if versions.TODOS in taken:
-            write_todos(tx, sid, self._todos())
+            write_todos(tx, sid, self._stated_todos())
 
         if versions.DIFFS in taken:
             rows = []
-            for message_id, (_, *columns) in self._diffs():
+            for message_id, (_, *columns) in self._diffs_of_log():
                 # The seq of the message may be another one here than in the log.
                 rows.append((seq_by_id(tx, sid, message_id) or 0, *columns))
             write_diffs(tx, self.run, rows)
@@ -268,7 +268,7 @@ class Fields:
                 self.has_more = True
             return stored
 
-        new = logged if stored is None else self._better(wanted, stored, logged)
+        new = logged if stored is None else self._better_leaf(wanted, stored, logged)
         if new.digest == logged.digest and wanted != state.leaf_seq:
             state.leaf_seq = wanted
             self.run.changed = True
@@ -277,7 +277,9 @@ class Fields:
             self.has_more = True
         return new
 
-    def _better(self, wanted: int | None, stored: Version, logged: Version) -> Version:
+    def _better_leaf(
+        self, wanted: int | None, stored: Version, logged: Version
+    ) -> Version:
         """Return the version of the leaf that holds, the local one or that of the log.
 
         A user who works on a branch here is not moved to another one by a merge: such a
@@ -302,14 +304,14 @@ class Fields:
         return stored._replace(revision=again)
 
 
-def _named(fields: Iterable[str], kind: str) -> Iterator[tuple[str, str]]:
+def _names_of_kind(fields: Iterable[str], kind: str) -> Iterator[tuple[str, str]]:
     """Yield the fields of one kind, each with the name that it has within its kind."""
     for name in fields:
         if name.startswith(kind):
             yield name, name.removeprefix(kind)
 
 
-def _order(
+def _order_of(
     name: str, values: Mapping[str, Any], known_versions: Mapping[str, Version]
 ) -> tuple[Any, ...]:
     if name not in known_versions:

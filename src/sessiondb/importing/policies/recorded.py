@@ -145,12 +145,12 @@ class Recorded:
             "parent_seq": logged.parent_seq,
             "parent_source_id": parent_name,
             "root_id": root_id,
-            "slug": self._slug(tx, project_id),
+            "slug": self._free_slug(tx, project_id),
             "source_id": item.source_id if has_name else None,
             "time_imported": logged.time_imported,
         }
 
-    def _slug(self, tx: Transaction, project_id: str) -> str:
+    def _free_slug(self, tx: Transaction, project_id: str) -> str:
         slug = self.stored.slug
         if slug is None or slug_holder(tx, project_id, slug) is not None:
             return free_slug(tx, project_id, self.stored.id)
@@ -191,12 +191,12 @@ class Recorded:
                 max(logged.seq, writing.state.last_seq + 1),
                 int(logged.inherited),
             )
-            parent = self._parent(writing, row.id, entry.parent)
+            parent = self._parent_seq(writing, row.id, entry.parent)
         else:
             seq, inherited = current.columns["seq"], current.columns["inherited"]
             parent = current.columns["parent_seq"]
 
-        row, parts = _dated(row, entry.parts, writing.state.time_created)
+        row, parts = _date_message(row, entry.parts, writing.state.time_created)
         # Of an open message, search indexes only the settled parts.
         complete = row.time_completed is not None
         return Placed(
@@ -210,7 +210,7 @@ class Recorded:
             complete,
         )
 
-    def _parent(self, writing: Writing, child: str, name: str | None) -> int | None:
+    def _parent_seq(self, writing: Writing, child: str, name: str | None) -> int | None:
         tx, run, _ = writing
         if name in run.places:
             return run.places[name][0]
@@ -230,12 +230,12 @@ class Recorded:
         logged = dict(zip(stored, placed.values(writing.state.id), strict=True))
 
         new, old = (
-            self._shown(writing.tx, placed.parts),
-            self._shown(writing.tx, current.parts),
+            self._comparable_parts(writing.tx, placed.parts),
+            self._comparable_parts(writing.tx, current.parts),
         )
         if (logged, new) == (stored, old):
             return None
-        if _weight(logged, new) < _weight(stored, old):
+        if _weight_of_state(logged, new) < _weight_of_state(stored, old):
             self.has_more = True
             return None
         return placed
@@ -270,7 +270,9 @@ class Recorded:
             self.exact[row.data_blob] = codec.EXACT in data
         return self.exact[row.data_blob]
 
-    def _shown(self, tx: Transaction, parts: Iterable[PartRow]) -> list[PartRow]:
+    def _comparable_parts(
+        self, tx: Transaction, parts: Iterable[PartRow]
+    ) -> list[PartRow]:
         """Return parts in the form that is compared: a row may state a fact twice."""
         shown = []
         for row in parts:
@@ -285,7 +287,7 @@ class Recorded:
     def close(self, tx: Transaction, run: Run) -> None:
         """Merge the fields of both sides by their versions, and list the session."""
         state = tx.peek(run.session_id)
-        self._link(tx, run, state)
+        self._link_messages(tx, run, state)
 
         # Nothing is removed because it is missing from a file, but the file is behind.
         complete = tx.value(_COUNT, sid=state.id) == run.messages
@@ -304,9 +306,9 @@ class Recorded:
         if self._is_newer(run, state):
             run.changed = True
         if run.changed:
-            self._count(tx, run, state)
+            self._count_both_sides(tx, run, state)
 
-    def _link(self, tx: Transaction, run: Run, state: SessionState) -> None:
+    def _link_messages(self, tx: Transaction, run: Run, state: SessionState) -> None:
         """Put messages below their parents that came after them.
 
         One whose parent never came stays behind the message before it. A link that
@@ -343,7 +345,7 @@ class Recorded:
             or (logged.revision > self.revision and not self.has_more)
         )
 
-    def _count(self, tx: Transaction, run: Run, state: SessionState) -> None:
+    def _count_both_sides(self, tx: Transaction, run: Run, state: SessionState) -> None:
         """Make the counters of a session those of both sides."""
         logged, used = self.stored, run.checked.columns["time_updated"]
         tx.session(state.id)
@@ -354,10 +356,10 @@ class Recorded:
         state.time_updated = used if run.created else max(used, state.time_updated)
 
         # The write itself adds one.
-        state.revision = self._revision(run) - 1
+        state.revision = self._agreed_revision(run) - 1
         ownership.derive_model(tx, state.id)
 
-    def _revision(self, run: Run) -> int:
+    def _agreed_revision(self, run: Run) -> int:
         """Return the revision of what both sides agree on."""
         logged = self.stored
         if self._is_new(run):
@@ -429,25 +431,25 @@ def _has_exact(packed: bytes | None) -> bool:
 _PLACE = ("session_id", "seq", "id", "parent_seq", "inherited")
 
 
-def _dated(
+def _date_message(
     row: MessageRow, parts: tuple[PartRow, ...], began: int
 ) -> tuple[MessageRow, tuple[PartRow, ...]]:
     """Return a message and its parts with times: one out of bounds was left out.
 
     The time of the import would be another one each time.
     """
-    row = _made(row, began)
-    return row, tuple(_made(part, row.time_created) for part in parts)
+    row = _date_row(row, began)
+    return row, tuple(_date_row(part, row.time_created) for part in parts)
 
 
-def _made(row: Dated, time: int | None) -> Dated:
+def _date_row(row: Dated, time: int | None) -> Dated:
     """Return a row with *time* unless it states when it was made."""
     if row.time_created is not None:
         return row
     return row._replace(time_created=time)
 
 
-def _weight(
+def _weight_of_state(
     columns: Mapping[str, Any], parts: Sequence[PartRow]
 ) -> tuple[bool, int, int, int, bytes]:
     """Return the order of two states of a message, the same on either side of a merge.

@@ -135,7 +135,9 @@ def take_back(
     with translated(_TEMPORARY), SpooledTemporaryFile(max_size=MAX_BYTES) as file:
         news, sums = _News(file), list[Entry]()
         entries = checks.entries(item, problems)
-        for entry, is_known in _compared(units.core, session_id, item.source, entries):
+        for entry, is_known in _compare_entries(
+            units.core, session_id, item.source, entries
+        ):
             if not _is_sum(entry):
                 news.add(entry, is_known)
             elif entry.alias != session_id:
@@ -199,7 +201,7 @@ def _is_sum(entry: Entry) -> bool:
     return entry.row.kind == "usage" and entry.parent is None
 
 
-def _compared(
+def _compare_entries(
     core: Core, session_id: str, source: str, entries: Iterable[Entry]
 ) -> Iterator[tuple[Entry, bool]]:
     """Yield each message, and whether the session has it under one of its names.
@@ -207,19 +209,19 @@ def _compared(
     These are its ids here, and those that it was written with for *source*.
     """
     written: set[str] | None = None
-    for batch in _batches(entries):
-        names = {name for entry in batch for name in _names(entry)}
-        known_ids = core.read(_known(session_id, names))
+    for batch in _batches_of(entries):
+        names = {name for entry in batch for name in _names_of_entry(entry)}
+        known_ids = core.read(_known_names(session_id, names))
         if written is None and names - known_ids:
-            written = core.read(_written(core.base, session_id, source))
+            written = core.read(_written_ids(core.base, session_id, source))
         known_ids |= names & (written or set())
         # A record of the session itself, such as its title, is named after it.
         known_ids.add(session_id)
         for entry in batch:
-            yield entry, not known_ids.isdisjoint(_names(entry))
+            yield entry, not known_ids.isdisjoint(_names_of_entry(entry))
 
 
-def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+def _batches_of(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     batch: list[Entry] = []
     size = 0
     for entry in entries:
@@ -231,17 +233,17 @@ def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     yield batch
 
 
-def _names(entry: Entry) -> set[str]:
+def _names_of_entry(entry: Entry) -> set[str]:
     """Return the names under which a message may be known here."""
     return {entry.row.id} if entry.alias is None else {entry.row.id, entry.alias}
 
 
-def _known(session_id: str, names: Iterable[str]) -> Read[set[str]]:
+def _known_names(session_id: str, names: Iterable[str]) -> Read[set[str]]:
     rows = yield _KNOWN, {"sid": session_id, "names": as_list(names)}
     return {name for (name,) in rows}
 
 
-def _written(base: str | None, session_id: str, source: str) -> Read[set[str]]:
+def _written_ids(base: str | None, session_id: str, source: str) -> Read[set[str]]:
     """Return the ids that the messages of a session have in program *source*."""
     names_of = registry.names_of(source)
     if names_of is own_name:

@@ -105,7 +105,7 @@ _LEAVE = update_of(
 )
 
 
-def _branched() -> Any:
+def _branch_statement() -> Any:
     of_fork, of_parent = message.alias("mine"), message.alias("theirs")
     same = (
         select(of_parent.c.seq)
@@ -127,7 +127,7 @@ def _branched() -> Any:
 
 
 #: A fork begins at a seq of its parent, whose messages may have other seqs here.
-_BRANCHED = Statement(_branched)
+_BRANCHED = Statement(_branch_statement)
 
 _mine, _theirs = message.alias("mine"), message.alias("theirs")
 
@@ -179,7 +179,7 @@ _CUTS = Statement(
 _MOVE_CUT = update_of(session, "parent_seq", session.c.id == p("sid"))
 
 
-def _copied() -> Any:
+def _copied_statement() -> Any:
     other = message.alias("other")
     same = (
         (other.c.session_id == p("parent"))
@@ -194,7 +194,7 @@ def _copied() -> Any:
     )
 
 
-_COPIED = Statement(_copied)
+_COPIED = Statement(_copied_statement)
 _NOTED = Statement(
     lambda: select(import_ledger.c.path).where(
         import_ledger.c.source == p("source"), import_ledger.c.offset.is_not(None)
@@ -321,7 +321,7 @@ class LinkFamilies:
 
         # One parent for each child, the first that is found.
         first_parents: dict[str, Waiting] = {}
-        for waiting in self._waiting(tx, opened):
+        for waiting in self._waiting_sessions(tx, opened):
             first_parents.setdefault(waiting.child, waiting)
 
         followed: list[tuple[str, str]] = []
@@ -337,19 +337,22 @@ class LinkFamilies:
             if len(ancestors) + len(below(tx, child)) >= MAX_CHAIN:
                 reason = f"session {child} would be part of a chain of more than"
                 about.problems.append(f"{reason} {MAX_CHAIN} parents: not linked")
-                _mark(tx, about.checked.item.source, [about.checked.ledger])
+                checked = about.checked
+                tx.run(_READ_AGAIN, source=checked.item.source, path=checked.ledger)
                 continue
-            moved |= _link(tx, waiting, about)
+            moved |= _link_child(tx, waiting, about)
             if waiting.follows and not about.policy.states_cuts:
                 followed.append((waiting.source, str(waiting.source_id)))
 
         _read_again(tx, followed)
-        _settle(tx, moved)
+        _settle_owners(tx, moved)
 
-    def _waiting(self, tx: Transaction, opened: dict[str, Run]) -> Iterator[Waiting]:
+    def _waiting_sessions(
+        self, tx: Transaction, opened: dict[str, Run]
+    ) -> Iterator[Waiting]:
         for sid, run in opened.items():
             if run.unlinked or not run.created:
-                yield from self._orphan(tx, run)
+                yield from self._waiting_orphan(tx, run)
             for row in tx.run(_BY_SOURCE, sid=sid).fetchall():
                 child = Waiting(*row)
                 if is_beside(tx, run, str(child.source_id), child.namespace):
@@ -360,7 +363,7 @@ class LinkFamilies:
             for row in tx.run(_BY_ID, ids=as_list(parents)).fetchall():
                 yield Waiting(*row)
 
-    def _orphan(self, tx: Transaction, run: Run) -> Iterator[Waiting]:
+    def _waiting_orphan(self, tx: Transaction, run: Run) -> Iterator[Waiting]:
         """Yield the session of a run if it has no parent, but could have one by now."""
         parent = run.policy.find_parent(tx, run)
         if parent is None:
@@ -371,7 +374,7 @@ class LinkFamilies:
             yield Waiting(*row)._replace(relation=relation)
 
 
-def _link(tx: Transaction, waiting: Waiting, about: Run) -> set[str]:
+def _link_child(tx: Transaction, waiting: Waiting, about: Run) -> set[str]:
     """Put a child below its parent; return the sessions that have another root now."""
     child, parent = waiting.child, waiting.parent
     # The name of a source stays; an id here was only kept until the parent comes.
@@ -455,7 +458,7 @@ def _set_root(tx: Transaction, session_id: str, root_id: str) -> set[str]:
     return moved
 
 
-def _settle(tx: Transaction, moved: set[str]) -> None:
+def _settle_owners(tx: Transaction, moved: set[str]) -> None:
     """Decide which copies are counted in sessions that have other ancestors now.
 
     Once for all of them: to do it for each link would read every copy again for each of
@@ -483,17 +486,9 @@ def _read_again(tx: Transaction, children: Iterable[tuple[str, str]]) -> None:
 
     for source, wanted in names.items():
         noted = tx.column(_NOTED, source=source)
-        _mark(tx, source, (path for path in noted if _ends_with(path, wanted)))
-
-
-def _ends_with(path: str, names: set[str]) -> bool:
-    """Return whether an entry of the ledger is of a session with one of *names*."""
-    # Both the path and the name may have a "#".
-    _, *tails = path.split("#")
-    return any("#".join(tails[place:]) in names for place in range(len(tails)))
-
-
-def _mark(tx: Transaction, source: str, paths: Iterable[str]) -> None:
-    """Have the sessions of entries in the ledger read again."""
-    for path in paths:
-        tx.run(_READ_AGAIN, source=source, path=path)
+        for path in noted:
+            # The name of its session comes last; both it and the path may have a "#".
+            _, *tails = path.split("#")
+            ends = ["#".join(tails[place:]) for place in range(len(tails))]
+            if wanted.intersection(ends):
+                tx.run(_READ_AGAIN, source=source, path=path)

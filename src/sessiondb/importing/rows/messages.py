@@ -132,7 +132,7 @@ class WriteBatch:
         if run.is_gone(tx):
             return
 
-        self._begin()
+        self._begin_batch()
         state = tx.peek(run.session_id)
         # Another process that imports the same may have written its records since.
         run.fresh = run.fresh and run.tail == state.last_seq
@@ -140,10 +140,10 @@ class WriteBatch:
 
         writing = Writing(tx, run, state)
         for entry in self.entries:
-            self._write(writing, entry)
+            self._write_entry(writing, entry)
         run.tail = state.last_seq
 
-    def _begin(self) -> None:
+    def _begin_batch(self) -> None:
         """Record where the run is; a batch that is retried begins there again."""
         run = self.run
         if self._begun is None:
@@ -156,24 +156,24 @@ class WriteBatch:
         for entry in self.entries:
             run.places.pop(entry.row.id, None)
 
-    def _write(self, writing: Writing, entry: Entry) -> None:
+    def _write_entry(self, writing: Writing, entry: Entry) -> None:
         tx, run, state = writing
         # Most imports are of new sessions: nothing is looked up for them.
-        current = None if run.fresh else _stored(tx, state.id, entry.row.id)
+        current = None if run.fresh else _stored_message(tx, state.id, entry.row.id)
         placed = run.policy.place(writing, entry, current)
         if current is None:
-            self._insert(writing, entry, placed)
+            self._insert_message(writing, entry, placed)
         else:
-            self._update(writing, entry, placed, current)
-            self._unlabel(writing, placed.seq, entry.unlabelled)
+            self._update_message(writing, entry, placed, current)
+            self._remove_labels(writing, placed.seq, entry.unlabelled)
 
         for name in entry.labels:
-            self._label(tx, state.id, placed.seq, name)
+            self._add_label(tx, state.id, placed.seq, name)
         run.last = run.places[placed.row.id] = (placed.seq, placed.turn_id)
         run.messages += 1
         self.typed.add(entry, placed.seq, placed.row.time_created or 0)
 
-    def _insert(self, writing: Writing, entry: Entry, placed: Placed) -> None:
+    def _insert_message(self, writing: Writing, entry: Entry, placed: Placed) -> None:
         tx, _, state = writing
         tx.insert_blobs(entry.blobs)
         insert_message(
@@ -187,11 +187,11 @@ class WriteBatch:
             inherited=placed.inherited,
         )
         state.last_seq = placed.seq
-        self._changed(writing, placed.seq)
+        self._note_change(writing, placed.seq)
         self._insert_parts(writing, placed, None)
-        self._count(state, placed, placed.row.time_created, placed.usage_key)
+        self._remember_usage(state, placed, placed.row.time_created, placed.usage_key)
 
-    def _update(
+    def _update_message(
         self, writing: Writing, entry: Entry, placed: Placed, current: CurrentMessage
     ) -> None:
         tx, run, state = writing
@@ -217,16 +217,18 @@ class WriteBatch:
         tx.run(_DROP_PARTS, sid=state.id, at=revised.seq)
         tx.forget_rids()
 
-        self._changed(writing, revised.seq)
+        self._note_change(writing, revised.seq)
         self._insert_parts(writing, revised, current)
         if old["usage_key"] != revised.usage_key:
             self.typed.rename(entry, revised.row.time_created or 0)
         # Those that were copies of it may need another owner now.
         old_place = (old["time_created"], old["usage_key"])
-        self._count(state, revised, *old_place)
-        self._count(state, revised, revised.row.time_created, revised.usage_key)
+        self._remember_usage(state, revised, *old_place)
+        self._remember_usage(
+            state, revised, revised.row.time_created, revised.usage_key
+        )
 
-    def _changed(self, writing: Writing, seq: int) -> None:
+    def _note_change(self, writing: Writing, seq: int) -> None:
         tx, run, state = writing
         tx.session(state.id)
         state.first_new_seq = min(state.first_new_seq or seq, seq)
@@ -251,20 +253,20 @@ class WriteBatch:
                 message_time=placed.row.time_created,
             )
 
-    def _label(self, tx: Transaction, session_id: str, seq: int, name: str) -> None:
+    def _add_label(self, tx: Transaction, session_id: str, seq: int, name: str) -> None:
         """Take over a label of the source; a name that exists here stays as it is."""
         if tx.value(_LABELLED, sid=session_id, name=name) is None:
             put_label(tx, session_id, seq, name)
             self.run.changed = True
 
-    def _unlabel(self, writing: Writing, seq: int, names: Iterable[str]) -> None:
+    def _remove_labels(self, writing: Writing, seq: int, names: Iterable[str]) -> None:
         """Remove labels that the source took back."""
         for name in names:
             done = writing.tx.run(_UNLABEL, sid=writing.state.id, name=name, at=seq)
             if done.rowcount > 0:
                 self.run.changed = True
 
-    def _count(
+    def _remember_usage(
         self, state: SessionState, placed: Placed, time: int | None, key: str | None
     ) -> None:
         """Remember a message whose copies, if there are any, must be settled."""
@@ -315,10 +317,10 @@ class CountOnce:
             if _is_counted(run):
                 source_id = run.checked.item.source_id
                 touched |= complete_sums(tx, run.session_id, source_id)
-        touched |= closed | set(self._visible(tx))
+        touched |= closed | set(self._visible_sessions(tx))
         ownership.recount(tx, touched)
 
-    def _visible(self, tx: Transaction) -> Iterable[str]:
+    def _visible_sessions(self, tx: Transaction) -> Iterable[str]:
         """Yield written sessions that are listed while their import continues."""
         for batch in self.batches:
             written = batch.copies or batch.new
@@ -330,7 +332,9 @@ def _is_counted(run: Run) -> bool:
     return run.changed and not run.gone
 
 
-def _stored(tx: Transaction, session_id: str, message_id: str) -> CurrentMessage | None:
+def _stored_message(
+    tx: Transaction, session_id: str, message_id: str
+) -> CurrentMessage | None:
     row = tx.one(_MATCH, sid=session_id, mid=message_id)
     if row is None:
         return None

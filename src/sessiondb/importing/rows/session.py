@@ -120,16 +120,16 @@ class OpenImport:
         # Again in a transaction that is tried again.
         run.created = run.fresh = session_id is None
         if session_id is None:
-            self._make(tx)
+            self._make_session(tx)
         else:
             run.session_id = session_id
             run.policy.update_row(tx, run)
-            self._follow(tx)
+            self._follow_directory(tx)
             RefreshProject(self.place).apply(tx)
         if run.checked.project is not None:
-            self._describe(tx, run.checked.project)
+            self._describe_project(tx, run.checked.project)
 
-    def _make(self, tx: Transaction) -> None:
+    def _make_session(self, tx: Transaction) -> None:
         run, item = self.run, self.run.checked.item
         project_id = project_of(tx, self.place)
         row = {
@@ -150,7 +150,7 @@ class OpenImport:
         run.session_id = row["id"]
         run.changed = True
 
-    def _follow(self, tx: Transaction) -> None:
+    def _follow_directory(self, tx: Transaction) -> None:
         """Move a session whose source states another directory, or its first one.
 
         The program may have moved it, unless the directory is that of another machine.
@@ -178,7 +178,7 @@ class OpenImport:
         if state is not None:
             state.directory, state.project_id = directory, project_id
 
-    def _describe(self, tx: Transaction, facts: ProjectFacts) -> None:
+    def _describe_project(self, tx: Transaction, facts: ProjectFacts) -> None:
         """Merge what a source says of a project into its row.
 
         A project is one row for every program that works in it. So the earliest time of
@@ -187,7 +187,7 @@ class OpenImport:
         """
         project_id, *old = tx.one(_PROJECT, sid=self.run.session_id)
         source = self.run.checked.item.source
-        new = _merged(dict(zip(_FACTS, old, strict=True)), facts, source)
+        new = _merge_facts(dict(zip(_FACTS, old, strict=True)), facts, source)
         if list(new.values()) != old:
             tx.run(_SET_PROJECT, pid=project_id, time_updated=tx.now, **new)
 
@@ -197,7 +197,9 @@ class OpenImport:
                 add_directory(tx, project_id, place, "sandbox")
 
 
-def _merged(old: dict[str, Any], facts: ProjectFacts, source: str) -> dict[str, Any]:
+def _merge_facts(
+    old: dict[str, Any], facts: ProjectFacts, source: str
+) -> dict[str, Any]:
     metadata = old["metadata"]
     if facts.record is not None:
         records, record = json.loads(metadata), json.loads(facts.record)
@@ -207,12 +209,14 @@ def _merged(old: dict[str, Any], facts: ProjectFacts, source: str) -> dict[str, 
         "name": facts.name or old["name"],
         "permission": facts.permission or old["permission"],
         "metadata": metadata,
-        "time_initialized": _earliest(old["time_initialized"], facts.time_initialized),
-        "time_created": _earliest(old["time_created"], facts.time_created),
+        "time_initialized": _earliest_time(
+            old["time_initialized"], facts.time_initialized
+        ),
+        "time_created": _earliest_time(old["time_created"], facts.time_created),
     }
 
 
-def _earliest(*times: int | None) -> int | None:
+def _earliest_time(*times: int | None) -> int | None:
     return min((time for time in times if time is not None), default=None)
 
 
