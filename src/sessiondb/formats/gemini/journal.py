@@ -115,17 +115,14 @@ class GeminiJournal:
         elif text(record.get("id")):
             self._put_version(record["id"], MessageVersion(line, None), record)
         elif is_object(record.get("$set")):
-            self._update_session(line, record["$set"])
+            update = record["$set"]
+            if type(update.get("messages")) is list:
+                self._replace_messages(line, update)
+            self.metadata |= without_keys(("messages",), update)
         elif is_header(record):
             self._take_header(line, record)
         else:
             self._add_event(line, record)
-
-    def _update_session(self, line: Line, update: Record) -> None:
-        """Take the changed properties of the session, or all of its messages."""
-        if type(update.get("messages")) is list:
-            self._replace_messages(line, update)
-        self.metadata |= without_keys(("messages",), update)
 
     def _take_header(self, line: Line, header: Record) -> None:
         """Take a header; that of a document has the messages, too."""

@@ -59,7 +59,7 @@ class ExportFile:
     """One exported session; see `layouts.Layout`."""
 
     def __init__(self, path: Path) -> None:
-        document = _document(path)
+        document = load_object(read_file(path))
         name = document.get("id")
         if not usable_id(name):
             raise OddRecordError("has no usable id")
@@ -98,7 +98,3 @@ class ExportFile:
     def place_of(self, _: MessageEntry) -> None:
         """Return None: the lines of a document are not reported."""
         return
-
-
-def _document(path: Path) -> Record:
-    return load_object(read_file(path))

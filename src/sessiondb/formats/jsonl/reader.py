@@ -148,7 +148,10 @@ def session_of(scan: Scan, logged: LoggedSession, state: LoggedState) -> SourceS
     if logged.unknown:
         data[records.UNKNOWN] = logged.unknown
 
-    todos = map(_todo_of, state.value_of(versions.TODOS, ()))
+    todos = [
+        Todo(**dict(zip(records.TODO_FIELDS, values, strict=True)))
+        for values in state.value_of(versions.TODOS, ())
+    ]
     metadata = {
         key: value for key, (value,) in state.values_below(versions.METADATA).items()
     }
@@ -185,10 +188,6 @@ def session_of(scan: Scan, logged: LoggedSession, state: LoggedState) -> SourceS
         **dict(zip(versions.SUMMARY_FIELDS, summary, strict=True)),
         **{name: state.value_of(name) for name in versions.PLAIN},
     )
-
-
-def _todo_of(values: Iterable[Any]) -> Todo:
-    return Todo(**dict(zip(records.TODO_FIELDS, values, strict=True)))
 
 
 def _stored_session(logged: LoggedSession, state: LoggedState) -> StoredSession:

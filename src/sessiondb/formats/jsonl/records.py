@@ -170,7 +170,7 @@ def message_records(message: Message, parent_id: str | None) -> Iterator[Record]
     if message.time_completed is not None:
         record["time_completed"] = message.time_completed
     if message.parts:
-        record["parts"] = list(map(_part_record, message.parts))
+        record["parts"] = [_part_record(part) for part in message.parts]
     yield record
 
 

@@ -45,11 +45,7 @@ def line_of(record: Mapping[str, Any], keep: Keep) -> str:
 
     if not text or '"$' in text or _SPLIT_PAIR.search(text):
         text = _encoder.encode(plain_value(record, keep))
-    return _TRICKY.sub(_escape_tricky, text) + "\n"
-
-
-def _escape_tricky(match: re.Match[str]) -> str:
-    return f"\\u{ord(match[0]):04x}"
+    return _TRICKY.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 
 def plain_value(value: Any, keep: Keep) -> Any:
@@ -70,7 +66,14 @@ def plain_value(value: Any, keep: Keep) -> Any:
             return dict(pairs)
         return {"$map": [[_plain_text(key), item] for key, item in pairs]}
 
-    return _PLAIN.get(type(value), _as_it_is)(value, keep)
+    if isinstance(value, str):
+        return _plain_text(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": str(value)}
+    if isinstance(value, bytes):
+        name = keep(value)
+        return {"$bytes": _base64_text(value)} if name is None else {"$blob": name}
+    return value
 
 
 def _is_odd(key: str) -> bool:
@@ -78,31 +81,10 @@ def _is_odd(key: str) -> bool:
     return key.startswith("$") or _SPLIT_PAIR.search(key) is not None
 
 
-def _as_it_is(value: Any, _: Keep) -> Any:
-    return value
-
-
-def _plain_text(value: str, _: Keep | None = None) -> str | dict[str, str]:
+def _plain_text(value: str) -> str | dict[str, str]:
     if not _SPLIT_PAIR.search(value):
         return value
     return {"$str": _base64_text(value.encode("utf-8", "surrogatepass"))}
-
-
-def _plain_float(value: float, _: Keep) -> float | dict[str, str]:
-    return value if math.isfinite(value) else {"$float": str(value)}
-
-
-def _plain_bytes(value: bytes, keep: Keep) -> dict[str, str]:
-    name = keep(value)
-    return {"$bytes": _base64_text(value)} if name is None else {"$blob": name}
-
-
-#: Type of a value that JSON may not express → its writer.
-_PLAIN: dict[type, Callable[[Any, Keep], Any]] = {
-    str: _plain_text,
-    float: _plain_float,
-    bytes: _plain_bytes,
-}
 
 
 def _base64_text(value: bytes) -> str:
@@ -159,31 +141,16 @@ def _is_pair(value: Any) -> bool:
 
 
 def _value_of(key: str, item: str, blob: Blobs) -> Any:
-    if key == "$blob":
-        return blob(item)
-    if key not in _READ:
-        raise ValueError(f"{key} is not a value")
-    return _READ[key](item)
-
-
-def _bytes_of(item: str) -> bytes:
-    return base64.b64decode(item, validate=True)
-
-
-def _string_of(item: str) -> str:
-    return _bytes_of(item).decode("utf-8", "surrogatepass")
-
-
-def _float_of(item: str) -> float:
-    # A number that JSON can express is not written so.
-    if item not in _FLOATS:
-        raise ValueError("$float is not a value")
-    return float(item)
-
-
-#: Keys of values that need no blob.
-_READ: dict[str, Callable[[str], Any]] = {
-    "$bytes": _bytes_of,
-    "$str": _string_of,
-    "$float": _float_of,
-}
+    match key:
+        case "$blob":
+            return blob(item)
+        case "$bytes":
+            return base64.b64decode(item, validate=True)
+        case "$str":
+            raw = base64.b64decode(item, validate=True)
+            return raw.decode("utf-8", "surrogatepass")
+        # A number that JSON can express is not written so.
+        case "$float" if item in _FLOATS:
+            return float(item)
+        case _:
+            raise ValueError(f"{key} is not a value")

@@ -74,7 +74,8 @@ class PiDescendant(PiProgram):
 
     def sessions_folder(self, env: Env) -> Path:
         """Return the folder that all its logs are in, or below."""
-        profile = self._profile_name(env)
+        name = env.get("OMP_PROFILE", env.get("PI_PROFILE", "")).strip()
+        profile = "" if name == "default" else name
         if env.get(_ONE_FOLDER) or (env.get(_HOME) and not profile):
             return super().sessions_folder(env)
 
@@ -111,10 +112,6 @@ class PiDescendant(PiProgram):
                     f"{prefix}-{_with_dashes(str(place.relative_to(root.resolve())))}"
                 )
         return super().folder_name(str(place), env)
-
-    def _profile_name(self, env: Env) -> str:
-        name = env.get("OMP_PROFILE", env.get("PI_PROFILE", "")).strip()
-        return "" if name == "default" else name
 
     def _data_folder(self, env: Env) -> Path | None:
         data_home = env.get("XDG_DATA_HOME")

@@ -211,15 +211,12 @@ def _take_todos(fields: dict[str, Any]) -> list[Todos]:
         return []
 
     del fields["todos"]
-    return [Todos(tuple([_todo_pair(item) for item in items]))]
+    pairs = [(str(item.get("status") or "pending"), item["content"]) for item in items]
+    return [Todos(tuple(pairs))]
 
 
 def _is_todo(item: Any) -> bool:
     return is_object(item) and isinstance(item.get("content"), str)
-
-
-def _todo_pair(item: Mapping[str, Any]) -> tuple[str, str]:
-    return str(item.get("status") or "pending"), item["content"]
 
 
 def _take_command(fields: dict[str, Any]) -> list[Command]:

@@ -137,8 +137,7 @@ class Composer:
         asides = self._detail.asides
         match part.type:
             case "text":
-                if text.strip():
-                    yield from self._text_block(message, part, text)
+                yield from self._text_block(message, part, text)
             case "reasoning":
                 if asides and text.strip():
                     yield Fold("reasoning", "Reasoning", text, blocks=(Prose(text),))
@@ -169,6 +168,9 @@ class Composer:
                     yield self._unknown_part(part, text)
 
     def _text_block(self, message: Message, part: Part, text: str) -> Iterator[Block]:
+        if not text.strip():
+            return
+
         # An answer is not hidden, whatever its program calls it.
         marks = part.data if message.role == "user" else {}
         if not (marks.get("synthetic") or marks.get("ignored")):

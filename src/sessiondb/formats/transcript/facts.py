@@ -96,14 +96,10 @@ def session_facts(
         "Cost": _cost_text(session, [inner.cost for inner in inside]),
         "Changes": _changes_text(session),
         "Origin": "" if nested else _origin_fact(session, export.parent),
-        "Archived": _archived_text(session),
+        "Archived": known(session.time_archived, lambda time: f"{moment(time)} UTC"),
         "Session": session.id,
     }
     return [(name, excerpt(text, 1000)) for name, text in values.items() if text]
-
-
-def _archived_text(session: Session) -> str:
-    return known(session.time_archived, lambda time: f"{moment(time)} UTC")
 
 
 def _period_text(tally: Tally) -> str:

@@ -39,7 +39,8 @@ def transcript_documents(
     """
     level = LEVELS[detail]
     losses: list[Loss] = []
-    members = _members_alone(sessions)
+    families = groupby(sessions, key=lambda export: export.session.root_id)
+    members = (member for _, exports in families for member in _join_family(exports))
     if together:
         chunks = _file_pieces(members, look, level, losses)
         yield Document(f"sessions{look.SUFFIX}", chunks)
@@ -78,12 +79,6 @@ class _Member:
             depth=self.depth,
             children=children,
         )
-
-
-def _members_alone(sessions: Iterable[Export]) -> Iterator[_Member]:
-    """Yield the sessions that are not nested, by their families."""
-    for _, exports in groupby(sessions, key=lambda export: export.session.root_id):
-        yield from _join_family(exports)
 
 
 def _join_family(exports: Iterable[Export]) -> list[_Member]:

@@ -6,7 +6,7 @@ is shown. The facts of the head are counted on the way, so the head is known las
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from operator import attrgetter
 
@@ -156,7 +156,9 @@ class Transcript:
             yield LabelBlock("Todo list")
             yield Todos(todos)
 
-        diffs = _diffs_shown(self.export)
+        # The diffs of seq 0 are those of all messages together.
+        complete = [diff for diff in self.export.diffs if diff.seq == 0]
+        diffs = complete or self.export.diffs
         if diffs and self.detail.bodies:
             yield LabelBlock("Changed files")
             for diff in diffs:
@@ -188,12 +190,6 @@ def _labels_by_seq(export: Export) -> dict[int, list[str]]:
     for label in export.labels:
         labels.setdefault(label.seq, []).append(excerpt(label.label))
     return labels
-
-
-def _diffs_shown(export: Export) -> Sequence[FileDiff]:
-    # The diffs of seq 0 are those of all messages together.
-    complete = [diff for diff in export.diffs if diff.seq == 0]
-    return complete or export.diffs
 
 
 def _diff_of_contents(diff: FileDiff) -> str | None:
