@@ -9,14 +9,14 @@ from sessiondb.errors import abridged
 from sessiondb.hints import command
 
 if TYPE_CHECKING:
-    from sessiondb.cli.options import Filters
+    from sessiondb.cli.options import FilterOptions
     from sessiondb.store import Store
 
 #: Names that are listed; a database may have any number.
 SHOWN = 12
 
 
-def no_sessions(store: Store, filters: Filters) -> str:
+def no_sessions(store: Store, filters: FilterOptions) -> str:
     """Return one line on why a list is empty."""
     unknown = unknown_names(store, filters)
     if unknown:
@@ -33,7 +33,7 @@ def no_sessions(store: Store, filters: Filters) -> str:
     return f"no sessions {filters.place} · {advice}"
 
 
-def unknown_names(store: Store, filters: Filters) -> str:
+def unknown_names(store: Store, filters: FilterOptions) -> str:
     """Return one line on the filters that no session in the database could pass.
 
     Empty if there are none.
@@ -48,7 +48,7 @@ def _has_sessions(store: Store) -> bool:
     return bool(page.items)
 
 
-def _unknown_values(store: Store, filters: Filters) -> Iterator[str]:
+def _unknown_values(store: Store, filters: FilterOptions) -> Iterator[str]:
     for column, wanted in (("source", filters.source), ("agent", filters.agent)):
         if wanted is None:
             continue

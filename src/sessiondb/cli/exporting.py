@@ -73,7 +73,7 @@ def export_command(
     options: Options,
     *,
     refs: tuple[str, ...],
-    filters: shared.Filters,
+    filters: shared.FilterOptions,
     form: str,
     written: str | None,
     force: bool,
@@ -139,7 +139,7 @@ def export_command(
 _NOT_CLOSED = f"its import did not end; {command('import')} completes it"
 
 
-def _half_imported(store: Store, filters: shared.Filters) -> list[str]:
+def _half_imported(store: Store, filters: shared.FilterOptions) -> list[str]:
     """Report incomplete sessions, which no list has, and return their ids.
 
     Their columns are not complete, so only a choice of everything includes them.

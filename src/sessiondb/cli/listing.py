@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def list_command(
     options: Options,
     *,
-    filters: shared.Filters,
+    filters: shared.FilterOptions,
     sort: str,
     limit: int,
     cursor: str | None,
@@ -135,7 +135,7 @@ def prompts_command(
     options: Options,
     *,
     words: tuple[str, ...],
-    filters: shared.Filters,
+    filters: shared.FilterOptions,
     limit: int,
     cursor: str | None,
     as_json: bool,

@@ -171,7 +171,7 @@ _DAYS_AGO = {"today": 0, "yesterday": 1}
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class FilterOptions:
     """The FILTERS of a command line. Times are Unix ms; None does not narrow.
 
     Raises `click.UsageError` for both *everywhere* and a *project*.
@@ -199,7 +199,7 @@ class Filters:
     @property
     def narrows(self) -> bool:
         """True if something beyond the default was chosen, as a removal requires."""
-        return replace(self, archived=False, subagents=False) != Filters()
+        return replace(self, archived=False, subagents=False) != FilterOptions()
 
     @property
     def place(self) -> str:
@@ -249,7 +249,7 @@ _FILTERS: dict[str, Option] = {
     "subagents": click.option("--subagents", is_flag=True, help="Include subagents."),
 }
 #: Adds FILTERS; the command gets them as ``filters``.
-filters = gathered("filters", Filters, _FILTERS)
+filters = gathered("filters", FilterOptions, _FILTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,13 +257,13 @@ class Selection:
     """The sessions that a command is about: those named, or all that FILTERS choose."""
 
     refs: tuple[str, ...]
-    filters: Filters
+    filters: FilterOptions
     #: Whether filters choose sessions without messages, too.
     with_empty: bool = False
 
     def check(self, verb: str) -> None:
         """Raise `click.UsageError` for both, and for none: all is not a default."""
-        if self.refs and self.filters != Filters():
+        if self.refs and self.filters != FilterOptions():
             raise click.UsageError("give sessions or filters, not both")
         if not self.refs and not self.filters.narrows:
             raise click.UsageError(

@@ -81,7 +81,7 @@ def rm_command(
     options: Options,
     *,
     refs: tuple[str, ...],
-    filters: shared.Filters,
+    filters: shared.FilterOptions,
     how: RemovalOptions,
 ) -> int:
     """Remove sessions for good: those named, or all that the filters choose.
@@ -124,7 +124,7 @@ def prune_command(
     older_than: int | None,
     empty: bool,
     keep: int | None,
-    filters: shared.Filters,
+    filters: shared.FilterOptions,
     how: RemovalOptions,
 ) -> int:
     """Remove old sessions, those without a message, or all but the newest, for good.
@@ -158,7 +158,10 @@ def prune_command(
 
 
 def _carry_out(
-    store: Store, removal: Removal, filters: shared.Filters, options: RemovalOptions
+    store: Store,
+    removal: Removal,
+    filters: shared.FilterOptions,
+    options: RemovalOptions,
 ) -> int:
     """Show the plan, ask, remove and report; return the exit code."""
     sessions = count(len(removal.going), "session")

@@ -41,7 +41,7 @@ def search_command(
     options: Options,
     *,
     words: tuple[str, ...],
-    filters: shared.Filters,
+    filters: shared.FilterOptions,
     role: str | None,
     tool: str | None,
     order: str,
@@ -118,7 +118,7 @@ def _mark_words(snippet: str) -> str:
     return snippet.replace("\u2039", on).replace("\u203a", off) + off
 
 
-def _nothing_found(filters: shared.Filters) -> str:
+def _nothing_found(filters: shared.FilterOptions) -> str:
     wider = {
         "every project (-a)": filters.everywhere,
         "--subagents": filters.subagents,

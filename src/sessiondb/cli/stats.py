@@ -48,7 +48,7 @@ _NOTHING = UsageRow({}, 0, 0, None, None, Tokens(), 0)
 def stats_command(
     options: Options,
     *,
-    filters: shared.Filters,
+    filters: shared.FilterOptions,
     by: str,
     prices: str | None,
     as_json: bool,
@@ -101,13 +101,13 @@ def _group_keys(by: str) -> list[str]:
     return keys
 
 
-def _total_row(store: Store, filters: shared.Filters, rates: Prices) -> UsageRow:
+def _total_row(store: Store, filters: shared.FilterOptions, rates: Prices) -> UsageRow:
     rows = store.usage(by=(), prices=rates, **filters.keywords())
     return rows[0] if rows else _NOTHING
 
 
 def _left_out(
-    store: Store, filters: shared.Filters, total: UsageRow, rates: Prices
+    store: Store, filters: shared.FilterOptions, total: UsageRow, rates: Prices
 ) -> Iterator[str]:
     """Yield a line for each of ``--archived`` and ``--subagents`` that adds more."""
     wider = {

@@ -14,7 +14,7 @@ from sessiondb.streaming.stream import Done, StreamWriting
 from sessiondb.writer.inbox import resolve
 
 
-class _Writing:
+class _StoreStream:
     """The methods of a stream that never wait: those that begin parts, and `finish`."""
 
     def __init__(self, inner: StreamWriting) -> None:
@@ -31,7 +31,7 @@ class _Writing:
         return self.inner.message
 
 
-class Stream(_Writing):
+class Stream(_StoreStream):
     """A stream of a synchronous store: begin parts, add to them, `finish`."""
 
     def flush(self) -> None:
@@ -101,7 +101,7 @@ class StreamBlock:
             )
 
 
-class AsyncStream(_Writing):
+class AsyncStream(_StoreStream):
     """A stream of an `AsyncStore`: begin parts, add to them, `finish`."""
 
     async def flush(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import select
 
 from sessiondb import codec, location
-from sessiondb.effects.project import SAME_REPOSITORY, Place, moved_project
+from sessiondb.effects.project import SAME_REPOSITORY, ProjectPlace, moved_project
 from sessiondb.effects.unit import Unit
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import InvalidInputError, SessionDBError, abridged
@@ -76,7 +76,7 @@ class Worktrees:
         self._of: dict[str, tuple[object, _Facts]] = {}
         self._look_again = 0.0
 
-    def locate(self, directory: str | None) -> Place:
+    def locate(self, directory: str | None) -> ProjectPlace:
         """Return the place of a directory (default: the current one).
 
         Raises `InvalidInputError` for anything but the path of a directory.
@@ -92,7 +92,7 @@ class Worktrees:
 
         project = location.project_at(path)
         # The name of the current directory may consist of any bytes.
-        return Place(
+        return ProjectPlace(
             named(project.root),
             named(project.directory),
             named(project.checkout),
@@ -126,7 +126,7 @@ class Worktrees:
         self._look_again = now + LOOK_AGAIN
         return True
 
-    def stale(self) -> Place | None:
+    def stale(self) -> ProjectPlace | None:
         """Return the current worktree if its project's facts may be out of date."""
         try:
             place = self.locate(None)
@@ -150,7 +150,7 @@ class Worktrees:
         incomplete = (place for place in unit.places if not place.complete)
         return not all(map(self._is_fresh, incomplete))
 
-    def _moved_here(self, place: Place) -> Read[str | None]:
+    def _moved_here(self, place: ProjectPlace) -> Read[str | None]:
         """Return the project that a write from *place* would adopt.
 
         None if it is known, or new.
@@ -176,7 +176,7 @@ class Worktrees:
         rows = yield SAME_REPOSITORY, {"root_commit": root_commit, "remote": remote}
         return moved_project(rows, self._base)
 
-    def _is_fresh(self, place: Place) -> bool:
+    def _is_fresh(self, place: ProjectPlace) -> bool:
         """Return whether the facts of a place are known and up to date."""
         if place.vcs is None:
             return True
@@ -184,7 +184,7 @@ class Worktrees:
         seen = self._of.get(place.root)
         return seen is not None and seen[0] == location.stamp_of(place.root)
 
-    def _facts_of_place(self, place: Place) -> _Facts:
+    def _facts_of_place(self, place: ProjectPlace) -> _Facts:
         if place.vcs is None:
             return None, None
 
@@ -196,13 +196,13 @@ class Worktrees:
 
         return facts
 
-    def _look_up_facts(self, place: Place) -> _Facts:
+    def _look_up_facts(self, place: ProjectPlace) -> _Facts:
         rows = self._known_facts(place)
         is_known = bool(rows) and rows[0][0] is not None
         commit = None if is_known else location.root_commit_of(place.root)
         return location.remote_of(place.root), commit
 
-    def _known_facts(self, place: Place) -> Any:
+    def _known_facts(self, place: ProjectPlace) -> Any:
         return self._read(
             _rows_of(_KNOWN, {"directory": stored(place.root, self._base)})
         )

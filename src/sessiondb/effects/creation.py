@@ -8,7 +8,7 @@ where another session has the name already the transaction redirects that id
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -17,7 +17,7 @@ from sqlalchemy import select, text, update
 from sessiondb import ids
 from sessiondb.arguments import one_of
 from sessiondb.effects import encode
-from sessiondb.effects.project import Place
+from sessiondb.effects.project import Locate
 from sessiondb.effects.session import SHARE, CreateSession
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p
@@ -63,9 +63,7 @@ def session_id(stated_id: str | None, time: int | None = None) -> str:
     return ids.new_session_id() if time is None else ids.session_id_at(time)
 
 
-def creation(
-    fields: SessionFields, source: str, locate: Callable[[str | None], Place]
-) -> CreateSession:
+def creation(fields: SessionFields, source: str, locate: Locate) -> CreateSession:
     """Return the effect that makes a session.
 
     Raises `InvalidInputError` and `CodecError`.

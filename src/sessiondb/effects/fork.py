@@ -28,7 +28,7 @@ from sqlalchemy import (
 
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.ownership import derive_model, recount
-from sessiondb.effects.project import Place, home_of
+from sessiondb.effects.project import ProjectPlace, home_of
 from sessiondb.effects.session import check_chain, free_slug, refuse_deleted
 from sessiondb.effects.transaction import Transaction
 from sessiondb.effects.tree import links
@@ -271,7 +271,7 @@ class Fork:
     #: True if the place is a string, which may be a label, and no handle.
     by_name: bool = False
     title: str | None = None
-    place: Place | None = None
+    place: ProjectPlace | None = None
     branches: bool = False
 
     def apply(self, tx: Transaction) -> None:

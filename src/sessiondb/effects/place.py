@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, delete, func, or_, select
 
 from sessiondb.effects.merge import merge_projects, projects_at
-from sessiondb.effects.project import Place, add_directory, project_of
+from sessiondb.effects.project import ProjectPlace, add_directory, project_of
 from sessiondb.effects.session import free_slug
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, update_of, upsert_text
@@ -83,7 +83,7 @@ class Relink:
 
     verb = "relink"
     old: str
-    place: Place
+    place: ProjectPlace
     moved: int = field(default=0)
 
     def apply(self, tx: Transaction) -> None:

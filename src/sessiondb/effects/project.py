@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import select
@@ -24,7 +24,7 @@ from sessiondb.schema.rows import DIRECTORY
 
 
 @dataclass(slots=True)
-class Place:
+class ProjectPlace:
     """A directory and its worktree, as the file system (or a source) has them.
 
     ``remote`` and ``root_commit`` are filled in before the unit is queued
@@ -43,6 +43,8 @@ class Place:
     complete: bool = True
 
 
+#: Returns the place of a directory, None being the current one.
+Locate = Callable[[str | None], ProjectPlace]
 _BY_DIRECTORY = Statement(
     lambda: (
         select(project_directory.c.project_id)
@@ -89,7 +91,7 @@ _FORGET_DIRECTORY = Statement(
 )
 
 
-def project_of(tx: Transaction, place: Place) -> str:
+def project_of(tx: Transaction, place: ProjectPlace) -> str:
     """Return the id of the project of *place*, making or adopting one where needed."""
     root = stored(place.root, tx.root)
     row = tx.one(_BY_DIRECTORY, directory=root)
@@ -106,7 +108,7 @@ def project_of(tx: Transaction, place: Place) -> str:
     return project_id
 
 
-def home_of(tx: Transaction, place: Place) -> tuple[str, str]:
+def home_of(tx: Transaction, place: ProjectPlace) -> tuple[str, str]:
     """Return the project of *place*, and its directory as it is stored."""
     return project_of(tx, place), stored(place.directory, tx.root)
 
@@ -123,7 +125,7 @@ class RefreshProject:
     """Record the facts of git about a worktree; a no-op if it has no project."""
 
     verb = "refresh_project"
-    place: Place
+    place: ProjectPlace
 
     def apply(self, tx: Transaction) -> None:
         """Write what changed."""
@@ -132,7 +134,7 @@ class RefreshProject:
             _refresh_project(tx, str(row[0]), self.place)
 
 
-def _refresh_project(tx: Transaction, project_id: str, place: Place) -> None:
+def _refresh_project(tx: Transaction, project_id: str, place: ProjectPlace) -> None:
     """Fill in what was not known when the project was made, and follow its remote.
 
     A remote that git does not name any more is kept: without it a folder that
@@ -166,7 +168,7 @@ def moved_project(worktrees: Iterable[tuple[str, str]], base: str | None) -> str
     return projects.pop() if len(projects) == 1 else None
 
 
-def _adopt_project(tx: Transaction, place: Place, root: str) -> str | None:
+def _adopt_project(tx: Transaction, place: ProjectPlace, root: str) -> str | None:
     if place.root_commit is None or not place.here:
         return None
 
@@ -184,7 +186,7 @@ def is_known(tx: Transaction, directory: str) -> bool:
     return tx.one(_BY_DIRECTORY, directory=directory) is not None
 
 
-def _make_project(tx: Transaction, place: Place, root: str) -> str:
+def _make_project(tx: Transaction, place: ProjectPlace, root: str) -> str:
     salt, project_id = 0, _hash_hex(root.encode("utf-8", "surrogatepass"))
     while tx.one(_BY_ID, pid=project_id) is not None:
         salt += 1

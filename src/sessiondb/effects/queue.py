@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from sessiondb.effects.project import Place
+from sessiondb.effects.project import ProjectPlace
 from sessiondb.effects.transaction import Transaction
 from sessiondb.errors import ConflictError, InvalidInputError
 from sessiondb.model.handles import MessageHandle, PartKey
@@ -36,7 +36,7 @@ class Queue:
     def __init__(self) -> None:
         self.effects: list[Effect] = []
         #: Directories whose facts git completes before the commit.
-        self.places: list[Place] = []
+        self.places: list[ProjectPlace] = []
         #: True once the unit is on disk.
         self.committed = False
         #: True once a transaction applied it: it may be on disk.
@@ -48,7 +48,7 @@ class Queue:
             raise InvalidInputError("this unit is committed; begin another one")
         self.effects += effects
 
-    def add_place(self, place: Place) -> Place:
+    def add_place(self, place: ProjectPlace) -> ProjectPlace:
         """Have the facts of *place* completed before the commit, and return it."""
         self.places.append(place)
         return place

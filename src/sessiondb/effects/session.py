@@ -12,7 +12,7 @@ from sqlalchemy import delete, select
 from sessiondb import ids
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.ownership import derive_model, parent_of
-from sessiondb.effects.project import Place, home_of
+from sessiondb.effects.project import ProjectPlace, home_of
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import ConflictError, InvalidInputError, NotFoundError
@@ -81,7 +81,7 @@ class CreateSession:
     verb = "create_session"
     id: str
     own_id: bool
-    place: Place | None
+    place: ProjectPlace | None
     source: str
     source_id: str | None = None
     title: str | None = None
@@ -256,7 +256,7 @@ class SetDirectory:
 
     verb = "set_directory"
     session_id: str
-    place: Place
+    place: ProjectPlace
 
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `NotFoundError`."""
@@ -375,7 +375,7 @@ class AddPrompt:
     verb = "add_prompt"
     id: str
     text: str
-    place: Place | None
+    place: ProjectPlace | None
     session_id: str | None
     source: str
     time: int | None = None

@@ -7,7 +7,7 @@ unit takes. A check that depends on rows is a condition inside the transaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import EllipsisType
 from typing import Any, Unpack
@@ -33,7 +33,7 @@ from sessiondb.effects.fields import (
 from sessiondb.effects.fork import Fork
 from sessiondb.effects.message import Append
 from sessiondb.effects.place import Relink, UseTerminal
-from sessiondb.effects.project import Place
+from sessiondb.effects.project import Locate, ProjectPlace
 from sessiondb.effects.queue import Queue, Staged
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
@@ -62,10 +62,10 @@ class Unit(Queue):
     """Effects that commit together.
 
     *source* names the program that writes; *locate* turns a directory into a
-    `Place` (a question to the file system, and so none for the transaction).
+    `ProjectPlace` (a question to the file system, and so none for the transaction).
     """
 
-    def __init__(self, source: str, locate: Callable[[str | None], Place]) -> None:
+    def __init__(self, source: str, locate: Locate) -> None:
         super().__init__()
         self._source = source
         self._find_place = locate
@@ -73,7 +73,7 @@ class Unit(Queue):
         #: By the id of an opened session: the handles of what is written into it.
         self._followers: dict[str, list[MessageHandle | PartHandle]] = {}
 
-    def _locate_place(self, directory: str | None) -> Place:
+    def _locate_place(self, directory: str | None) -> ProjectPlace:
         return self.add_place(self._find_place(directory))
 
     # -- sessions ------------------------------------------------------------

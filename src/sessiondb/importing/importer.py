@@ -17,7 +17,7 @@ from sessiondb import ids, location
 from sessiondb.database.core import Core
 from sessiondb.effects import encode
 from sessiondb.effects.delete import Reap
-from sessiondb.effects.project import Place
+from sessiondb.effects.project import ProjectPlace
 from sessiondb.errors import InvalidInputError, SourceError, abridged
 from sessiondb.importing.beside.history import Histories
 from sessiondb.importing.beside.terminals import Uses
@@ -28,7 +28,7 @@ from sessiondb.importing.policies.recorded import LoggedPrompt, Recorded
 from sessiondb.importing.policies.returned import CloseReturned, take_back
 from sessiondb.importing.rows.close import CloseImport
 from sessiondb.importing.rows.messages import WriteBatch
-from sessiondb.importing.rows.run import CheckedSession, Entry, Policy, Run
+from sessiondb.importing.rows.run import CheckedSession, ImportEntry, Policy, Run
 from sessiondb.importing.rows.session import UNKNOWN
 from sessiondb.importing.units import Results, Units
 from sessiondb.model import (
@@ -284,7 +284,7 @@ class Importer:
 
     # -- places --------------------------------------------------------------
 
-    def _place_of_item(self, item: SourceSession) -> Place:
+    def _place_of_item(self, item: SourceSession) -> ProjectPlace:
         """Return where a session was held; its directories passed the gate."""
         directory = item.directory or item.worktree or UNKNOWN
         place = self._locate_directory(directory)
@@ -297,11 +297,11 @@ class Importer:
             place.root_commit = encode.string(item.root_commit, "root_commit")
         return place
 
-    def _locate_directory(self, directory: str) -> Place:
+    def _locate_directory(self, directory: str) -> ProjectPlace:
         if os.path.isdir(directory):
             return self.core.locate(directory)
         project = location.project_at(directory)
-        return Place(project.root, project.directory, project.root, here=False)
+        return ProjectPlace(project.root, project.directory, project.root, here=False)
 
 
 def new_importer(
@@ -318,7 +318,7 @@ def _counted_outcome(
 ) -> Iterator[Imported | Problem]:
     problems = Problems(checked.problems)
     entries = checks.entries(checked.item, problems)
-    head: list[Entry] | None = []
+    head: list[ImportEntry] | None = []
     if _needs_a_message(checked.item, lookup):
         head = _up_to_conversation(entries)
     count = len(head or ()) + sum(1 for _ in entries)
@@ -337,7 +337,7 @@ def _needs_a_message(item: SourceSession, lookup: LookupResult) -> bool:
     return is_new and (item.time_created is None or item.namespace == str(Namespace()))
 
 
-def _up_to_conversation(entries: Iterator[Entry]) -> list[Entry] | None:
+def _up_to_conversation(entries: Iterator[ImportEntry]) -> list[ImportEntry] | None:
     """Return the messages up to the first of a user or a model; None without one."""
     head = []
     for entry in entries:
@@ -347,7 +347,9 @@ def _up_to_conversation(entries: Iterator[Entry]) -> list[Entry] | None:
     return None
 
 
-def _date_session(checked: CheckedSession, head: Iterable[Entry]) -> CheckedSession:
+def _date_session(
+    checked: CheckedSession, head: Iterable[ImportEntry]
+) -> CheckedSession:
     """Return a session that states no time with that of its first dated message."""
     if checked.item.time_created is not None:
         return checked

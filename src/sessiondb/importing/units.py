@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from sessiondb.database.core import Core
-from sessiondb.effects.project import Place
+from sessiondb.effects.project import ProjectPlace
 from sessiondb.effects.queue import Effect
 from sessiondb.importing.beside.prompts import FeedPrompts, MessageBatch
 from sessiondb.importing.rows.family import LinkFamilies
 from sessiondb.importing.rows.messages import CountOnce, WriteBatch
-from sessiondb.importing.rows.run import Entry, Run
+from sessiondb.importing.rows.run import ImportEntry, Run
 from sessiondb.importing.rows.session import OpenImport
 from sessiondb.model import Imported, Problem
 
@@ -24,7 +24,7 @@ MAX_BYTES = 4 * 1024 * 1024
 
 Results = Iterator[Imported | Problem]
 #: Makes the effect that writes some messages of a session.
-Write = Callable[[Run, tuple[Entry, ...]], MessageBatch]
+Write = Callable[[Run, tuple[ImportEntry, ...]], MessageBatch]
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class _NextUnit:
     """The contents of the next transaction so far."""
 
     effects: list[Effect] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
+    places: list[ProjectPlace] = field(default_factory=list)
     opened: list[Run] = field(default_factory=list)
     closed: list[Run] = field(default_factory=list)
     #: The expected result of each of them.
@@ -49,16 +49,18 @@ class Units:
     core: Core
     _next: _NextUnit = field(default_factory=_NextUnit)
 
-    def open(self, run: Run, place: Place) -> None:
+    def open(self, run: Run, place: ProjectPlace) -> None:
         """Begin a session."""
         self._next.effects.append(OpenImport(run, place))
         self._next.places.append(place)
         self._next.opened.append(run)
         self._next.size += sum(blob.size for blob in run.checked.blobs)
 
-    def write(self, run: Run, entries: Iterable[Entry], effect_of: Write) -> Results:
+    def write(
+        self, run: Run, entries: Iterable[ImportEntry], effect_of: Write
+    ) -> Results:
         """Write the messages of a session; *effect_of* makes the effects."""
-        batch: list[Entry] = []
+        batch: list[ImportEntry] = []
         for entry in entries:
             # A record larger than a transaction has one to itself.
             if self._next.records and not self._fits_unit(entry):
@@ -102,11 +104,11 @@ class Units:
         for run, done in zip(now.closed, now.results, strict=True):
             yield from _results_of(run, done)
 
-    def _fits_unit(self, entry: Entry) -> bool:
+    def _fits_unit(self, entry: ImportEntry) -> bool:
         records = self._next.records + entry.records
         return records <= MAX_RECORDS and self._next.size + entry.size <= MAX_BYTES
 
-    def _add_batch(self, run: Run, batch: list[Entry], effect_of: Write) -> None:
+    def _add_batch(self, run: Run, batch: list[ImportEntry], effect_of: Write) -> None:
         if not batch:
             return
         effect = effect_of(run, tuple(batch))

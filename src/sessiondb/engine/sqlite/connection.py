@@ -50,7 +50,7 @@ SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
 _execute = sqlite3.Connection.execute
 
 
-class _Connection(sqlite3.Connection):
+class _SQLiteConnection(sqlite3.Connection):
     """A connection that is registered, for fork(2) and `open_files`."""
 
     path: Path
@@ -74,7 +74,7 @@ class _Connection(sqlite3.Connection):
         _living.discard(self)
 
 
-_living: LivingObjects[_Connection] = LivingObjects()
+_living: LivingObjects[_SQLiteConnection] = LivingObjects()
 #: Files that the parent of this process had open when it forked.
 _inherited: set[disk.FileIdentity | None] = set()
 
@@ -140,7 +140,7 @@ def _open_connection(
 
     connection = sqlite3.connect(
         uri, uri=True, timeout=busy_timeout, isolation_level=None,
-        check_same_thread=one_thread, cached_statements=256, factory=_Connection,
+        check_same_thread=one_thread, cached_statements=256, factory=_SQLiteConnection,
     )  # fmt: skip
     connection.path, connection.file = path, file
     _living.add(connection)

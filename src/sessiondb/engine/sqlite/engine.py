@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from sessiondb.engine.sqlite.dialect import SQLiteText
-    from sessiondb.engine.sqlite.search import SearchIndex
-    from sessiondb.engine.sqlite.session_sizes import SessionSizes
+    from sessiondb.engine.sqlite.search import SQLiteSearchIndex
+    from sessiondb.engine.sqlite.session_sizes import SQLiteSessionSizes
     from sessiondb.engine.sqlite.upkeep import SQLiteUpkeep
 
 #: Pages of the -wal after which a commit moves it into the file. More than SQLite's own
@@ -54,18 +54,18 @@ class SQLite:
         return DIALECT
 
     @cached_property
-    def search(self) -> SearchIndex:
+    def search(self) -> SQLiteSearchIndex:
         """The search index."""
-        from sessiondb.engine.sqlite.search import SearchIndex
+        from sessiondb.engine.sqlite.search import SQLiteSearchIndex
 
-        return SearchIndex()
+        return SQLiteSearchIndex()
 
     @cached_property
-    def session_sizes(self) -> SessionSizes:
+    def session_sizes(self) -> SQLiteSessionSizes:
         """The sizes of sessions."""
-        from sessiondb.engine.sqlite.session_sizes import SessionSizes
+        from sessiondb.engine.sqlite.session_sizes import SQLiteSessionSizes
 
-        return SessionSizes()
+        return SQLiteSessionSizes()
 
     translate = staticmethod(translate)
     connect = staticmethod(connect)

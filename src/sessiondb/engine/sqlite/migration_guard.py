@@ -24,7 +24,7 @@ from sessiondb.engine.sqlite.chain import Chain, Derived
 from sessiondb.engine.sqlite.copying import copied
 from sessiondb.engine.sqlite.ddl import named
 from sessiondb.engine.sqlite.fingerprint import check_derived, check_schema
-from sessiondb.engine.sqlite.search import SearchIndex
+from sessiondb.engine.sqlite.search import SQLiteSearchIndex
 from sessiondb.engine.sqlite.version import stamp
 from sessiondb.errors import (
     ConflictError,
@@ -177,7 +177,7 @@ class MigrationGuard:
 
         if self._rebuilds:
             tables = [name for kind, name in created if kind == "table"]
-            SearchIndex().rebuild(self._connection, tables)
+            SQLiteSearchIndex().rebuild(self._connection, tables)
 
     # -- rows, references and indexes ----------------------------------------
 

@@ -17,7 +17,7 @@ from sessiondb.engine.sqlite import files
 from sessiondb.engine.sqlite.connection import connect, set_pragmas, uri_of
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.engine.sqlite.opening import make
-from sessiondb.engine.sqlite.search import SearchIndex
+from sessiondb.engine.sqlite.search import SQLiteSearchIndex
 from sessiondb.errors import CorruptionError, SessionDBError
 
 #: Row numbers that are read at once.
@@ -54,7 +54,7 @@ def readable_copy(path: Path, target: Path, *, read_only: bool = False) -> Reada
             damaged.execute("BEGIN")
             connection.execute("BEGIN")
             _copy_tables(copy, damaged)
-            SearchIndex().rebuild(connection, ["part_search"])
+            SQLiteSearchIndex().rebuild(connection, ["part_search"])
             connection.execute("COMMIT")
         connection.execute("PRAGMA query_only=ON")
     except sqlite3.Error as error:

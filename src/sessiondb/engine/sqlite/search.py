@@ -137,7 +137,7 @@ def _and_terms(terms: Iterable[str]) -> str:
     return "".join(f" AND {term}" for term in terms)
 
 
-class SearchIndex:
+class SQLiteSearchIndex:
     """SQLite's half of `engine.base.SearchIndex`."""
 
     # -- writing -------------------------------------------------------------

@@ -219,7 +219,7 @@ _WORDS = {
 }
 
 
-class SessionSizes:
+class SQLiteSessionSizes:
     """SQLite's half of `engine.base.SessionSizes`."""
 
     def each(self) -> Read[dict[str, int]]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from sessiondb.engine.disk import free_bytes
 from sessiondb.engine.sqlite.connection import checkpoint
-from sessiondb.engine.sqlite.search import SearchIndex
+from sessiondb.engine.sqlite.search import SQLiteSearchIndex
 from sessiondb.engine.upkeep import Room, Space
 from sessiondb.errors import StorageFullError
 
@@ -52,7 +52,7 @@ def rewrite(connection: Any, path: Path) -> bool:
     """Give unused pages back to the disk; False where a reader kept the -wal."""
     # The one checkpoint here waits for the write lock, as those of the writer do.
     connection.execute("PRAGMA wal_autocheckpoint=0")
-    SearchIndex().optimize(connection)
+    SQLiteSearchIndex().optimize(connection)
     checkpoint(connection)
     _check_room(space(connection, path).rooms)
     connection.execute("VACUUM")

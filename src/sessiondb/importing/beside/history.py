@@ -20,7 +20,7 @@ from sqlalchemy import delete, exists, or_, select, union_all
 from sessiondb import ids
 from sessiondb.database.core import Core
 from sessiondb.effects import encode
-from sessiondb.effects.project import Place, home_of
+from sessiondb.effects.project import ProjectPlace, home_of
 from sessiondb.effects.queue import Effect
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, as_list, p, texts, upsert_text
@@ -88,7 +88,7 @@ class HistoryLine(NamedTuple):
     session: str | None
     exported_id: str | None
     directory: str | None
-    place: Place | None
+    place: ProjectPlace | None
 
 
 class _Home(NamedTuple):
@@ -309,8 +309,8 @@ class Histories:
 
     core: Core
     root: str | None
-    locate: Callable[[str], Place]
-    _places: dict[str, Place] = field(default_factory=dict)
+    locate: Callable[[str], ProjectPlace]
+    _places: dict[str, ProjectPlace] = field(default_factory=dict)
 
     def run(self, item: SourceHistory) -> Iterator[Problem]:
         """Import a history unless nothing of it can be new; yield problems."""
@@ -384,7 +384,7 @@ class Histories:
             self._place_of(row["directory"]),
         )
 
-    def _place_of(self, directory: str | None) -> Place | None:
+    def _place_of(self, directory: str | None) -> ProjectPlace | None:
         """Return where a directory is; None outside of the project."""
         if not directory:
             return None

@@ -17,7 +17,7 @@ from sessiondb import codec, ids
 from sessiondb.effects.queue import Effect
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, as_list, numbers, p, texts, upsert_text
-from sessiondb.importing.rows.run import Entry, Run
+from sessiondb.importing.rows.run import ImportEntry, Run
 from sessiondb.model import MessageDraft, PartDraft
 from sessiondb.schema import message, prompt
 from sessiondb.schema.rows import PROMPT
@@ -64,7 +64,7 @@ class PromptsOfBatch:
         #: The ids of prompts that have another one now.
         self.former: list[str] = []
 
-    def add(self, entry: Entry, seq: int, time: int) -> None:
+    def add(self, entry: ImportEntry, seq: int, time: int) -> None:
         """Add the prompt of a message, if it is one."""
         prompt_text = entry.prompt
         if prompt_text is None:
@@ -75,12 +75,12 @@ class PromptsOfBatch:
         self.run.typed = prompt_text
         self.run.first_typed = self.run.first_typed or prompt_text
 
-    def rename(self, entry: Entry, time: int) -> None:
+    def rename(self, entry: ImportEntry, time: int) -> None:
         """Remove the prompt that a message was until its source knew its copies."""
         if entry.prompt is not None:
             self.former.append(self._prompt_id(entry, entry.row.id, time))
 
-    def _prompt_id(self, entry: Entry, usage_id: str, time: int) -> str:
+    def _prompt_id(self, entry: ImportEntry, usage_id: str, time: int) -> str:
         source = self.run.checked.item.source
         return ids.imported_prompt_id(source, usage_id, 0 if entry.timeless else time)
 

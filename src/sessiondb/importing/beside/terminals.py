@@ -12,7 +12,7 @@ from typing import Any
 
 from sessiondb.database.core import Core
 from sessiondb.effects.place import LAST_USE, TakeUses
-from sessiondb.effects.project import Place
+from sessiondb.effects.project import ProjectPlace
 from sessiondb.model import Imported, SourceSession, TerminalUse
 from sessiondb.repository import Read
 
@@ -24,7 +24,7 @@ class Uses:
     """The uses that the sources of one import name, and the ids of their sessions."""
 
     core: Core
-    locate: Callable[[str], Place]
+    locate: Callable[[str], ProjectPlace]
     _named: dict[_Name, tuple[TerminalUse, ...]] = field(default_factory=dict)
     _ids: dict[_Name, str] = field(default_factory=dict)
 

@@ -35,7 +35,7 @@ from sessiondb.importing.beside.prompts import typed_in
 from sessiondb.importing.gate import values
 from sessiondb.importing.gate.out_of_bounds import keep_in_data
 from sessiondb.importing.gate.values import Check, check_fields
-from sessiondb.importing.rows.run import CheckedSession, Entry, ProjectFacts
+from sessiondb.importing.rows.run import CheckedSession, ImportEntry, ProjectFacts
 from sessiondb.model import (
     MessageDraft,
     PartDraft,
@@ -311,7 +311,7 @@ def check_project(project: Any) -> ProjectFacts:
 # -- messages ----------------------------------------------------------------
 
 
-def entries(item: SourceSession, problems: list[Problem]) -> Iterator[Entry]:
+def entries(item: SourceSession, problems: list[Problem]) -> Iterator[ImportEntry]:
     """Yield the messages that pass the gate; add the others to *problems*."""
     seen: set[str] = set()
     remainder = f"session {item.source_id}: its other messages"
@@ -357,7 +357,7 @@ def _refused_message(
 
 def _accept_message(
     item: SourceSession, message: Any, seen: set[str], problems: list[Problem]
-) -> Entry:
+) -> ImportEntry:
     """Return a message as rows, without the numbers that no column takes.
 
     Those are in its ``data`` then, and named in *problems*. Raises `InvalidInputError`
@@ -382,7 +382,7 @@ def _accept_message(
 
 def check_message(
     message: Any, seen: set[str], stored: StoredMessage | None = None
-) -> Entry:
+) -> ImportEntry:
     """Return a message as rows; its id is added to those *seen* before.
 
     Raises `InvalidInputError`, which names the field.
@@ -409,7 +409,7 @@ def check_message(
     size = _PART_BYTES * len(parts) + sum(blob.size for blob in blobs)
     for part in parts:
         size += len(part.text or "") + len(part.data or b"")
-    return Entry(
+    return ImportEntry(
         row,
         parts,
         tuple(blobs),

@@ -24,7 +24,13 @@ from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.importing.rows import lists
 from sessiondb.importing.rows.family import find_cut, move_cuts
 from sessiondb.importing.rows.messages import is_bare, seq_by_id
-from sessiondb.importing.rows.run import CurrentMessage, Entry, Placed, Run, Writing
+from sessiondb.importing.rows.run import (
+    CurrentMessage,
+    ImportEntry,
+    Placed,
+    Run,
+    Writing,
+)
 from sessiondb.importing.rows.same_store import namespace_beside
 from sessiondb.importing.rows.session import (
     BY_SOURCE,
@@ -192,7 +198,7 @@ class Derived:
         return state.relation == "fork"
 
     def place(
-        self, writing: Writing, entry: Entry, current: CurrentMessage | None
+        self, writing: Writing, entry: ImportEntry, current: CurrentMessage | None
     ) -> Placed:
         """Compute the place of a message from the records before it."""
         run, row = writing.run, entry.row

@@ -19,7 +19,7 @@ from sqlalchemy import func, select, text
 from sessiondb import codec
 from sessiondb.effects import ownership
 from sessiondb.effects.calls import data_of, filled_call
-from sessiondb.effects.project import Place, project_of
+from sessiondb.effects.project import ProjectPlace, project_of
 from sessiondb.effects.session import free_slug, slug_holder
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
@@ -27,7 +27,13 @@ from sessiondb.importing.beside.prompts import prompt_row
 from sessiondb.importing.policies.fields import Fields
 from sessiondb.importing.rows.family import match_cut
 from sessiondb.importing.rows.messages import seq_by_id
-from sessiondb.importing.rows.run import CurrentMessage, Entry, Placed, Run, Writing
+from sessiondb.importing.rows.run import (
+    CurrentMessage,
+    ImportEntry,
+    Placed,
+    Run,
+    Writing,
+)
 from sessiondb.importing.rows.session import BY_SOURCE, UNBURY, place_below
 from sessiondb.model import StoredSession
 from sessiondb.places import stored
@@ -79,7 +85,7 @@ class LoggedPrompt(NamedTuple):
     id: str
     text: str
     directory: str | None
-    place: Place | None
+    place: ProjectPlace | None
     source: str
     time: int
 
@@ -174,7 +180,7 @@ class Recorded:
         return tx.value(_FORKED, root=state.root_id) is not None
 
     def place(
-        self, writing: Writing, entry: Entry, current: CurrentMessage | None
+        self, writing: Writing, entry: ImportEntry, current: CurrentMessage | None
     ) -> Placed:
         """Return the place that a message had, with another seq if that is taken."""
         row, logged = entry.row, entry.stored

@@ -29,7 +29,7 @@ from sessiondb.importing.gate import checks
 from sessiondb.importing.policies.derived import Derived
 from sessiondb.importing.rows.close import note
 from sessiondb.importing.rows.messages import WriteBatch, seq_by_id
-from sessiondb.importing.rows.run import CheckedSession, Entry, Run
+from sessiondb.importing.rows.run import CheckedSession, ImportEntry, Run
 from sessiondb.importing.units import MAX_BYTES, MAX_RECORDS, Results, Units
 from sessiondb.model import Imported, Problem, Problems
 from sessiondb.model.handles import MessageHandle
@@ -44,7 +44,7 @@ class AppendReturned:
 
     verb = "import"
     run: Run
-    entries: tuple[Entry, ...]
+    entries: tuple[ImportEntry, ...]
     typed: PromptsOfBatch = field(init=False)
     _begun: tuple[str | None] | None = None
 
@@ -133,7 +133,7 @@ def take_back(
     # twice would take twice as long. Closing that file writes too, so its errors are
     # translated around all of its use.
     with translated(_TEMPORARY), SpooledTemporaryFile(max_size=MAX_BYTES) as file:
-        news, sums = _News(file), list[Entry]()
+        news, sums = _News(file), list[ImportEntry]()
         entries = checks.entries(item, problems)
         for entry, is_known in _compare_entries(
             units.core, session_id, item.source, entries
@@ -173,7 +173,7 @@ class _News:
         self._file = file
         self.count = self.shared = 0
 
-    def add(self, entry: Entry, is_known: bool) -> None:
+    def add(self, entry: ImportEntry, is_known: bool) -> None:
         """Add the next message."""
         self.count += 1
         if not is_known:
@@ -188,7 +188,7 @@ class _News:
     def __bool__(self) -> bool:
         return self._file.tell() > 0
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[ImportEntry]:
         # The file is our own, so it can be trusted.
         end = self._file.tell()
         self._file.seek(0)
@@ -196,14 +196,14 @@ class _News:
             yield pickle.load(self._file)  # noqa: S301
 
 
-def _is_sum(entry: Entry) -> bool:
+def _is_sum(entry: ImportEntry) -> bool:
     """Return whether a message is what the complete session cost, beside the path."""
     return entry.row.kind == "usage" and entry.parent is None
 
 
 def _compare_entries(
-    core: Core, session_id: str, source: str, entries: Iterable[Entry]
-) -> Iterator[tuple[Entry, bool]]:
+    core: Core, session_id: str, source: str, entries: Iterable[ImportEntry]
+) -> Iterator[tuple[ImportEntry, bool]]:
     """Yield each message, and whether the session has it under one of its names.
 
     These are its ids here, and those that it was written with for *source*.
@@ -221,8 +221,8 @@ def _compare_entries(
             yield entry, not known_ids.isdisjoint(_names_of_entry(entry))
 
 
-def _batches_of(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    batch: list[Entry] = []
+def _batches_of(entries: Iterable[ImportEntry]) -> Iterator[list[ImportEntry]]:
+    batch: list[ImportEntry] = []
     size = 0
     for entry in entries:
         batch.append(entry)
@@ -233,7 +233,7 @@ def _batches_of(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     yield batch
 
 
-def _names_of_entry(entry: Entry) -> set[str]:
+def _names_of_entry(entry: ImportEntry) -> set[str]:
     """Return the names under which a message may be known here."""
     return {entry.row.id} if entry.alias is None else {entry.row.id, entry.alias}
 

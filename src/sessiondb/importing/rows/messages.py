@@ -21,7 +21,7 @@ from sessiondb.engine.sql import Statement, as_list, p, texts, update_of
 from sessiondb.importing.beside.prompts import PromptsOfBatch
 from sessiondb.importing.rows.run import (
     CurrentMessage,
-    Entry,
+    ImportEntry,
     Placed,
     Position,
     Run,
@@ -118,7 +118,7 @@ class WriteBatch:
 
     verb = "import"
     run: Run
-    entries: tuple[Entry, ...]
+    entries: tuple[ImportEntry, ...]
     copies: set[UsageClass] = field(default_factory=set)
     new: dict[str, UsageClass] = field(default_factory=dict)
     typed: PromptsOfBatch = field(init=False)
@@ -156,7 +156,7 @@ class WriteBatch:
         for entry in self.entries:
             run.places.pop(entry.row.id, None)
 
-    def _write_entry(self, writing: Writing, entry: Entry) -> None:
+    def _write_entry(self, writing: Writing, entry: ImportEntry) -> None:
         tx, run, state = writing
         # Most imports are of new sessions: nothing is looked up for them.
         current = None if run.fresh else _stored_message(tx, state.id, entry.row.id)
@@ -173,7 +173,9 @@ class WriteBatch:
         run.messages += 1
         self.typed.add(entry, placed.seq, placed.row.time_created or 0)
 
-    def _insert_message(self, writing: Writing, entry: Entry, placed: Placed) -> None:
+    def _insert_message(
+        self, writing: Writing, entry: ImportEntry, placed: Placed
+    ) -> None:
         tx, _, state = writing
         tx.insert_blobs(entry.blobs)
         insert_message(
@@ -192,7 +194,11 @@ class WriteBatch:
         self._remember_usage(state, placed, placed.row.time_created, placed.usage_key)
 
     def _update_message(
-        self, writing: Writing, entry: Entry, placed: Placed, current: CurrentMessage
+        self,
+        writing: Writing,
+        entry: ImportEntry,
+        placed: Placed,
+        current: CurrentMessage,
     ) -> None:
         tx, run, state = writing
         revised = run.policy.revise(writing, placed, current)

@@ -55,7 +55,7 @@ class CheckedSession:
     problems: tuple[Problem, ...]
 
 
-class Entry(NamedTuple):
+class ImportEntry(NamedTuple):
     """One encoded message of a source."""
 
     row: MessageRow
@@ -156,7 +156,7 @@ class Policy(Protocol):
         """Return whether messages without a usage key may be copies of others."""
 
     def place(
-        self, writing: Writing, entry: Entry, current: CurrentMessage | None
+        self, writing: Writing, entry: ImportEntry, current: CurrentMessage | None
     ) -> Placed:
         """Return a message with its place; *current* is its stored state."""
 

@@ -20,7 +20,7 @@ from sqlalchemy import (
 
 from sessiondb.effects.place import MOVE
 from sessiondb.effects.project import (
-    Place,
+    ProjectPlace,
     RefreshProject,
     add_directory,
     is_known,
@@ -109,7 +109,7 @@ class OpenImport:
 
     verb = "import"
     run: Run
-    place: Place
+    place: ProjectPlace
 
     def apply(self, tx: Transaction) -> None:
         """Write it; the session is invisible from its making until it is closed."""

@@ -19,7 +19,7 @@ from sessiondb.effects.calls import add_data, data_of, filled_call
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p
 from sessiondb.importing.rows.messages import is_bare
-from sessiondb.importing.rows.run import CurrentMessage, Entry, Placed, Writing
+from sessiondb.importing.rows.run import CurrentMessage, ImportEntry, Placed, Writing
 from sessiondb.schema import message
 from sessiondb.schema.rows import MessageRow, PartRow
 
@@ -66,7 +66,9 @@ def is_same_data(a: bytes | None, b: bytes | None) -> bool:
     return _in_order(codec.unpack(a)) == _in_order(codec.unpack(b))
 
 
-def with_blobs_of(tx: Transaction, current: CurrentMessage, entry: Entry) -> Entry:
+def with_blobs_of(
+    tx: Transaction, current: CurrentMessage, entry: ImportEntry
+) -> ImportEntry:
     """Return a message that names the large data that is stored, if that is equal."""
     data_by_hash = {blob.hash: blob.data for blob in entry.blobs}
 
