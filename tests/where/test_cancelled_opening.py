@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import closing
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -148,20 +148,25 @@ async def test_a_timeout_ends_an_opening_that_waits_for_another_process(
 def test_a_loop_that_ends_while_a_store_is_being_opened_leaves_nothing_open(
     database: Path,
 ) -> None:
-    async def leave(turns: int) -> None:
+    async def leave(turns: int, seconds: float) -> None:
         task = asyncio.ensure_future(opened(database))
         for _ in range(turns):
             await asyncio.sleep(0)
+            # The thread may end its step within a turn, which decides where the task is left.
+            time.sleep(seconds)
         assert not task.done()
 
-    for turns in range(3):
-        asyncio.run(leave(turns))
+    def leave_with_closed_loop(turns: int, seconds: float) -> None:
         loop = asyncio.new_event_loop()
-        loop.run_until_complete(leave(turns))
+        loop.run_until_complete(leave(turns, seconds))
         for task in asyncio.all_tasks(loop):
             task.cancel()
         loop.run_until_complete(asyncio.sleep(0))
         loop.close()
+
+    for turns, seconds in product(range(3), (0, 0.05)):
+        asyncio.run(leave(turns, seconds))
+        leave_with_closed_loop(turns, seconds)
     # A task whose loop has ended is part of a cycle: its thread ends when it is collected,
     # which is after the step that the thread is in, because the thread refers to it until then.
     ends = time.monotonic() + 5

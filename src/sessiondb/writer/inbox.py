@@ -11,12 +11,14 @@ import weakref
 from collections import deque
 from typing import Any
 
+from sessiondb.living import LivingObjects
+
 
 class Inbox:
     """Outcomes that one loop has yet to see."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        # Weakly: the box is a value of a mapping that has the loop as its key.
+        # Weakly: the loop owns its box, and ends without the help of the collector.
         self._loop = weakref.ref(loop)
         self._outcomes: deque[tuple[asyncio.Future[Any], BaseException | None, Any]] = (
             deque()
@@ -77,18 +79,27 @@ class Inbox:
             future.set_exception(error)
 
 
-_inboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Inbox] = (
-    weakref.WeakKeyDictionary()
-)
+#: The attribute of a loop that is its inbox.
+_ATTRIBUTE = "_sessiondb_inbox"
+_inboxes: LivingObjects[Inbox] = LivingObjects()
 
 
 def inbox(loop: asyncio.AbstractEventLoop) -> Inbox:
     """Return the inbox of a loop; from any thread.
 
-    Without a lock, which a child of fork(2) could inherit locked: `setdefault` is one
-    step.
+    The loop itself owns it. An outcome refers to its loop, so in a mapping of weak keys
+    an outcome that a closed loop never saw would keep the loop and its tasks forever.
+    Every subclass of `asyncio.AbstractEventLoop` takes attributes.
     """
-    return _inboxes.get(loop) or _inboxes.setdefault(loop, Inbox(loop))
+    attributes = vars(loop)
+    box: Inbox | None = attributes.get(_ATTRIBUTE)
+    if box is None:
+        new = Inbox(loop)
+        _inboxes.add(new)
+        # Without a lock, which a child of fork(2) could inherit locked: `setdefault` is
+        # one step.
+        box = attributes.setdefault(_ATTRIBUTE, new)
+    return box
 
 
 def wake_late() -> None:
@@ -98,11 +109,8 @@ def wake_late() -> None:
     anything about that. The loop then stops, as a rule; this is for one that is run
     again.
     """
-    # In one step: another thread may add a loop meanwhile.
-    for reference in _inboxes.keyrefs():
-        loop = reference()
-        if loop is not None and (box := _inboxes.get(loop)) is not None:
-            box.wake_late()
+    for box in _inboxes:
+        box.wake_late()
 
 
 def resolve(
