@@ -9,6 +9,7 @@ from sessiondb.formats.html.prose import prose as markdown
 from sessiondb.formats.html.style import STYLE
 from sessiondb.formats.html.text import escaped
 from sessiondb.formats.transcript.blocks import (
+    Block,
     Code,
     Fold,
     LabelBlock,
@@ -107,40 +108,33 @@ class HtmlPage(Look):
         yield from self._write_blocks(entry.blocks)
         yield "</div>\n"
 
-    def _write_prose(self, prose: Prose) -> Iterator[str]:
-        yield markdown(prose.text)
-
-    def _verbatim_code(self, code: Code) -> str:
-        return code_block(code.text, code.language) + "\n"
-
-    def _cut_line(self, left_out: str) -> str:
-        return f'<p class="cut">… {escaped(left_out)} left out</p>\n'
-
-    def _write_label(self, label: LabelBlock) -> Iterator[str]:
-        yield f'<p class="label">{escaped(label.text)}</p>\n'
-
-    def _write_note(self, note: Note) -> Iterator[str]:
-        yield f'<p class="note {note.tone}">{escaped(note.text)}</p>\n'
-
-    def _write_picture(self, picture: Picture) -> Iterator[str]:
-        name = escaped(picture.name)
-        if picture.data is None:
-            facts = escaped(picture.facts)
-            # One that could run something, or too large: its name and size are all.
-            yield f'<p class="note">Image {name} ({facts}) is not in this page.</p>\n'
-            return
-
-        source = f"data:{picture.mime};base64,{picture.data}"
-        caption = f"<figcaption>{name}</figcaption>"
-        yield f'<figure><img src="{source}" alt="{name}">{caption}</figure>\n'
-
-    def _write_todos(self, todos: Todos) -> Iterator[str]:
-        yield '<ul class="todos">\n'
-        for status, text in todos.items:
-            done = "done" if status in _DONE else ""
-            mark = _mark(_MARKS.get(status, "○"), status)
-            yield f'<li class="{done}">{mark}<span>{escaped(text)}</span></li>\n'
-        yield "</ul>\n"
+    def _write_block(self, block: Block) -> Iterator[str]:
+        match block:
+            case Prose(text):
+                yield markdown(text)
+            case Code(text, language, label, left_out):
+                if label:
+                    yield f'<p class="label">{escaped(label)}</p>\n'
+                yield code_block(text, language) + "\n"
+                if left_out:
+                    yield f'<p class="cut">… {escaped(left_out)} left out</p>\n'
+            case LabelBlock(text):
+                yield f'<p class="label">{escaped(text)}</p>\n'
+            case Note(text, tone):
+                yield f'<p class="note {tone}">{escaped(text)}</p>\n'
+            case Picture():
+                yield _figure(block)
+            case Todos(items):
+                yield '<ul class="todos">\n'
+                for status, text in items:
+                    done = "done" if status in _DONE else ""
+                    mark = _mark(_MARKS.get(status, "○"), status)
+                    yield f'<li class="{done}">{mark}<span>{escaped(text)}</span></li>\n'
+                yield "</ul>\n"
+            case Fold():
+                yield from self._write_fold(block)
+            case Nested():
+                yield from self._write_nested(block)
 
     def _write_fold(self, fold: Fold) -> Iterator[str]:
         line = _line(fold)
@@ -165,6 +159,18 @@ class HtmlPage(Look):
         yield '<div class="inner">\n'
         yield from self.article(nested.transcript)
         yield "</div>\n</details>\n"
+
+
+def _figure(picture: Picture) -> str:
+    name = escaped(picture.name)
+    if picture.data is None:
+        facts = escaped(picture.facts)
+        # One that could run something, or too large: its name and size are all.
+        return f'<p class="note">Image {name} ({facts}) is not in this page.</p>\n'
+
+    source = f"data:{picture.mime};base64,{picture.data}"
+    caption = f"<figcaption>{name}</figcaption>"
+    return f'<figure><img src="{source}" alt="{name}">{caption}</figure>\n'
 
 
 def _line(fold: Fold) -> str:

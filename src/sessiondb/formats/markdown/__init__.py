@@ -18,6 +18,7 @@ from sessiondb.formats.markdown.prose import (
 from sessiondb.formats.markdown.prose import prose as markdown
 from sessiondb.formats.protocol import Exporter
 from sessiondb.formats.transcript.blocks import (
+    Block,
     Code,
     Fold,
     LabelBlock,
@@ -86,29 +87,31 @@ class _Markdown(Look):
 
         yield from self._write_blocks(entry.blocks)
 
-    def _write_prose(self, prose: Prose) -> Iterator[str]:
-        yield f"{markdown(prose.text)}\n\n"
-
-    def _verbatim_code(self, code: Code) -> str:
-        return f"{fenced(code.text, code.language)}\n\n"
-
-    def _cut_line(self, left_out: str) -> str:
-        return f"*… {inline(left_out)} left out*\n\n"
-
-    def _write_label(self, label: LabelBlock) -> Iterator[str]:
-        yield f"**{inline(label.text)}**\n\n"
-
-    def _write_note(self, note: Note) -> Iterator[str]:
-        yield f"> {_TONES.get(note.tone, '')}{inline(note.text)}\n\n"
-
-    def _write_picture(self, picture: Picture) -> Iterator[str]:
-        yield f"> Image: {_joined(picture.name, picture.facts)}\n\n"
-
-    def _write_todos(self, todos: Todos) -> Iterator[str]:
-        for mark, text, status in todos.marked_items():
-            more = f" *({inline(status)})*" if status else ""
-            yield f"- [{mark}] {inline(text)}{more}\n"
-        yield "\n"
+    def _write_block(self, block: Block) -> Iterator[str]:
+        match block:
+            case Prose(text):
+                yield f"{markdown(text)}\n\n"
+            case Code(text, language, label, left_out):
+                if label:
+                    yield f"**{inline(label)}**\n\n"
+                yield f"{fenced(text, language)}\n\n"
+                if left_out:
+                    yield f"*… {inline(left_out)} left out*\n\n"
+            case LabelBlock(text):
+                yield f"**{inline(text)}**\n\n"
+            case Note(text, tone):
+                yield f"> {_TONES.get(tone, '')}{inline(text)}\n\n"
+            case Picture(name):
+                yield f"> Image: {_joined(name, block.facts)}\n\n"
+            case Todos():
+                for mark, text, status in block.marked_items():
+                    more = f" *({inline(status)})*" if status else ""
+                    yield f"- [{mark}] {inline(text)}{more}\n"
+                yield "\n"
+            case Fold():
+                yield from self._write_fold(block)
+            case Nested():
+                yield from self._write_nested(block)
 
     def _write_fold(self, fold: Fold) -> Iterator[str]:
         mark = _TONES.get(fold.tone, "")
