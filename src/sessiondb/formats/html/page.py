@@ -129,7 +129,8 @@ class HtmlPage(Look):
                 for status, text in items:
                     done = "done" if status in _DONE else ""
                     mark = _mark(_MARKS.get(status, "○"), status)
-                    yield f'<li class="{done}">{mark}<span>{escaped(text)}</span></li>\n'
+                    item = f"{mark}<span>{escaped(text)}</span>"
+                    yield f'<li class="{done}">{item}</li>\n'
                 yield "</ul>\n"
             case Fold():
                 yield from self._write_fold(block)

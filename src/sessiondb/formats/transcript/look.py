@@ -1,4 +1,4 @@
-"""How a format writes a file of transcripts: its beginning, sessions, blocks and end."""
+"""How a format writes a file of transcripts: beginning, sessions, blocks, end."""
 
 from __future__ import annotations
 
