@@ -59,8 +59,10 @@ SAME: dict[str, dict[Place, str]] = {
     },
     "aider": {("session", "directory"): "where the file is"},
 }
-#: Formats with a record for each text and each call, which are messages again.
-SPLIT = frozenset({"codex"})
+#: Programs with a record for each text and each call, which are messages again.
+SPLIT = frozenset({"codex", "openai-agents"})
+#: Formats in which such records are messages of one answer again.
+JOINING = frozenset({"claude"})
 #: Characters of a text that may be in others by chance.
 SHORT = 4
 #: Before the record of a `Place`: its message is not on the live path.
@@ -165,10 +167,16 @@ def answers_in_one(messages: Iterable[Message]) -> list[Message]:
         if message.role == "assistant" and last is not None:
             found[last] = _both(found[last], message)
             continue
-        if message.role not in ("event", "tool"):
+        if message.role not in ("event", "tool") and not _is_added(message):
             last = len(found) if message.role == "assistant" else None
         found.append(message)
     return found
+
+
+def _is_added(message: Message) -> bool:
+    """Return whether a program added a message: a user typed nothing of it."""
+    typed = [p for p in message.parts if p.type in ("text", "file") and not p.data.get("synthetic")]  # fmt: skip
+    return message.role == "user" and bool(message.parts) and not typed
 
 
 def _both(first: Message, last: Message) -> Message:
@@ -217,6 +225,9 @@ def differences(
     found.update(_of_order(before, after, pairs))
     # Counts of an answer without a record are on one beside it.
     kept = {name for name in USAGE if _total(before, name) == _total(after, name)}
+    if is_split:
+        # An answer begins with the first of its records that is left.
+        kept |= {"time_created", "time_completed"}
     return Counter({at: times for at, times in found.items() if at[1] not in kept})
 
 
@@ -305,7 +316,8 @@ def _same_part(part: Part, parts: list[Part]) -> Part | None:
     alike = [item for item in parts if item.type == part.type]
     if part.type == "tool" and part.call_id is not None:
         called = [item for item in alike if item.call_id == part.call_id]
-        alike = called or [item for item in alike if item.tool == part.tool]
+        named = [item for item in alike if item.tool == part.tool]
+        alike = called or named or [item for item in alike if item.text == part.text]
     exact = [item for item in alike if item.text == part.text]
     within = [item for item in alike if part.text and part.text in (item.text or "")]
     chosen = exact or within or alike
@@ -374,12 +386,15 @@ def _likeness(before: Message, after: Message) -> int:
     common = [
         part
         for part in before.parts
-        if not names.isdisjoint(_names_of(part)) or _is_within(part.text, text)
+        if not names.isdisjoint(_names_of(part))
+        or (part.type in TEXTS and _is_within(part.text, text))
     ]
     is_same = (before.role, before.kind) == (after.role, after.kind)
     is_bare = not before.parts and not after.parts
     is_event = before.role == after.role == "event"
     likeness = 4 * len(common)
+    if is_event and before.model_id is not None and before.model_id == after.model_id:
+        likeness += 1
     if is_same and (common or is_bare or is_event):
         likeness += 2
     if common and before.role != "event":
@@ -451,8 +466,11 @@ def _alike(here: Copy, there: Copy) -> float:
     texts = [Counter(p.text for m in copy.messages for p in m.parts if p.text) for copy in (here, there)]  # fmt: skip
     common = (texts[0] & texts[1]).total()
     whole = max(1, texts[0].total() + texts[1].total())
-    same = [name for name in ("title", "time_created", "directory") if getattr(here.session, name) == getattr(there.session, name)]  # fmt: skip
-    return 2 * common / whole + 0.2 * len(same)
+    same = [name for name in ("title", "directory", "cost") if getattr(here.session, name) == getattr(there.session, name)]  # fmt: skip
+    is_same_second = (
+        here.session.time_created // 1000 == there.session.time_created // 1000
+    )
+    return 2 * common / whole + 0.2 * (len(same) + is_same_second)
 
 
 def unreported(
@@ -469,7 +487,9 @@ def unreported(
     for before, after in matched(copies_in(store), read_back(folder)):
         name = before.session.id
         stated = {(loss.of, loss.field) for loss in losses if loss.session_id == name}
-        for place in differences(before, after, is_split=form in SPLIT):
+        is_joined = form in JOINING and before.session.source in SPLIT
+        is_split = form in SPLIT or is_joined
+        for place in differences(before, after, is_split=is_split):
             is_place = is_own and place[1] == "data"
             is_same = (place[0].removeprefix(OFF), place[1]) in same or is_place
             if not is_stated(place, stated) and not is_same:
@@ -487,7 +507,8 @@ def is_stated(place: Place, stated: set[Place]) -> bool:
     is_record = not name or "/" in of or of.startswith("event")
     whole = {(of, ""), (of.partition("/")[0], "")} if is_record else set()
     if name in USAGE:
-        whole.add((of, "usage"))
+        # What a program states beside an answer is an event of its own.
+        whole |= {(of, "usage"), ("event:usage", name), ("event:usage", "")}
     if "/text" in of:
         # Another text is not found again.
         whole |= {(of, "text"), (of.partition("/")[0], "text")}

@@ -7,27 +7,60 @@ written in each format that is read again.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import full_session
 import pytest
-from carrying import unreported
+from carrying import Place, unreported
 from samples import SAMPLES, new_store, read_into
 
+from sessiondb import Store
 from sessiondb.formats.registry import format_of_program, writable
 
 #: The formats that are written and read, by their names.
 FORMS = [form for form in writable() if form not in ("markdown", "html")]
+#: Real stores, with the format of their programs.
+STORES = {
+    "aider-0.86.2": "aider",
+    "claude-code-2.1.329": "claude",
+    "codex-0.169.0": "codex",
+    "gemini-cli-0.61.0": "gemini",
+    "goose-1.34.0": "goose",
+    "llm-0.27.1": "llm",
+    "llm-0.36": "llm",
+    "oh-my-pi-18.2.3": "pi",
+    "openai-agents-0.24.0": "openai-agents",
+    "opencode-0.5.29": "opencode",
+    "opencode-1.1.65": "opencode",
+    "opencode-1.18.33": "opencode",
+    "opencode-2.0.15": "opencode",
+    "opencode-migrated-1.2.27": "opencode",
+    "opencode-upgraded-2.0.15": "opencode",
+    "pi-0.87.1": "pi",
+    "qwen-code-0.24.4": "qwen",
+}
 #: Formats whose records are those of another one.
 _FAMILIES = {"opencode2": "opencode"}
 
 
-def is_own(form: str, name: str) -> bool:
-    """Return whether a sample has sessions of the program of a format."""
-    source = SAMPLES[name].format
+def is_own(form: str, source: str) -> bool:
+    """Return whether a store of the format *source* is of the program of *form*."""
     # The log and the database of the samples are of sessions of OpenCode.
     source = "opencode" if source in ("jsonl", "sessiondb") else source
     return _FAMILIES.get(form, format_of_program(form)) == source
+
+
+def unreported_by_format(
+    store: Store, source: str, forms: list[str], folder: Path
+) -> dict[str, dict[str, list[Place]]]:
+    """Return what sessions lose in silence, by the formats in which they do."""
+    lost = {}
+    for form in forms:
+        own = is_own(form, source)
+        if silent := unreported(store, form, folder / form, is_own=own):
+            lost[form] = silent
+    return lost
 
 
 def tried() -> list[str]:
@@ -45,11 +78,19 @@ def test_what_a_session_loses_in_a_format_is_reported(
     with new_store() as store:
         SAMPLES[name].write(tmp_path / "theirs")
         read_into(store, tmp_path / "theirs")
-        lost = {
-            form: unreported(store, form, tmp_path / form, is_own=is_own(form, name))
-            for form in FORMS
-        }
-    assert {form: silent for form, silent in lost.items() if silent} == {}
+        source = SAMPLES[name].format
+        assert unreported_by_format(store, source, FORMS, tmp_path) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STORES)
+def test_what_a_real_session_loses_in_a_format_is_reported(
+    name: str, real_store: Callable[[str], Path], tmp_path: Path
+) -> None:
+    forms = FORMS if os.environ.get("SESSIONDB_LONG") else ["claude", "codex"]
+    with new_store() as store:
+        read_into(store, real_store(name) / "data")
+        assert unreported_by_format(store, STORES[name], forms, tmp_path) == {}
 
 
 @pytest.mark.slow

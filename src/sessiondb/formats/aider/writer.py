@@ -56,12 +56,15 @@ class AiderWriter(Losing):
 
     def typed(self, message: Message, stamp: str, text: str) -> None:
         """Record a typed prompt: its exact text, which Markdown may not keep."""
-        # Without an input history, the text is only as exact as Markdown is.
-        if self._entries is not None:
-            self._entries.append((stamp, text))
-        elif prompt_of(prompt(text)) != text:
+        entry = stamp, text
+        # Without an entry of its own in the input history (a fork repeats the prompts
+        # of its original), the text is only as exact as Markdown is.
+        is_alone = self._entries is not None and entry not in self._entries
+        if not is_alone and prompt_of(prompt(text)) != text:
             loss = "line separators, and spaces at the end of its text"
             self.lose(loss, message, field="text")
+        if self._entries is not None:
+            self._entries.append(entry)
 
     def _nothing(self, message: Message) -> Iterator[str]:
         self.lose_message(message)

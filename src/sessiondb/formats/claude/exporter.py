@@ -141,6 +141,7 @@ def _original_records(export: Export, losses: Losses) -> Iterator[Record]:
             yield from writer.lines(message)
             uuids[message.seq] = writer.last_uuid
         else:
+            writer.lose_added_files(message)
             lines = list(lines_of(message))
             uuids[message.seq] = last_uuid(line for _, line in lines) or parent_uuid
             yield from order.add(lines)
@@ -198,7 +199,10 @@ def _converted_records(export: Export, losses: Losses) -> Iterator[Record]:
         yield from writer.lines(message)
     yield from writer.unanswered()
 
-    if writer.first_time != export.session.time_created:
+    if writer.first_time is None:
+        # Claude Code knows no session without a line of a message.
+        writer.lose("a session without a message that has a line")
+    elif writer.first_time != export.session.time_created:
         # A session begins with its first line.
         writer.lose(field="time_created")
     writer.lose_rest()

@@ -25,9 +25,10 @@ _EVENT = Carried(EVENT, parts={"text": TEXT})
 CARRIES = CarryStatement(
     session=Carried(_SESSION),
     own_session=Carried(
+        # An archived rollout has no other time than that of its file.
         _SESSION
         | {"version", "agent", "relation", "call_id", "data"}
-        | {"provider_id", "model_id", "time_archived"}
+        | {"provider_id", "model_id"}
     ),
     messages={
         "user": Carried(SAID, parts={"text": TEXT, "file": _FILE}),

@@ -34,6 +34,8 @@ Record = dict[str, Any]
 Payloads = Iterator[tuple[str, Record]]
 #: The names of tools that the provider accepts.
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
+#: Who added a text that the user did not type.
+_HARNESS = {"type": "harness", "hook": False}
 
 
 class CodexWriter(Conversion):
@@ -155,7 +157,11 @@ class CodexWriter(Conversion):
                 self.lose_part(part, message)
         yield from _write_thoughts(thoughts)
 
-        if not any(part.type in ("text", "tool") for part in message.parts):
+        has_item = any(
+            part.type == "tool" or (part.type == "text" and part.text)
+            for part in message.parts
+        )
+        if not has_item:
             self.lose_message(message)
         if message.tokens:
             yield "event_msg", self._token_count(message.tokens)
@@ -228,11 +234,12 @@ class CodexWriter(Conversion):
             case "title_change" if shown_text(message):
                 yield "event_msg", _renaming(self.names.session, message.text)
             case "custom_message" | "branch_summary" | "context" if shown_text(message):
-                # The model is shown it as if the user had said it.
-                yield (
-                    "response_item",
-                    _item_of_text("user", self.take_shown_text(message)),
-                )
+                # The model is shown it as if the user had said it; Codex labels such a
+                # text by who added it.
+                item = _item_of_text("user", self.take_shown_text(message))
+                labels = {"content_item_metadata": [{"provenance": _HARNESS}]}
+                item["internal_chat_message_metadata_passthrough"] = labels
+                yield "response_item", item
             case _:
                 self.lose_message(message)
 

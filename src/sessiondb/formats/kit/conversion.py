@@ -165,6 +165,12 @@ class Losing:
             sort = f"{sort_of(message)}/{part.type}"
             self.losses.add_loss(self.session.id, sort, "", message_id=message.id)
 
+    def lose_added_files(self, message: Message) -> None:
+        """Record the files of a message that its program keeps beside its log."""
+        for part in message.parts:
+            if part.type == "file" and "added" in part.data:
+                self.lose("files beside the log", message, part=part)
+
     def printable_record(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return *record* with null for what JSON cannot express: that is a loss."""
         if is_json(record):

@@ -24,8 +24,9 @@ _CALL = Carried(
     objects=frozenset({"input_json"}),
 )
 _COMMAND = Carried(
-    CALL | {"time_started"},
+    frozenset({"input_json", "text"}),
     values={
+        "tool": frozenset({"bash"}),
         "status": frozenset({"pending", "completed", "error"}),
         "outcome": frozenset({"failed", "interrupted"}),
     },

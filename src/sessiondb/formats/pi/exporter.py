@@ -147,6 +147,7 @@ def _own_records(
         # Settings of a header are in it, and the next record is the first one.
         elif message.id not in SETTINGS:
             record = record_of(message, parent_id)
+            writer.lose_added_files(message)
             writer.note_copied(message, record)
             yield record
 
@@ -178,6 +179,7 @@ def _fork_records(export: Export, losses: Losses) -> Iterator[Record]:
             yield from writer.records_of_message(message, parent_id)
         elif message.id not in SETTINGS:
             record = _with_links(record_of(message, parent_id), message, parent_id)
+            writer.lose_added_files(message)
             writer.note_copied(message, record)
             yield record
 

@@ -381,7 +381,7 @@ def _command_record(message: Message) -> Record:
         "exitCode": _exit_code(part, data),
         "cancelled": part.outcome == "interrupted",
         "truncated": data.get("truncated") is True,
-        "timestamp": part.time_started or message.time_created,
+        "timestamp": message.time_created,
     }
     # A command that the model was not shown is not shown to it in pi either.
     if message.kind == "custom":
