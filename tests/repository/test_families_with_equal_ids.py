@@ -104,6 +104,26 @@ def test_each_import_leaves_one_owner_for_each_class_of_copies(
         import_all(store, family, order)
 
 
+def test_a_fork_that_begins_later_since_its_parent_grew_counts_its_copies_once(
+    tmp_path: Path,
+) -> None:
+    def says(name: str, at: int, tokens: int, usage_id: str | None) -> SourceMessage:
+        return said(name, at=at, cost=1.0, tokens=tokens, usage_id=usage_id)
+
+    root = [says("m1", 5, 1, None), says("m2", 5, 1, None)]
+    grown = [says("m3", 0, 1, None)], [says("m3", 0, 1, None), says("m2", 0, 2, None)]
+    below = [says("m3", 0, 2, "b"), says("m2", 5, 1, "a")]
+    family = [
+        History(0, None, (root, root), 0),
+        History(0, "fork", grown, 2),
+        History(1, "fork", (below, below), 0),
+    ]
+    with Store.open(tmp_path / "sessions.db") as store:
+        for number, state in ((0, 0), (1, 0), (2, 0), (1, 1)):
+            list(store.ingest([family[number].at(number, state)]))
+            assert check(store) == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",

@@ -328,7 +328,7 @@ class Derived:
             tx.session(state.id)
             state.leaf_seq, state.time_updated = leaf, new["time_updated"]
             state.time_importing = None
-            move_cuts(tx, state.id)
+            run.moved_children = move_cuts(tx, state.id)
         ownership.derive_model(tx, state.id)
 
     def _name_session(self, tx: Transaction, run: Run) -> None:

@@ -283,19 +283,23 @@ def find_cut(
     return max((seq for seq in copied if seq is not None), default=None)
 
 
-def move_cuts(tx: Transaction, parent_id: str) -> None:
+def move_cuts(tx: Transaction, parent_id: str) -> set[str]:
     """Let children of a session that has further messages begin after the right one.
 
     A child was cut at the last message that both had. If the parent was read only in
-    part then, a later one is right. Children that were continued here stay.
+    part then, a later one is right. Children that were continued here stay. Returns
+    those that moved: more of their messages may be copies.
     """
+    moved: set[str] = set()
     children = tx.run(_CUTS, sid=parent_id).fetchall()
     for child, cut, call_id, source, source_id in children:
         later = find_cut(tx, parent_id, child, call_id)
         if later is not None and later > cut:
             tx.run(_MOVE_CUT, sid=child, parent_seq=later)
+            moved.add(child)
             # What it copied may be known only now.
             _read_again(tx, [(source, str(source_id))])
+    return moved
 
 
 @dataclass(frozen=True, slots=True, eq=False)

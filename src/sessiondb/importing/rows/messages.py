@@ -312,10 +312,12 @@ class CountOnce:
             copies.update(new[key] for (key,) in shared)
 
         closed = {run.session_id for run in self.closed if _is_counted(run)}
-        # Where a fork begins is known when it is closed. What it had before is a copy,
-        # also if the original has another usage, and so another key, by now.
-        if closed:
-            rows = tx.run(_BEGINNINGS, names=as_list(closed)).fetchall()
+        # Where a fork begins is known when it is closed, or its parent is. What it had
+        # before is a copy, also if the original has another usage, and so another key,
+        # by now.
+        begun = closed.union(*(run.moved_children for run in self.closed))
+        if begun:
+            rows = tx.run(_BEGINNINGS, names=as_list(begun)).fetchall()
             copies.update(UsageClass(*row) for row in rows)
 
         touched = ownership.assign_owner(tx, copies)

@@ -209,6 +209,8 @@ class Run:
     prompts: dict[str, str] = field(default_factory=dict)
     #: Whether the session was deleted since.
     gone: bool = False
+    #: Its children that begin after a later message than before.
+    moved_children: set[str] = field(default_factory=set)
     #: Links of its family that were left out.
     problems: list[str] = field(default_factory=list)
 
