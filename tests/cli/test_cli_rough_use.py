@@ -104,13 +104,6 @@ def test_an_export_of_named_sessions_leaves_nothing_out(
     assert sessiondb("export", story.parser, "--to", "jsonl").err == ""
 
 
-def test_without_a_command_the_help_page_is_shown(sessiondb: Run) -> None:
-    ran = sessiondb()
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("Usage: sessiondb [OPTIONS] COMMAND")
-    assert "\n  list " in ran.err
-
-
 @pytest.mark.parametrize(
     "args",
     [

@@ -72,7 +72,6 @@ def test_a_command_without_its_extra_names_the_installation_in_one_line(
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ((), "Usage: sessiondb"),
         (("lits",), "no command 'lits'; is it list?"),
         (("xyzzy",), "no command 'xyzzy'"),
         (("list", "--no-such"), "No such option '--no-such'\n"),

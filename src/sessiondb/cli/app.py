@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 #: Section → command → (module, help). The module has it as ``<command>_command``.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Look": {
+        "status": ("overview", "One line for a prompt: sessions and cost of today."),
         "list": ("listing", "Sessions of this project, newest first (-a: everywhere)."),
         "show": ("show", "One session as text (default: the last one here)."),
         "tail": ("following", "Follow a session while it is written."),
@@ -193,9 +194,6 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 def _end_command(error: BaseException, options: Options) -> int:
     """Report an exception that is a failure; return the exit code of any."""
     match error:
-        case click.exceptions.NoArgsIsHelpError():
-            click.echo(error.format_message(), err=True)
-            return error.exit_code
         case click.exceptions.Exit():
             return error.exit_code
         case SystemExit():
@@ -229,6 +227,7 @@ def _silence_output() -> int:
 
 @click.group(
     cls=Commands,
+    invoke_without_command=True,
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -245,9 +244,9 @@ def _silence_output() -> int:
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show where an error comes from.")
 @click.version_option(__version__, message="sessiondb %(version)s")
-@click.pass_obj
+@click.pass_context
 def app(
-    options: Options,
+    context: click.Context,
     *,
     db: str | None,
     local: bool,
@@ -255,8 +254,16 @@ def app(
     color: str,
     verbose: bool,
 ) -> None:
-    """Find, read, fork, move and cost the sessions of your coding agents."""
+    """Find, read, fork, move and cost the sessions of your coding agents.
+
+    Without a command: what is here, and what to type next.
+    """
+    options: Options = context.obj
     options.verbose, options.color = verbose, color
     exclusive({"--db": db, "--local": local, "--global": global_})
     options.db = db
     options.scope = scope_of(local=local, global_=global_)
+    if context.invoked_subcommand is None:
+        from sessiondb.cli.overview import write_overview
+
+        write_overview(options)

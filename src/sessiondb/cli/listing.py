@@ -58,7 +58,7 @@ def list_command(
         nothing = None if page.items else no_sessions(store, filters)
 
     def table(rows: Sequence[Row]) -> Iterator[str]:
-        return _session_table(rows, filters.everywhere, sort)
+        return session_table(rows, filters.everywhere, sort)
 
     rows = list(zip_longest(page, page.sizes))
     more = {"next_cursor": page.next_cursor}
@@ -97,7 +97,8 @@ def _values_of_row(row: Row) -> list[Any]:
     return values if number is None else [*values, number]
 
 
-def _session_table(rows: Sequence[Row], everywhere: bool, sort: str) -> Iterator[str]:
+def session_table(rows: Sequence[Row], everywhere: bool, sort: str) -> Iterator[str]:
+    """Yield the lines of a table of sessions; with projects where *everywhere*."""
     optional = {"PROJECT": everywhere, "SIZE": sort == "size"}
     head = [name for name in _COLUMNS if optional.get(name, True)]
     # A narrow screen keeps the column that the list is sorted by.

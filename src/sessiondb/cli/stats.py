@@ -63,7 +63,7 @@ def stats_command(
     write), tokens without a price.
     """
     keys = _group_keys(by)
-    rates = _read_prices(prices)
+    rates = read_prices(prices)
     with open_store(options) as store:
         rows = store.usage(by=keys, prices=rates, **filters.keywords())
         total = _total_row(store, filters, rates)
@@ -124,7 +124,7 @@ def _left_out(
             yield f"left out: {count(sessions, 'session')}, {money(cost)} (--{name})"
 
 
-def _read_prices(file: str | None) -> Prices:
+def read_prices(file: str | None) -> Prices:
     """Return the prices in *file* (default: config.toml); usage error without it."""
     from sessiondb.location import load_config
 
