@@ -20,7 +20,8 @@ import pytest
 from command_line import Ran, Run, Story
 
 from sessiondb.cli.app import COMMANDS, app
-from sessiondb.cli.options import Moment, Ref
+from sessiondb.cli.moments import Moment
+from sessiondb.cli.options import Ref
 from sessiondb.cli.text import cell, visible
 from sessiondb.errors import abridged
 

@@ -184,7 +184,7 @@ def local(ms: int) -> datetime:
 
 
 def test_an_until_day_includes_all_of_that_day() -> None:
-    from sessiondb.cli.options import Moment
+    from sessiondb.cli.moments import Moment
 
     day = "2026-11-01"
     start = Moment().convert(day, None, None)
@@ -202,14 +202,14 @@ def test_an_until_day_includes_all_of_that_day() -> None:
     ],
 )
 def test_a_span_counts_back_from_now(written: str, back: timedelta) -> None:
-    from sessiondb.cli.options import Moment
+    from sessiondb.cli.moments import Moment
 
     meant = local(Moment().convert(written, None, None))
     assert abs(datetime.now().astimezone() - back - meant) < timedelta(seconds=9)
 
 
 def test_iso_time_with_and_without_a_zone() -> None:
-    from sessiondb.cli.options import Moment
+    from sessiondb.cli.moments import Moment
 
     assert Moment().convert("2026-11-01T12:00:00Z", None, None) == 1793534400000
     there = local(Moment().convert("2026-11-01T12:00", None, None))
@@ -316,7 +316,7 @@ def test_a_list_by_size_shows_the_size_of_each_session(
 def test_a_month_means_its_first_to_its_last_day(
     month: str, begins: str, ends: str
 ) -> None:
-    from sessiondb.cli.options import Moment
+    from sessiondb.cli.moments import Moment
 
     since, until = Moment(), Moment(end=True)
     assert since.convert(month, None, None) == since.convert(begins, None, None)

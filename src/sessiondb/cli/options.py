@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from sessiondb.cli import paths
+from sessiondb.cli.moments import FORMS, Moment
 from sessiondb.cli.opening import current, find_all, here, say
 from sessiondb.cli.usage import exclusive
-from sessiondb.errors import abridged
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -125,51 +123,6 @@ def say_further(cursor: str | None, as_json: bool) -> None:
         say(further(cursor))
 
 
-class Moment(click.ParamType):  # type: ignore[type-arg]
-    """A point in time: ``today``, ``yesterday``, ``7d``, a date, a month, an ISO time.
-
-    A day or month means all of it: as the *end* of a span it is the midnight after it.
-    """
-
-    name = "T"
-
-    def __init__(self, *, end: bool = False) -> None:
-        self._end = end
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        """Return Unix ms of *value* in the local time zone; usage error if invalid."""
-        try:
-            return int(self._read_moment(str(value).strip().lower()).timestamp() * 1000)
-        except (ValueError, OverflowError, OSError):
-            self.fail(
-                f"{abridged(value)} is not a time; try today, 7d, 12h or 2026-11-01",
-                param,
-                ctx,
-            )
-
-    def _read_moment(self, text: str) -> datetime:
-        now = datetime.now().astimezone()
-        if back := re.fullmatch(r"(\d{1,6})([hdw])", text):
-            return now - timedelta(**{_UNITS[back[2]]: int(back[1])})
-
-        if text in _DAYS_AGO:
-            text = (now.date() - timedelta(days=_DAYS_AGO[text])).isoformat()
-        if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
-            # Naive, so that midnight is found also on the day the clocks change.
-            return datetime.fromisoformat(text) + timedelta(days=int(self._end))
-        if re.fullmatch(r"\d{4}-\d\d", text):
-            # 31 days after the first of a month is one of the first days of the next.
-            first = datetime.fromisoformat(f"{text}-01")
-            return (first + timedelta(days=31 * self._end)).replace(day=1)
-        return datetime.fromisoformat(text.upper())
-
-
-_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
-_DAYS_AGO = {"today": 0, "yesterday": 1}
-
-
 @dataclass(frozen=True, slots=True)
 class FilterOptions:
     """The FILTERS of a command line. Times are Unix ms; None does not narrow.
@@ -233,12 +186,12 @@ _FILTERS: dict[str, Option] = {
     "since": click.option(
         "--since",
         type=Moment(),
-        help="Not before T: today, yesterday, 7d, 12h, 2026-11[-01].",
+        help=f"Not before T: {FORMS}.",
     ),
     "until": click.option(
         "--until",
         type=Moment(end=True),
-        help="Not after T; a day or month is included.",
+        help="Not after T; a day, week, month or year is included.",
     ),
     "title": click.option(
         "--title", metavar="TEXT", help="Sessions with TEXT in the title."

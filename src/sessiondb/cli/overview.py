@@ -12,6 +12,7 @@ import click
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.listing import session_table
+from sessiondb.cli.moments import read_span
 from sessiondb.cli.opening import Options, locate, open_store
 from sessiondb.cli.stats import read_prices
 from sessiondb.cli.text import ago, count, cut, money, one_line, title_of
@@ -129,9 +130,7 @@ def _status_of(store: Store, prices: Prices) -> Status:
     from sessiondb.repository.sessions import ALL
     from sessiondb.schema import LIVING_LEASE
 
-    midnight = (
-        datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
-    )
+    midnight, _ = read_span("today", datetime.now())  # noqa: DTZ005  local
     today = int(midnight.timestamp() * 1000)
     with store.connection() as connection:
         sessions, sessions_today, sources = connection.exec_driver_sql(

@@ -13,6 +13,7 @@ from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.consent import Consent
 from sessiondb.cli.emptiness import unknown_names
+from sessiondb.cli.moments import FORMS, Moment
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.text import ago, count, short_id, size, title_of
 from sessiondb.cli.usage import exclusive
@@ -105,9 +106,7 @@ def rm_command(
 
 
 @click.command("prune")
-@click.option(
-    "--older-than", type=shared.Moment(), help="Not used since T: 30d, 2026-11-01."
-)
+@click.option("--older-than", type=Moment(), help=f"Not used since T: {FORMS}.")
 @click.option("--empty", is_flag=True, help="Without any message.")
 @click.option(
     "--keep",
