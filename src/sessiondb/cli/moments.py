@@ -57,12 +57,17 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
                 ctx,
             )
         try:
-            span = read_span(text, datetime.now())  # noqa: DTZ005  local, as midnight is
+            span = read_span(text, local_now())
             return int(span[self._end].timestamp() * 1000)
         except (ValueError, OverflowError, OSError):
             self.fail(
                 f"{abridged(value)} is not a time; the forms are {FORMS}", param, ctx
             )
+
+
+def local_now() -> datetime:
+    """Return the local time, without a zone, as `read_span` takes it."""
+    return datetime.now()  # noqa: DTZ005
 
 
 def read_span(text: str, now: datetime) -> Span:
@@ -116,7 +121,8 @@ def _moment_before(now: datetime, number: int, unit: str) -> datetime:
 
 
 def _moment_elapsed(now: datetime, span: timedelta) -> datetime:
-    return datetime.fromtimestamp(now.timestamp() - span.total_seconds())  # noqa: DTZ006
+    moment = now.timestamp() - span.total_seconds()
+    return datetime.fromtimestamp(moment)  # noqa: DTZ006
 
 
 def _months_before(day: date, number: int) -> date:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +11,7 @@ import click
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.listing import session_table
-from sessiondb.cli.moments import read_span
+from sessiondb.cli.moments import local_now, read_span
 from sessiondb.cli.opening import Options, locate, open_store
 from sessiondb.cli.stats import read_prices
 from sessiondb.cli.text import ago, count, cut, money, one_line, title_of
@@ -130,7 +129,7 @@ def _status_of(store: Store, prices: Prices) -> Status:
     from sessiondb.repository.sessions import ALL
     from sessiondb.schema import LIVING_LEASE
 
-    midnight, _ = read_span("today", datetime.now())  # noqa: DTZ005  local
+    midnight, _ = read_span("today", local_now())
     today = int(midnight.timestamp() * 1000)
     with store.connection() as connection:
         sessions, sessions_today, sources = connection.exec_driver_sql(
