@@ -413,7 +413,7 @@ SITUATIONS: dict[Callable[[World], Ran], list[str]] = {
     directory_gone: ["relink"],
     program_fails: ["resume"],
     pruned: ["vacuum"],
-    bundled: ["import --restore"],
+    bundled: ["rm --undo"],
     removed_there: ["rm", "export"],
     removed_here: ["import --restore"],
     no_local_sync: ["init --local"],

@@ -167,6 +167,112 @@ def test_a_terminal_prompts_first(terminal: Run, sessiondb: Run, story: Story) -
 
 
 def test_the_library_refuses_to_prune_without_a_rule(store: Store) -> None:
-    for rules in ({}, {"empty": True, "keep": 1}):
-        with pytest.raises(InvalidInputError, match="older_than"):
+    for rules in ({}, {"empty": True, "keep": 1}, {"free": 0}):
+        with pytest.raises(InvalidInputError, match=r"older_than|exclude|above 0"):
             plan_prune(store, **rules)
+
+
+# -- until enough is free ------------------------------------------------------------
+
+
+@pytest.fixture
+def heaps(store: Store) -> list[str]:
+    """Thirty sessions of 20 kB, the first one used first."""
+    sessions = []
+    for number in range(30):
+        session = store.create_session(title=f"Heap {number}").id
+        words = " ".join(f"w{number}x{word}" for word in range(2_500))
+        store.append(session, user(words), time=1_700_000_000_000 + number * 60_000)
+        sessions.append(session)
+    return sessions
+
+
+def test_the_oldest_go_until_enough_is_free_and_no_more(
+    sessiondb: Run, heaps: list[str]
+) -> None:
+    for free in (1, 50_000, 300_000):
+        plan = sessiondb("prune", "--free", str(free), "--dry-run", "--json").json
+        removed = [session["id"] for session in plan["sessions"]]
+        assert removed == heaps[: len(removed)]
+        assert plan["bytes"] >= free
+        without_last = plan["bytes"] * (len(removed) - 1) / len(removed)
+        assert without_last < free
+
+
+def test_it_says_if_there_is_not_enough_to_remove(
+    sessiondb: Run, heaps: list[str]
+) -> None:
+    ran = sessiondb("prune", "--free", "1 GB", "--dry-run")
+    assert ran.code == 0
+    assert "not 1.0 GB: nothing is left" in ran.err
+    assert ran.out.startswith("to remove: 30 sessions")
+
+
+def test_rules_limit_what_is_removed_to_free_space(
+    sessiondb: Run, heaps: list[str]
+) -> None:
+    rules = ("--keep", "28", "--free", "1GB", "--dry-run", "--json")
+    plan = sessiondb("prune", *rules).json
+    assert [session["id"] for session in plan["sessions"]] == heaps[:2]
+
+
+def test_an_original_goes_only_after_its_last_fork(
+    sessiondb: Run, heaps: list[str], store: Store
+) -> None:
+    fork = store.fork(heaps[0], title="Fork").id
+    plan = sessiondb("prune", "--free", "1kB", "--dry-run", "--json").json
+    assert [session["id"] for session in plan["sessions"]] == [heaps[1]]
+    assert [session["id"] for session in plan["staying"]] == [heaps[0]]
+    every = sessiondb("prune", "--free", "1GB", "--dry-run", "--json").json
+    assert {heaps[0], fork} <= {session["id"] for session in every["sessions"]}
+    assert every["staying"] == []
+
+
+def test_a_long_plan_is_summed_up_and_complete_with_verbose_or_json(
+    sessiondb: Run, heaps: list[str]
+) -> None:
+    rules = ("prune", "--free", "1GB", "--dry-run")
+    brief = sessiondb(*rules).out
+    assert "  sessiondb: 30 sessions, 30 messages, used " in brief
+    assert len(brief.splitlines()) == 3
+    for verbose in (sessiondb(*rules, "-v"), sessiondb("-v", *rules)):
+        assert all(f"Heap {number} " in verbose.out for number in range(30))
+    assert len(sessiondb(*rules, "--json").json["sessions"]) == 30
+
+
+def test_a_removal_is_undone_from_its_bundle(
+    sessiondb: Run, heaps: list[str], project: Path
+) -> None:
+    before = sessiondb("export", "-a", "--to", "jsonl").out
+    removal = ("--bundle", "old heaps.jsonl.gz", "--yes")
+    ran = sessiondb("prune", "--free", "100kB", *removal)
+    assert "`sessiondb prune --undo 'old heaps.jsonl.gz'` restores them" in ran.err
+    assert sessiondb("rm", heaps[-1], "--bundle", "last.jsonl", "--yes").code == 0
+    assert len(left(sessiondb)) <= 26
+
+    assert sessiondb("prune", "--undo", "old heaps.jsonl.gz").code == 0
+    assert sessiondb("rm", "--undo", "last.jsonl").code == 0
+    after = sessiondb("export", "-a", "--to", "jsonl").out
+    assert len(after) == len(before)
+    assert left(sessiondb) == {f"Heap {number}" for number in range(30)}
+
+
+def test_the_plan_says_whether_it_can_be_undone(
+    sessiondb: Run, heaps: list[str]
+) -> None:
+    assert "--undo FILE" in sessiondb("prune", "--keep", "29", "--dry-run").err
+    kept = sessiondb("prune", "--keep", "29", "--dry-run", "--bundle", "b.jsonl")
+    assert kept.err == ""
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "much", "1XB", "GB", "1e9", "1,5GB"])
+def test_a_wrong_size_names_the_forms(sessiondb: Run, size: str) -> None:
+    ran = sessiondb("prune", f"--free={size}", "--yes")
+    assert ran.code == 2
+    assert "500MB" in ran.err
+
+
+def test_undo_is_typed_alone(sessiondb: Run, story: Story) -> None:
+    assert sessiondb("rm", story.other, "--undo", "b.jsonl").code == 2
+    assert sessiondb("prune", "--keep", "1", "--undo", "b.jsonl").code == 2
+    assert sessiondb("rm", "--undo", "nowhere.jsonl").code == 3

@@ -54,7 +54,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "archive": ("marks", "Hide sessions from lists."),
         "unarchive": ("marks", "Show archived sessions in lists again."),
         "rm": ("rm", "Remove sessions for good, after a typed yes."),
-        "prune": ("rm", "Remove old or empty sessions, or all but the newest."),
+        "prune": ("rm", "Remove old or empty sessions, or until enough is free."),
     },
     "Move": {
         "import": ("importing", "Import the sessions of other agents."),

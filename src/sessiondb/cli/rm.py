@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,17 +14,23 @@ from sessiondb.cli import output
 from sessiondb.cli.consent import Consent
 from sessiondb.cli.emptiness import unknown_names
 from sessiondb.cli.moments import FORMS, Moment
-from sessiondb.cli.opening import Options, open_store, say
-from sessiondb.cli.text import ago, count, short_id, size, title_of
+from sessiondb.cli.opening import Options, current, open_store, say
+from sessiondb.cli.sizes import Size
+from sessiondb.cli.text import ago, count, one_line, short_id, size, title_of
 from sessiondb.cli.usage import exclusive
 from sessiondb.engine.outputs import check_place
 from sessiondb.errors import ConflictError
 from sessiondb.hints import command
+from sessiondb.words import moment
 
 if TYPE_CHECKING:
     from sessiondb.maintenance import Removal
     from sessiondb.model import Session
     from sessiondb.store import Store
+
+
+#: Sessions of a plan that are named each; more of them are summed up by program.
+LISTED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +39,8 @@ class RemovalOptions(Consent):
 
     keep_forks: bool
     bundle: str | None
+    undo: str | None
+    verbose: bool
 
     def check(self) -> None:
         """Raise an error if the removal could not be carried out as typed.
@@ -62,12 +70,21 @@ _removal = shared.gathered(
             "--bundle",
             type=shared.PATH,
             metavar="FILE",
-            help="Write them to FILE first, for `import --restore`.",
+            help="Write them to FILE first, for --undo.",
+        ),
+        "undo": click.option(
+            "--undo",
+            type=shared.PATH,
+            metavar="FILE",
+            help="Restore the sessions that were written to FILE.",
         ),
         "dry_run": click.option(
             "--dry-run", is_flag=True, help="Show the plan, remove nothing."
         ),
         "yes": click.option("--yes", is_flag=True, help="Do not ask."),
+        "verbose": click.option(
+            "-v", "--verbose", is_flag=True, help="Name every session of the plan."
+        ),
         "as_json": shared.as_json,
     },
 )
@@ -89,9 +106,12 @@ def rm_command(
 
     Forks and subagents are removed with them. The plan is shown first; type yes
     on a terminal, anything else needs --yes. --archived and --subagents alone
-    choose nothing.
+    choose nothing. A removal is undone with --undo FILE if it had --bundle FILE.
     """
     selection = shared.Selection(refs, filters)
+    if how.undo is not None:
+        _check_alone(how, {"sessions": refs or None, "filters": filters.narrows})
+        return _restore(how)
     selection.check("remove")
     how.check()  # before the plan: it may take long
 
@@ -114,6 +134,11 @@ def rm_command(
     metavar="N",
     help="All but the N used last.",
 )
+@click.option(
+    "--free",
+    type=Size(),
+    help="The oldest, until they free SIZE: 500MB, 1.5GB.",
+)
 @shared.filters
 @_removal
 @click.pass_obj
@@ -123,6 +148,7 @@ def prune_command(
     older_than: int | None,
     empty: bool,
     keep: int | None,
+    free: int | None,
     filters: shared.FilterOptions,
     how: RemovalOptions,
 ) -> int:
@@ -130,11 +156,25 @@ def prune_command(
 
     Only sessions of this project (-a: of any), and only those that the other
     filters choose. A session stays as long as a fork below it does, except with
-    --keep-forks. The plan is shown first; type yes on a terminal, anything
-    else needs --yes.
+    --keep-forks. --free removes the sessions that were not used for the longest
+    time, and no more than it takes. The plan is shown first; type yes on a
+    terminal, anything else needs --yes. A prune is undone with --undo FILE if
+    it had --bundle FILE.
     """
-    if older_than is None and not empty and keep is None:
-        raise click.UsageError("say what to prune: --older-than T, --empty or --keep N")
+    if how.undo is not None:
+        rules = {
+            "--older-than": older_than,
+            "--empty": empty,
+            "--keep": keep,
+            "--free": free,
+            "filters": filters.narrows,
+        }
+        _check_alone(how, rules)
+        return _restore(how)
+    if (older_than, keep, free) == (None, None, None) and not empty:
+        raise click.UsageError(
+            "say what to prune: --older-than T, --empty, --keep N or --free SIZE"
+        )
     exclusive({"--empty": empty, "--keep": keep})
     how.check()
 
@@ -146,9 +186,12 @@ def prune_command(
             older_than=older_than,
             empty=empty,
             keep=keep,
+            free=free,
             keep_forks=how.keep_forks,
             **filters.keywords(),
         )
+        if free is not None and removal.bytes < free and not how.as_json:
+            say(f"these free {size(removal.bytes)}, not {size(free)}: nothing is left")
         code = _carry_out(store, removal, filters, how)
 
     if removal.going and not code and not how.dry_run:
@@ -166,7 +209,9 @@ def _carry_out(
     sessions = count(len(removal.going), "session")
     if not removal.going and (unknown := unknown_names(store, filters)):
         say(unknown)
-    options.show(_removal_lines(removal))
+    options.show(_removal_lines(removal, options.verbose or current().verbose))
+    if removal.going and options.bundle is None and not options.yes:
+        say("this cannot be undone; --bundle FILE keeps a copy, for --undo FILE")
 
     if removal.going and not options.dry_run:
         if not options.given(f"remove {sessions}"):
@@ -191,28 +236,55 @@ def _write_bundle(
 
     revisions = write_bundle(store, removal.going.values(), Path(bundle))
     written = count(len(revisions), "session")
-    restores = command("import", "--restore", bundle)
+    restores = command(current().command or "rm", "--undo", bundle)
     say(f"wrote {written} to {bundle}; {restores} restores them")
     return revisions
 
 
-def _removal_lines(removal: Removal) -> Iterator[str]:
-    going = removal.going.values()
+def _check_alone(options: RemovalOptions, others: Mapping[str, Any]) -> None:
+    """Raise `click.UsageError` if anything is chosen for removal beside ``--undo``."""
+    for name, value in {**others, "--bundle": options.bundle}.items():
+        exclusive({"--undo": options.undo, name: value})
+
+
+def _restore(options: RemovalOptions) -> int:
+    """Import the sessions of a bundle again, as ``import --restore`` does."""
+    from sessiondb.cli.importing import import_command
+
+    context = click.get_current_context()
+    code: int = context.invoke(
+        import_command,
+        paths=(options.undo,),
+        formats=(),
+        project=None,
+        restore=True,
+        as_fork=False,
+        watch=False,
+        dry_run=options.dry_run,
+        as_json=options.as_json,
+    )
+    return code
+
+
+def _removal_lines(removal: Removal, verbose: bool) -> Iterator[str]:
+    """Yield the plan; more than `LISTED` sessions are summed up unless *verbose*."""
+    going = list(removal.going.values())
     if going:
         sessions = count(len(going), "session")
         messages = count(removal.total("messages"), "message")
         yield f"to remove: {sessions} with {messages}, {size(removal.bytes)}"
-        yield from _session_lines(going)
+        yield from _session_lines(going, verbose)
     else:
         yield "nothing to remove"
 
-    if removal.detached:
-        yield f"to keep, without their parent: {count(len(removal.detached), 'fork')}"
-        yield from _session_lines(removal.detached)
+    detached = removal.detached
+    if detached:
+        yield f"to keep, without their parent: {count(len(detached), 'fork')}"
+        yield from _session_lines(detached, verbose)
     if removal.staying:
         staying = count(len(removal.staying), "session")
         yield f"to keep, for a session below them: {staying}"
-        yield from _session_lines(removal.staying.values())
+        yield from _session_lines(list(removal.staying.values()), verbose)
 
     imported = sum(s.time_imported is not None for s in going)
     if imported:
@@ -221,11 +293,32 @@ def _removal_lines(removal: Removal) -> Iterator[str]:
             f"{imported} came from an import; a later import leaves {pronoun} out, "
             "except with --restore"
         )
+    if max(len(going), len(detached), len(removal.staying)) > LISTED and not verbose:
+        yield "--verbose names every session"
 
 
-def _session_lines(sessions: Iterable[Session]) -> Iterator[str]:
+def _session_lines(sessions: Sequence[Session], verbose: bool) -> Iterator[str]:
+    """Yield a line for each session, or for each program if there are many."""
+    if len(sessions) > LISTED and not verbose:
+        yield from _source_lines(sessions)
+        return
     for s in sessions:
         relation = f"({s.relation}) " if s.relation else ""
         messages = count(s.message_count, "message")
         facts = f"{messages}, {s.source}, {ago(s.time_updated)}"
         yield f"  {short_id(s.id)}  {relation}{title_of(s)}  ({facts})"
+
+
+def _source_lines(sessions: Sequence[Session]) -> Iterator[str]:
+    """Yield the sum of the sessions of each program, the most sessions first."""
+    by_source: dict[str, list[Session]] = {}
+    for s in sessions:
+        by_source.setdefault(s.source, []).append(s)
+
+    for source, some in sorted(by_source.items(), key=lambda item: -len(item[1])):
+        messages = count(sum(s.message_count for s in some), "message")
+        first = moment(min(s.time_updated for s in some), "%Y-%m-%d", None)
+        last = moment(max(s.time_updated for s in some), "%Y-%m-%d", None)
+        days = first if first == last else f"{first} to {last}"
+        sessions_of = count(len(some), "session")
+        yield f"  {one_line(source)}: {sessions_of}, {messages}, used {days}"

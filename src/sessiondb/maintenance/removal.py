@@ -116,6 +116,7 @@ def plan_prune(
     older_than: Time | None = None,
     empty: bool = False,
     keep: int | None = None,
+    free: int | None = None,
     keep_forks: bool = False,
     **filters: Any,
 ) -> Removal:
@@ -123,14 +124,19 @@ def plan_prune(
 
     *older_than*: those not used since, in Unix ms or as a datetime with a time zone.
     *empty*: those without messages. *keep*: those with messages, except this many that
-    were used last. *older_than* can be combined with either of the others. Raises
-    `InvalidInputError` without a rule, and for *empty* together with *keep*.
+    were used last. *free*: of all these, or of any, those that were not used for the
+    longest time, until they free so many bytes together; all of them if they free less.
+    *older_than* and *free* can be combined with the others. Raises `InvalidInputError`
+    without a rule, and for *empty* together with *keep*.
     """
     since = bounds.integer(bounds.moment(older_than, "older_than"), "older_than")
-    rule = _PruneRule(since, empty, keep)
+    rule = _PruneRule(since, empty, keep, bounds.integer(free, "free"))
     chosen = rule.chosen(
         every(store, **{**filters, "order": "used", "empty": keep is None})
     )
+
+    if free is not None:
+        return _plan_oldest(store, chosen, free, keep_forks).measure(store)
 
     removal = Removal(keep_forks)
     for session in chosen.values():
@@ -145,6 +151,37 @@ def plan_prune(
     return removal.measure(store)
 
 
+def _plan_oldest(
+    store: Store, chosen: Mapping[str, Session], free: int, keep_forks: bool
+) -> Removal:
+    """Plan to remove *chosen* sessions, the oldest first, until *free* bytes are free.
+
+    A session waits for those below it that are chosen and were used later.
+    """
+    removal = Removal(keep_forks)
+    for session in reversed(list(chosen.values())):
+        if removal.total("bytes") >= free:
+            break
+        # With the last of its forks a session can go that has waited for them.
+        candidate: Session | None = session
+        while candidate is not None:
+            plan = store.plan_delete(candidate, keep_forks=keep_forks)
+            below = plan.sessions[1:]
+            waits = any(
+                item.relation != "subagent" and item.id not in removal.going
+                for item in below
+            )
+            if waits:
+                removal.staying[candidate.id] = candidate
+                break
+            removal.staying.pop(candidate.id, None)
+            removal.add(plan)
+            candidate = removal.staying.get(candidate.parent_id or "")
+            if removal.total("bytes") >= free:
+                break
+    return removal
+
+
 @dataclass(frozen=True, slots=True)
 class _PruneRule:
     """The rule of a prune; raises `InvalidInputError` if it is none, or two."""
@@ -152,12 +189,18 @@ class _PruneRule:
     older_than: int | None
     empty: bool
     keep: int | None
+    free: int | None
 
     def __post_init__(self) -> None:
-        has_keep = self.keep is not None
-        has_rule = self.empty or has_keep or self.older_than is not None
-        if (self.empty and has_keep) or not has_rule:
-            raise InvalidInputError("prune by older_than, and by one of empty and keep")
+        if self.empty and self.keep is not None:
+            raise InvalidInputError(
+                "empty and keep exclude each other: keep counts sessions with messages"
+            )
+        limits = (self.older_than, self.keep, self.free)
+        if not self.empty and limits == (None, None, None):
+            raise InvalidInputError("prune by older_than, empty, keep or free")
+        if self.free is not None and self.free < 1:
+            raise InvalidInputError(f"free is a number of bytes above 0: {self.free}")
 
     def chosen(self, sessions: Iterator[Session]) -> dict[str, Session]:
         """Return the *sessions* that the rule chooses, by id, the last used first."""
