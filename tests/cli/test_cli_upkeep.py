@@ -14,6 +14,7 @@ from command_line import SAMPLE, Run, Story
 
 from sessiondb import Store, assistant, user
 from sessiondb.cli.checking import RESTORE
+from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sqlite.space import bytes_by_table, estimated_by_table
 from sessiondb.maintenance import check
 
@@ -215,9 +216,47 @@ def test_doctor_reports_versions_sizes_and_advice(sessiondb: Run, story: Story) 
     assert report["pending_migrations"] == []
     named = any("WAL-reset" in line for line in report["advice"])
     assert named == (sqlite3.sqlite_version_info < (3, 51, 3))
-    text = sessiondb("doctor").out
+    text = sessiondb("doctor", "--verbose").out
+    assert sessiondb("-v", "doctor").out == text
     assert "biggest sessions" in text
     assert sqlite3.sqlite_version in text
+
+
+def test_doctor_is_one_screen_with_what_is_there(
+    terminal: Run, sessiondb: Run, story: Story, database: Path
+) -> None:
+    sessiondb("import", str(SAMPLE))
+    shown = terminal("doctor", height=24).out
+    assert sum(max(1, -(-len(line) // 80)) for line in shown.splitlines()) <= 24
+    for fact in (str(database), sqlite3.sqlite_version, "8 sessions", "opencode"):
+        assert fact in shown
+
+
+def test_each_finding_of_doctor_has_the_command_that_remedies_it(
+    sessiondb: Run, story: Story, store: Store, database: Path
+) -> None:
+    store.close()
+    database.chmod(0o644)
+    troubled = {
+        "database": {
+            "exposed": [str(database), "/tmp/it's"],
+            "network_filesystem": "nfs",
+            "bytes_wal": 10**10,
+        },
+        "pragmas": {"freelist_count": 10**6, "page_size": 4096},
+    }
+    named = [line for line in sessiondb("doctor").out.splitlines() if line[:1] == "!"]
+    assert any(f"`chmod 600 {database}`" in line for line in named)
+    for finding in [*named, *ENGINE.upkeep.advice(troubled)]:
+        assert re.search(r"`(sessiondb|chmod) [^`]+`", finding), finding
+
+
+def test_doctor_names_what_to_do_without_a_database(
+    sessiondb: Run, project: Path
+) -> None:
+    ran = sessiondb("--db", "new.db", "doctor")
+    assert ran.code == 0
+    assert "`sessiondb --db new.db init` creates it" in ran.out
 
 
 def test_doctor_makes_no_database(sessiondb: Run, database: Path) -> None:

@@ -72,7 +72,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "migrate": ("upkeep", "Upgrade the database to this release's schema."),
         "check": ("checking", "Verify everything (exit 4 if something is wrong)."),
         "vacuum": ("upkeep", "Give unused space back to the disk."),
-        "doctor": ("doctor", "Versions, settings, sizes; paste it into a report."),
+        "doctor": ("doctor", "The state of the database, and what remedies it."),
     },
 }
 COMMANDS = {

@@ -1,4 +1,4 @@
-"""``doctor``: versions, settings and sizes, to read or to paste into a report."""
+"""``doctor``: one screen on the state of the database, or all facts for a report."""
 
 from __future__ import annotations
 
@@ -10,18 +10,24 @@ import click
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options
-from sessiondb.cli.text import clock, one_line, short_id, size
-from sessiondb.hints import with_database
+from sessiondb.cli.text import clock, count, cut, one_line, short_id, size
+from sessiondb.hints import command, with_database
+
+#: Tables and sessions that the short report names.
+LARGEST = 3
 
 
 @click.command("doctor")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Every version, setting, table and size."
+)
 @shared.as_json
 @click.pass_obj
-def doctor_command(options: Options, *, as_json: bool) -> int:
-    """Versions, settings and sizes of this installation and its database.
+def doctor_command(options: Options, *, verbose: bool, as_json: bool) -> int:
+    """The state of this installation and its database, and commands that remedy it.
 
-    If the database cannot be used, the error is part of the report, and the exit code
-    is that of the error.
+    One screen; --verbose and --json have all facts, for a report. If the database
+    cannot be used, the error is part of it, and the exit code is that of the error.
     """
     from sessiondb.location import resolve
     from sessiondb.maintenance import diagnose
@@ -31,9 +37,70 @@ def doctor_command(options: Options, *, as_json: bool) -> int:
     advice = [with_database(line, options.database) for line in report.pop("advice")]
     if as_json:
         output.write_json(report | {"advice": advice})
-    else:
+    elif verbose or options.verbose:
         output.page(_report_lines(report, advice))
+    else:
+        output.page(_short_lines(report, advice, options))
     return int(report.get("error", {}).get("exit_code", 0))
+
+
+def _short_lines(
+    report: dict[str, Any], advice: list[str], options: Options
+) -> Iterator[str]:
+    """Yield the report of one screen: the database, what is in it, what to do."""
+    shown = output.screen()
+    versions, file = report["versions"], report["database"]
+    yield (
+        f"sessiondb {versions['sessiondb']} · Python {versions['python']} · "
+        f"SQLite {versions['sqlite']}"
+    )
+    yield shown.style(one_line(str(file["path"])), bold=True)
+    yield f"  {with_database(_file_text(file), options.database)}"
+    if "rows" in report:
+        yield from (f"  {line}" for line in _content_lines(report))
+    if "error" in report:
+        error = report["error"]
+        hint = with_database(error["hint"] or "", options.database)
+        text = one_line(f"{error['message']}; {hint}".removesuffix("; "))
+        yield shown.style(f"! {text}", fg="red")
+    for line in advice:
+        yield shown.style(f"! {one_line(line)}", fg="yellow")
+    if not advice and "error" not in report:
+        yield "nothing to remedy"
+    every = command("doctor", "--verbose")
+    yield with_database(f"every setting and table: {every}", options.database)
+
+
+def _file_text(file: dict[str, Any]) -> str:
+    if not file["exists"]:
+        return f"does not exist yet; {command('init')} creates it"
+    facts = [size(file["bytes"])]
+    if file.get("bytes_wal"):
+        facts.append(f"{size(file['bytes_wal'])} in the write-ahead log")
+    if file.get("bytes_free_on_disk") is not None:
+        facts.append(f"{size(file['bytes_free_on_disk'])} free on the disk")
+    if file.get("mode"):
+        facts.append(f"mode {file['mode']}")
+    return ", ".join(facts)
+
+
+def _content_lines(report: dict[str, Any]) -> Iterator[str]:
+    names = ("session", "message", "part", "blob", "project")
+    rows = report["rows"]
+    yield ", ".join(count(rows[f"{name}s"], name) for name in names)
+
+    last = report["last_import"]
+    if last:
+        problems = last["with_problems"]
+        note = f", {problems:,} with problems" if problems else ""
+        files = f"{count(last['files'], 'file')}{note}"
+        yield f"last import {clock(last['time_imported'])}: {last['source']}, {files}"
+
+    tables = sorted(report["bytes_by_table"].items(), key=lambda item: -item[1])
+    largest = [f"{name} {size(number)}" for name, number in tables[:LARGEST]]
+    yield f"largest tables: {', '.join(largest)}"
+    for line in list(_biggest_sessions(report["biggest_sessions"]))[:LARGEST]:
+        yield cut(line, output.screen().width - 2)
 
 
 def _report_lines(report: dict[str, Any], advice: list[str]) -> Iterator[str]:

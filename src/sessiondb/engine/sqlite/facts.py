@@ -9,7 +9,7 @@ from typing import Any
 
 from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files
-from sessiondb.hints import command
+from sessiondb.hints import command, word
 
 #: The first SQLite without the WAL-reset defect
 #: (https://sqlite.org/wal.html#walresetbug).
@@ -72,13 +72,17 @@ def advice(report: dict[str, Any]) -> list[str]:
     file, pragmas = report["database"], report.get("pragmas", {})
     exposed, network = file.get("exposed", ()), file.get("network_filesystem")
     unused = pragmas.get("freelist_count", 0) * pragmas.get("page_size", 0)
+    copies = f"{command('backup', 'COPY.db')} keeps a copy"
+    chmod = " ".join(map(word, ["chmod", "600", *exposed]))
     sentences = {
         f"SQLite {sqlite3.sqlite_version} has the WAL-reset defect (fixed in 3.51.3): "
         "rarely, two processes that write and checkpoint at once damage the file; "
-        "keep backups": sqlite3.sqlite_version_info < WAL_RESET_FIXED,
-        f"others can read {', '.join(exposed)}; chmod 600 them": exposed,
-        f"the database is on {network}: one process at a time, no WAL": network,
-        "the write-ahead log is large: some program keeps a read transaction open": (
+        f"{copies}": sqlite3.sqlite_version_info < WAL_RESET_FIXED,
+        f"other users can read {', '.join(exposed)}; `{chmod}` hides them": exposed,
+        f"the database is on {network}, for one process at a time, without WAL; "
+        f"{copies} on a local disk, for --db": network,
+        "the write-ahead log is large: a program keeps a read transaction open; end "
+        f"that program, then {command('vacuum')} shortens the log": (
             file.get("bytes_wal", 0) > LARGE_WAL
         ),
         f"{unused / 1e6:,.0f} MB are unused; {command('vacuum')} frees them": (
