@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -221,10 +222,7 @@ def test_a_further_page_is_announced_unless_json_has_it(
 ) -> None:
     cut = sessiondb("list", "-a", "--limit", "2")
     cursor = sessiondb("list", "-a", "--limit", "2", "--json").json["next_cursor"]
-    assert (
-        cut.err
-        == f"2 sessions · more: `sessiondb list -a --limit 2 --cursor {cursor}`\n"
-    )
+    assert cut.err == "2 sessions · more: `sessiondb list -a --limit 2 --cursor 2`\n"
     assert f"`sessiondb list -a --limit 2 --jsonl --cursor {cursor}`" in (
         sessiondb("list", "-a", "--limit", "2", "--jsonl").err
     )
@@ -232,10 +230,37 @@ def test_a_further_page_is_announced_unless_json_has_it(
     assert sessiondb("list", "-a").err == ""
 
 
+def test_a_page_is_named_by_its_number(sessiondb: Run, store: Store) -> None:
+    sessions = []
+    for number in range(7):
+        session = store.create_session(title=f"Session {number}").id
+        store.append(session, user(f"word {number}"))
+        sessions.insert(0, session)
+        store.add_prompt(f"prompt {number}", session=session)
+
+    for command, column in (("list", 0), ("search word", 0), ("prompts", 2)):
+        typed = [*command.split(), "--limit", "3"]
+        seen, again = [], ""
+        while typed:
+            ran = sessiondb(*typed)
+            seen += [line[column] for line in ran.lines]
+            again = re.sub(r".*`sessiondb (.*)`\n", r"\1", ran.err)
+            typed = again.split()
+        assert seen == sessions, command
+    past = sessiondb("list", "--limit", "3", "--cursor", "4", "--json")
+    assert (past.json["sessions"], past.json["next_cursor"]) == ([], None)
+    exact = sessiondb("list", "--limit", "3", "--cursor", "2", "--json").json
+    after = sessiondb(
+        "list", "--limit", "3", "--cursor", exact["next_cursor"], "--json"
+    )
+    assert ids(after) == sessions[6:]
+
+
 @pytest.mark.parametrize(
     "args",
     [
         ("list", "--cursor", "garbage"),
+        ("list", "--cursor", "0"),
         ("search", "x", "--cursor", "garbage"),
         ("prompts", "--cursor", "garbage"),
         ("stats", "--by", "colour"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,9 +53,8 @@ def list_command(
     messages, cost, title, directory; with --sort size also the bytes.
     """
     with open_store(options) as store:
-        page = store.sessions(
-            **filters.keywords(), order=sort, limit=limit, cursor=cursor
-        )
+        read = partial(store.sessions, **filters.keywords(), order=sort, limit=limit)
+        page = shared.read_page(read, cursor)
         nothing = None if page.items else no_sessions(store, filters)
 
     def table(rows: Sequence[Row]) -> Iterator[str]:
@@ -68,7 +68,8 @@ def list_command(
     if nothing is not None:
         say(nothing)
     elif page.next_cursor and not as_json:
-        say(f"{count(len(page), 'session')} · {shared.further(page.next_cursor)}")
+        more_sessions = shared.further(page, cursor, exact=as_jsonl)
+        say(f"{count(len(page), 'session')} · {more_sessions}")
     elif output.screen().terminal:
         say(count(len(page), "session") + filters.wider)
 
@@ -150,7 +151,8 @@ def prompts_command(
     """
     query = " ".join(words) or None
     with open_store(options) as store:
-        page = store.prompts(query, **filters.keywords(), limit=limit, cursor=cursor)
+        read = partial(store.prompts, query, **filters.keywords(), limit=limit)
+        page = shared.read_page(read, cursor)
 
     more = {"next_cursor": page.next_cursor}
     listing = output.Listing(
@@ -161,7 +163,7 @@ def prompts_command(
     if not page.items:
         say(f"no prompts{filters.wider}")
         say(_search_hint(words))
-    shared.say_further(page.next_cursor, as_json)
+    shared.say_further(page, cursor, as_json=as_json)
 
 
 def _search_hint(words: tuple[str, ...]) -> str:

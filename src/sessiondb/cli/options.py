@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import wraps
@@ -17,9 +18,10 @@ from sessiondb.cli.usage import exclusive
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from sessiondb.model import Session
+    from sessiondb.model import Page, Session
     from sessiondb.store import Store
 
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 Option = Callable[[Any], Any]
 
@@ -29,7 +31,9 @@ _as_jsonl = click.option(
     "--jsonl", "as_jsonl", is_flag=True, help="One JSON object per line."
 )
 _cursor = click.option(
-    "--cursor", metavar="C", help="Continue after the page that printed C."
+    "--cursor",
+    metavar="C",
+    help="The page of this number, or after the page that printed C.",
 )
 
 
@@ -112,15 +116,48 @@ def paged(limit: int) -> Callable[[F], F]:
     return lambda function: option(_cursor(function))
 
 
-def further(cursor: str) -> str:
-    """Return the line that names the page after the one that was shown."""
-    return f"more: {current().again('--cursor', cursor, without='--cursor')}"
+def read_page(read: Callable[..., Page[T]], cursor: str | None) -> Page[T]:
+    """Return the page that a ``--cursor`` names; *read* takes ``cursor=``.
+
+    A number is that of a page, from 1 on. A page after the last one is empty.
+    """
+    number = _page_number(cursor)
+    if number is None:
+        return read(cursor=cursor)
+
+    page = read(cursor=None)
+    for _ in range(number - 1):
+        if page.next_cursor is None:
+            return replace(page, items=(), sizes=())
+        page = read(cursor=page.next_cursor)
+    return page
 
 
-def say_further(cursor: str | None, as_json: bool) -> None:
+def _page_number(cursor: str | None) -> int | None:
+    """Return the page that is named by its number, None for any other cursor."""
+    # Ours have letters, and so many pages are no list that is read page by page.
+    is_number = cursor is not None and re.fullmatch("[1-9][0-9]{0,3}", cursor)
+    return int(is_number[0]) if is_number else None
+
+
+def further(page: Page[Any], cursor: str | None, *, exact: bool = False) -> str:
+    """Return the line that names the page after *page*, that of *cursor*.
+
+    It is short, the number of the page, unless *cursor* was not, or *exact*.
+    """
+    number = 1 if cursor is None else _page_number(cursor)
+    following = str(page.next_cursor)
+    if number is not None and not exact:
+        following = str(number + 1)
+    return f"more: {current().again('--cursor', following, without='--cursor')}"
+
+
+def say_further(
+    page: Page[Any], cursor: str | None, *, as_json: bool, as_jsonl: bool = False
+) -> None:
     """Name the next page on stderr if there is one; JSON has its cursor."""
-    if cursor is not None and not as_json:
-        say(further(cursor))
+    if page.next_cursor is not None and not as_json:
+        say(further(page, cursor, exact=as_jsonl))
 
 
 @dataclass(frozen=True, slots=True)

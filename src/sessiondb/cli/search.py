@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -61,7 +62,8 @@ def search_command(
     from sessiondb.model import hit_json
 
     with open_store(options) as store:
-        page = store.search(
+        read = partial(
+            store.search,
             " ".join(words),
             **filters.keywords(),
             role=role,
@@ -69,8 +71,8 @@ def search_command(
             order=order,
             all_hits=all_hits,
             limit=limit,
-            cursor=cursor,
         )
+        page = shared.read_page(read, cursor)
         unknown = "" if page.items else unknown_names(store, filters)
 
     more = {"next_cursor": page.next_cursor}
@@ -81,7 +83,7 @@ def search_command(
 
     if not page.items:
         say(unknown or _nothing_found(filters))
-    shared.say_further(page.next_cursor, as_json)
+    shared.say_further(page, cursor, as_json=as_json, as_jsonl=as_jsonl)
 
 
 def _values_of_hit(hit: Hit) -> list[Any]:
