@@ -1,9 +1,16 @@
 from __future__ import annotations
 
+import re
+import shutil
+import time
+import webbrowser
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from command_line import SAMPLE, Run, Story
+
+from sessiondb import Store, user
 
 
 @pytest.mark.parametrize(
@@ -52,7 +59,109 @@ def test_a_family_is_one_page_or_a_folder_of_them(
     assert page.count("<article") == 3
     assert sessiondb(*family, "-o", f"{tmp_path}/out/").code == 0
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {f"{story.parser}.html", f"{story.fork}.html"}
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    assert names == {
+        f"{today}-fix-the-parser-{story.parser[-6:].lower()}.html",
+        f"{today}-another-idea-{story.fork[-6:].lower()}.html",
+        "index.html",
+    }
+
+
+def test_the_index_of_a_folder_links_to_each_page(
+    sessiondb: Run, story: Story, tmp_path: Path
+) -> None:
+    folder = tmp_path / "all pages"
+    # A name without an ending is a folder for several pages.
+    assert sessiondb("export", "-a", "--to", "html", "-o", str(folder)).code == 0
+    index = (folder / "index.html").read_text()
+    links = [unquote(link) for link in re.findall(r'<li><a href="([^"]+)"', index)]
+    assert len(links) == 3
+    assert {*links, "index.html"} == {path.name for path in folder.iterdir()}
+    for title in ("Fix the parser", "Another idea", "Write the manual"):
+        assert f">{title}</a>" in index
+    markdown = tmp_path / "texts"
+    assert sessiondb("export", "-a", "--to", "markdown", "-o", str(markdown)).code == 0
+    assert len(list(markdown.glob("20*-*.md"))) == len(list(markdown.iterdir())) == 3
+
+
+def test_a_name_with_an_ending_is_still_one_page_of_several(
+    sessiondb: Run, story: Story, tmp_path: Path
+) -> None:
+    page = tmp_path / "all.html"
+    assert sessiondb("export", "-a", "--to", "html", "-o", str(page)).code == 0
+    assert page.read_text().count("<article") == 3
+    log = tmp_path / "all"
+    assert sessiondb("export", "-a", "--to", "jsonl", "-o", str(log)).code == 0
+    assert log.is_file()
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["", "../../etc/passwd", "a/b\\c\0d\n", "…", "漢字 " * 80, "CON", ".", "<b>"],
+)
+def test_any_title_is_a_safe_name_of_a_file(
+    sessiondb: Run, store: Store, tmp_path: Path, title: str
+) -> None:
+    for _ in range(2):
+        session = store.create_session(title=title.replace("\0", ""))
+        store.append(session, user("x"))
+    folder = tmp_path / "pages"
+    assert sessiondb("export", "-a", "--to", "html", "-o", f"{folder}/").code == 0
+    names = [path.name for path in folder.iterdir()]
+    assert len(names) == 3
+    for name in names:
+        assert re.fullmatch(r"(\d{4}-\d\d-\d\d-[\w.-]*\w|index)\.html", name), name
+        assert len(name.encode()) < 240
+
+
+@pytest.fixture
+def browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A browser that notes the addresses it is given, in the file that is returned."""
+    program, seen = tmp_path / "browser", tmp_path / "seen"
+    program.write_text(f'#!/bin/sh\necho "$1" >> {seen}\n')
+    program.chmod(0o755)
+    # The standard library finds browsers once in a process.
+    monkeypatch.setattr(webbrowser, "_tryorder", None)
+    monkeypatch.setenv("BROWSER", f"{program} %s")
+    return seen
+
+
+@pytest.mark.parametrize("to", ["html", "markdown"])
+def test_open_shows_the_page_or_the_index(
+    sessiondb: Run, story: Story, browser: Path, tmp_path: Path, to: str
+) -> None:
+    one = ("export", story.other, "--to", to, "--open")
+    assert sessiondb(*one, "-o", f"{tmp_path}/a page.html").code == 0
+    assert sessiondb(*one).code == 0
+    assert sessiondb("export", "-a", "--to", to, "--open").code == 0
+    shown = [Path(unquote(urlsplit(line).path)) for line in browser.read_text().split()]
+    assert shown[0] == tmp_path / "a page.html"
+    assert "write-the-manual" in shown[1].name
+    assert shown[1].parent.stat().st_mode & 0o777 == 0o700
+    assert (shown[2].name == "index.html") == (to == "html")
+    for path in shown:
+        assert path.is_file()
+        if path.parent != tmp_path:
+            shutil.rmtree(path.parent)
+
+
+def test_without_a_browser_the_page_is_named(
+    sessiondb: Run, story: Story, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(webbrowser, "_tryorder", [])
+    page = tmp_path / "page.html"
+    ran = sessiondb("export", story.other, "--to", "html", "--open", "-o", str(page))
+    assert (ran.code, page.is_file()) == (1, True)
+    assert f"no browser opened {page}" in ran.err
+
+
+@pytest.mark.parametrize("args", [["--to", "jsonl"], ["--to", "html", "-o", "-"]])
+def test_open_needs_a_page_in_a_file(
+    sessiondb: Run, story: Story, args: list[str]
+) -> None:
+    ran = sessiondb("export", story.other, "--open", *args)
+    assert (ran.code, ran.out) == (2, "")
+    assert "--open" in ran.err
 
 
 def test_subagents_are_shown_in_the_sessions_that_started_them(sessiondb: Run) -> None:

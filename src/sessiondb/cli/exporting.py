@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from sessiondb.errors import (
     ConflictError,
     CorruptionError,
     InvalidInputError,
+    SessionDBError,
 )
 from sessiondb.formats.registry import writable
 from sessiondb.hints import command
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
 
 #: The names of stdout. A link to it cannot be replaced, and must not be.
 STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+#: The formats that ``--open`` shows.
+READABLE_IN_BROWSER = ("html", "markdown")
+#: The file of a folder that lists the others.
+INDEX = "index.html"
 #: A session of no more text is read once, a longer one twice.
 HELD_CHARACTERS = 16_000_000
 #: Messages that the report of a redaction names for each kind of secret.
@@ -55,6 +61,9 @@ SHOWN_PLACES = 5
     type=shared.PATH,
     metavar="FILE|DIR",
     help="Where to write (default, and -: stdout).",
+)
+@click.option(
+    "--open", "opened", is_flag=True, help="For html, markdown: show it in the browser."
 )
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option(
@@ -76,6 +85,7 @@ def export_command(
     filters: shared.FilterOptions,
     form: str,
     written: str | None,
+    opened: bool,
     force: bool,
     with_children: bool,
     detail: str | None,
@@ -84,7 +94,9 @@ def export_command(
     """Write sessions in format F: those named, or all that the filters choose.
 
     One session goes to stdout or FILE, several to DIR; in our own log (jsonl)
-    several are one FILE as well, compressed if its name ends with .gz. Anything
+    several are one FILE as well, compressed if its name ends with .gz. Pages and
+    Markdown in DIR are named by day and title, and index.html lists the pages.
+    --open without -o writes to a new temporary folder. Anything
     the format cannot represent, and each session that cannot be read (exit 4), is
     reported on stderr. --redact recognises secrets by their shape, not by
     their meaning.
@@ -100,8 +112,10 @@ def export_command(
         raise click.UsageError(
             f"--detail of {form} is one of {', '.join(target_format.details)}"
         )
+    if opened and form not in READABLE_IN_BROWSER:
+        raise click.UsageError(f"--open shows html and markdown, not {form}")
     # Asked first: a session may take long to read.
-    target = Target.named(written)
+    target = Target.named(written, opened=opened)
     force = target.may_replace(force)
 
     with open_store(options) as store:
@@ -126,13 +140,30 @@ def export_command(
         shown = counted(exports, "export", len(sessions), quiet=quiet)
         with contextlib.closing(shown):
             together = target_format.together and not target.is_folder
-            target.write(
+            first = target.write(
                 target_format.write(shown, detail=detail, together=together), force
             )
     if redaction is not None:
         for line in _redacted_lines(redaction.report()):
             say(line)
+    if opened and first is not None:
+        show_in_browser(first)
     return exit_code(readable.left_out)
+
+
+def show_in_browser(path: Path) -> None:
+    """Open a file in the browser of the desktop, or of BROWSER; raises an error.
+
+    `SessionDBError` if there is no browser that takes it.
+    """
+    import webbrowser
+
+    place = path.absolute()
+    if not webbrowser.open(place.as_uri()):
+        raise SessionDBError(
+            f"no browser opened {place}", hint="set BROWSER, or open the file yourself"
+        )
+    say(f"opened {place}")
 
 
 #: Why a session whose import was interrupted is not exported.
@@ -203,8 +234,15 @@ class Target:
     is_folder: bool = False
 
     @classmethod
-    def named(cls, typed: str | None) -> Target:
-        """Return the target that *typed* is; a folder exists or ends with a slash."""
+    def named(cls, typed: str | None, *, opened: bool = False) -> Target:
+        """Return the target that *typed* is; a folder exists or ends with a slash.
+
+        One that is *opened* has a path: without a name a new folder of this user.
+        """
+        if typed is None and opened:
+            return cls(Path(tempfile.mkdtemp(prefix="sessiondb-")), is_folder=True)
+        if opened and typed in STDOUT:
+            raise click.UsageError("--open needs a file: -o FILE, or no -o")
         if typed is None or typed in STDOUT:
             return cls(None)
         path = Path(typed)
@@ -224,21 +262,36 @@ class Target:
 
         Raises `click.UsageError` if they need a folder, and this cannot be one.
         """
-        if number <= 1 or self.is_folder or target_format.together:
+        if number <= 1 or self.is_folder:
             return self
+        if target_format.together:
+            # A name without an ending is not that of a page.
+            is_page = self.path is None or self.path.suffix or self.path.exists()
+            if is_page or target_format.is_complete:
+                return self
         if self.path is None or self.path.is_file():
             raise click.UsageError(f"{number} sessions need a folder: -o DIR")
         return replace(self, is_folder=True)
 
-    def write(self, documents: Iterable[Document | Loss], force: bool) -> None:
-        """Write the documents, and report what the format cannot represent."""
+    def write(self, documents: Iterable[Document | Loss], force: bool) -> Path | None:
+        """Write the documents, and report what the format cannot represent.
+
+        Return the file to begin with: the index of a folder, else its first file; None
+        for stdout, and if there is none.
+        """
         if self.path is None:
             _to_one(documents, sys.stdout.buffer)
-        elif self.is_folder:
-            files = _to_folder(documents, self.path, force)
-            say(f"wrote {count(files, 'file')} to {self.path}")
-        else:
+            return None
+        if not self.is_folder:
             _to_file(documents, self.path, force)
+            return self.path
+
+        names = _to_folder(documents, self.path, force)
+        say(f"wrote {count(len(names), 'file')} to {self.path}")
+        if not names:
+            return None
+        first = INDEX if INDEX in names else names[0]
+        return self.path / first
 
 
 class Readable:
@@ -325,11 +378,14 @@ def _to_file(documents: Iterable[Document | Loss], path: Path, force: bool) -> N
         _to_one(documents, out)
 
 
-def _to_folder(documents: Iterable[Document | Loss], path: Path, force: bool) -> int:
-    """Write a file for each document; return how many.
+def _to_folder(
+    documents: Iterable[Document | Loss], path: Path, force: bool
+) -> list[str]:
+    """Write a file for each document; return their names.
 
     Existing files are replaced with *force* or a typed yes.
     """
+    names = []
     with outputs.Folder(path) as folder:
         for document in losses.documents(documents):
             with (
@@ -337,10 +393,12 @@ def _to_folder(documents: Iterable[Document | Loss], path: Path, force: bool) ->
                 outputs.packed(file, Path(document.name)) as out,
             ):
                 _copy_document(document, out)
+            names.append(document.name)
 
         # All documents are complete by now: a failure above replaces no file.
         taken = folder.taken()
-        return folder.settle(replace=not taken or may_replace(taken, force))
+        folder.settle(replace=not taken or may_replace(taken, force))
+    return names
 
 
 def may_replace(taken: list[Path], force: bool) -> bool:

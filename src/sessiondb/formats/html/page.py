@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sessiondb.formats.html.code import block as code_block
+from sessiondb.formats.html.index import index_article
 from sessiondb.formats.html.prose import prose as markdown
 from sessiondb.formats.html.style import STYLE
 from sessiondb.formats.html.text import escaped
@@ -25,7 +26,8 @@ from sessiondb.formats.transcript.blocks import (
 from sessiondb.formats.transcript.families import spool_pieces
 from sessiondb.formats.transcript.look import Look
 from sessiondb.formats.transcript.session import Transcript
-from sessiondb.words import moment
+from sessiondb.model import Session
+from sessiondb.words import count, moment
 
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
@@ -74,6 +76,11 @@ class HtmlPage(Look):
     def closing(self) -> str:
         """The end of the document."""
         return _CLOSING
+
+    def index(self, pages: Sequence[tuple[str, Session]]) -> str:
+        """The page that links to all others."""
+        title = count(len(pages), "session")
+        return f"{self.opening(title)}{index_article(pages)}{_CLOSING}"
 
     def article(self, transcript: Transcript) -> Iterator[str]:
         """One session; the headings of a nested one are two levels lower."""

@@ -15,13 +15,13 @@ from functools import partial
 from itertools import count, groupby
 
 from sessiondb.errors import SessionDBError, StorageError, StorageFullError
-from sessiondb.formats.jsonl.writer import file_name
 from sessiondb.formats.transcript.detail import LEVELS, Detail
 from sessiondb.formats.transcript.facts import session_title
 from sessiondb.formats.transcript.look import Look
+from sessiondb.formats.transcript.naming import transcript_name
 from sessiondb.formats.transcript.pictures import Album
 from sessiondb.formats.transcript.session import Transcript
-from sessiondb.model import Document, Export, Loss
+from sessiondb.model import Document, Export, Loss, Session
 
 #: Subagents of subagents are nested up to here; deeper ones are siblings.
 DEEPEST = 4
@@ -35,7 +35,8 @@ def transcript_documents(
 ) -> Iterator[Document | Loss]:
     """Yield a file for each session that is not nested; *together* they are one file.
 
-    *detail* is one of `detail.LEVELS`. The losses of a file follow it.
+    The last of several files is the index of them, if the look has one. *detail* is one
+    of `detail.LEVELS`. The losses of a file follow it.
     """
     level = LEVELS[detail]
     losses: list[Loss] = []
@@ -47,12 +48,20 @@ def transcript_documents(
         yield from losses
         return
 
+    pages: list[tuple[str, Session]] = []
+    used = {"index"}
     for member in members:
         losses.clear()
-        name = file_name(member.export.session.id).removesuffix(".jsonl")
+        session = member.export.session
+        name = f"{transcript_name(session, used)}{look.SUFFIX}"
+        pages.append((name, session))
         chunks = _file_pieces(iter([member]), look, level, losses)
-        yield Document(f"{name}{look.SUFFIX}", chunks)
+        yield Document(name, chunks)
         yield from losses
+
+    index = look.index(pages) if len(pages) > 1 else ""
+    if index:
+        yield Document(f"index{look.SUFFIX}", [index])
 
 
 @dataclass(eq=False, slots=True)

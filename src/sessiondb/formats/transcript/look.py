@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
 from sessiondb.formats.transcript.blocks import Block
 from sessiondb.formats.transcript.session import Transcript
+from sessiondb.model import Session
 
 
 class Look(ABC):
@@ -31,6 +32,11 @@ class Look(ABC):
     @abstractmethod
     def article(self, transcript: Transcript) -> Iterator[str]:
         """One session; the headings of a nested one are two levels lower."""
+
+    def index(self, pages: Sequence[tuple[str, Session]]) -> str:
+        """The file that lists *pages*, each with its name; empty for a look without."""
+        del pages
+        return ""
 
     @abstractmethod
     def closing(self) -> str:
