@@ -309,11 +309,13 @@ STORED = (
     time_updated INTEGER NOT NULL,
     time_started INTEGER,
     time_ended INTEGER,
+    synthetic INTEGER DEFAULT 0 NOT NULL,
     CONSTRAINT pk_part PRIMARY KEY (rid),
     CONSTRAINT fk_part_session_id_seq FOREIGN KEY(session_id, seq) REFERENCES message (session_id, seq) ON DELETE CASCADE,
     CONSTRAINT uq_part_session_id_seq_idx UNIQUE (session_id, seq, idx),
     CONSTRAINT ck_part_status CHECK (status IN ('pending', 'running', 'completed', 'error')),
     CONSTRAINT ck_part_outcome CHECK (outcome IN ('failed', 'interrupted', 'skipped', 'denied')),
+    CONSTRAINT ck_part_synthetic CHECK (synthetic IN (0, 1)),
     CONSTRAINT ck_part_input CHECK (input IS NULL OR json_valid(input)),
     CONSTRAINT fk_part_text_blob FOREIGN KEY(text_blob) REFERENCES blob (hash),
     CONSTRAINT fk_part_input_blob FOREIGN KEY(input_blob) REFERENCES blob (hash),
@@ -397,7 +399,7 @@ SELECT p.session_id, p.seq, p.idx, strftime('%Y-%m-%d %H:%M:%S', m.time_created 
            AND c.type = 'tool' AND c.seq < p.seq
          ORDER BY c.seq DESC, c.idx DESC LIMIT 1))
             ELSE coalesce(p.text, CAST(tb.data AS TEXT)) END AS text, m.id AS message_id, p.id AS part_id, m.turn_id, m.inherited,
-       m.time_created
+       m.time_created, p.synthetic
   FROM session AS s
   JOIN message AS m ON m.session_id = s.id
   JOIN part AS p ON p.session_id = m.session_id AND p.seq = m.seq

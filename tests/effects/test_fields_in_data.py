@@ -125,7 +125,7 @@ def test_documented_keys_of_an_event_and_own_keys_are_data(store: Store) -> None
     store.append(session, message)
     stored = store.messages(session)[-1]
     assert [stored.data, *(item.data for item in stored.parts)] == [
-        {"origin": "b"}, {"synthetic": True}, {"files": ["a.py"]},
+        {"origin": "b"}, {}, {"files": ["a.py"]},
     ]  # fmt: skip
 
 

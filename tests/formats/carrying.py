@@ -156,7 +156,7 @@ def _joined(parts: list[Part]) -> Iterator[Part]:
 
 
 def _kind(part: Part) -> tuple[str, bool]:
-    return part.type, bool(part.data.get("synthetic"))
+    return part.type, part.synthetic
 
 
 def answers_in_one(messages: Iterable[Message]) -> list[Message]:
@@ -175,7 +175,7 @@ def answers_in_one(messages: Iterable[Message]) -> list[Message]:
 
 def _is_added(message: Message) -> bool:
     """Return whether a program added a message: a user typed nothing of it."""
-    typed = [p for p in message.parts if p.type in ("text", "file") and not p.data.get("synthetic")]  # fmt: skip
+    typed = [p for p in message.parts if p.type in ("text", "file") and not p.synthetic]  # fmt: skip
     return message.role == "user" and bool(message.parts) and not typed
 
 

@@ -435,7 +435,7 @@ def test_texts_that_the_program_added_are_synthetic(
     store: Store, tmp_path: Path, record: Record
 ) -> None:
     (message,) = everything(store, tmp_path, record)
-    assert (message.role, message.parts[0].data["synthetic"]) == ("user", True)
+    assert (message.role, message.parts[0].synthetic) == ("user", True)
 
 
 def test_a_prompt_that_was_typed_while_the_model_worked_is_a_prompt(
@@ -450,7 +450,7 @@ def test_a_prompt_that_was_typed_while_the_model_worked_is_a_prompt(
     )  # fmt: skip
     assert (typed.role, typed.text) == ("user", "Also milk")
     assert typed.parts[0].data == {"plain": True}
-    assert added.parts[0].data == {"plain": True, "synthetic": True}
+    assert (added.parts[0].synthetic, added.parts[0].data) == (True, {"plain": True})
     assert other.parts[0].data == added.parts[0].data
 
 

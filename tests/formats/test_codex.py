@@ -104,7 +104,7 @@ def test_text_that_codex_adds_to_a_prompt_is_synthetic(
         store, tmp_path, labelled(1, "user", kinds[0], name="m1"), labelled(2, "user", *kinds, name="m2"),
     )  # fmt: skip
     assert (added.role, added.kind) == ("event", "custom_message")
-    assert [p.data.get("synthetic") for p in (*added.parts, *mixed.parts)] == [True, True, None]  # fmt: skip
+    assert [p.synthetic for p in (*added.parts, *mixed.parts)] == [True, True, False]  # fmt: skip
     assert mixed.role == "user"
 
 
@@ -117,7 +117,7 @@ def test_either_label_of_a_block_says_who_typed_it(
     del prompt["payload"]["internal_chat_message_metadata_passthrough"][unsaid]
     (message,) = messages(store, tmp_path, prompt)
     assert message.role == "user"
-    assert [p.data.get("synthetic") for p in message.parts] == [True, None]
+    assert [p.synthetic for p in message.parts] == [True, False]
 
 
 def test_an_answer_has_the_model_of_its_turn_and_the_provider_of_the_session(
@@ -149,7 +149,7 @@ def test_the_marks_around_a_picture_are_synthetic(store: Store, tmp_path: Path) 
         known.insert(1, known[0])
 
     found, other = messages(store, tmp_path, prompt, alone)
-    assert [p.data.get("synthetic") for p in found.parts] == [True, None, True, None]
+    assert [p.synthetic for p in found.parts] == [True, False, True, False]
     assert other.role == "user"
     (session,) = by_id(store).values()
     assert session.title == "What is it?"
@@ -167,7 +167,7 @@ def test_an_event_names_the_typed_text_if_no_block_does(
         said(3, "user", "one ", "two"), event(3, "user_message", message="one two"),
     )  # fmt: skip
     assert [m.text for m in found if m.role == "user"] == [tag, "one \ntwo"]
-    assert found[0].parts[0].data["synthetic"] is True
+    assert found[0].parts[0].synthetic is True
 
 
 def test_without_any_event_the_beginning_of_a_text_decides(

@@ -589,7 +589,7 @@ def test_a_log_holds_everything_of_a_message_of_another_program(
         data = [m.data for m in after]
         assert (data[2]["unsent"], data[3]["first_kept_id"]) == (True, "x")
         shown = [dict(p.data) for p in after[1].parts]
-        assert shown[1]["synthetic"] is True
+        assert after[1].parts[1].synthetic
         assert (shown[2]["url"], shown[2]["mime"], shown[2]["filename"]) == (
             "file:///a.txt",
             "text/plain",

@@ -323,7 +323,7 @@ def test_only_typed_text_is_a_prompt(store: Store, tmp_path: Path) -> None:
         store, tmp_path, asked(1, CONTEXT), added, asked(3, "<state_snapshot>S</state_snapshot>")
     )  # fmt: skip
     assert (context.role, context.kind) == ("event", "custom_message")
-    assert [part.data.get("synthetic") for part in prompt.parts] == [None, True]
+    assert [part.synthetic for part in prompt.parts] == [False, True]
     assert (summary.role, summary.kind) == ("event", "compaction")
 
 

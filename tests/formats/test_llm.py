@@ -101,7 +101,7 @@ def test_a_response_is_up_to_four_messages(tmp_path: Path, store: Store) -> None
     ]  # fmt: skip
     system, asked, called, results, answered, _, empty = found
     assert [p.text for p in system.parts] == ["Be brief", "You make tea"]
-    assert [p.data.get("synthetic") for p in asked.parts[:2]] == [True, None]
+    assert [p.synthetic for p in asked.parts[:2]] == [True, False]
     assert asked.parts[0].data["fragment"]["source"] == "a.py"
     assert asked.parts[1].text == "How long?"
     assert called.parts[1].input == {"command": "date"}
@@ -241,7 +241,7 @@ def test_a_thread_is_a_path_of_messages(tmp_path: Path, store: Store) -> None:
     ]  # fmt: skip
     asked, called, results = found[1:4]
     assert [p.text for p in asked.parts[:2]] == ["a.py says 7", "How long?"]
-    assert asked.parts[0].data["synthetic"] is True
+    assert asked.parts[0].synthetic is True
     assert asked.parts[2].data["content"] == PNG
     assert [p.type for p in called.parts] == ["reasoning", "text", "tool"]
     assert called.parts[0].data == {"redacted": True}

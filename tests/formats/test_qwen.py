@@ -282,8 +282,8 @@ def test_files_that_a_prompt_mentions_are_not_typed(
     shown = {"displayText": "And milk?", "hookContext": ""}
     other = said(2, "user", words("And milk?"), words("expanded"), systemPayload=shown)
     found = messages(store, tmp_path, mention, other)
-    marks = [[part.data.get("synthetic") for part in m.parts] for m in found]
-    assert marks == [[None, True, True], [None, True]]
+    marks = [[part.synthetic for part in m.parts] for m in found]
+    assert marks == [[False, True, True], [False, True]]
 
 
 def test_text_that_a_hook_adds_to_a_prompt_is_synthetic(
@@ -291,7 +291,7 @@ def test_text_that_a_hook_adds_to_a_prompt_is_synthetic(
 ) -> None:
     added = "<qwen:user-prompt-submit-context>\nx\n</qwen:user-prompt-submit-context>"
     (prompt,) = messages(store, tmp_path, said(1, "user", words("1"), words(added), above=None))  # fmt: skip
-    assert [part.data.get("synthetic") for part in prompt.parts] == [None, True]
+    assert [part.synthetic for part in prompt.parts] == [False, True]
 
 
 def test_a_compression_keeps_the_messages_that_it_repeats(

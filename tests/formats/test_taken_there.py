@@ -269,7 +269,7 @@ def test_a_program_is_given_a_session_as_one_file(
 def test_the_text_of_an_event_that_a_model_is_shown_is_written_or_reported_as_lost(
     form: str,
 ) -> None:
-    added = PartDraft("text", "Be brief.", data={"synthetic": True})
+    added = PartDraft("text", "Be brief.", synthetic=True)
     command = PartDraft(
         "tool", "a.py\n", tool="bash", input={"command": "ls src"}, status="completed"
     )

@@ -78,11 +78,11 @@ def test_a_prompt_that_its_program_changed_is_changed(store: Store) -> None:
 
 def test_text_that_nobody_typed_is_not_a_prompt(store: Store) -> None:
     parts = (
-        PartDraft("text", "<env>", data={"synthetic": True}),
+        PartDraft("text", "<env>", synthetic=True),
         PartDraft("text", "Read"),
         PartDraft("file", "content", data={"mime": "text/plain"}),
         PartDraft("text", "and sum up"),
-        PartDraft("text", "hint", data={"ignored": True}),
+        PartDraft("text", "hint", data={"ignored": True}, synthetic=True),
     )
     added = MessageDraft("user", parts[:1], "added", time_created=T0)
     mixed = MessageDraft("user", parts, "mixed", time_created=T0 + 1)

@@ -197,6 +197,11 @@ def encode_part(
         # A call without a result waits for one.
         status = status or "pending"
 
+    if not isinstance(draft.synthetic, bool):
+        raise InvalidInputError(
+            f"synthetic must be True or False, not {abridged(draft.synthetic)}"
+        )
+
     part_id = draft.id
     if part_id is None:
         part_id = ids.new_part_id()
@@ -213,6 +218,7 @@ def encode_part(
         input_blob=input_blob,
         data=data,
         data_blob=data_blob,
+        synthetic=int(draft.synthetic),
         **scalars,
     )
 

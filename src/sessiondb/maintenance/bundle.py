@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _values_of = attrgetter(*(of.name for of in fields(MessageDraft) if of.name != "parts"))
 _values_of_part = attrgetter(
     *"id type text tool call_id status outcome title data".split(),
-    *"time_created time_started time_ended".split(),
+    *"time_created time_started time_ended synthetic".split(),
 )
 
 

@@ -22,7 +22,10 @@ NO_INPUT: Any = type("NoInput", (), {"__repr__": lambda _: "NO_INPUT"})()
 
 @dataclass(frozen=True, slots=True)
 class PartDraft:
-    """A part to be written; without ``id`` it gets one. Times in Unix ms."""
+    """A part to be written; without ``id`` it gets one. Times in Unix ms.
+
+    ``synthetic``: the program added it to what its user typed.
+    """
 
     type: str
     text: str | None = None
@@ -38,6 +41,7 @@ class PartDraft:
     time_updated: int | None = None
     time_started: int | None = None
     time_ended: int | None = None
+    synthetic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

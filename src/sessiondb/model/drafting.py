@@ -62,9 +62,16 @@ def event(
 
 
 @checked
-def text(content: str, *, id: str | None = None, **data: Any) -> PartDraft:
-    """A text part. Keywords go to ``data``."""
-    return PartDraft("text", content, id=id, data=own_data(data, "text"))
+def text(
+    content: str, *, id: str | None = None, synthetic: bool = False, **data: Any
+) -> PartDraft:
+    """A text part. Keywords go to ``data``.
+
+    *synthetic*: the program added it to what its user typed.
+    """
+    return PartDraft(
+        "text", content, id=id, data=own_data(data, "text"), synthetic=synthetic
+    )
 
 
 @checked

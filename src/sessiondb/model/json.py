@@ -37,7 +37,7 @@ def _message_fields() -> tuple[str, ...]:
 
 _MESSAGE_FIELDS = _message_fields()
 _values_of_message = attrgetter(*_MESSAGE_FIELDS)
-_PART_FIELDS = "idx id type tool call_id status outcome title text".split()
+_PART_FIELDS = "idx id type synthetic tool call_id status outcome title text".split()
 _values_of_part = attrgetter(*_PART_FIELDS)
 
 

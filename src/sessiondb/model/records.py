@@ -56,8 +56,9 @@ class Part:
     """A typed piece of a message. Times in Unix ms, None while unknown.
 
     For a tool part ``text`` is the call's result and ``input_json`` its
-    arguments as JSON text (`input` decodes them). ``data`` holds what has no
-    column; ``{}`` when there is nothing.
+    arguments as JSON text (`input` decodes them). ``synthetic`` is true if a program
+    added it to what its user typed. ``data`` holds what has no column; ``{}`` when
+    there is nothing.
     """
 
     idx: int
@@ -76,6 +77,7 @@ class Part:
     time_updated: int
     time_started: int | None
     time_ended: int | None
+    synthetic: bool
 
     @property
     def input(self) -> Any:

@@ -208,7 +208,7 @@ def message_of(row: Row, parts: tuple[Part, ...], missing: list[Missing]) -> Mes
 
 # -- parts -----------------------------------------------------------------------
 
-_PART_LAST = ("input_json", "text", "data", "inherited")
+_PART_LAST = ("input_json", "text", "data", "inherited", "synthetic")
 _make_part = maker(Part, _PART_LAST)
 _text_blob, _input_blob, _data_blob = map(blob.alias, ("tb", "ib", "db"))
 _PART_COLUMNS = (
@@ -224,6 +224,7 @@ _PART_COLUMNS = (
     _data_blob.c.data.label("large"),
     part.c.data_blob,
     part.c.inherited,
+    part.c.synthetic,
 )
 #: Rows begin with the message's seq and the part's idx.
 SELECT_PART = select(*_PART_COLUMNS).select_from(
@@ -241,7 +242,7 @@ def part_of(row: Row, session_id: str, missing: list[Missing]) -> Part:
     """
     (
         seq, *plain, arguments, arguments_bytes, arguments_name,
-        shown, shown_bytes, shown_name, packed, large, large_name, inherited,
+        shown, shown_bytes, shown_name, packed, large, large_name, inherited, synthetic,
     ) = row  # fmt: skip
     try:
         if arguments_name is not None:
@@ -271,7 +272,7 @@ def part_of(row: Row, session_id: str, missing: list[Missing]) -> Part:
         shown = exact if isinstance(exact, str) else shown
         data = codec.unguard(data)
 
-    return _make_part(*plain, arguments, shown, data, inherited == 1)
+    return _make_part(*plain, arguments, shown, data, inherited == 1, synthetic == 1)
 
 
 def _missing_values(row: Row, noun: str) -> list[Missing]:

@@ -83,6 +83,7 @@ class PartRow(NamedTuple):
     time_updated: int | None = None
     time_started: int | None = None
     time_ended: int | None = None
+    synthetic: int = 0
 
     @property
     def searchable(self) -> bool:

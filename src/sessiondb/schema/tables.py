@@ -306,12 +306,14 @@ part = _strict_table(
     _int_column("time_updated", required=True),
     _int_column("time_started"),
     _int_column("time_ended"),
+    _int_column("synthetic", required=True, default=0),
     ForeignKeyConstraint(
         ["session_id", "seq"], ["message.session_id", "message.seq"], ondelete="CASCADE"
     ),
     UniqueConstraint("session_id", "seq", "idx"),
     _one_of("status", "pending running completed error"),
     _one_of("outcome", "failed interrupted skipped denied"),
+    CheckConstraint("synthetic IN (0, 1)", name="synthetic"),
     *_json_checks("input"),
 )
 Index("ix_part_call_id", part.c.session_id, part.c.call_id,

@@ -64,7 +64,7 @@ SELECT p.session_id, p.seq, p.idx, {_time_of("m.time_created")} AS time, m.role,
        m.agent, m.model_id, p.type, p.tool, p.status, p.outcome, p.title,
        coalesce(p.input, CAST(ib.data AS TEXT)) AS input,
        {_TEXT} AS text, m.id AS message_id, p.id AS part_id, m.turn_id, m.inherited,
-       m.time_created
+       m.time_created, p.synthetic
   FROM session AS s
   JOIN message AS m ON m.session_id = s.id
   JOIN part AS p ON p.session_id = m.session_id AND p.seq = m.seq

@@ -76,7 +76,7 @@ class AiderWriter(Losing):
         text = self._encodable(text_of(message), message)
 
         for part in message.parts:
-            if part.type != "text" or part.data.get("synthetic"):
+            if part.type != "text" or part.synthetic:
                 self.lose_part(part, message)
 
         if text:

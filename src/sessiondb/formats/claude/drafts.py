@@ -41,8 +41,7 @@ Columns = dict[str, Any]
 
 #: Keys of ``data`` that parts have here and blocks do not.
 PART_KEYS = frozenset(
-    "plain synthetic command redacted listed added in_result mime content url "
-    "filename".split()
+    "plain command redacted listed added in_result mime content url filename".split()
 )
 #: The keys that a block of each type must not have, to be written again as it was.
 _RESERVED: Mapping[str, frozenset[str]] = {

@@ -141,7 +141,7 @@ class ClaudeWriter(Losing):
         yield from self.unanswered()
         if not blocks:
             return
-        if all(part.data.get("synthetic") for part in message.parts):
+        if all(part.synthetic for part in message.parts):
             flags.setdefault("isMeta", True)
         is_text = len(blocks) == 1 and blocks[0]["type"] == "text"
         content = blocks[0]["text"] if is_text else blocks

@@ -272,18 +272,18 @@ def _content_parts(item: Record, typed: list[bool] | None = None) -> Parts:
 
 def _part_of_block(block: Record, is_typed: bool = True) -> PartDraft:
     """Return the part that a block is; one without its text or picture is kept."""
-    data = {"block": block} if is_typed else {"block": block, "synthetic": True}
+    data = {"block": block}
     part_type, key = fields.BLOCKS.get(block["type"], ("custom", ""))
     if not text(block.get(key)):
-        return PartDraft("custom", data=data)
+        return PartDraft("custom", data=data, synthetic=not is_typed)
 
     value = block.pop(key)
     if part_type == "text":
-        return PartDraft(part_type, value, data=data)
+        return PartDraft(part_type, value, data=data, synthetic=not is_typed)
 
     match = _DATA_URL.fullmatch(value)
     file = {"url": value} if match is None else embedded_file(match[1], match[2])
-    return PartDraft(part_type, data={**file, **data})
+    return PartDraft(part_type, data={**file, **data}, synthetic=not is_typed)
 
 
 def _are_blocks(value: Any) -> bool:

@@ -42,7 +42,7 @@ _MESSAGE = MODEL | {
     "time_created",
 }
 _CALL = CALL | {"data", "outcome", "status", "title"}
-_BLOCK = Carried(frozenset({"text", "data"}))
+_BLOCK = Carried(frozenset({"text", "data", "synthetic"}))
 _BLOCKS = {
     ANY: _BLOCK,
     "file": FILE,

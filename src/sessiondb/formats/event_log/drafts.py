@@ -400,15 +400,16 @@ def _block(block: Record, key: str) -> PartDraft:
         return PartDraft("file", data={**_file_data(block), **data})
 
     data = {**lift_data(block, PART_MARKS), **data}
+    columns = _source_columns(block) | {"synthetic": block.get("synthetic") is True}
     part, text_key = TEXTS.get(kind, (_KEPT_APART.get(kind, kind), "text"))
     if kind == "tool" and block.get("status") in STATUSES:
         return _ended_call(block, data)
     if text(block.get(text_key)):
-        return PartDraft(part, block.pop(text_key), data=data, **_source_columns(block))
+        return PartDraft(part, block.pop(text_key), data=data, **columns)
     # A provider may have a text of which a program has no more than that it was there.
     if kind not in TEXTS or text_key in block:
         part = _KEPT_APART.get(kind, kind)
-    return PartDraft(part, data=data, **_source_columns(block))
+    return PartDraft(part, data=data, **columns)
 
 
 def _ended_call(block: Record, data: Record) -> PartDraft:

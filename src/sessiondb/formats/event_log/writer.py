@@ -213,7 +213,9 @@ class EventLogWriter(Losing):
 
     def _content(self, parts: Sequence[Part]) -> Record:
         """Return the parts of a record; a single text is written as one."""
-        if [(part.type, dict(part.data)) for part in parts] == [("text", {})]:
+        if [(part.type, part.synthetic, dict(part.data)) for part in parts] == [
+            ("text", False, {})
+        ]:
             return {"text": parts[0].text or ""}
         return without_empty({"content": [self._block(part) for part in parts]})
 
@@ -223,6 +225,8 @@ class EventLogWriter(Losing):
         text = {"text": part.text}
         data = without_empty({DATA: plain_data(part.data)})
         block = {"type": part.type, **without_none(text), **data}
+        if part.synthetic:
+            block["synthetic"] = True
         if part.type == "tool":
             ended = {
                 "status": part.status,

@@ -48,7 +48,14 @@ _PIPE_BYTES = 1 << 20
 #: Errors of records that do not fit together, whatever their values are.
 _UNREADABLE = (ValueError, TypeError, AttributeError, KeyError, RecursionError)
 _RESULT = ("text", "data", "time_updated", *records.RESULT_FIELDS)
-_PART = ("input", "text", "time_updated", *records.PART_FIELDS, *records.RESULT_FIELDS)
+_PART = (
+    "input",
+    "text",
+    "synthetic",
+    "time_updated",
+    *records.PART_FIELDS,
+    *records.RESULT_FIELDS,
+)
 #: Where a team keeps logs: directories in them are relative to the project.
 SYNC_FOLDER = (".sessiondb", "sessions")
 

@@ -247,6 +247,8 @@ def _kind_of(message: Message, part: Part) -> str:
 
 def _call_fields(part: Part) -> Record:
     record = _known_fields(part, PART_FIELDS)
+    if part.synthetic:
+        record["synthetic"] = True
     arguments = part.input_json
     if arguments is None:
         return record

@@ -65,4 +65,4 @@ def block_of(
 
 def mark_synthetic(part: PartDraft) -> PartDraft:
     """Return a part that the program added to a prompt, marked as such."""
-    return replace(part, data={**part.data, "synthetic": True})
+    return replace(part, synthetic=True)

@@ -371,7 +371,8 @@ class _MissingFields:
         )
         for name, value in zip(self._names, values, strict=True):
             # A cost of 0 is known; tokens of which there are none need no record.
-            has_value = value or (value == 0 and name not in TOKENS)
+            is_zero = value == 0 and value is not False
+            has_value = value or (is_zero and name not in TOKENS)
             if has_value and not (name in _TIMES and is_one_time):
                 self._count_lost(name, message_id)
 

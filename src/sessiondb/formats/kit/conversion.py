@@ -317,7 +317,7 @@ def text_of(message: Message, *, synthetic: bool = False) -> str:
     for part in message.parts:
         if part.type != "text" or part.data.get("ignored") or not part.text:
             continue
-        if bool(part.data.get("synthetic")) == synthetic:
+        if part.synthetic == synthetic:
             texts.append(part.text)
     return "\n".join(texts)
 

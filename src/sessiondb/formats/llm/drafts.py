@@ -114,7 +114,7 @@ def fragment_parts(rows: Iterable[Row]) -> list[PartDraft]:
 
 def _fragment_part(row: Row) -> PartDraft:
     content = fitting(row.pop("content", None), text, "")
-    return PartDraft("text", content, data={"synthetic": True, "fragment": row})
+    return PartDraft("text", content, data={"fragment": row}, synthetic=True)
 
 
 def file_part(row: Row) -> PartDraft:

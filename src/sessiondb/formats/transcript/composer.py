@@ -172,8 +172,7 @@ class Composer:
             return
 
         # An answer is not hidden, whatever its program calls it.
-        marks = part.data if message.role == "user" else {}
-        if not (marks.get("synthetic") or marks.get("ignored")):
+        if message.role != "user" or not part.synthetic:
             yield Prose(text)
         elif self._detail.asides:
             yield self._note_fold("Added by the program", text, [Code(text)])

@@ -213,5 +213,4 @@ def as_prompt(typed: str) -> str | None:
 
 
 def _is_typed(part: PartDraft) -> bool:
-    added = part.data.get("synthetic") or part.data.get("ignored")
-    return part.type == "text" and bool(part.text) and not added
+    return part.type == "text" and bool(part.text) and not part.synthetic

@@ -14,7 +14,7 @@ from sessiondb.formats.kit.carrying import (
     CarryStatement,
 )
 
-_TEXT = Carried(frozenset({"text"}) | TIMES, keys=frozenset({"synthetic", "ignored"}))
+_TEXT = Carried(frozenset({"text", "synthetic"}) | TIMES, keys=frozenset({"ignored"}))
 _CALL = Carried(
     CALL | TIMES | {"status", "title"},
     values={"outcome": frozenset({"failed", "interrupted"})},

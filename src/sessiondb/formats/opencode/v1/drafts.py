@@ -124,10 +124,16 @@ def part_draft(
         columns.setdefault("tool", NAMELESS)
         _take_state(record, columns)
 
+    # A text that only its user is shown was not typed either; its flag stays.
+    is_synthetic = record.get("synthetic") is True or record.get("ignored") is True
+    if is_synthetic and record.get("ignored") is not True:
+        del record["synthetic"]
+
     check_storable(record)
     return PartDraft(
         kind,
         **columns,
+        synthetic=is_synthetic,
         id=part_id,
         time_created=time_created,
         time_updated=time_updated,

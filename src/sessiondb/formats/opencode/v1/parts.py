@@ -75,9 +75,10 @@ def _required_fields(part: Part) -> Record | None:
 
 def _text_fields(part: Part) -> Record:
     fields: Record = {"text": part.text or ""}
-    for flag in ("synthetic", "ignored"):
-        if part.data.get(flag) is True:
-            fields[flag] = True
+    if part.data.get("ignored") is True:
+        fields["ignored"] = True
+    elif part.synthetic:
+        fields["synthetic"] = True
     return {**fields, **_time_of(part)}
 
 

@@ -134,6 +134,8 @@ def part_json(
         "type": part.type,
     }
     put_fields(record, fields.PART.get(part.type, {}), part)
+    if part.synthetic and part.data.get("ignored") is not True:
+        record["synthetic"] = True
 
     state: dict[str, Any] = {}
     if part.type == "tool":

@@ -52,7 +52,7 @@ CARRIES = CarryStatement(
         "user": Carried(
             SAID,
             parts={
-                "text": Carried(frozenset({"text"}), keys=frozenset({"synthetic"})),
+                "text": Carried(frozenset({"text", "synthetic"})),
                 "file": FILE,
                 "agent": Carried(keys=frozenset({"name"})),
                 "compaction": _FOLDED,

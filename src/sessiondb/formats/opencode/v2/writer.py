@@ -215,7 +215,7 @@ class WriterV2(OpenCodeWriter):
 
         reason = "texts that a program added to prompts: they are notes after them"
         for part in message.parts:
-            if part.data.get("synthetic"):
+            if part.synthetic:
                 self.lose(reason, message, part=part)
                 break
         return [prompt, {**note, "id": note_id(message, prompt["id"])}]
