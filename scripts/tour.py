@@ -1,23 +1,22 @@
-"""A tour of the main commands: import, list, show, fork, search, one SQL query, rm.
+"""The end of quickstart: imports sessions, says what was found and what to type next.
 
-Each command is printed as it can be typed, then run. The tour uses only
-.quickstart/sessions.db inside the clone; a second run adds nothing to it.
+Sessions go where `sessiondb` looks for them, so the next command that is typed shows
+the same ones: SESSIONDB_PATH, or the database of this machine. A second run adds
+nothing. Without sessions on this machine a small sample is imported.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
-import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-DATABASE = ".quickstart/sessions.db"
 SAMPLE = "examples/sample-opencode"
 BIN = Path(sys.executable).parent
 ENVIRONMENT = {
@@ -27,142 +26,89 @@ ENVIRONMENT = {
 }
 
 DONE, NOT_FOUND, PROBLEMS = 0, 3, 4
-QUERY = (
-    "SELECT model_id, sessions, messages, round(cost, 4) AS usd "
-    "FROM usage_by_model ORDER BY cost DESC LIMIT 10"
-)
-# Without the sqlite3 shell: a header and rows, as `sqlite3 -header` prints them.
-PYTHON_SHELL = (
-    "import sqlite3, sys; rows = sqlite3.connect(sys.argv[1]).execute(sys.argv[2]); "
-    'print(*[c[0] for c in rows.description], sep="|"); [print(*row, sep="|") for row in rows]'
-)
-
-
-def run(*command: str, quiet: bool = False) -> subprocess.CompletedProcess[str]:
-    """Run a command in the clone; *quiet* keeps its output instead of showing it."""
-    if not quiet:
-        print(f"\n$ {shlex.join(command)}", flush=True)
-    return subprocess.run(
-        command,
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        check=False,
-        capture_output=quiet,
-        encoding="utf-8",
-    )
-
-
-def explain(sentence: str) -> None:
-    """Print the purpose of the next command as a shell comment."""
-    print(f"\n# {sentence}", end="")
 
 
 def sessiondb(*arguments: str, accept: tuple[int, ...] = (DONE,)) -> None:
     """Print and run one command; exit with its code unless that is in *accept*."""
-    code = run("sessiondb", "--db", DATABASE, *arguments).returncode
+    print(f"\n$ {shlex.join(['sessiondb', *arguments])}", flush=True)
+    command = ["sessiondb", *arguments]
+    code = subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, check=False).returncode
     if code not in accept:
         sys.exit(code)
 
 
-def result_of(*arguments: str) -> dict[str, Any] | None:
-    """Return the JSON that a command prints, or None if it fails."""
-    result = run("sessiondb", "--db", DATABASE, *arguments, "--json", quiet=True)
-    return json.loads(result.stdout) if result.returncode == DONE else None
+def result_of(*arguments: str) -> dict[str, Any]:
+    """Return the JSON that a command prints; exit with its code if it fails."""
+    result = subprocess.run(
+        ["sessiondb", *arguments, "--json"],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        check=False,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    if result.returncode != DONE:
+        sys.exit(result.returncode)
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
 
 
-def import_sessions() -> list[dict[str, Any]]:
-    """Import this machine's sessions, else the sample; return the newest ones."""
-    (ROOT / DATABASE).parent.mkdir(mode=0o700, exist_ok=True)
-    explain("Import your agents' sessions. They are only read: no file changes.")
+def import_sessions() -> bool:
+    """Import this machine's sessions, else the sample; return whether it is that."""
+    print("# Your agents' files are only read; none of them changes.", end="")
     # Problems in old files are reported by the import and do not stop the tour.
     sessiondb("import", accept=(DONE, NOT_FOUND, PROBLEMS))
-    if not _listed():
-        explain("No sessions on this machine: import a small sample instead.")
-        sessiondb("import", SAMPLE)
-    return _listed() or sys.exit("No session was imported.")
+    if result_of("status")["sessions"] > 0:
+        return False
+    print("\n# No sessions on this machine: a small sample instead.", end="")
+    sessiondb("import", SAMPLE)
+    return True
 
 
-def _listed() -> list[dict[str, Any]]:
-    page = result_of("list", "-a")
-    return page["sessions"] if page else []
+def findings() -> str:
+    """Return one sentence on the sessions, and one on their cost."""
+    everything = ("-a", "--archived", "--subagents")
+    by_source = result_of("stats", *everything, "--by", "source")
+    status = result_of("status")
+    oldest = result_of("list", "-a", "--sort", "created", "--limit", "10000")
+    days = [session["time_created"] for session in oldest["sessions"]]
+
+    programs = ", ".join(row["source"] for row in by_source["rows"])
+    sessions = f"{status['sessions']:,} sessions of {programs or 'no program'}"
+    if days:
+        first = datetime.fromtimestamp(min(days) / 1000, UTC)
+        sessions += f", the first of {first:%Y-%m-%d}"
+    return f"{sessions}.\n{_cost_words(by_source['total'])}"
 
 
-def choose(sessions: list[dict[str, Any]]) -> tuple[str, str]:
-    """Return a reference to a session worth showing, and a word that it contains."""
-    session = next((s for s in sessions if s["message_count"] > 2), sessions[0])
-    for ref in (session["slug"], session["id"]):
-        shown = result_of("show", ref, "--last", "40")
-        if shown and shown["session"]["id"] == session["id"]:
-            return ref, _word(shown)
-    sys.exit(f"Session {session['id']} is in the list but cannot be shown.")
-
-
-def _word(shown: dict[str, Any]) -> str:
-    parts = [part for message in shown["messages"] for part in message["parts"]]
-    texts = [part["text"] for part in parts if part["type"] == "text"]
-    words = re.findall(r"(?<!\w)[^\W\d_]{3,16}(?!\w)", " ".join(filter(None, texts)))
-    return max(words, key=len, default="the")
-
-
-def fork(ref: str) -> str:
-    """Fork a session and print the JSON for programs; return the id of the fork."""
-    explain(
-        "Fork it to try another approach from its end. Every command has --json, for programs."
-    )
-    command = ("sessiondb", "--db", DATABASE, "fork", ref, "--json")
-    print(f"\n$ {shlex.join(command)}", flush=True)
-    result = run(*command, quiet=True)
-    print(result.stdout, end="")
-    if result.returncode != DONE:
-        sys.exit(result.stderr or result.returncode)
-    return str(json.loads(result.stdout)["session"]["id"])
-
-
-def query() -> None:
-    """Query the file directly, without sessiondb."""
-    explain("The database is a plain SQLite file. For example, the cost of each model:")
-    if shutil.which("sqlite3", path=ENVIRONMENT["PATH"]):
-        code = run("sqlite3", "-header", "-column", DATABASE, QUERY).returncode
-    else:
-        code = run("python3", "-c", PYTHON_SHELL, DATABASE, QUERY).returncode
-    if code != DONE:
-        sys.exit(code)
+def _cost_words(total: dict[str, Any]) -> str:
+    stated, estimated = total["cost"], total["cost_estimated"]
+    words = "The programs state no cost"
+    if stated is not None:
+        words = f"The sessions cost ${stated:,.2f}"
+    if estimated is not None:
+        words += f", and an estimated ${estimated:,.2f}"
+    if total["tokens_unpriced"]:
+        words += f"; {total['tokens_unpriced']:,} tokens have no known price"
+    return f"{words}."
 
 
 def main() -> None:
     """Run the tour."""
-    print("To run these commands yourself later, first type:\n")
-    print(f"$ cd {shlex.quote(str(ROOT))}")
-    print('$ export PATH="$PWD/.venv/bin:$PATH"')
-    sessions = import_sessions()
-    explain("List the sessions of all projects (-a), newest first, without subagents.")
-    if not sys.stdout.isatty():
-        explain("(Not a terminal: tabs between the columns instead of a table.)")
-    sessiondb("list", "-a", "--limit", "10")
-    ref, word = choose(sessions)
-    explain("Show the end of one session, with its tool calls folded.")
-    sessiondb("show", ref, "--last", "6")
-    forked = fork(ref)
-    try:
-        explain("Search all messages and tool calls for a word.")
-        sessiondb("search", word, "-a", "--limit", "5")
-        query()
-    finally:
-        explain(
-            "Remove the fork. Without --yes, rm shows its plan and waits for a yes."
-        )
-        sessiondb("rm", forked, "--yes")
-    print(NEXT.format(database=DATABASE, ref=ref))
+    # For the databases that README makes.
+    (ROOT / ".quickstart").mkdir(mode=0o700, exist_ok=True)
+    is_sample = import_sessions()
+    sessiondb()
+    path = result_of("path")["path"]
+    print(f"\n{findings()}")
+    print(f"The sessions are in {path}.")
+    print("\nTo type commands yourself, first:\n")
+    print(f'$ export PATH={shlex.quote(str(BIN))}:"$PATH"')
+    print("$ sessiondb")
+    if is_sample:
+        print("\nThe sample is removed with:\n")
+        print("$ sessiondb rm -a --source opencode")
 
-
-NEXT = """
-Those are the main commands. Next, try:
-
-$ sessiondb --db {database} tree {ref}
-$ sessiondb import            # into your own database, the default without --db
-$ sessiondb list -a
-$ sessiondb --help
-"""
 
 if __name__ == "__main__":
     main()

@@ -6,9 +6,7 @@ import ast
 import importlib.util
 import json
 import os
-import re
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -96,10 +94,10 @@ def test_without_any_python_quickstart_says_which_it_needs(
     assert "3.11 or newer" in result.stderr
 
 
-def tour(clone: Path) -> str:
+def tour(clone: Path, home: Path) -> str:
     result = subprocess.run(
         [sys.executable, clone / "scripts" / "tour.py"],
-        env=os.environ,
+        env={"HOME": str(home), "PATH": os.environ["PATH"]},
         check=False,
         capture_output=True,
         text=True,
@@ -108,25 +106,37 @@ def tour(clone: Path) -> str:
     return result.stdout
 
 
-def rows(clone: Path) -> list[tuple[str, int]]:
-    connection = sqlite3.connect(clone / ".quickstart" / "sessions.db")
-    try:
-        query = "SELECT id, message_count FROM session WHERE time_deleted IS NULL ORDER BY id"
-        return connection.execute(query).fetchall()
-    finally:
-        connection.close()
+def sessions_listed_next(home: Path, *words: str) -> list[tuple[str, int]]:
+    """Return the sessions that a command typed after the tour lists."""
+    listed = subprocess.run(
+        [Path(sys.executable).parent / "sessiondb", *words],
+        env={"HOME": str(home)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    found = json.loads(listed.stdout)["sessions"]
+    return [(session["id"], session["message_count"]) for session in found]
 
 
 @pytest.mark.slow
-def test_the_tour_run_twice_duplicates_nothing_and_leaves_no_fork(clone: Path) -> None:
+def test_after_the_tour_the_next_command_shows_the_same_sessions(
+    clone: Path, tmp_path: Path
+) -> None:
     if not (Path(sys.executable).parent / "sessiondb").exists():
         pytest.skip("sessiondb is not installed in this environment")
-    shown = re.findall(r"^\$ sessiondb --db \S+ (\w+)", tour(clone), re.MULTILINE)
-    assert shown == "import import list show fork search rm tree".split()
-    after_first = rows(clone)
-    tour(clone)
-    assert rows(clone) == after_first
+    home = tmp_path / "home"
+    home.mkdir()
+    shown = tour(clone, home)
+    assert len(shown.splitlines()) <= 2 * 24
+    for fact in ("3 sessions of opencode", "$0.08", "Release notes for 0.3", str(home)):
+        assert fact in shown
+    every = ("list", "-a", "--subagents", "--json")
+    after_first = sessions_listed_next(home, *every)
     assert len(after_first) == len(sample_sessions())
+
+    tour(clone, home)
+    assert sessions_listed_next(home, *every) == after_first, "nothing is duplicated"
 
 
 def sample_sessions() -> list[str]:
