@@ -132,6 +132,83 @@ def test_a_redaction_that_finds_nothing_says_so(sessiondb: Run, story: Story) ->
     assert ran.err == "redacted: nothing has the form of a secret\n"
 
 
+@pytest.fixture
+def leaky(store: Store) -> str:
+    """A session with a password in its title, a prompt and a call."""
+    session = store.create_session(title="Log in with hunter22x")
+    store.append(session, user("DB_PASS=hunter22x"))
+    store.append(session, assistant(tool("sh", {"cmd": "echo hunter22x"})))
+    return session.id
+
+
+def test_a_report_of_a_redaction_names_kind_number_place_and_first_characters(
+    sessiondb: Run, leaky: str
+) -> None:
+    ran = sessiondb("export", leaky, "--to", "markdown", "--redact")
+    assert "hunter22x" not in ran.out + ran.err
+    assert ran.err.splitlines() == [
+        f"{leaky}: redacted: repeated secret, 2 times, in title #2: hun…",
+        f"{leaky}: redacted: named secret, 1 time, in #1: hun…",
+    ]
+
+
+def test_a_dry_run_of_a_redaction_writes_nothing_and_reports_the_same(
+    sessiondb: Run, leaky: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "out.md"
+    to = ("export", leaky, "--to", "markdown", "--redact", "-o", str(file))
+    planned = sessiondb(*to, "--dry-run")
+    assert (planned.code, planned.err, file.exists()) == (0, "", False)
+    done = sessiondb(*to)
+    assert (done.code, done.err) == (0, planned.out)
+    again = sessiondb(*to, "--dry-run", "--json")
+    facts = again.json
+    assert file.exists()
+    assert facts["left_out"] == []
+    assert {item["kind"]: item["seqs"] for item in facts["redacted"]} == {
+        "repeated secret": [2],
+        "named secret": [1],
+    }
+    assert facts["redacted"][0]["fields"] == ["title"]
+    assert facts == sessiondb(*to, "--force", "--json").json
+
+
+def test_a_dry_run_reports_what_an_export_of_several_would_remove(
+    sessiondb: Run, leaky: str, story: Story, tmp_path: Path
+) -> None:
+    for form in ("opencode", "html", "jsonl"):
+        ran = sessiondb("export", "-a", "--to", form, "--redact", "--dry-run")
+        assert ran.code == 0
+        assert f"{leaky}: redacted: named secret" in ran.out
+    assert not list(tmp_path.glob("*.html"))
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--dry-run"], "--redact"),
+        (["--redact", "--dry-run", "--open"], "exclude each other"),
+        (["--json"], "needs -o or --dry-run"),
+        (["--json", "-o", "-"], "needs -o or --dry-run"),
+    ],
+)
+def test_a_report_goes_where_no_session_goes(
+    sessiondb: Run, leaky: str, args: list[str], says: str
+) -> None:
+    ran = sessiondb("export", leaky, "--to", "html", *args)
+    assert ran.code == 2
+    assert says in ran.err + ran.out
+
+
+def test_a_name_of_a_file_has_no_secret(
+    sessiondb: Run, leaky: str, tmp_path: Path
+) -> None:
+    to = ("export", leaky, "--to", "html", "--redact", "-o", f"{tmp_path}/pages/")
+    assert sessiondb(*to).code == 0
+    (page,) = (tmp_path / "pages").iterdir()
+    assert "log-in-with-redacted" in page.name
+
+
 def test_a_project_syncs_through_its_folder(
     sessiondb: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from sessiondb.cli import main
 from sessiondb.cli.app import COMMANDS, app
 
 #: Commands without output of sessiondb's own: nothing, or another format.
-WITHOUT_JSON = {"trust", "export", "completion"}
+WITHOUT_JSON = {"trust", "completion"}
 
 
 def test_help_names_every_command(sessiondb: Run) -> None:

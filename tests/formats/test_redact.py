@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import html
+import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib import import_module
 from typing import Any
+from urllib.parse import quote_plus, unquote_plus
 
 import pytest
 from hypothesis import example, given, settings
@@ -16,9 +19,13 @@ from samples import new_store
 
 from sessiondb import Store, assistant, reasoning, text, tool, user
 from sessiondb.formats import exporter, jsonl
-from sessiondb.formats.redact import IDS_AND_WORDS, PLACE, Redaction
+from sessiondb.formats.redact import IDS_AND_WORDS, PLACE, Redaction, start_of
 from sessiondb.formats.registry import writable
-from sessiondb.formats.secrets import find_secrets, substitute_secrets
+from sessiondb.formats.secrets import (
+    find_secrets,
+    is_distinctive,
+    substitute_secrets,
+)
 from sessiondb.model import (
     Document,
     FileDiff,
@@ -31,6 +38,7 @@ from sessiondb.model import (
     Session,
     Todo,
 )
+from sessiondb.model.versions import Version
 
 #: Examples of each property in a long run.
 MANY = 200 if os.environ.get("SESSIONDB_LONG") else 0
@@ -51,7 +59,7 @@ NAMING = [
 
 
 def cleaned(value: str) -> str:
-    return substitute_secrets(value, PLACE, lambda _: None, [])
+    return substitute_secrets(value, PLACE, lambda *_: None, [])
 
 
 @pytest.mark.parametrize("naming", NAMING)
@@ -212,6 +220,98 @@ def test_a_named_secret_survives_nowhere_in_an_export(
         assert secret not in exported(store, session, form, Redaction())
 
 
+#: Any signs that can be typed, also those that JSON, pages, shells and addresses escape.
+SIGNS = st.text(
+    st.characters(min_codepoint=33, max_codepoint=0x17F, exclude_categories=["Cc"]),
+    min_size=8,
+    max_size=20,
+).filter(lambda value: is_distinctive(value) and value not in PLACE)
+
+
+def readings(output: str) -> Iterator[str]:
+    """Yield an output as it is, and as a reader of JSON, a page or an address sees it."""
+    yield output
+    yield html.unescape(output)
+    yield unquote_plus(output)
+    for _ in range(2):
+        output = re.sub(
+            r"\\(u[0-9a-f]{4}|.)",
+            lambda escaped: (
+                chr(int(escaped[1][1:], 16)) if len(escaped[1]) > 1 else escaped[1]
+            ),
+            output,
+        )
+        yield output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", writable())
+@given(secret=SIGNS)
+@example(secret='pa"ss\\wo<r>d&1')
+@settings(max_examples=MANY or 2, deadline=None)
+def test_a_secret_with_any_signs_survives_in_no_spelling(
+    form: str, secret: str
+) -> None:
+    with new_store() as store:
+        session = everywhere(store, secret, "it is {}")
+        call = tool("login", {"password": secret}, output=json.dumps({"said": secret}))
+        again = text(f"see https://db.example/?q={quote_plus(secret)}")
+        store.append(session, assistant(call, again, text(html.escape(secret))))
+        clean = exported(store, session, form, Redaction())
+        assert not any(secret in reading for reading in readings(clean))
+
+
+#: How a text names a secret that is a word, and is not a variable of a program.
+LITERAL = [
+    "DB_PASS={}", 'password: "{}"', "{{'password': '{}'}}", "curl -u me:{} host",
+    "mysql -p{} db", "--password {}", "machine h login me password {}",
+    "postgres://me:{}@db.example/x", "<password>{}</password>",
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("naming", LITERAL)
+@given(
+    secret=st.one_of(
+        st.from_regex("[A-Za-z]{8,14}", fullmatch=True),
+        st.from_regex("[0-9]{8,14}", fullmatch=True),
+    )
+)
+@settings(max_examples=MANY or 2, deadline=None)
+def test_a_password_that_is_a_word_survives_nowhere_as_a_word(
+    naming: str, secret: str
+) -> None:
+    with new_store() as store:
+        session = everywhere(store, secret, naming)
+        assert secret not in exported(store, session, "jsonl", Redaction())
+
+
+def test_a_name_in_a_program_stays_elsewhere() -> None:
+    redaction = Redaction()
+    with new_store() as store:
+        session = store.create_session()
+        store.append(session, user("password = response; token = parser"))
+        store.append(session, user("the response of the parser"))
+        redaction.learn(store.export(session))
+        export = redaction.redact(store.export(session))
+        _, second = export.messages
+    assert second.parts[0].text == "the response of the parser"
+
+
+def test_a_redacted_log_keeps_nothing_for_a_merge() -> None:
+    with new_store() as store:
+        session = store.create_session()
+        prompt = store.append(session, user("password = hunter22x"))
+        store.label(session, prompt.id, "hunter22x")
+        export = replace(
+            store.export(session), base={"label/hunter22x": Version(1, 1, "digest")}
+        )
+        redaction = Redaction()
+        redaction.learn(export)
+        again = replace(store.export(session), base=export.base)
+        assert redaction.redact(again).base == {}
+
+
 def test_a_secret_that_one_session_names_is_removed_from_the_others() -> None:
     redaction = Redaction()
     with new_store() as store:
@@ -253,12 +353,22 @@ def test_the_report_says_what_was_removed_and_where() -> None:
         for export in (store.export(top), store.export(top)):
             redaction.learn(export)
         list(redaction.redact(store.export(top)).messages)
-    report = {item.kind: (item.count, item.seqs) for item in redaction.report()}
-    assert report == {
-        "GitHub token": (3, (1,)),
-        "named secret": (1, (2,)),
-        "repeated secret": (1, (3,)),
+    report = {
+        item.kind: (item.count, item.seqs, item.fields, item.starts)
+        for item in redaction.report()
     }
+    assert report == {
+        "GitHub token": (3, (1,), ("title",), ("ghp_…",)),
+        "named secret": (1, (2,), (), ("hun…",)),
+        "repeated secret": (1, (3,), (), ("hun…",)),
+    }
+
+
+@given(st.text(min_size=1, max_size=60))
+def test_the_first_characters_in_a_report_are_a_third_at_most(secret: str) -> None:
+    start = start_of(secret).removesuffix("…")
+    assert secret.startswith(start)
+    assert len(start) <= min(4, len(secret) / 3)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from sessiondb.cli import losses
+from sessiondb.cli import losses, redacting
 from sessiondb.cli import options as shared
 from sessiondb.cli.consent import can_ask, typed_yes
 from sessiondb.cli.emptiness import no_sessions
@@ -34,7 +34,7 @@ from sessiondb.hints import command
 
 if TYPE_CHECKING:
     from sessiondb.formats import Exporter
-    from sessiondb.formats.redact import Redacted, Redaction
+    from sessiondb.formats.redact import Redaction
     from sessiondb.model import Document, Export, Loss, Message, Session
     from sessiondb.store import Store
 
@@ -46,8 +46,6 @@ READABLE_IN_BROWSER = ("html", "markdown")
 INDEX = "index.html"
 #: A session of no more text is read once, a longer one twice.
 HELD_CHARACTERS = 16_000_000
-#: Messages that the report of a redaction names for each kind of secret.
-SHOWN_PLACES = 5
 
 
 @click.command("export")
@@ -74,9 +72,7 @@ SHOWN_PLACES = 5
     metavar="D",
     help="For markdown, html: brief, normal or full; for codex: full or complete.",
 )
-@click.option(
-    "--redact", is_flag=True, help="Remove what looks like a key or a password."
-)
+@redacting.redaction
 @click.pass_obj
 def export_command(
     options: Options,
@@ -89,7 +85,7 @@ def export_command(
     force: bool,
     with_children: bool,
     detail: str | None,
-    redact: bool,
+    removal: redacting.RedactionOptions,
 ) -> int:
     """Write sessions in format F: those named, or all that the filters choose.
 
@@ -99,10 +95,10 @@ def export_command(
     --open without -o writes to a new temporary folder. Anything
     the format cannot represent, and each session that cannot be read (exit 4), is
     reported on stderr. --redact recognises secrets by their shape, not by
-    their meaning.
+    their meaning; it reports the kind, number, places and first characters of
+    what it removed, with --dry-run on stdout and without writing anything.
     """
     from sessiondb.formats import exporter
-    from sessiondb.formats.redact import Redaction
 
     target_format = exporter(form)
     selection = shared.Selection(refs, filters, target_format.is_complete)
@@ -114,9 +110,11 @@ def export_command(
         )
     if opened and form not in READABLE_IN_BROWSER:
         raise click.UsageError(f"--open shows html and markdown, not {form}")
-    # Asked first: a session may take long to read.
+    to_stdout = not opened and (written is None or written in STDOUT)
+    removal.check(to_stdout=to_stdout, opened=opened)
     target = Target.named(written, opened=opened)
-    force = target.may_replace(force)
+    # Asked first: a session may take long to read.
+    force = removal.dry_run or target.may_replace(force)
 
     with open_store(options) as store:
         from sessiondb.maintenance.bundle import parents_first
@@ -126,9 +124,10 @@ def export_command(
         if not refs:
             for line in _left_out(store, selection, {s.id for s in sessions}):
                 say(line)
-        target = target.holding(len(sessions), target_format)
+        if not removal.dry_run:
+            target = target.holding(len(sessions), target_format)
 
-        redaction = Redaction() if redact else None
+        redaction = removal.make_redaction()
         readable = Readable(store, sessions, target_format, redaction)
         if not refs and target_format.is_complete:
             readable.left_out += _half_imported(store, filters)
@@ -140,15 +139,24 @@ def export_command(
         shown = counted(exports, "export", len(sessions), quiet=quiet)
         with contextlib.closing(shown):
             together = target_format.together and not target.is_folder
-            first = target.write(
-                target_format.write(shown, detail=detail, together=together), force
-            )
-    if redaction is not None:
-        for line in _redacted_lines(redaction.report()):
-            say(line)
+            documents = target_format.write(shown, detail=detail, together=together)
+            first = None
+            if removal.dry_run:
+                _read_to_the_end(documents)
+            else:
+                first = target.write(documents, force)
+
+    removal.show(redaction, readable.left_out)
     if opened and first is not None:
         show_in_browser(first)
     return exit_code(readable.left_out)
+
+
+def _read_to_the_end(documents: Iterable[Document | Loss]) -> None:
+    """Make the documents and drop them; report what the format cannot represent."""
+    for document in losses.documents(documents):
+        for _ in document.encoded():
+            pass
 
 
 def show_in_browser(path: Path) -> None:
@@ -207,23 +215,6 @@ def _left_out(
     }
     if left:
         yield f"left out: {', '.join(filter(left_out.get, left_out))}"
-
-
-def _redacted_lines(report: Iterable[Redacted]) -> Iterator[str]:
-    """Yield a line for each session and kind of secret, and one if there is none."""
-    nothing = True
-    for removed in report:
-        nothing = False
-        places = "".join(f" #{seq}" for seq in removed.seqs[:SHOWN_PLACES])
-        further = len(removed.seqs) - SHOWN_PLACES
-        if further > 0:
-            places += f" and {count(further, 'other message')}"
-        yield (
-            f"{removed.session_id}: redacted: {removed.kind}, "
-            f"{count(removed.count, 'time')}{places and ', in'}{places}"
-        )
-    if nothing:
-        yield "redacted: nothing has the form of a secret"
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +315,9 @@ class Readable:
             except UNREADABLE as error:
                 self.left_out.append(session.id)
                 reason = one_line(str(error))
-                say(f"left out: {short_id(session.id)} {title_of(session)}: {reason}")
+                # A title may have a secret that is not known before all is read.
+                title = "" if self._redaction else f" {title_of(session)}"
+                say(f"left out: {short_id(session.id)}{title}: {reason}")
                 continue
             yield export if self._redaction is None else self._redaction.redact(export)
 

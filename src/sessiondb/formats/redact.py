@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from typing import Any, TypeVar
 
@@ -49,15 +48,39 @@ _NAMED_SECRET, _SHARE = "named secret", "address of a share"
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """How many secrets of a kind were removed from a session.
+    """How many secrets of a kind were removed from a session, and where.
 
-    ``seqs`` are the messages that had them, oldest first; none for its other fields.
+    ``seqs`` are the messages that had them, oldest first, ``fields`` the other places:
+    ``title`` and further columns of the session, ``label``, ``todo`` and the like.
+    ``starts`` are their first characters, few enough to keep the secret, each once.
     """
 
     session_id: str
     kind: str
     count: int
     seqs: tuple[int, ...]
+    fields: tuple[str, ...]
+    starts: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return asdict(self)
+
+
+@dataclass(slots=True)
+class _Removed:
+    """The secrets of a kind in a session, while it is read."""
+
+    count: int = 0
+    #: Messages by seq, other places by name, first characters: each once, in order.
+    seqs: dict[int, None] = field(default_factory=dict)
+    fields: dict[str, None] = field(default_factory=dict)
+    starts: dict[str, None] = field(default_factory=dict)
+
+
+def start_of(secret: str) -> str:
+    """Return the first characters of *secret*: four, and no more than a third."""
+    return f"{secret[: min(4, len(secret) // 3)]}…"
 
 
 class Redaction:
@@ -68,10 +91,14 @@ class Redaction:
 
     def __init__(self) -> None:
         self._named: set[str] = set()
+        #: Passwords that are plain words: only complete words are these.
+        self._words: set[str] = set()
         self._repeated: list[str] | None = None
-        self._counts: Counter[tuple[str, str, int | None]] = Counter()
+        self._words_pattern: re.Pattern[str] | None = None
+        self._removed: dict[tuple[str, str], _Removed] = {}
         self._session_id = ""
-        self._seq: int | None = None
+        #: The message that is cleaned, or the name of another place.
+        self._place: int | str = ""
 
     # -- the secrets that are named anywhere ---------------------------------------
 
@@ -88,10 +115,11 @@ class Redaction:
     def _learn_value(self, value: Any, name: str = "") -> None:
         if isinstance(value, str):
             if _is_secret_field(name, value):
-                self._learn_secret(value)
+                self._learn_secret(value, secrets.is_password_name(name))
             for secret in secrets.find_secrets(value):
                 if secret.is_named:
-                    self._learn_secret(value[secret.start : secret.end])
+                    text = value[secret.start : secret.end]
+                    self._learn_secret(text, secret.is_literal)
         elif isinstance(value, bytes):
             self._learn_value(_text_of_bytes(value))
         elif isinstance(value, Mapping):
@@ -101,12 +129,14 @@ class Redaction:
             for item in value:
                 self._learn_value(item, name)
 
-    def _learn_secret(self, value: str) -> None:
+    def _learn_secret(self, value: str, is_literal: bool) -> None:
         # In a sentence, an address or a shell a sign may follow that is not of it.
         pieces = re.split(r"[&;,]", value)
         for text in (value, pieces[0].rstrip(".:!?)]}>")):
             if secrets.is_distinctive(text):
-                self._named.add(text)
+                self._named |= secrets.spellings(text)
+            elif is_literal and secrets.is_word(text):
+                self._words.add(text)
 
     # -- the records without them ---------------------------------------------------
 
@@ -115,45 +145,63 @@ class Redaction:
         if self._repeated is None:
             # The longest first: a shorter one may be its beginning.
             self._repeated = sorted(self._named, key=lambda value: (-len(value), value))
-        self._session_id, self._seq = export.session.id, None
+            self._words_pattern = secrets.words_pattern(self._words)
+        self._session_id = export.session.id
         return replace(
             export,
             session=self._clean_session(export.session),
             messages=self._clean_messages(export),
-            parent=export.parent and self._clean_session(export.parent),
-            project=export.project and self._clean_record(export.project),
-            labels=tuple(self._clean_record(label) for label in export.labels),
-            todos=tuple(self._clean_record(todo) for todo in export.todos),
-            diffs=tuple(self._clean_record(diff) for diff in export.diffs),
-            prompts=tuple(self._clean_record(prompt) for prompt in export.prompts),
+            parent=export.parent and self._clean_session(export.parent, "parent "),
+            project=export.project and self._clean_other(export.project, "project"),
+            labels=self._clean_all(export.labels, "label"),
+            todos=self._clean_all(export.todos, "todo"),
+            diffs=self._clean_all(export.diffs, "diff"),
+            prompts=self._clean_all(export.prompts, "prompt"),
+            # Names of labels and digests of values, for a merge: this is no copy.
+            base={},
         )
 
     def report(self) -> list[Redacted]:
         """Return what was removed so far, by session and kind; nothing is ``[]``."""
-        counts: Counter[tuple[str, str]] = Counter()
-        seqs: dict[tuple[str, str], set[int]] = {}
-        for (session_id, kind, seq), count in self._counts.items():
-            counts[session_id, kind] += count
-            of_kind = seqs.setdefault((session_id, kind), set())
-            if seq is not None:
-                of_kind.add(seq)
         return [
-            Redacted(*key, count, tuple(sorted(seqs[key])))
-            for key, count in counts.items()
+            Redacted(
+                session_id,
+                kind,
+                removed.count,
+                tuple(sorted(removed.seqs)),
+                tuple(removed.fields),
+                tuple(removed.starts),
+            )
+            for (session_id, kind), removed in self._removed.items()
         ]
+
+    def _clean_all(self, records: Sequence[Record], place: str) -> tuple[Record, ...]:
+        return tuple([self._clean_other(record, place) for record in records])
+
+    def _clean_other(self, record: Record, place: str) -> Record:
+        self._place = place
+        return self._clean_record(record)
 
     def _clean_messages(self, export: Export) -> Iterator[Message]:
         for message in export.messages:
-            self._session_id, self._seq = export.session.id, message.seq
+            # Several exports may be read in turns.
+            self._session_id, self._place = export.session.id, message.seq
             parts = tuple(self._clean_record(part) for part in message.parts)
             yield replace(self._clean_record(message), parts=parts)
 
-    def _clean_session(self, session: Session) -> Session:
+    def _clean_session(self, session: Session, place: str = "") -> Session:
         # With its address a share can be read, with its secret ended.
         if session.share_url is not None:
-            self._count_secret(_SHARE)
+            self._place = f"{place}share_url"
+            self._note_secret(_SHARE, session.share_url)
         public = without_keys(("share",), session.metadata)
-        return self._clean_record(replace(session, share_url=None, metadata=public))
+        session = replace(session, share_url=None, metadata=public)
+
+        changed = {}
+        for name, value in _texts_of(session).items():
+            self._place = f"{place}{name}"
+            changed[name] = self._clean_value(value)
+        return replace(session, **changed)
 
     def _clean_record(self, record: Record) -> Record:
         changed = {
@@ -169,7 +217,7 @@ class Redaction:
         """Return plain data without secrets; *name* is the key that it belongs to."""
         if isinstance(value, str):
             if _is_secret_field(name, value):
-                self._count_secret(_NAMED_SECRET)
+                self._note_secret(_NAMED_SECRET, value)
                 return PLACE
             return self._clean_text(value)
         if isinstance(value, bytes):
@@ -183,17 +231,23 @@ class Redaction:
         if isinstance(value, list | tuple):
             return [self._clean_value(item, name) for item in value]
         if type(value) is int and secrets.is_password_name(name) and value > 99:
-            self._count_secret(_NAMED_SECRET)
+            self._note_secret(_NAMED_SECRET, str(value))
             return PLACE
         return value
 
     def _clean_text(self, text: str) -> str:
         return secrets.substitute_secrets(
-            text, PLACE, self._count_secret, self._repeated or []
+            text, PLACE, self._note_secret, self._repeated or [], self._words_pattern
         )
 
-    def _count_secret(self, kind: str) -> None:
-        self._counts[self._session_id, kind, self._seq] += 1
+    def _note_secret(self, kind: str, secret: str) -> None:
+        removed = self._removed.setdefault((self._session_id, kind), _Removed())
+        removed.count += 1
+        removed.starts[start_of(secret)] = None
+        if isinstance(self._place, int):
+            removed.seqs[self._place] = None
+        else:
+            removed.fields[self._place] = None
 
 
 def _is_secret_field(name: str, value: str) -> bool:

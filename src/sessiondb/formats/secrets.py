@@ -10,9 +10,13 @@ is tested.
 
 from __future__ import annotations
 
+import base64
+import html
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from urllib.parse import quote, quote_plus
 
 #: Words that a schema, a form or a program has in the place of a secret.
 _PLACEHOLDERS = frozenset(
@@ -56,6 +60,9 @@ class Secret:
     kind: str
     #: Whether the same value is a secret wherever else it occurs.
     is_named: bool
+    #: Whether it was written as a password, and not as a name in a program: then it may
+    #: be a word.
+    is_literal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +289,8 @@ def find_secrets(text: str) -> Iterator[Secret]:
             if shape.is_named and _is_placeholder(match, match[group]):
                 continue
             start, end = match.span(group)
-            yield Secret(start, end, shape.kind, shape.is_named)
+            literal = shape.is_named and _is_literal(match, group)
+            yield Secret(start, end, shape.kind, shape.is_named, literal)
 
 
 def _value_group(match: re.Match[str]) -> int | str:
@@ -299,6 +307,24 @@ def _is_placeholder(match: re.Match[str], value: str) -> bool:
         return True
     name = match.groupdict().get("name") or ""
     return "token" in name.lower() and value.strip(".,;:)}]").isdecimal()
+
+
+def _is_literal(match: re.Match[str], group: int | str) -> bool:
+    """Return whether a named value is a password as it is typed.
+
+    ``password = response`` is a program, ``DB_PASS=swordfish`` and ``"swordfish"`` are
+    not; a shape without a name has it in a place of its own, as ``curl -u`` does.
+    """
+    name = match.groupdict().get("name")
+    if name is None:
+        return True
+    if not is_password_name(name):
+        return False
+    if group == "value" or name.isupper():
+        return True
+    # --password VALUE, but not --pass-through VALUE.
+    before, after = match.string[match.start()], match.string[match.end("name")]
+    return before == "-" and after in " ="
 
 
 def is_secret_name(name: str) -> bool:
@@ -321,12 +347,49 @@ def is_distinctive(value: str) -> bool:
     return not value.isalpha()
 
 
-def substitute_secrets(
-    text: str, place: str, count: Callable[[str], None], repeated: list[str]
-) -> str:
-    """Return *text* with *place* for each secret, and for each of *repeated*.
+def is_word(value: str) -> bool:
+    """Return whether a literal password may be searched for, as a complete word."""
+    plain = value.isalpha() or value.isdecimal()
+    return plain and len(value) >= 6 and value.lower() not in _PLACEHOLDERS
 
-    *count* is called with the kind of each. Secrets that overlap are one.
+
+def words_pattern(words: set[str]) -> re.Pattern[str] | None:
+    """Return what finds each of *words* as a complete word; None for none."""
+    if not words:
+        return None
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(words)))})(?!\w)")
+
+
+def spellings(value: str) -> set[str]:
+    """Return the ways in which a text can have *value*: plain, and escaped.
+
+    JSON within JSON, a shell, an address and a page escape signs of their own.
+    """
+    json_text = json.dumps(value, ensure_ascii=False)[1:-1]
+    return {
+        value,
+        json_text,
+        json.dumps(value)[1:-1],
+        json.dumps(json_text, ensure_ascii=False)[1:-1],
+        json_text.replace("'", "\\'"),
+        quote(value, safe=""),
+        quote_plus(value),
+        html.escape(value),
+        html.escape(value, quote=False),
+        base64.b64encode(value.encode("utf-8", "surrogatepass")).decode(),
+    }
+
+
+def substitute_secrets(
+    text: str,
+    place: str,
+    count: Callable[[str, str], None],
+    repeated: list[str],
+    words: re.Pattern[str] | None = None,
+) -> str:
+    """Return *text* with *place* for each secret, and for *repeated* and *words*.
+
+    *count* is called with the kind and the text of each. Secrets that overlap are one.
     """
     pieces, done = [], 0
     for secret in sorted(find_secrets(text), key=lambda each: (each.start, -each.end)):
@@ -335,12 +398,17 @@ def substitute_secrets(
         if secret.start >= done:
             pieces.append(text[done : secret.start])
             pieces.append(place)
-            count(secret.kind)
+            count(secret.kind, text[secret.start : secret.end])
         done = secret.end
     text = "".join([*pieces, text[done:]])
 
     for value in repeated:
-        if value in text:
-            count("repeated secret")
-            text = text.replace(value, place)
-    return text
+        for _ in range(text.count(value)):
+            count("repeated secret", value)
+        text = text.replace(value, place)
+
+    if words is None:
+        return text
+    for word in words.findall(text):
+        count("repeated secret", word)
+    return words.sub(place, text)
