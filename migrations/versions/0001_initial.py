@@ -344,6 +344,7 @@ STORED = (
     """CREATE INDEX ix_message_open ON message (session_id) WHERE time_completed IS NULL""",
     """CREATE INDEX ix_message_turn ON message (session_id, turn_id)""",
     """CREATE INDEX ix_message_usage_key ON message (usage_key) WHERE usage_key IS NOT NULL""",
+    """CREATE INDEX ix_message_user ON message (session_id, seq) WHERE role = 'user'""",
     """CREATE INDEX ix_prompt_created ON prompt (time_created, id)""",
     """CREATE INDEX ix_prompt_project_id ON prompt (project_id, time_created, id)""",
     """CREATE INDEX ix_prompt_session_id ON prompt (session_id)""",
@@ -370,7 +371,8 @@ SELECT s.id, s.slug, s.title, s.source, s.agent, s.model_id, s.directory,
          + coalesce(s.tokens_cache_read, 0)
          + coalesce(s.tokens_cache_write, 0) AS tokens,
        strftime('%Y-%m-%d %H:%M:%S', s.time_created / 1000, 'unixepoch') AS created, strftime('%Y-%m-%d %H:%M:%S', s.time_updated / 1000, 'unixepoch') AS updated,
-       strftime('%Y-%m-%d %H:%M:%S', s.time_archived / 1000, 'unixepoch') AS archived, s.time_created, s.time_updated
+       strftime('%Y-%m-%d %H:%M:%S', s.time_archived / 1000, 'unixepoch') AS archived, s.time_created, s.time_updated,
+       (SELECT count(*) FROM message AS u WHERE u.session_id = s.id AND u.role = 'user' AND coalesce(u.kind, '') NOT IN ('compaction', 'branch_summary') AND EXISTS (SELECT 1 FROM part AS t WHERE t.session_id = u.session_id AND t.seq = u.seq AND t.synthetic = 0 AND t.type IN ('text', 'file', 'agent'))) AS prompt_count
   FROM session AS s JOIN project AS j ON j.id = s.project_id
  WHERE s.time_deleted IS NULL AND s.time_importing IS NULL""",
     """CREATE VIEW transcript AS
@@ -399,7 +401,21 @@ SELECT p.session_id, p.seq, p.idx, strftime('%Y-%m-%d %H:%M:%S', m.time_created 
            AND c.type = 'tool' AND c.seq < p.seq
          ORDER BY c.seq DESC, c.idx DESC LIMIT 1))
             ELSE coalesce(p.text, CAST(tb.data AS TEXT)) END AS text, m.id AS message_id, p.id AS part_id, m.turn_id, m.inherited,
-       m.time_created, p.synthetic
+       m.time_created, p.synthetic, CASE WHEN m.kind IN ('compaction', 'branch_summary')
+            THEN 'summary'
+            WHEN m.role = 'assistant' THEN 'answer'
+            WHEN m.role = 'tool' THEN 'result'
+            WHEN m.role = 'system' THEN 'injected'
+            WHEN m.role = 'user'
+            THEN CASE WHEN EXISTS (SELECT 1 FROM part AS t WHERE t.session_id = m.session_id AND t.seq = m.seq AND t.synthetic = 0 AND t.type IN ('text', 'file', 'agent'))
+                      THEN 'prompt' ELSE 'injected' END
+            WHEN EXISTS (SELECT 1 FROM part AS t
+                          WHERE t.session_id = m.session_id
+                            AND t.seq = m.seq AND t.type = 'tool')
+            THEN 'command'
+            WHEN m.kind IN ('custom_message', 'context')
+            THEN 'injected'
+            ELSE 'bookkeeping' END AS purpose
   FROM session AS s
   JOIN message AS m ON m.session_id = s.id
   JOIN part AS p ON p.session_id = m.session_id AND p.seq = m.seq

@@ -13,7 +13,8 @@ from sessiondb.model.records import Hit, Message, Part, Session, Tokens
 
 _SESSION_FIELDS = (
     "id slug title directory project_id parent_id parent_seq relation root_id source "
-    "source_id version agent provider_id model_id message_count cost cost_inherited"
+    "source_id version agent provider_id model_id message_count prompt_count cost "
+    "cost_inherited"
 ).split()
 _SESSION_TIMES = ("time_created", "time_updated", "time_archived")
 _values_of_session = attrgetter(*_SESSION_FIELDS)
@@ -76,6 +77,7 @@ def message_json(message: Message) -> dict[str, Any]:
     out: dict[str, Any] = dict(
         zip(_MESSAGE_FIELDS, _values_of_message(message), strict=True)
     )
+    out["purpose"] = message.purpose
     out["tokens"] = _tokens_object(message.tokens)
     out["data"] = dict(message.data)
     out["parts"] = list(map(part_json, message.parts))

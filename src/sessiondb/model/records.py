@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from sessiondb.model.damage import damaged
+from sessiondb.model.purposes import purpose_of
 
 T = TypeVar("T")
 
@@ -138,6 +139,11 @@ class Message:
         return tokens if tokens.known else None
 
     @property
+    def purpose(self) -> str:
+        """What it is in the conversation: one of `PURPOSES`."""
+        return purpose_of(self)
+
+    @property
     def text(self) -> str:
         """The text parts, joined by newlines; ``""`` when there are none."""
         return "\n".join(p.text for p in self.parts if p.type == "text" and p.text)
@@ -159,8 +165,9 @@ class Session:
     """One conversation.
 
     ``cost`` (USD) and the token sums are its own, without what a fork inherited; None
-    is unknown, never 0. Times in Unix ms. ``title`` is ``""`` until there is one,
-    ``leaf_seq`` None until there is a message. ``model_source`` says who set the
+    is unknown, never 0. ``prompt_count`` counts what the user typed, on all branches;
+    ``message_count`` all messages. Times in Unix ms. ``title`` is ``""`` until there is
+    one, ``leaf_seq`` None until there is a message. ``model_source`` says who set the
     model: the ``caller`` or the imported ``source``; ``derived`` is that of
     the last answer. ``time_imported`` is None for a session made here, and
     ``namespace`` empty if its ``source_id`` is unique everywhere.
@@ -190,6 +197,7 @@ class Session:
     last_seq: int
     revision: int
     message_count: int
+    prompt_count: int
     cost: float | None
     cost_inherited: float | None
     tokens_input: int | None

@@ -272,6 +272,12 @@ Index(
     message.c.usage_key,
     sqlite_where=text("usage_key IS NOT NULL"),
 )
+Index(
+    "ix_message_user",
+    message.c.session_id,
+    message.c.seq,
+    sqlite_where=text("role = 'user'"),
+)
 Index("ix_message_disordered", message.c.session_id, sqlite_where=text(DISORDERED))
 Index(
     "ix_message_open", message.c.session_id, sqlite_where=text("time_completed IS NULL")

@@ -7,6 +7,7 @@ hide sessions that are deleted or still being imported.
 from __future__ import annotations
 
 from sessiondb.model.records import SOURCE_KEYS
+from sessiondb.schema.purposes import prompt_count_of, purpose_of
 from sessiondb.schema.sums import cost_sum, count_sum
 from sessiondb.schema.tables import TOKENS
 
@@ -53,7 +54,8 @@ SELECT s.id, s.slug, s.title, s.source, s.agent, s.model_id, s.directory,
        s.cost_inherited,
        {_TOKENS} AS tokens,
        {_time_of("s.time_created")} AS created, {_time_of("s.time_updated")} AS updated,
-       {_time_of("s.time_archived")} AS archived, s.time_created, s.time_updated
+       {_time_of("s.time_archived")} AS archived, s.time_created, s.time_updated,
+       {prompt_count_of("s")} AS prompt_count
   FROM session AS s JOIN project AS j ON j.id = s.project_id
  WHERE {_ALIVE}
 """.strip()
@@ -64,7 +66,7 @@ SELECT p.session_id, p.seq, p.idx, {_time_of("m.time_created")} AS time, m.role,
        m.agent, m.model_id, p.type, p.tool, p.status, p.outcome, p.title,
        coalesce(p.input, CAST(ib.data AS TEXT)) AS input,
        {_TEXT} AS text, m.id AS message_id, p.id AS part_id, m.turn_id, m.inherited,
-       m.time_created, p.synthetic
+       m.time_created, p.synthetic, {purpose_of("m")} AS purpose
   FROM session AS s
   JOIN message AS m ON m.session_id = s.id
   JOIN part AS p ON p.session_id = m.session_id AND p.seq = m.seq

@@ -14,7 +14,8 @@ from typing import Any
 from sessiondb.formats.content import embedded_file
 from sessiondb.formats.goose import fields
 from sessiondb.formats.goose.usage import cost_of_usage, tokens_of_usage
-from sessiondb.formats.goose.visibility import visibility_of
+from sessiondb.formats.goose.visibility import is_shown, visibility_of
+from sessiondb.formats.kit.blocks import mark_synthetic
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
@@ -71,6 +72,9 @@ def message_draft(
         del record["id"]
 
     parts = tuple(_take_content(record))
+    if role == "user" and not is_shown(record.get("metadata")):
+        # A compaction repeats the prompt, and hides the one before it.
+        parts = tuple(mark_synthetic(part) for part in parts)
     columns: Record = _model_columns(record) if role == "assistant" else {}
     time = _take_time(record)
     if absent:

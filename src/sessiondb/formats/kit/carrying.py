@@ -44,6 +44,7 @@ GENERATED: Mapping[str, Mapping[type, tuple[str, ...]]] = {
         Session: (
             "revision",
             "message_count",
+            "prompt_count",
             "cost",
             "cost_inherited",
             "tokens_input",
