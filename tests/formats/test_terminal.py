@@ -39,7 +39,7 @@ CONTROL = re.compile(
 
 
 def lines(store: Store, session: str, *, full: bool = False) -> list[TerminalLine]:
-    look = Terminal(full=full)
+    look = Terminal("full" if full else "normal")
     labels = {label.seq: [label.label] for label in store.labels(session)}
     found = look.head(store.session(session))
     for message in store.messages(session):

@@ -50,7 +50,7 @@ def list_command(
     """Sessions of this project, newest first (-a: everywhere).
 
     In a pipe each line is, tab-separated: id, time of last use, source, agent,
-    messages, cost, title, directory; with --sort size also the bytes.
+    messages, cost, title, directory, prompts; with --sort size also the bytes.
     """
     with open_store(options) as store:
         read = partial(store.sessions, **filters.keywords(), order=sort, limit=limit)
@@ -93,6 +93,7 @@ def _values_of_row(row: Row) -> list[Any]:
         s.cost,
         s.title,
         s.directory,
+        s.prompt_count,
     ]
     # At the end, so that the other columns have the same place in every order.
     return values if number is None else [*values, number]
@@ -103,10 +104,14 @@ def session_table(rows: Sequence[Row], everywhere: bool, sort: str) -> Iterator[
     optional = {"PROJECT": everywhere, "SIZE": sort == "size"}
     head = [name for name in _COLUMNS if optional.get(name, True)]
     # A narrow screen keeps the column that the list is sorted by.
-    spare = "SOURCE PROJECT MSGS COST" if sort == "cost" else "SOURCE PROJECT COST MSGS"
+    spare = (
+        "SOURCE PROJECT PROMPTS COST"
+        if sort == "cost"
+        else "SOURCE PROJECT COST PROMPTS"
+    )
 
     lines = [[_COLUMNS[name](*row) for name in head] for row in rows]
-    return output.table(head, lines, right="USED MSGS COST SIZE", spare=spare)
+    return output.table(head, lines, right="USED PROMPTS COST SIZE", spare=spare)
 
 
 def _marked_title(session: Session, _: int | None) -> str:
@@ -120,7 +125,7 @@ _COLUMNS: dict[str, Callable[[Session, int | None], str]] = {
     "USED": lambda s, _: ago(s.time_updated),
     "SOURCE": lambda s, _: s.source,
     "PROJECT": lambda s, _: Path(s.directory).name[-16:],
-    "MSGS": lambda s, _: str(s.message_count),
+    "PROMPTS": lambda s, _: str(s.prompt_count),
     "COST": lambda s, _: money(s.cost),
     "SIZE": lambda _, number: size(number or 0),
     "TITLE": _marked_title,

@@ -26,8 +26,13 @@ if TYPE_CHECKING:
 )
 @click.option("--branches", is_flag=True, help="Messages off the live path too.")
 @click.option(
-    "--full", is_flag=True, help="Tool calls and bookkeeping in full, not folded."
+    "--detail",
+    type=click.Choice(["brief", "normal", "full"]),
+    default="normal",
+    show_default=True,
+    help="brief: one line for each call; full: everything that is recorded.",
 )
+@click.option("--full", is_flag=True, help="The same as --detail full.")
 @shared.as_json_or_jsonl
 @click.pass_obj
 def show_command(
@@ -36,14 +41,16 @@ def show_command(
     ref: str | None,
     last: int | None,
     branches: bool,
+    detail: str,
     full: bool,
     as_json: bool,
     as_jsonl: bool,
 ) -> None:
-    """One session as text (default: the last one used here).
+    """One session as a conversation (default: the last one used here).
 
-    Tool calls are folded to a few lines, and events with nothing to read are only
-    counted; --full shows all of them. JSON is never folded.
+    Prompts, answers, a line for what was thought and for each call, with its changes
+    and why it failed. What programs tell the model and record besides is counted in the
+    last line; --detail full shows all of it. JSON is always complete.
     """
     from sessiondb.model import message_json, session_json
 
@@ -63,7 +70,8 @@ def show_command(
             records = (message_json(message) for message in messages)
             output.write_jsonl(chain([session_json(session)], records))
         else:
-            output.page(_shown_rows(_shown_lines(store, session, messages, full=full)))
+            level = "full" if full else detail
+            output.page(_shown_rows(_shown_lines(store, session, messages, level)))
 
 
 def _shown_rows(lines: Iterable[list[TerminalLine]]) -> Iterator[str]:
@@ -79,7 +87,7 @@ def _shown_rows(lines: Iterable[list[TerminalLine]]) -> Iterator[str]:
 
 
 def _shown_lines(
-    store: Store, session: Session, messages: Iterable[Message], *, full: bool
+    store: Store, session: Session, messages: Iterable[Message], level: str
 ) -> Iterator[list[TerminalLine]]:
     """Yield the lines of the head, then those of each message."""
     from sessiondb.formats.transcript.terminal import Terminal
@@ -88,7 +96,7 @@ def _shown_lines(
     for label in store.labels(session):
         labels.setdefault(label.seq, []).append(label.label)
 
-    look = Terminal(full=full)
+    look = Terminal(level)
     yield look.head(session)
     for message in messages:
         yield look.message(message, labels.get(message.seq, ()))

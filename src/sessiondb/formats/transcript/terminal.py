@@ -7,7 +7,9 @@ passes `visible` here, so a line contains no control characters.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from sessiondb.formats.transcript.blocks import (
@@ -16,6 +18,7 @@ from sessiondb.formats.transcript.blocks import (
     Command,
     Fold,
     LabelBlock,
+    Nested,
     Note,
     Output,
     Picture,
@@ -32,17 +35,47 @@ from sessiondb.formats.transcript.facts import (
 )
 from sessiondb.formats.transcript.pictures import Album
 from sessiondb.model import Message, Session
+from sessiondb.model.purposes import (
+    ANSWER,
+    BOOKKEEPING,
+    COMMAND,
+    INJECTED,
+    PROMPT,
+    PURPOSES,
+    RESULT,
+    SUMMARY,
+)
 from sessiondb.words import count, excerpt, moment, one_line, price, tokens, visible
 
-#: Folded texts keep a few lines, and of each what some rows hold.
-FOLDED = Detail(limits=Limits(8, width=400), diffs=Limits(20, width=400))
-UNFOLDED = Detail(records=True)
+#: Of a text that is not a prompt or an answer a few lines are kept, and of each what
+#: some rows hold.
+_FEW = Limits(8, width=400)
+#: The levels of a session on a terminal; the first is the default.
+LEVELS = {
+    "normal": Detail(asides=False, limits=_FEW, diffs=Limits(20, width=400)),
+    "brief": Detail(asides=False, bodies=False),
+    "full": Detail(records=True),
+}
 #: One line for each message: no bodies.
 _PREVIEW = Detail(bodies=False)
 #: Columns of a preview.
 PREVIEW = 200
-_TONES = {"ok": "good", "error": "bad"}
+_TONES = {"ok": "good", "error": "bad", "odd": "bad"}
+#: How a call ended.
+_CALL_MARKS = {"ok": "✓", "odd": "✗", "error": "✗", "open": "…"}
+#: Milliseconds after which an answer that continues another one has a heading again.
+_PAUSE = 60_000
 _CODE_STYLES: dict[str | None, str] = {"diff": "diff"}
+#: What was left out, as it is counted.
+_LEFT_OUT_NOUNS = {
+    PROMPT: "empty prompt",
+    ANSWER: "empty answer",
+    RESULT: "result",
+    COMMAND: "command",
+    SUMMARY: "empty compaction",
+    INJECTED: "injected text",
+    BOOKKEEPING: "bookkeeping record",
+}
 #: Ends that no note names, and that are not the usual ones.
 _ENDS: dict[str | None, str] = {"other": "ended otherwise"}
 
@@ -86,12 +119,21 @@ _EMPTY = TerminalLine()
 
 
 class Terminal:
-    """Makes the lines of one session; *full* folds nothing, and shows bookkeeping."""
+    """Makes the lines of one session, in one of `LEVELS`.
 
-    def __init__(self, *, full: bool = False) -> None:
-        self._full, self._folded = full, 0
+    ``normal`` is a conversation: prompts, answers, a line for what was thought, one for
+    each call, with the changes that it made and why it failed. ``brief`` has the first
+    line of each call alone, ``full`` everything that is recorded.
+    """
+
+    def __init__(self, level: str = "normal") -> None:
+        self._level, self._full = level, level == "full"
         self._album = Album(takes=False)
-        self._composer = Composer(UNFOLDED if full else FOLDED, self._album)
+        self._composer = Composer(LEVELS[level], self._album)
+        #: What was left out, by purpose.
+        self._left_out: Counter[str] = Counter()
+        #: The answer that the next one may continue.
+        self._last: Message | None = None
 
     def head(self, session: Session) -> list[TerminalLine]:
         """Return the facts that the columns of a session provide, and an empty line."""
@@ -101,33 +143,60 @@ class Terminal:
             text = " · ".join(fact for fact in facts if fact)
             if text:
                 lines.append(TerminalLine(one_line(text), "dim"))
-        return [*lines, _EMPTY]
+        return lines
 
     def message(
         self, message: Message, labels: Sequence[str] = ()
     ) -> list[TerminalLine]:
-        """Return one message and an empty line.
+        """Return the lines of one message.
 
-        An event with nothing to show is folded: it has no lines, and is counted.
+        One with nothing to show has none, and is counted: see `tail`.
         """
         blocks = self._composer.blocks(message)
         # Images are always left out here, which is not worth a report.
         self._album.losses.clear()
 
-        if message.role == "event" and not (blocks or labels or self._full):
-            self._folded += 1
+        lines = self._thought_lines(message)
+        lines += self._block_lines(blocks, _MARGIN)
+        if not lines and not labels and not self._full:
+            self._left_out[message.purpose] += 1
             return []
-        return [
-            _message_line(message, labels),
-            *self._block_lines(blocks, _MARGIN),
-            _EMPTY,
-        ]
+
+        continues = self._continues(message) and not labels
+        self._last = message
+        if not continues:
+            return [_EMPTY, _message_line(message, labels), *lines]
+        if any(isinstance(block, Prose) for block in blocks):
+            return [_number_line(message), *lines]
+        return [_numbered(lines[0], message), *lines[1:]]
 
     def tail(self) -> list[TerminalLine]:
-        """Return a line that counts the events that were folded, if there are any."""
-        if not self._folded:
+        """Return a line that counts what was left out, if anything was."""
+        if not self._left_out:
             return []
-        return [TerminalLine(f"… {count(self._folded, 'event')} (--full)", "dim")]
+        counted = [
+            count(self._left_out[purpose], _LEFT_OUT_NOUNS[purpose])
+            for purpose in PURPOSES
+            if self._left_out[purpose]
+        ]
+        text = f"… {', '.join(counted)} (--detail full)"
+        return [_EMPTY, TerminalLine(text, "dim")]
+
+    def _continues(self, message: Message) -> bool:
+        """Return whether a message is one more answer of the same model."""
+        last = self._last
+        if self._full or last is None or {last.purpose, message.purpose} != {ANSWER}:
+            return False
+        is_same = (last.agent, last.model_id) == (message.agent, message.model_id)
+        return is_same and abs(message.time_created - last.time_created) < _PAUSE
+
+    def _thought_lines(self, message: Message) -> list[TerminalLine]:
+        """Return a line for what was thought; in full the blocks have all of it."""
+        if self._level != "normal":
+            return []
+        thoughts = [part.text for part in message.parts if part.type == "reasoning"]
+        text = excerpt(" ".join(thought for thought in thoughts if thought), 200)
+        return [TerminalLine(f"· thought: {text}", "dim", cut=True)] if text else []
 
     def _block_lines(self, blocks: Iterable[Block], indent: Span) -> list[TerminalLine]:
         lines: list[TerminalLine] = []
@@ -171,13 +240,19 @@ class Terminal:
                 return self._named_fold(fold, indent)
 
     def _call_lines(self, fold: Fold, indent: Span) -> list[TerminalLine]:
+        if not self._full:
+            fold = replace(fold, blocks=_essential_blocks(fold))
         name = Span(f"{indent.text}▸ {one_line(fold.label)}", "strong")
-        state = Span(one_line(fold.state), _TONES.get(fold.tone, ""))
-        details = Span(one_line(" ".join([*fold.details, _subject_shown(fold)])))
+        subject = Span(one_line(_subject_shown(fold)))
+        mark = _CALL_MARKS.get(fold.tone, "")
+        if fold.tone == "error":
+            mark = f"{mark} {fold.state}"
+        ended = Span(one_line(mark), _TONES.get(fold.tone, ""))
+        details = Span(one_line(" ".join(fold.details)), "dim")
 
         # The spaces between them have no style.
         spans = [name]
-        for span in (state, details):
+        for span in (ended, subject, details):
             if span.text:
                 spans += (_SPACE, span)
         text = "".join(span.text for span in spans)
@@ -218,7 +293,7 @@ class Terminal:
         style, is_cut = _CODE_STYLES.get(code.language, ""), not self._full
         lines = [TerminalLine(text, style, indent, None, is_cut)]
         if code.left_out:
-            left_out = f"… {code.left_out} (--full)"
+            left_out = f"… {code.left_out} (--detail full)"
             lines.append(TerminalLine(left_out, "", indent, None, is_cut))
         return lines
 
@@ -230,6 +305,7 @@ def _fact_lines(session: Session) -> Iterator[list[str]]:
 
     yield [
         origin_text(session, parent_name(session), " at #{}"),
+        count(session.prompt_count, "prompt"),
         count(session.message_count, "message"),
         _named_value("tokens", tokens(session.tokens.columns())),
         _named_value("cost", price(session.cost)),
@@ -246,7 +322,7 @@ def _named_value(name: str, value: str) -> str:
 
 def _message_line(message: Message, labels: Iterable[str]) -> TerminalLine:
     """Return the line of a message: its number, who speaks, what is known about it."""
-    who = f"{message.role} {message.kind or ''}"
+    who = f"{message.purpose} {message.kind or ''}"
     facts = [
         _clock_time(message.time_created),
         message.agent,
@@ -262,6 +338,29 @@ def _message_line(message: Message, labels: Iterable[str]) -> TerminalLine:
     details = f" · {one_line(' · '.join(fact for fact in facts if fact))}"
     spans = (Span(name, "name"), Span(details, "dim"))
     return TerminalLine(name + details, "", _HEAD, _BELOW_HEAD, False, spans)
+
+
+def _number_line(message: Message) -> TerminalLine:
+    """Return the line of an answer that continues the one before it."""
+    return TerminalLine(f"#{message.seq}", "dim", _HEAD)
+
+
+def _numbered(line: TerminalLine, message: Message) -> TerminalLine:
+    """Return the first line of an answer without a text, with its number at the end."""
+    number = Span(f" #{message.seq}", "dim")
+    spans = (*line.styled_spans(), number)
+    return line._replace(text=line.text + number.text, style="", spans=spans)
+
+
+def _essential_blocks(fold: Fold) -> tuple[Block, ...]:
+    """Return what a conversation shows of a call: changes, and why it failed."""
+    blocks: list[Block] = []
+    for block in fold.blocks:
+        is_diff = isinstance(block, Code) and block.language == "diff"
+        is_failure = isinstance(block, Output) and fold.tone in ("error", "odd")
+        if is_diff or is_failure or isinstance(block, Nested | Todos):
+            blocks.append(block)
+    return tuple(blocks)
 
 
 def _paragraph_line(text: str, indent: Span) -> TerminalLine:
