@@ -106,6 +106,7 @@ def test_a_pipe_gets_fixed_columns_without_a_header(
         "0.25",
         "Fix the parser",
         str(project),
+        "2",
     ]
     assert fork[5] == "", "an unknown cost is nothing, not 0"
 

@@ -104,14 +104,12 @@ def test_text_names_the_speakers_and_folds_tool_calls(
     shown = sessiondb("show", story.parser).out
     assert shown.startswith("Fix the parser\n")
     assert story.parser in shown
-    assert "#2 assistant" in shown
+    assert "#2 answer" in shown
     assert "$0.25" in shown
-    assert "▸ bash completed" in shown
-    assert "$ pytest" in shown
-    assert "line 7\n" in shown
-    assert "line 8\n" not in shown
-    assert "… 32 more lines (--full)" in shown
-    assert "line 39\n" in sessiondb("show", story.parser, "--full").out
+    assert "▸ bash ✓ pytest" in shown
+    assert "line 0" not in shown
+    for full in (["--full"], ["--detail", "full"]):
+        assert "line 39\n" in sessiondb("show", story.parser, *full).out
 
 
 def test_hostile_text_is_exact_as_json_and_harmless_as_text(
@@ -157,7 +155,7 @@ def test_a_result_is_not_shown_twice(sessiondb: Run, store: Store) -> None:
     call = tool("bash", {"command": "ls"}, call_id="c1")
     store.append(session, assistant(call))
     store.append(session, MessageDraft("tool", (tool_result("c1", "the only output"),)))
-    shown = sessiondb("show", session.id).out
+    shown = sessiondb("show", session.id, "--detail", "full").out
     assert shown.count("the only output") == 1
 
 
@@ -220,6 +218,7 @@ def test_a_folded_event_leaves_no_empty_line(sessiondb: Run, store: Store) -> No
     store.append(session, event("task_started"))
     store.append(session, user("on"))
     _, _, shown = sessiondb("show", session).out.partition("\n\n")
+    assert "\n\n\n" not in shown
     assert [line[:5] for line in shown.splitlines()] == [
-        "── #1", "go", "", "── #3", "on", "", "… 1 e"
+        "── #1", "go", "", "── #3", "on", "", "… 1 b"
     ]  # fmt: skip

@@ -19,6 +19,7 @@ from sessiondb import (
     event,
     file,
     part,
+    reasoning,
     text,
     tool,
     user,
@@ -65,7 +66,7 @@ def test_an_edit_is_a_coloured_diff_and_its_line_counts(store: Store) -> None:
     edit = {"filePath": "lexer.py", "oldString": "a <= b", "newString": "a < b"}
     store.append(session, assistant(tool("edit", edit, output="ok")))
     found = lines(store, session)
-    assert "▸ edit completed +1 −1 lexer.py\n" in said(found)
+    assert "▸ edit ✓ lexer.py +1 −1\n" in said(found)
     rows = list(painted(found, Screen(False, True, 80, 24)))
     red, green, dim = "\x1b[31m", "\x1b[32m", "\x1b[2m"
     assert f"  {red}-a <= b\x1b[0m" in rows
@@ -92,28 +93,60 @@ def test_the_line_of_a_call_does_not_repeat_what_is_below_it(store: Store) -> No
     session = store.create_session().id
     store.append(session, assistant(tool("bash", {"command": "ls"}, output="ls")))
     store.append(session, assistant(tool("read", {"path": "ls"}, output="ls -l")))
-    out = said(lines(store, session))
-    assert "▸ bash completed\n  $ ls\n  │ ls\n" in out
-    assert "▸ read completed ls\n  │ ls -l\n" in out
+    out = said(lines(store, session, full=True))
+    assert "▸ bash ✓\n  $ ls\n  │ ls\n" in out
+    assert "▸ read ✓ ls\n  path: ls\n  │ ls -l" in out
+
+
+def test_a_conversation_has_a_line_for_each_call_and_why_it_failed(
+    store: Store,
+) -> None:
+    session = store.create_session().id
+    store.append(session, user("go"))
+    done = tool("bash", {"command": "ls"}, output="a.py")
+    failed = tool("bash", {"command": "lss"}, error="lss: not found", outcome="denied")
+    store.append(session, assistant(reasoning("Hm\n\nwell"), "Look:", done), model="m")
+    store.append(session, assistant(failed), model="m")
+    store.append(session, assistant("Done."), model="m")
+    _, _, shown = said(lines(store, session)).rpartition(" · m\n")
+    assert shown == (
+        "· thought: Hm well\nLook:\n▸ bash ✓ ls\n"
+        "▸ bash ✗ denied lss #3\n  │ lss: not found\n── #4\nDone."
+    )
+
+
+def test_a_pause_or_another_model_gives_an_answer_its_heading_again(
+    store: Store,
+) -> None:
+    session = store.create_session().id
+    for time, model in ((10, "m"), (20, "m"), (90, "m"), (95, "n")):
+        answer = assistant("So")
+        store.append(session, answer, model=model, time=1_770_000_000_000 + time * 1000)
+    shown = said(lines(store, session))
+    headings = re.findall(r"^── (#\d)( answer)?", shown, re.MULTILINE)
+    assert headings == [("#1", " answer"), ("#2", ""), ("#3", " answer"), ("#4", " answer")]  # fmt: skip
 
 
 def test_long_texts_are_folded_and_full_shows_all_of_them(store: Store) -> None:
     session = store.create_session().id
     numbers = "\n".join(map(str, range(30)))
     wide = "x" * 500
-    store.append(session, assistant(tool("seq", {"wide": wide}, output=numbers)))
+    store.append(session, assistant(tool("seq", {"wide": wide}, error=numbers)))
     folded, full = (said(lines(store, session, full=full)) for full in (False, True))
-    assert "  │ 7\n  │ … 22 more lines (--full)\n" in folded
-    assert f"  wide: {'x' * 400}… (+100)\n" in folded
-    assert "  │ 29\n" in full
+    assert folded.endswith("  │ 7\n  │ … 22 more lines (--detail full)")
+    assert wide not in folded
+    assert "  │ 29" in full
     assert wide in full
 
 
-def test_an_answer_keeps_its_line_even_if_nothing_of_it_is_shown(store: Store) -> None:
+def test_an_answer_of_which_nothing_is_shown_is_counted(store: Store) -> None:
     session = store.create_session().id
     store.append(session, user("go"))
     store.append(session, assistant(part("step-start")))
-    assert "── #2 assistant" in said(lines(store, session))
+    assert said(lines(store, session)).endswith(
+        "\ngo\n\n… 1 empty answer (--detail full)"
+    )
+    assert "── #2 answer" in said(lines(store, session, full=True))
 
 
 def test_events_with_nothing_to_read_are_folded_and_counted(store: Store) -> None:
@@ -127,22 +160,22 @@ def test_events_with_nothing_to_read_are_folded_and_counted(store: Store) -> Non
 
     shown = said(lines(store, session))
     numbers = re.findall(r"^── #(\d)", shown, re.MULTILINE)
-    assert numbers == ["2", "5", "6", "7"]
-    assert shown.endswith("\n… 3 events (--full)")
+    assert numbers == ["5", "7"]
+    assert shown.endswith("\n… 5 bookkeeping records (--detail full)")
 
     full = said(lines(store, session, full=True))
     assert re.findall(r"^── #(\d)", full, re.MULTILINE) == list("1234567")
     assert "\nTask started\n" in full
-    assert "events (--full)" not in full
+    assert "(--detail full)" not in full
 
 
 def test_an_event_shows_its_parts_whatever_they_are(store: Store) -> None:
     session = store.create_session().id
     store.append(session, event("mode_change", part("mode", text="plan")))
     store.append(session, event("checkpoint", part("commit", text="abc")))
-    out = said(lines(store, session))
+    out = said(lines(store, session, full=True))
     assert "\nMode: plan\n" in out
-    assert "\nCheckpoint\n[Commit]\n  │ abc\n" in out
+    assert "\nCheckpoint\n[Commit]\n  │ abc" in out
 
 
 def test_a_context_source_is_a_line(store: Store) -> None:
@@ -154,10 +187,11 @@ def test_a_context_source_is_a_line(store: Store) -> None:
     ]
     store.append(session, event("context", "Be brief", *sources))
     store.append(session, event("context", *sources))
-    shown = said(lines(store, session))
+    assert said(lines(store, session)).endswith("\n… 2 injected texts (--detail full)")
+    shown = said(lines(store, session, full=True))
     assert shown.count("[Source file AGENTS.md project · truncated]\n") == 2
     assert shown.count("[Source memory tea · error: no such file]\n  │ Green\n") == 2
-    assert shown.count("[Source]\n") == 2
+    assert shown.count("[Source]") == 2
 
 
 def test_the_record_of_an_error_is_shown_in_full_alone(store: Store) -> None:
@@ -192,7 +226,7 @@ def test_a_session_is_shown_while_it_is_read(store: Store) -> None:
     session = store.create_session(title="Endless")
     store.append(session, user("again"))
     endless = repeat(store.messages(session)[0])
-    found = shown_lines(store, store.session(session), endless, full=False)
+    found = shown_lines(store, store.session(session), endless, "normal")
     shown = list(islice(chain.from_iterable(found), 10_000))
     assert said(shown).count("again") > 3_000
 

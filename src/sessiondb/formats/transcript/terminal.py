@@ -196,7 +196,9 @@ class Terminal:
             return []
         thoughts = [part.text for part in message.parts if part.type == "reasoning"]
         text = excerpt(" ".join(thought for thought in thoughts if thought), 200)
-        return [TerminalLine(f"· thought: {text}", "dim", cut=True)] if text else []
+        if not text:
+            return []
+        return [TerminalLine(one_line(f"· thought: {text}"), "dim", cut=True)]
 
     def _block_lines(self, blocks: Iterable[Block], indent: Span) -> list[TerminalLine]:
         lines: list[TerminalLine] = []

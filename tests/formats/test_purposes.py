@@ -1,0 +1,139 @@
+"""What is a prompt, an answer, an injected text: the same in Python and in SQL."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from full_session import make
+from samples import SAMPLES, new_store, read_into
+
+from sessiondb import Store, assistant, event, part, system, text, tool, user
+from sessiondb.cli.output import Screen
+from sessiondb.cli.paint import painted
+from sessiondb.formats.transcript.terminal import Terminal
+from sessiondb.model.purposes import PROMPT, PURPOSES
+from sessiondb.repository.sessions import ALL
+
+EVERYTHING = {"project": ALL, "archived": True, "subagents": True, "empty": True}
+#: Real stores, with what their users typed beyond the ground truth: a prompt of a session
+#: that was compacted, which it leaves out.
+REAL = {
+    "aider-0.86.2": 0,
+    "claude-code-2.1.329": 0,
+    "codex-0.169.0": 0,
+    "gemini-cli-0.61.0": 0,
+    "goose-1.34.0": 0,
+    "llm-0.27.1": 0,
+    "llm-0.36": 0,
+    "oh-my-pi-18.2.3": 0,
+    "openai-agents-0.24.0": 0,
+    "opencode-0.5.29": 1,
+    "opencode-1.1.65": 0,
+    "opencode-1.18.33": 0,
+    "opencode-2.0.15": 0,
+    "opencode-migrated-1.2.27": 0,
+    "opencode-upgraded-2.0.15": 0,
+    "pi-0.87.1": 0,
+    "qwen-code-0.24.4": 1,
+}
+
+
+def compare(store: Store) -> None:
+    """Compare the purposes of all messages, and the prompts that sessions count."""
+    with closing(sqlite3.connect(store.path)) as shell:
+        for session in store.sessions(**EVERYTHING, limit=1000):
+            messages = store.messages(session, branches=True)
+            purposes = {m.seq: m.purpose for m in messages}
+            assert session.prompt_count == Counter(purposes.values())[PROMPT]
+
+            rows = shell.execute(
+                "SELECT DISTINCT seq, purpose FROM transcript WHERE session_id = ?",
+                (session.id,),
+            )
+            for seq, purpose in rows:
+                assert purpose == purposes[seq], (session.source, seq)
+            listed = shell.execute(
+                "SELECT prompt_count FROM session_list WHERE id = ?", (session.id,)
+            )
+            assert listed.fetchone() == (session.prompt_count,)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAMPLES)
+def test_messages_of_every_format_have_one_purpose(name: str, tmp_path: Path) -> None:
+    with new_store() as store:
+        SAMPLES[name].write(tmp_path / "theirs")
+        read_into(store, tmp_path / "theirs")
+        compare(store)
+
+
+def test_a_message_has_the_purpose_of_what_it_says(store: Store) -> None:
+    session = store.create_session()
+    for draft, purpose in (
+        (user("go"), "prompt"),
+        (user(text("<env>", synthetic=True)), "injected"),
+        (user(text("<env>", synthetic=True), "go on"), "prompt"),
+        (user(part("compaction")), "injected"),
+        (user(), "injected"),
+        (assistant("Well"), "answer"),
+        (assistant(), "answer"),
+        (system("Be brief"), "injected"),
+        (event("compaction", "So far"), "summary"),
+        (event("branch_summary", "So far"), "summary"),
+        (event("custom_message", "reminder"), "injected"),
+        (event("shell", tool("bash", {"command": "ls"})), "command"),
+        (event("usage"), "bookkeeping"),
+        (event("reset", "now"), "bookkeeping"),
+    ):
+        store.append(session, draft)
+        assert store.messages(session)[-1].purpose == purpose
+        assert purpose in PURPOSES
+    compare(store)
+
+
+def test_a_session_that_has_everything_has_every_purpose_in_sql(store: Store) -> None:
+    make(store)
+    compare(store)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REAL)
+def test_the_prompts_of_a_real_store_are_what_was_typed(
+    name: str, real_store: Callable[[str], Path]
+) -> None:
+    folder = real_store(name)
+    truth = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
+    with new_store() as store:
+        read_into(store, folder / "data")
+        prompts = 0
+        for session in store.sessions(**EVERYTHING, limit=1000):
+            messages = store.messages(session, branches=True)
+            own = [m for m in messages if not m.inherited]
+            prompts += sum(message.purpose == PROMPT for message in own)
+            _check_conversation(store, session.id)
+    assert prompts == truth["totals"]["user_prompts"] + REAL[name]
+
+
+def _check_conversation(store: Store, session_id: str) -> None:
+    """Check a session as a terminal shows it: a heading is always above something."""
+    look = Terminal()
+    rows = list(painted(look.head(store.session(session_id)), SCREEN))
+    first = None
+    for message in store.messages(session_id):
+        rows_of_message = list(painted(look.message(message), SCREEN))
+        if first is None and message.purpose == PROMPT:
+            first = len(rows)
+        rows += rows_of_message
+        if rows_of_message:
+            last = rows_of_message[-1]
+            assert not last.startswith("── "), (session_id, message.seq)
+    assert first is None or first < 12
+
+
+SCREEN = Screen(False, False, 80, 24)
