@@ -14,6 +14,7 @@ from docs_blocks import blocks, page
 
 from sessiondb import Store
 from sessiondb.maintenance import check
+from sessiondb.model.purposes import PURPOSES
 
 FORMAT = page("docs/FORMAT.md")
 
@@ -175,3 +176,8 @@ def test_a_foreign_trigger_is_refused_and_a_foreign_index_is_not(
         )
     with pytest.raises(ValueError, match="planted"):
         Store.open(path)
+
+
+def test_every_purpose_of_a_message_is_described_as_the_code_does() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", FORMAT, re.MULTILINE))
+    assert {name: rows.get(name) for name in PURPOSES} == PURPOSES

@@ -30,6 +30,7 @@ from sessiondb.formats.transcript.detail import Detail
 from sessiondb.formats.transcript.facts import Tally, session_facts, session_title
 from sessiondb.formats.transcript.pictures import Album
 from sessiondb.model import Export, FileDiff, Loss, Message, Part, Session
+from sessiondb.model.purposes import PROMPT
 from sessiondb.words import changed, count, excerpt
 
 #: From so many prompts on there is a table of them; it lists at most so many.
@@ -105,7 +106,7 @@ class Transcript:
             blocks = entry.blocks + self._started_in(message)
             if not blocks:
                 continue
-            if message.role == "user":
+            if message.purpose == PROMPT:
                 self._note_prompt(entry)
             yield replace(entry, blocks=blocks)
 
