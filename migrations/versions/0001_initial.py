@@ -152,6 +152,7 @@ STORED = (
     data BLOB,
     data_blob TEXT,
     namespace TEXT DEFAULT '' NOT NULL,
+    prompt_count INTEGER DEFAULT 0 NOT NULL,
     CONSTRAINT pk_session PRIMARY KEY (rid),
     CONSTRAINT uq_session_id UNIQUE (id),
     CONSTRAINT uq_session_source_source_id_namespace UNIQUE (source, source_id, namespace),
@@ -344,7 +345,6 @@ STORED = (
     """CREATE INDEX ix_message_open ON message (session_id) WHERE time_completed IS NULL""",
     """CREATE INDEX ix_message_turn ON message (session_id, turn_id)""",
     """CREATE INDEX ix_message_usage_key ON message (usage_key) WHERE usage_key IS NOT NULL""",
-    """CREATE INDEX ix_message_user ON message (session_id, seq) WHERE role = 'user'""",
     """CREATE INDEX ix_prompt_created ON prompt (time_created, id)""",
     """CREATE INDEX ix_prompt_project_id ON prompt (project_id, time_created, id)""",
     """CREATE INDEX ix_prompt_session_id ON prompt (session_id)""",
@@ -372,7 +372,7 @@ SELECT s.id, s.slug, s.title, s.source, s.agent, s.model_id, s.directory,
          + coalesce(s.tokens_cache_write, 0) AS tokens,
        strftime('%Y-%m-%d %H:%M:%S', s.time_created / 1000, 'unixepoch') AS created, strftime('%Y-%m-%d %H:%M:%S', s.time_updated / 1000, 'unixepoch') AS updated,
        strftime('%Y-%m-%d %H:%M:%S', s.time_archived / 1000, 'unixepoch') AS archived, s.time_created, s.time_updated,
-       (SELECT count(*) FROM message AS u WHERE u.session_id = s.id AND u.role = 'user' AND coalesce(u.kind, '') NOT IN ('compaction', 'branch_summary') AND EXISTS (SELECT 1 FROM part AS t WHERE t.session_id = u.session_id AND t.seq = u.seq AND t.synthetic = 0 AND t.type IN ('text', 'file', 'agent'))) AS prompt_count
+       s.prompt_count
   FROM session AS s JOIN project AS j ON j.id = s.project_id
  WHERE s.time_deleted IS NULL AND s.time_importing IS NULL""",
     """CREATE VIEW transcript AS

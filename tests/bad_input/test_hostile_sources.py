@@ -131,6 +131,7 @@ PART = {
     "type": "nothing", "text": "text", "tool": "text", "call_id": "text", "status": "none",
     "outcome": "none", "title": "text", "input": "JSON", "data": "object", "id": "id",
     "time_created": "time", "time_updated": "time", "time_started": "time", "time_ended": "time",
+    "synthetic": "flag",
 }  # fmt: skip
 PROMPT = {
     "id": "nothing", "text": "filled text", "directory": "path", "project_id": "anything",

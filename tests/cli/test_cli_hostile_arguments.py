@@ -136,6 +136,9 @@ def line_for(
     before: list[str] = []
     after: list[str] = []
     flags = [flag for flag in HARMLESS if flag in options and flag not in tested.opts]
+    if name == "export":
+        # It writes nothing but files, and this option is one of --redact.
+        flags.remove("--dry-run")
     needed = NEEDED.get(name, [])
     if tested.name != "refs" and set(tested.opts).isdisjoint(needed):
         before += needed

@@ -272,8 +272,11 @@ def _file(part: Part) -> tuple[str, str | None, str | None]:
 
 
 def _is_value(name: str, value: Any) -> bool:
-    """Return whether a field says something: tokens of which there are none do not."""
-    if value == 0 and name in TOKENS:
+    """Return whether a field says something: a flag that is not set does not.
+
+    Neither do tokens of which there are none.
+    """
+    if value is False or (value == 0 and name in TOKENS):
         return False
     # An odd time: no session has been written so soon after 1970.
     is_odd = name.startswith("time_") and value is not None and value < 10**9

@@ -20,6 +20,7 @@ from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model.handles import LEAF, MessageHandle
+from sessiondb.model.purposes import is_prompt
 from sessiondb.schema import message, part, session
 from sessiondb.schema.rows import (
     MESSAGE,
@@ -256,6 +257,8 @@ class Append:
         state.leaf_turn = (seq, turn_id)
         state.first_new_seq = state.first_new_seq or seq
         state.message_count += 1
+        if is_prompt(self.row.role, self.row.kind, self.parts):
+            state.prompt_count += 1
         state.count(self.row.cost, self.row.tokens)
         if self.row.role == "assistant":
             state.answered(self.row.provider_id, self.row.model_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, func, select, text
+from sqlalchemy import and_, func, literal_column, select, text
 
 from sessiondb.effects.encode import same_json, usage_key
 from sessiondb.effects.message import (
@@ -24,15 +24,19 @@ from sessiondb.effects.message import (
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import ConflictError, NotFoundError
+from sessiondb.model.purposes import is_prompt
 from sessiondb.schema import message, part
+from sessiondb.schema.purposes import is_prompt as is_prompt_sql
 from sessiondb.schema.rows import Blob, PartRow
 from sessiondb.schema.tables import USAGE
 
 
 class OpenMessage(NamedTuple):
-    """The columns of a message that `Finish` reads."""
+    """The columns of a message that `AddPart` and `Finish` read."""
 
     id: str
+    role: str
+    kind: str | None
     response_id: str | None
     model_id: str | None
     time_created: int
@@ -61,6 +65,11 @@ _OPEN = Statement(
         in_session, message.c.seq == p("at")
     )
 )
+_WAS_PROMPT = Statement(
+    lambda: select(literal_column(is_prompt_sql("message"))).where(
+        in_session, message.c.seq == p("at")
+    )
+)
 _FINISH = update_of(
     message,
     " ".join(("finish error usage_key time_completed", *USAGE)),
@@ -86,11 +95,16 @@ class AddPart:
         seq = seq_of(tx, state.id, self.message)
         if (self.own_id or tx.retried) and self._is_there(tx, state.id, seq):
             return
-        if _open_message(tx, state.id, seq).time_completed is not None:
+        stored = _open_message(tx, state.id, seq)
+        if stored.time_completed is not None:
             raise ConflictError(
                 f"message {self.message} is finished; parts go to open messages"
             )
 
+        if is_prompt(stored.role, stored.kind, (self.row,)):
+            # A message counts once, however much of it was typed.
+            was_prompt = tx.one(_WAS_PROMPT, sid=state.id, at=seq)[0]
+            state.prompt_count += not was_prompt
         tx.insert_blobs(self.blobs)
         idx = tx.one(_NEXT_IDX, sid=state.id, at=seq)[0]
         insert_part(tx, state.id, seq, idx, self.row, complete=False)

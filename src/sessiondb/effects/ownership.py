@@ -21,6 +21,7 @@ from sqlalchemy import and_, func, literal_column, select, text
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, as_list, p, texts, update_of
 from sessiondb.schema import message, part, session
+from sessiondb.schema.purposes import is_prompt
 from sessiondb.schema.sums import cost_sum, count_sum
 from sessiondb.schema.tables import TOKENS, USAGE
 
@@ -134,11 +135,12 @@ _PART_RIDS = Statement(
 
 
 #: The counters of a session, in the order of `_TOTAL`.
-_COUNTERS = ("message_count", "cost", "cost_inherited", *TOKENS)
+_COUNTERS = ("message_count", "prompt_count", "cost", "cost_inherited", *TOKENS)
 
 
 def _total_statement() -> Any:
-    sums = [cost_sum("cost", "inherited = 0"), cost_sum("cost", "inherited = 1")]
+    sums = [f"count(CASE WHEN {is_prompt('message')} THEN 1 END)"]
+    sums += [cost_sum("cost", "inherited = 0"), cost_sum("cost", "inherited = 1")]
     sums += [count_sum(name, "inherited = 0") for name in TOKENS]
     columns: list[Any] = [literal_column(sql) for sql in sums]
     return (

@@ -50,8 +50,8 @@ from sessiondb.schema.tables import TOKENS
 E = TypeVar("E")
 #: The columns of a session row that a transaction moves.
 _KEPT = (
-    "leaf_seq", "last_seq", "revision", "change", "message_count", "cost",
-    "cost_inherited", *TOKENS, "time_updated", "time_detached", "provider_id",
+    "leaf_seq", "last_seq", "revision", "change", "message_count", "prompt_count",
+    "cost", "cost_inherited", *TOKENS, "time_updated", "time_detached", "provider_id",
     "model_id",
 )  # fmt: skip
 #: The limit of counters, which only another program can have reached.
@@ -116,6 +116,7 @@ class SessionState:
     last_seq: int
     revision: int
     message_count: int
+    prompt_count: int
     cost: float | None
     cost_inherited: float | None
     tokens_input: int | None

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, literal_column, select
 
 from sessiondb.effects import ownership, paths
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, as_list, numbers, p
 from sessiondb.schema import file_diff, message, part
+from sessiondb.schema.purposes import is_prompt
 from sessiondb.schema.tables import USAGE
 
 _LINKS = Statement(
@@ -37,6 +38,7 @@ _GOING = Statement(
         message.c.data_blob,
         message.c.inherited,
         message.c.model_id,
+        literal_column(is_prompt("message")),
         *(message.c[name] for name in USAGE),
     ).where(message.c.session_id == p("sid"), message.c.seq.in_(numbers("seqs")))
 )
@@ -148,7 +150,10 @@ class Truncate:
             tx.release(*row)
 
         lost, counted, models = [], [], []
-        for seq, message_id, created, key, data_blob, inherited, model, *usage in rows:
+        for row in rows:
+            seq, message_id, created, key, data_blob, inherited, *others = row
+            model, was_prompt, *usage = others
+            state.prompt_count -= was_prompt
             place = (state.root_id, seq, message_id, created, key)
             lost.append(ownership.UsageClass(*place))
             counted.append((inherited, usage))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sessiondb.schema.purposes import is_prompt
 from sessiondb.schema.rows import SEARCHED
 from sessiondb.schema.sums import cost_sum, count_sum
 from sessiondb.schema.tables import TOKENS
@@ -63,9 +64,10 @@ class Derivation:
 _TOKEN_SUMS = ", ".join(count_sum(f"m.{name}", "m.inherited = 0") for name in TOKENS)
 COUNTERS = Derivation(
     table="session",
-    columns=("message_count", "cost", "cost_inherited", *TOKENS),
+    columns=("message_count", "prompt_count", "cost", "cost_inherited", *TOKENS),
     values=(
         "SELECT s.rid, count(m.rid), "
+        f"count(CASE WHEN {is_prompt('m')} THEN 1 END), "
         f"{cost_sum('m.cost', 'm.inherited = 0')}, "
         f"{cost_sum('m.cost', 'm.inherited = 1')}, {_TOKEN_SUMS} "
         "FROM session AS s LEFT JOIN message AS m ON m.session_id = s.id "

@@ -7,7 +7,8 @@ so that `schema.purposes` states the same rule in SQL.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from sessiondb.model.records import Message
@@ -38,6 +39,20 @@ INJECTED_KINDS = ("custom_message", "context")
 _OF_ROLES = {"assistant": ANSWER, "tool": RESULT, "system": INJECTED}
 
 
+class _TypedPart(Protocol):
+    @property
+    def type(self) -> str: ...
+    @property
+    def synthetic(self) -> int: ...
+
+
+def is_prompt(role: str, kind: str | None, parts: Iterable[_TypedPart]) -> bool:
+    """Return whether a message is a prompt: the user typed or attached some of it."""
+    if role != "user" or kind in SUMMARY_KINDS:
+        return False
+    return any(part.type in TYPED_TYPES and not part.synthetic for part in parts)
+
+
 def purpose_of(message: Message) -> str:
     """Return the purpose of a message, one of `PURPOSES`."""
     if message.kind in SUMMARY_KINDS:
@@ -45,10 +60,8 @@ def purpose_of(message: Message) -> str:
     if message.role in _OF_ROLES:
         return _OF_ROLES[message.role]
     if message.role == "user":
-        for part in message.parts:
-            if part.type in TYPED_TYPES and not part.synthetic:
-                return PROMPT
-        return INJECTED
+        is_typed = is_prompt(message.role, message.kind, message.parts)
+        return PROMPT if is_typed else INJECTED
 
     if any(part.type == "tool" for part in message.parts):
         return COMMAND

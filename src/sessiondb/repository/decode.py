@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields
 from hashlib import sha256
 from typing import Any, TypeVar
 
-from sqlalchemy import literal_column, select, text
+from sqlalchemy import select, text
 
 from sessiondb import codec
 from sessiondb.engine.sql import Statement
@@ -38,7 +38,6 @@ from sessiondb.model.damage import (
 from sessiondb.places import absolute
 from sessiondb.repository import Read
 from sessiondb.schema import blob, message, part, session
-from sessiondb.schema.purposes import prompt_count_of
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -95,12 +94,8 @@ _SESSION_LAST = ("directory", *_SESSION_JSON, "data")
 _NO_DATA = {"data": None, "large": None, "data_blob": None}
 _make_session = maker(Session, _SESSION_LAST)
 _session_blob = blob.alias("session_blob")
-_COUNTED: dict[str, Any] = {"prompt_count": literal_column(prompt_count_of("session"))}
 _SESSION_COLUMNS = (
-    *(
-        _COUNTED[name].label(name) if name in _COUNTED else session.c[name]
-        for name in _field_names(Session, without=_SESSION_LAST)
-    ),
+    *(session.c[name] for name in _field_names(Session, without=_SESSION_LAST)),
     *(session.c[name] for name in _SESSION_LAST[:-1]),
     session.c.data,
     _session_blob.c.data.label("large"),

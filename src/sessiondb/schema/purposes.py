@@ -39,11 +39,9 @@ def purpose_of(message: str) -> str:
             ELSE '{purposes.BOOKKEEPING}' END"""
 
 
-def prompt_count_of(session: str) -> str:
-    """Return the expression for the number of prompts of the session *session*."""
+def is_prompt(message: str) -> str:
+    """Return the condition that the message with the alias *message* is a prompt."""
     return (
-        "(SELECT count(*) FROM message AS u "
-        f"WHERE u.session_id = {session}.id AND u.role = 'user' "
-        f"AND coalesce(u.kind, '') NOT IN ({_listed(purposes.SUMMARY_KINDS)}) "
-        f"AND {_typed('u')})"
+        f"{message}.role = 'user' AND {_typed(message)} "
+        f"AND coalesce({message}.kind, '') NOT IN ({_listed(purposes.SUMMARY_KINDS)})"
     )

@@ -41,7 +41,8 @@ TOMBSTONE = columns(tables.tombstone)
 
 #: Counted by transactions, or stated only later in the life of a session.
 _LATER = (
-    "rid", "leaf_seq", "last_seq", "revision", "change", "message_count", *USAGE,
+    "rid", "leaf_seq", "last_seq", "revision", "change", "message_count",
+    "prompt_count", *USAGE,
     "cost_inherited", "time_detached", "time_deleted",
 )  # fmt: skip
 #: The columns of a session that are stated when it is made.

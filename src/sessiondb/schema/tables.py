@@ -192,6 +192,7 @@ session = _strict_table(
     Column("data", LargeBinary),
     _blob_ref("data_blob"),
     _text_column("namespace", required=True, default=""),
+    _int_column("prompt_count", required=True, default=0),
     UniqueConstraint("id"),
     UniqueConstraint("source", "source_id", "namespace"),
     UniqueConstraint("project_id", "slug"),
@@ -271,12 +272,6 @@ Index(
     "ix_message_usage_key",
     message.c.usage_key,
     sqlite_where=text("usage_key IS NOT NULL"),
-)
-Index(
-    "ix_message_user",
-    message.c.session_id,
-    message.c.seq,
-    sqlite_where=text("role = 'user'"),
 )
 Index("ix_message_disordered", message.c.session_id, sqlite_where=text(DISORDERED))
 Index(

@@ -7,7 +7,7 @@ hide sessions that are deleted or still being imported.
 from __future__ import annotations
 
 from sessiondb.model.records import SOURCE_KEYS
-from sessiondb.schema.purposes import prompt_count_of, purpose_of
+from sessiondb.schema.purposes import purpose_of
 from sessiondb.schema.sums import cost_sum, count_sum
 from sessiondb.schema.tables import TOKENS
 
@@ -55,7 +55,7 @@ SELECT s.id, s.slug, s.title, s.source, s.agent, s.model_id, s.directory,
        {_TOKENS} AS tokens,
        {_time_of("s.time_created")} AS created, {_time_of("s.time_updated")} AS updated,
        {_time_of("s.time_archived")} AS archived, s.time_created, s.time_updated,
-       {prompt_count_of("s")} AS prompt_count
+       s.prompt_count
   FROM session AS s JOIN project AS j ON j.id = s.project_id
  WHERE {_ALIVE}
 """.strip()

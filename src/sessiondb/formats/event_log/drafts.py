@@ -221,11 +221,13 @@ def _finished(record: Record, kind: str, time: int | None) -> _Step:
 
     # The cost may be within the usage: it is read there, and stays.
     usage = dict(as_object(record.get("usage")))
+    finish_key, finish = first_fitting(record, fields.FINISH_KEYS, text)
+    error = record.get("error")
     columns = {
         "time_completed": time,
         "tokens": take_usage(record),
-        "finish": _finish(record),
-        "error": _error_as_text(record),
+        "finish": fields.FINISH.get(finish, "other") if finish_key else None,
+        "error": {"message": error} if text(error) and error else None,
         **take_spelled(usage, fields.COST),
         **take_spelled(record, fields.ENDED),
     }
@@ -243,16 +245,6 @@ def own_id(record: Record) -> Any:
     is_call = record.get("type") in (fields.CALLED, fields.RETURNED)
     keys = fields.MESSAGE_ID[:1] if is_call else fields.MESSAGE_ID
     return next(filter(usable_id, map(record.get, keys)), None)
-
-
-def _finish(record: Record) -> str | None:
-    key, finish = first_fitting(record, fields.FINISH_KEYS, text)
-    return fields.FINISH.get(finish, "other") if key else None
-
-
-def _error_as_text(record: Record) -> Record | None:
-    error = record.get("error")
-    return {"message": error} if text(error) and error else None
 
 
 def _piece(record: Record, kind: str, time: int | None) -> _Step:
@@ -400,7 +392,7 @@ def _block(block: Record, key: str) -> PartDraft:
         return PartDraft("file", data={**_file_data(block), **data})
 
     data = {**lift_data(block, PART_MARKS), **data}
-    columns = _source_columns(block) | {"synthetic": block.get("synthetic") is True}
+    columns = _block_columns(block)
     part, text_key = TEXTS.get(kind, (_KEPT_APART.get(kind, kind), "text"))
     if kind == "tool" and block.get("status") in STATUSES:
         return _ended_call(block, data)
@@ -422,12 +414,14 @@ def _ended_call(block: Record, data: Record) -> PartDraft:
     return PartDraft("tool", data=data, **columns)
 
 
-def _source_columns(block: Record) -> Record:
-    """Return the columns of a block that is a source; both stay in it."""
-    if block["type"] != "source":
-        return {}
-    columns = {"title": block.get("title")} if clean_text(block.get("title")) else {}
-    return {**columns, "input": block["input"]} if "input" in block else columns
+def _block_columns(block: Record) -> Record:
+    """Return the columns of a block that stay in it, too."""
+    columns: Record = {"synthetic": block.get("synthetic") is True}
+    if block["type"] == "source" and clean_text(block.get("title")):
+        columns["title"] = block["title"]
+    if block["type"] == "source" and "input" in block:
+        columns["input"] = block["input"]
+    return columns
 
 
 def _is_file(block: Record) -> bool:

@@ -167,8 +167,12 @@ class Terminal:
         if not continues:
             return [_EMPTY, _message_line(message, labels), *lines]
         if any(isinstance(block, Prose) for block in blocks):
-            return [_number_line(message), *lines]
-        return [_numbered(lines[0], message), *lines[1:]]
+            return [TerminalLine(f"#{message.seq}", "dim", _HEAD), *lines]
+        # Its number is at the end of its first line.
+        first, *others = lines
+        text = f"{first.text} #{message.seq}"
+        spans = (*first.styled_spans(), Span(f" #{message.seq}", "dim"))
+        return [first._replace(text=text, style="", spans=spans), *others]
 
     def tail(self) -> list[TerminalLine]:
         """Return a line that counts what was left out, if anything was."""
@@ -340,18 +344,6 @@ def _message_line(message: Message, labels: Iterable[str]) -> TerminalLine:
     details = f" · {one_line(' · '.join(fact for fact in facts if fact))}"
     spans = (Span(name, "name"), Span(details, "dim"))
     return TerminalLine(name + details, "", _HEAD, _BELOW_HEAD, False, spans)
-
-
-def _number_line(message: Message) -> TerminalLine:
-    """Return the line of an answer that continues the one before it."""
-    return TerminalLine(f"#{message.seq}", "dim", _HEAD)
-
-
-def _numbered(line: TerminalLine, message: Message) -> TerminalLine:
-    """Return the first line of an answer without a text, with its number at the end."""
-    number = Span(f" #{message.seq}", "dim")
-    spans = (*line.styled_spans(), number)
-    return line._replace(text=line.text + number.text, style="", spans=spans)
 
 
 def _essential_blocks(fold: Fold) -> tuple[Block, ...]:
