@@ -138,7 +138,7 @@ def line_for(
     flags = [flag for flag in HARMLESS if flag in options and flag not in tested.opts]
     if name == "export":
         # It writes nothing but files, and this option is one of --redact.
-        flags.remove("--dry-run")
+        flags = []
     needed = NEEDED.get(name, [])
     if tested.name != "refs" and set(tested.opts).isdisjoint(needed):
         before += needed
