@@ -190,7 +190,9 @@ def encode_part(
     if draft.outcome is not None:
         scalars["outcome"] = canonical(draft.outcome, OUTCOME, "outcome")
 
-    status = one_of(draft.status, STATUSES, "status")
+    status = draft.status
+    if status is not None:
+        status = one_of(status, STATUSES, "status")
     if draft.type == "tool":
         if not draft.tool:
             raise InvalidInputError("a tool part needs the name of its tool")

@@ -137,7 +137,8 @@ class SessionState:
     holder: str | None
     time_expires: int | None
     first_new_seq: int = 0
-    #: (seq, turn_id) of the last message that this unit wrote; no message has seq 0.
+    #: (seq, turn_id) of the leaf that was loaded, or of the last message that this unit
+    #: wrote; no message has seq 0.
     leaf_turn: tuple[int, str | None] = (0, None)
     #: Where the leaf was before this unit's `SetLeaf`; None: it did not move it.
     leaf_before: tuple[int | None] | None = None
@@ -165,12 +166,23 @@ class SessionState:
             self.provider_id, self.model_id = provider_id, model_id
 
 
-#: The columns of `SessionState`, which ends in those of the lease.
+#: The columns of `SessionState`, which ends in those of the lease; after them comes the
+#: turn of the leaf, which nearly every append continues.
 _STATE = [of.name for of in fields(SessionState) if of.name in session.c]
 _LOAD = Statement(
     lambda: (
         select(
-            *(session.c[name] for name in _STATE), lease.c.holder, lease.c.time_expires
+            *(session.c[name] for name in _STATE),
+            lease.c.holder,
+            lease.c.time_expires,
+            message.c.turn_id,
+        )
+        .outerjoin(
+            message,
+            and_(
+                message.c.session_id == session.c.id,
+                message.c.seq == session.c.leaf_seq,
+            ),
         )
         .outerjoin(lease, and_(lease.c.session_id == session.c.id, text(LIVING_LEASE)))
         .where(session.c.id == p("sid"), session.c.time_deleted.is_(None))
@@ -303,7 +315,9 @@ class Transaction:
                     hint="list the sessions that do",
                 )
 
-            state = self.states[session_id] = SessionState(*row)
+            *columns, turn_id = row
+            state = self.states[session_id] = SessionState(*columns)
+            state.leaf_turn = (state.leaf_seq or 0, turn_id)
             state.revision -= session_id in self._kept
 
         return state
