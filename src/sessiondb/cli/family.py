@@ -15,6 +15,7 @@ from sessiondb.cli.opening import (
     find,
     find_all,
     find_message,
+    find_place,
     open_store,
     remember,
 )
@@ -59,18 +60,22 @@ def fork_command(
 ) -> None:
     """Start a new session from a message of REF (default: its last one).
 
-    The fork is self-contained, whatever happens to REF. Prints its id.
+    REF#M is the same as REF --at M. The fork is self-contained, whatever happens to
+    REF. Prints its id.
     """
     from sessiondb.model import session_json
 
     exclusive({"--at": at, "--before": before})
     with open_store(options, writing=True) as store:
-        parent = find(store, ref)
+        parent, place = find_place(store, ref)
         end: dict[str, Any] = {
             name: find_message(store, parent, message)
             for name, message in (("at", at), ("before", before))
             if message is not None
         }
+        if place is not None:
+            exclusive({"REF#M": ref, "--at": at, "--before": before})
+            end["at"] = place
         new_session = store.fork(parent, title=title, directory=directory, **end)
         fork = store.session(new_session)
         remember(store, fork)

@@ -278,6 +278,22 @@ def find_message(store: Store, session: Session, name: str) -> Message:
         return store.message(session, int(name))
 
 
+def find_place(store: Store, ref: str | None) -> tuple[Session, Message | None]:
+    """Return the session that *ref* names, and its message for an address.
+
+    An address is ``REF#M``: M is a seq, an id or a label. A session whose name has a
+    ``#`` in it is that session.
+    """
+    name, sign, message = (ref or "").rpartition("#")
+    if not (name and sign and message):
+        return find(store, ref), None
+    try:
+        return find(store, ref), None
+    except NotFoundError:
+        session = find(store, name)
+        return session, find_message(store, session, message)
+
+
 def _find_last(store: Store) -> Session:
     try:
         return find(store, "@")

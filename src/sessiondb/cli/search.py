@@ -103,13 +103,16 @@ def _hit_lines(hits: Sequence[Hit]) -> Iterator[str]:
     shown = output.screen()
     for hit in hits:
         s = hit.session
-        facts = f"{short_id(s.id)}  {ago(s.time_updated)} · {one_line(s.source)}  "
+        place = "" if hit.seq is None else f"#{hit.seq}"
+        facts = (
+            f"{short_id(s.id)}{place}  {ago(s.time_updated)} · {one_line(s.source)}  "
+        )
         room = max(shown.width - len(facts), output.MIN_COLUMN)
         yield facts + shown.style(cut(title_of(s), room), bold=True)
 
-        # Ten columns are taken by the indent, the seq and a space.
-        text = cut(one_line(hit.snippet), shown.width - 10)
-        yield f"  #{'–' if hit.seq is None else hit.seq:<6} {_mark_words(text)}"
+        # Two columns are taken by the indent.
+        text = cut(one_line(hit.snippet), shown.width - 2)
+        yield f"  {_mark_words(text)}"
 
 
 def _mark_words(snippet: str) -> str:

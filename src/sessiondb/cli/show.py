@@ -10,8 +10,9 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.opening import Options, find, open_store
+from sessiondb.cli.opening import Options, find_place, open_store
 from sessiondb.cli.paint import painted
+from sessiondb.cli.usage import exclusive
 
 if TYPE_CHECKING:
     from sessiondb.formats.transcript.terminal import TerminalLine
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
 @click.argument("ref", type=shared.REF, required=False)
 @click.option(
     "--last", type=click.IntRange(1), metavar="N", help="The last N messages."
+)
+@click.option(
+    "--around",
+    type=click.IntRange(0),
+    metavar="N",
+    help="With REF#M: N prompts and answers before and after M (default: 3).",
 )
 @click.option("--branches", is_flag=True, help="Messages off the live path too.")
 @click.option(
@@ -40,6 +47,7 @@ def show_command(
     *,
     ref: str | None,
     last: int | None,
+    around: int | None,
     branches: bool,
     detail: str,
     full: bool,
@@ -51,13 +59,21 @@ def show_command(
     Prompts, answers, a line for what was thought and for each call, with its changes
     and why it failed. What programs tell the model and record besides is counted in the
     last line; --detail full shows all of it. JSON is always complete.
+
+    REF#M is the place of a message in a session, as search prints it: M is its number,
+    its id or a label.
     """
     from sessiondb.model import message_json, session_json
 
     with open_store(options) as store:
-        session = find(store, ref)
+        session, place = find_place(store, ref)
         messages: Iterable[Message]
-        if last is None:
+        if place is not None:
+            exclusive({"REF#M": ref, "--last": last})
+            messages = _messages_around(store, session, place, around)
+        elif around is not None:
+            raise click.UsageError("--around needs the place of a message: REF#M")
+        elif last is None:
             messages = store.walk(session, branches=branches)
         else:
             messages = store.messages(session, last=last, branches=branches)
@@ -72,6 +88,34 @@ def show_command(
         else:
             level = "full" if full else detail
             output.page(_shown_rows(_shown_lines(store, session, messages, level)))
+
+
+def _messages_around(
+    store: Store, session: Session, place: Message, around: int | None
+) -> list[Message]:
+    """Return a message with what is before and after it.
+
+    *around* prompts and answers on each side, and whatever is between them; of a
+    message off the live path those of all branches.
+    """
+    from sessiondb.model.purposes import ANSWER, PROMPT
+
+    messages = store.messages(session)
+    if all(message.seq != place.seq for message in messages):
+        messages = store.messages(session, branches=True)
+
+    wanted = 3 if around is None else around
+    index = [message.seq for message in messages].index(place.seq)
+    spoken = [
+        position
+        for position, message in enumerate(messages)
+        if message.purpose in (PROMPT, ANSWER)
+    ]
+    earlier = [position for position in spoken if position < index]
+    later = [position for position in spoken if position > index]
+    first = earlier[-wanted:][0] if wanted and earlier else index
+    last = later[:wanted][-1] if wanted and later else index
+    return messages[first : last + 1]
 
 
 def _shown_rows(lines: Iterable[list[TerminalLine]]) -> Iterator[str]:
