@@ -72,7 +72,10 @@ def test_a_title_with_a_number_sign_is_still_a_name(
     ("args", "error"),
     [
         (["show", "{}#99"], "no message 99"),
-        (["show", "{}", "--around", "2"], "--around needs the place of a message: REF#M"),
+        (
+            ["show", "{}", "--around", "2"],
+            "--around needs the place of a message: REF#M",
+        ),
         (["show", "{}#3", "--last", "2"], "REF#M and --last exclude each other"),
         (["fork", "{}#3", "--at", "6"], "REF#M and --at exclude each other"),
         (["show", "nothing#3"], "nothing"),
