@@ -7,9 +7,8 @@ with one key, its variant, or as a map with a ``type``: both are parts.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from operator import attrgetter
 from typing import Any
 
 from sessiondb.formats.content import embedded_file
@@ -98,9 +97,10 @@ def message_draft(row: Record, message_id: str) -> MessageDraft:
 
     del row["role"]
     time = time_of(row, "time_created")
-    value = _value_of(row.pop("content"))
-    parts, record = _body(value)
-    columns = _with_role(role, parts, record)
+    content = row.pop("content")
+    value = decode(content) if isinstance(content, bytes) else _decode_json(content)
+    parts, record = _take_parts(value)
+    columns = _columns_of_role(role, parts, record)
     check_storable(record)
     row |= without_empty({"content": record})
     return MessageDraft(id=message_id, data=row, time_created=time, **columns)
@@ -114,14 +114,7 @@ def time_of(row: Record, name: str) -> int | None:
     )
 
 
-def _value_of(raw: Any) -> Any:
-    """Return the content of a row; raises `OddRecordError`."""
-    if isinstance(raw, bytes):
-        return decode(raw)
-    return _decoded(raw)
-
-
-def _decoded(value: Any) -> Any:
+def _decode_json(value: Any) -> Any:
     """Return the JSON in a text; *value* itself if it is not JSON."""
     # A text that is "7" or "null" is meant as a text.
     if text(value) and value.lstrip()[:1] in ("[", "{"):
@@ -130,44 +123,30 @@ def _decoded(value: Any) -> Any:
     return value
 
 
-def _with_role(role: str, parts: Parts, record: Record) -> dict[str, Any]:
-    """Return a message with its role: results are of a tool, whatever their role."""
-    make = _ROLES.get(role)
-    if make is None:
-        return {"role": "event", "kind": role, "parts": tuple(parts)}
-    return {"role": role, "parts": tuple(parts), **make(parts, record)}
+def _columns_of_role(role: str, parts: Parts, record: Record) -> dict[str, Any]:
+    """Return the role of a message, its parts, and what it states beside them.
+
+    Results are of a tool, whatever the role that they have there.
+    """
+    columns: dict[str, Any] = {"role": role, "parts": tuple(parts)}
+    types = {part.type for part in parts}
+    if role == "user" and types == {"tool-result"}:
+        # Anthropic has results in messages of the user.
+        record["role"] = "user"
+        columns["role"] = "tool"
+    elif role == "tool" and "tool-result" not in types:
+        others = [part for part in parts if part.type != "text"]
+        columns["parts"] = (_result_of_message(parts, record), *others)
+    elif role == "assistant":
+        columns |= _answer_columns(record)
+    elif role not in ("user", "tool", "system"):
+        columns |= {"role": "event", "kind": role}
+
+    return columns
 
 
-def _plain(parts: Parts, record: Record) -> Record:
-    """Return no further columns."""
-    del parts, record
-    return {}
-
-
-def _asked(parts: Parts, record: Record) -> Record:
-    # Anthropic has results in messages of the user.
-    if _types(parts) != {"tool-result"}:
-        return {}
-
-    record["role"] = "user"
-    return {"role": "tool"}
-
-
-def _types(parts: Parts) -> set[str]:
-    return {part.type for part in parts}
-
-
-def _returned(parts: Parts, record: Record) -> Record:
-    if "tool-result" in _types(parts):
-        return {}
-
-    others = [part for part in parts if part.type != "text"]
-    return {"parts": (_result_of(parts, record), *others)}
-
-
-def _answer(parts: Parts, record: Record) -> Record:
-    del parts
-    columns = {"tokens": take_usage(record), **_taken(record, _MESSAGE)}
+def _answer_columns(record: Record) -> Record:
+    columns = {"tokens": take_usage(record), **_take_columns(record, _MESSAGE)}
     # Each of its counts became a column.
     if record.get("usage") == {}:
         del record["usage"]
@@ -175,31 +154,22 @@ def _answer(parts: Parts, record: Record) -> Record:
     return {**columns, "finish": first_of(record, _FINISH_KEYS, _FINISH)}
 
 
-#: The columns of messages beside their parts, by the roles that are roles here, too.
-_ROLES: Mapping[str, Callable[[Parts, Record], Record]] = {
-    "user": _asked,
-    "assistant": _answer,
-    "system": _plain,
-    "tool": _returned,
-}
-
-
-def _result_of(parts: Parts, record: Record) -> PartDraft:
+def _result_of_message(parts: Parts, record: Record) -> PartDraft:
     """Return the result that a message of a tool is by itself."""
     texts = [part for part in parts if part.type == "text"]
-    records = list(filter(None, map(attrgetter("data"), texts)))
+    rest_of_texts = [part.data for part in texts if part.data]
     content = "\n".join(str(part.text) for part in texts)
-    ended, known_here = _ended(record), _taken(record, _RESULT)
+    ending, columns = _ending_of_call(record), _take_columns(record, _RESULT)
     return PartDraft(
         "tool-result",
         content,
-        **known_here,
-        **ended,
-        data=without_empty({"parts": records}),
+        **columns,
+        **ending,
+        data=without_empty({"parts": rest_of_texts}),
     )
 
 
-def _taken(record: Record, table: Table) -> dict[str, Any]:
+def _take_columns(record: Record, table: Table) -> dict[str, Any]:
     """Take the values that *table* names, by any of their keys."""
     columns = take_spelled(record, table)
     for column, value in columns.items():
@@ -215,86 +185,91 @@ def _taken(record: Record, table: Table) -> dict[str, Any]:
 # -- content -----------------------------------------------------------------
 
 
-def _body(value: Any) -> tuple[Parts, Record]:
+def _take_parts(value: Any) -> tuple[Parts, Record]:
     """Return the parts of a content, and the rest of a map."""
     if text(value) or isinstance(value, list):
-        return list(map(_part, list_or_item(value))), {}
+        return [_part_of_value(item) for item in list_or_item(value)], {}
     if not is_object(value):
         return [], without_none({"value": value})
 
-    kind = _kind(value)
+    kind = _type_there(value)
     # A map of an unknown type that has a text or parts is a message.
-    is_body = _type_of(kind) is None and not value.keys().isdisjoint(_BODY)
+    is_body = _known_type(kind) is None and not value.keys().isdisjoint(_BODY)
     if not kind or is_body:
-        return _envelope(value), value
-    return [_part(value)], {}
+        return _take_parts_of_message(value), value
+    return [_part_of_value(value)], {}
 
 
-def _envelope(value: Record) -> Parts:
-    reasons = take_spelled(value, _REASONS).values()
-    parts = [PartDraft("reasoning", content) for content in reasons]
+def _take_parts_of_message(value: Record) -> Parts:
+    parts: Parts = []
+    # Both may be there, a summary and the thoughts: each is a part.
+    for key in _REASONING:
+        if text(value.get(key)) and value[key]:
+            parts.append(PartDraft("reasoning", value.pop(key)))
 
-    for key in keys_in(value, _BODY):
-        parts += map(_part, _items_at(value, key))
-    for key in keys_in(value, _CALLS):
-        parts += map(_tool, _items_at(value, key))
+    for key in _BODY:
+        parts += [_part_of_value(item) for item in _take_items(value, key)]
+    for key in _CALLS:
+        parts += [_call_part(item) for item in _take_items(value, key)]
     return parts
 
 
-def _is_reason(value: Any) -> bool:
-    return text(value) and value != ""
-
-
-#: Both may be there, a summary and the thoughts: each is a part.
-_REASONS: Table = {key: spelled(_is_reason, key) for key in _REASONING}
-
-
-def _items_at(record: Record, key: str) -> list[Any]:
+def _take_items(record: Record, key: str) -> list[Any]:
     """Take a list, or a text as one; anything else stays, and is an empty one."""
-    return list_or_item(
-        take_spelled(record, {key: spelled(_are_items, key)}).get(key, [])
-    )
+    if not isinstance(record.get(key), str | list):
+        return []
+    return list_or_item(record.pop(key))
 
 
-def _are_items(value: Any) -> bool:
-    return isinstance(value, str | list)
-
-
-def _kind(value: Record) -> str:
+def _type_there(value: Record) -> str:
     """Return the type of part that a map is; empty if it is not a part."""
     if text(value.get("type")):
         return str(value["type"])
 
-    variant = next(iter(value), "")
+    if len(value) != 1:
+        return ""
+    (variant,) = value
     # Keys in lower case are of a message, as ``text`` is.
-    is_variant = len(value) == 1 and variant[:1].isupper()
-    return variant if is_variant and _type_of(variant) else ""
+    is_variant = variant[:1].isupper() and _known_type(variant) is not None
+    return variant if is_variant else ""
 
 
-def _type_of(kind: str) -> str | None:
+def _known_type(kind: str) -> str | None:
     """Return the type of a part here by its name there; None if it is not known."""
     return _TYPES.get(_BETWEEN.sub("", kind.lower()))
 
 
-def _part(value: Any) -> PartDraft:
+def _part_of_value(value: Any) -> PartDraft:
     if text(value):
         return PartDraft("text", value)
 
-    kind = _kind(as_object(value))
+    kind = _type_there(as_object(value))
     if not kind:
         return PartDraft("custom", data={"value": value})
 
-    block = value if "type" in value else _flat(kind, value[kind])
+    block = value
+    if "type" not in value:
+        inner = value[kind]
+        # A tuple variant holds a text.
+        block = {"type": kind, **(inner if is_object(inner) else {"text": inner})}
+
     check_storable(block)
-    return _MAKERS.get(_type_of(kind), _other)(block)
+    match _known_type(kind):
+        case "text":
+            return _text_part("text", block, ("text", "content"))
+        case "reasoning":
+            return _text_part("reasoning", block, ("text", *_REASONING, "content"))
+        case "tool":
+            return _call_part(block)
+        case "tool-result":
+            return _result_part(block)
+        case "file":
+            return _file_part(block)
+        case _:
+            return _unknown_part(block)
 
 
-def _flat(kind: str, inner: Any) -> Record:
-    """Return a variant as a map with a type; a tuple variant holds a text."""
-    return {"type": kind, **(inner if is_object(inner) else {"text": inner})}
-
-
-def _other(block: Record) -> PartDraft:
+def _unknown_part(block: Record) -> PartDraft:
     kind = block["type"]
     # A part of this type would be taken for one that was understood.
     if kind in _HERE or not usable_id(kind):
@@ -304,112 +279,98 @@ def _other(block: Record) -> PartDraft:
     return PartDraft(kind, data=block)
 
 
-def _text(block: Record) -> PartDraft:
-    return _with_text("text", block, ("text", "content"))
-
-
-def _reasoning(block: Record) -> PartDraft:
-    return _with_text("reasoning", block, ("text", *_REASONING, "content"))
-
-
-def _with_text(kind: str, block: Record, keys: tuple[str, ...]) -> PartDraft:
+def _text_part(kind: str, block: Record, keys: tuple[str, ...]) -> PartDraft:
     key, content = first_fitting(block, keys, text)
     if not key:
         return PartDraft("custom", data={"block": block})
 
     del block[key]
-    return PartDraft(kind, content, data=_rest(block, kind))
+    return PartDraft(kind, content, data=_rest_of_part(block, kind))
 
 
-def _tool(value: Any) -> PartDraft:
+def _call_part(value: Any) -> PartDraft:
     block = dict(as_object(value))
     # OpenAI has the name and the arguments of a call one level deeper.
     block |= as_object(block.get("function"))
-    columns = _taken(block, _CALL)
+    columns = _take_columns(block, _CALL)
     if "tool" not in columns:
         return PartDraft("custom", data={"value": value})
 
-    columns["input"] = _input(block)
+    columns["input"] = _take_input(block)
     if "output" not in block and not has_failed(block):
-        return PartDraft("tool", **columns, status="pending", data=_rest(block, "tool"))
+        data = _rest_of_part(block, "tool")
+        return PartDraft("tool", **columns, status="pending", data=data)
 
     # The result is a part of the call: some programs complete it in place.
-    ended, content = _ended(block), _result_text(block)
-    return PartDraft("tool", content, **columns, **ended, data=_rest(block, "tool"))
+    ending, content = _ending_of_call(block), _take_result_text(block)
+    data = _rest_of_part(block, "tool")
+    return PartDraft("tool", content, **columns, **ending, data=data)
 
 
-def _input(block: Record) -> Any:
-    key = next(iter(keys_in(block, _INPUT)), "")
-    # Bytes and extensions have no place in the arguments.
-    if not key or not is_json(block[key]):
-        return NO_INPUT
-    return _decoded(block.pop(key))
+def _take_input(block: Record) -> Any:
+    for key in _INPUT:
+        # Bytes and extensions have no place in the arguments.
+        if key in block:
+            return _decode_json(block.pop(key)) if is_json(block[key]) else NO_INPUT
+    return NO_INPUT
 
 
-def _result(block: Record) -> PartDraft:
-    columns, ended = _taken(block, _RESULT), _ended(block)
-    content = _result_text(block)
-    data = _rest(block, "tool-result")
-    return PartDraft("tool-result", content, **columns, **ended, data=data)
+def _result_part(block: Record) -> PartDraft:
+    columns, ending = _take_columns(block, _RESULT), _ending_of_call(block)
+    content = _take_result_text(block)
+    data = _rest_of_part(block, "tool-result")
+    return PartDraft("tool-result", content, **columns, **ending, data=data)
 
 
-def _ended(block: Record) -> Record:
+def _ending_of_call(block: Record) -> Record:
     """Return how a call ended, by its result."""
     if has_failed(block):
         return {"status": "error", "outcome": "failed"}
     return {"status": "completed"}
 
 
-def _result_text(block: Record) -> str:
-    key, value = first_fitting(block, (*_OUTPUT, "error"), _is_output)
-    if text(value):
-        del block[key]
-        return value
+def _take_result_text(block: Record) -> str:
+    for key in (*_OUTPUT, "error"):
+        value = block.get(key)
+        if value in (None, "", []):
+            continue
+        if text(value):
+            del block[key]
+            return value
 
-    # Anything but a text stays in the record, too.
-    texts = [as_object(item).get("text", item) for item in list_or_item(value)]
-    if all(map(text, texts)):
-        return "\n".join(map(str, texts))
-    return compact_json(value) if key and is_json(value) else ""
+        # Anything but a text stays in the record, too.
+        texts = [as_object(item).get("text", item) for item in list_or_item(value)]
+        if all(text(item) for item in texts):
+            return "\n".join(texts)
+        return compact_json(value) if is_json(value) else ""
+
+    return ""
 
 
-def _is_output(value: Any) -> bool:
-    return value not in (None, "", [])
-
-
-def _file(block: Record) -> PartDraft:
+def _file_part(block: Record) -> PartDraft:
     """Return a file; its content is bytes, or base64 as providers expect it."""
     source = as_object(block.get("source"))
     _, mime_of_source = first_fitting(source, _MIMES, text)
-    mime = _taken(block, _MIME).get("mime") or mime_of_source or ""
-    columns = {"mime": mime, **take_spelled(block, _CONTENT)}
-    holders = (holder for holder in (block, source) if text(holder.get("data")))
-    holder = next(holders, None)
-    if holder is not None and "content" not in columns:
-        columns |= embedded_file(mime, holder.pop("data"))
-    return PartDraft("file", data={**columns, **_rest(block, "file")})
+    mime = _take_columns(block, _MIME).get("mime") or mime_of_source or ""
+    data: dict[str, Any] = {"mime": mime}
+    for holder in (block, source):
+        content = holder.get("data")
+        if isinstance(content, bytes) and holder is block:
+            data["content"] = holder.pop("data")
+            break
+        if text(content):
+            data |= embedded_file(mime, holder.pop("data"))
+            break
 
-
-def _is_bytes(value: Any) -> bool:
-    return isinstance(value, bytes)
+    return PartDraft("file", data={**data, **_rest_of_part(block, "file")})
 
 
 _MIMES = ("mime", "mime_type", "media_type", "mimeType")
 _MIME: Table = {"mime": spelled(text, *_MIMES)}
-_CONTENT: Table = {"content": spelled(_is_bytes, "data")}
 
 
-def _rest(block: Record, kind: str) -> Record:
+def _rest_of_part(block: Record, kind: str) -> Record:
     """Return the rest of a part, without a type that is the same as its own."""
-    if _type_of(as_string(block.get("type"))) == kind:
+    if _known_type(as_string(block.get("type"))) == kind:
         del block["type"]
     return block
-
-
-_MAKERS: Mapping[str | None, Callable[[Record], PartDraft]] = {
-    "text": _text,
-    "reasoning": _reasoning,
-    "tool": _tool,
-    "tool-result": _result,
-    "file": _file,
-}

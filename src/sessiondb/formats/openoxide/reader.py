@@ -36,6 +36,8 @@ Row = dict[str, Any]
 _ANCESTORS = 50
 #: Columns of a message that are not kept with it.
 _IDS = ("id", "session_id")
+#: Columns in which a copy of a message is equal to it.
+_COMPARED = ("role", "time_created", "content")
 _SESSION: Table = {
     "title": spelled(clean_text, "title"),
     "directory": spelled(clean_text, "directory"),
@@ -137,15 +139,11 @@ class _OpenOxideFile:
         copies_of_parent = self.copies(str(parent), depth - 1) if is_here else iter(())
 
         for row in self.rows(name):
-            other, original = next(copies_of_parent, ({}, None))
+            row_of_parent, original = next(copies_of_parent, ({}, None))
             # Copies are at the beginning: the same words again later are a message.
-            if _said(other) != _said(row):
+            if any(row.get(key) != row_of_parent.get(key) for key in _COMPARED):
                 copies_of_parent, original = iter(()), row.get("id")
             yield row, original
-
-
-def _said(row: Row) -> tuple[Any, ...]:
-    return tuple(map(row.get, ("role", "time_created", "content")))
 
 
 def _name_of(value: Any) -> Any:
