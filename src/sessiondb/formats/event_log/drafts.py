@@ -6,7 +6,7 @@ functions take their record apart, so it must not be used afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -52,6 +52,8 @@ from sessiondb.model.draft import NO_INPUT, STATUSES
 
 Record = dict[str, Any]
 Parts = list[PartDraft]
+#: Types of the records of an answer that are one part of it.
+_PIECES = frozenset({fields.CALLED, fields.PART, *fields.SAID})
 #: Types of parts that blocks become; a block that already has one is kept apart.
 _KEPT_APART: Mapping[str, str] = dict.fromkeys(
     ("reasoning", "tool", "tool-result", "file", "custom"), "custom"
@@ -92,7 +94,7 @@ def message_draft(record: Record, message_id: str) -> MessageDraft:
     event = fields.kind_of(record) if role == "event" else None
     time = fields.take_time(record)
     columns = {} if role == "tool" else _take_columns(record, role)
-    parts = _PARTS.get(kind, _noted)(record)
+    parts = _take_parts(record, kind)
 
     # A type that is written for the role or kind anyway is not kept.
     if kind in (fields.type_of(role, event), fields.RETURNED_PARTS):
@@ -107,6 +109,18 @@ def message_draft(record: Record, message_id: str) -> MessageDraft:
         data=record,
         **{"kind": event, **columns},
     )
+
+
+def _take_parts(record: Record, kind: str) -> Parts:
+    """Return the parts of the message that a record of type *kind* is."""
+    if kind == fields.RETURNED:
+        return [_result_part(record)]
+    if kind == "context":
+        return _context_parts(record)
+    if kind in fields.ROLES:
+        return said(record, fields.TEXT)
+    # Other keys of an event may have a text with another meaning.
+    return said(record, fields.TEXT[:2])
 
 
 def _take_columns(record: Record, role: str) -> Record:
@@ -171,7 +185,7 @@ class Answer:
         if kind in (fields.CALLED, fields.STARTED, fields.FINISHED):
             del record["type"]
 
-        step = _STEPS.get(kind, _finished)(record, kind, time)
+        step = _step_of_record(record, kind, time)
         check_storable(record)
         # From here on nothing is refused.
         self._columns.setdefault("time_created", time)
@@ -202,8 +216,20 @@ class _Step(NamedTuple):
     lifted: Mapping[str, Any] = MappingProxyType({})
 
 
-def _started(record: Record, kind: str, time: int | None) -> _Step:
-    del kind, time
+def _step_of_record(record: Record, kind: str, time: int | None) -> _Step:
+    """Return what a record adds to its answer; one of another type is the end of it."""
+    if kind == fields.CALLED:
+        return _call_step(record, time)
+    if kind == fields.STARTED:
+        return _start_step(record)
+    if kind == fields.PART:
+        return _block_step(record, time)
+    if kind in fields.SAID:
+        return _text_step(record, kind, time)
+    return _end_step(record, time)
+
+
+def _start_step(record: Record) -> _Step:
     lifted = lift_data(record, ANSWER_MARKS)
     # The end may name another model, so that the record keeps its own.
     others = dict(record)
@@ -214,8 +240,7 @@ def _started(record: Record, kind: str, time: int | None) -> _Step:
     return _Step("started", [], without_none(columns), lifted=lifted)
 
 
-def _finished(record: Record, kind: str, time: int | None) -> _Step:
-    del kind
+def _end_step(record: Record, time: int | None) -> _Step:
     keys_before = frozenset(record)
     parts = said(record, fields.REASONING, "reasoning") + said(record, fields.TEXT)
 
@@ -244,14 +269,15 @@ def own_id(record: Record) -> Any:
     # The ``id`` of a call is that of the call.
     is_call = record.get("type") in (fields.CALLED, fields.RETURNED)
     keys = fields.MESSAGE_ID[:1] if is_call else fields.MESSAGE_ID
-    return next(filter(usable_id, map(record.get, keys)), None)
+    _, name = first_fitting(record, keys, usable_id)
+    return name
 
 
-def _piece(record: Record, kind: str, time: int | None) -> _Step:
+def _text_step(record: Record, kind: str, time: int | None) -> _Step:
     """Return a text of an answer that is a record of its own."""
     key, content = first_fitting(record, fields.TEXT, text)
     if not key:
-        return _odd(record, time)
+        return _odd_step(record, time)
 
     del record[key]
     data = {**lift_data(record, PART_MARKS), "key": key, "record": record}
@@ -259,15 +285,14 @@ def _piece(record: Record, kind: str, time: int | None) -> _Step:
     return _Step("part", [part])
 
 
-def _other(record: Record, kind: str, time: int | None) -> _Step:
+def _block_step(record: Record, time: int | None) -> _Step:
     """Return a part of an answer that is neither a text nor a call."""
-    del kind
-    part = _block(record.pop(fields.PART), fields.PART)
+    part = _part_of_block(record.pop(fields.PART), fields.PART)
     data = {**part.data, "record": record}
     return _Step("part", [replace(part, data=data, time_started=time)])
 
 
-def _odd(record: Record, time: int | None) -> _Step:
+def _odd_step(record: Record, time: int | None) -> _Step:
     """Return a piece of an answer without the text or name that makes it one."""
     data = {"key": None, "record": record}
     return _Step("part", [PartDraft("custom", data=data, time_started=time)])
@@ -276,17 +301,16 @@ def _odd(record: Record, time: int | None) -> _Step:
 # -- calls -------------------------------------------------------------------
 
 
-def _call(record: Record, kind: str, time: int | None) -> _Step:
-    del kind
+def _call_step(record: Record, time: int | None) -> _Step:
     if "tool" not in take_spelled(dict(record), fields.CALL):
-        return _odd(record, time)
+        return _odd_step(record, time)
 
     columns = take_spelled(record, fields.CALL)
     lifted = lift_data(record, PART_MARKS)
     part = PartDraft(
         "tool",
         **columns,
-        input=_input(record),
+        input=_take_input(record),
         status="running" if record.get("status") == "running" else "pending",
         time_started=time,
         data={**lifted, "record": record},
@@ -294,17 +318,7 @@ def _call(record: Record, kind: str, time: int | None) -> _Step:
     return _Step("part", [part])
 
 
-#: Records of an answer by their type; any other is the end of it.
-_STEPS: Mapping[str, Callable[[Record, str, int | None], _Step]] = {
-    fields.CALLED: _call,
-    fields.STARTED: _started,
-    fields.PART: _other,
-    **dict.fromkeys(fields.SAID, _piece),
-}
-_PIECES = _STEPS.keys() - {fields.STARTED}
-
-
-def _input(record: Record) -> Any:
+def _take_input(record: Record) -> Any:
     """Return the arguments of a call; the text of an object stays in the record."""
     keys = keys_in(record, fields.INPUT)
     if not keys:
@@ -319,26 +333,25 @@ def _input(record: Record) -> Any:
     return value
 
 
-def _results(record: Record) -> Parts:
+def _result_part(record: Record) -> PartDraft:
     """Return the result of a call, which its text or its error is."""
     columns = take_spelled(record, fields.RESULT)
     is_bad = has_failed(record)
     failed = "failed" if is_bad or record.get("success") is False else None
     outcome = first_of(record, fields.OUTCOME_KEYS, fields.OUTCOME) or failed
 
-    content, data = _output(record)
+    content, data = _take_output(record)
     # Programs that write both an output and an error mean the output to be read.
     if not content and is_bad:
-        content, data = _error(record)
+        content, data = _take_error(record)
 
     status = "error" if outcome else "completed"
-    part = PartDraft(
+    return PartDraft(
         "tool-result", content, **columns, outcome=outcome, status=status, data=data
     )
-    return [part]
 
 
-def _output(record: Record) -> tuple[str, Record]:
+def _take_output(record: Record) -> tuple[str, Record]:
     """Return the output of a call; anything but a text stays in the record, too."""
     key, value = first_fitting(record, fields.OUTPUT, not_null)
     # Without one, too: a call that was denied has ended.
@@ -353,11 +366,17 @@ def _output(record: Record) -> tuple[str, Record]:
 
 def _block_text(value: Any) -> str | None:
     """Return the text of a list of blocks; None if it is anything else."""
-    blocks = [as_object(block).get("text") for block in as_list(value)]
-    return "\n".join(map(str, blocks)) if blocks and all(map(text, blocks)) else None
+    texts: list[str] = []
+    for block in as_list(value):
+        words = as_object(block).get("text")
+        if not text(words):
+            return None
+        texts.append(words)
+
+    return "\n".join(texts) if texts else None
 
 
-def _error(record: Record) -> tuple[str, Record]:
+def _take_error(record: Record) -> tuple[str, Record]:
     error = record.get("error")
     if text(error):
         return record.pop("error"), {"field": "error"}
@@ -371,20 +390,20 @@ def _error(record: Record) -> tuple[str, Record]:
 
 def said(record: Record, keys: tuple[str, ...], kind: str = "text") -> Parts:
     """Take the first text, or list of blocks, that *record* has at one of *keys*."""
-    key, value = first_fitting(record, keys, _is_content)
-    if text(value):
-        return [PartDraft(kind, record.pop(key), data={"field": key})]
-    return [_block(block, key) for block in record.pop(key, ())]
+    for key in keys:
+        value = record.get(key)
+        # An empty text or list stays in the record: a part would not say which it was.
+        if not value:
+            continue
+        if text(value):
+            return [PartDraft(kind, record.pop(key), data={"field": key})]
+        if isinstance(value, list) and all(fields.is_block(block) for block in value):
+            return [_part_of_block(block, key) for block in record.pop(key)]
+
+    return []
 
 
-def _is_content(value: Any) -> bool:
-    # An empty text or list stays in the record: a part would not say which it was.
-    if not value or text(value):
-        return bool(value)
-    return isinstance(value, list) and all(map(fields.is_block, value))
-
-
-def _block(block: Record, key: str) -> PartDraft:
+def _part_of_block(block: Record, key: str) -> PartDraft:
     check_storable(block)
     kind = block["type"]
     data = {"field": key, "as_block": block}
@@ -444,21 +463,17 @@ def _file_data(block: Record) -> Record:
     return {**lifted, **without_none(facts)}
 
 
-def _plain(record: Record) -> Parts:
-    return said(record, fields.TEXT)
-
-
-def _context(record: Record) -> Parts:
+def _context_parts(record: Record) -> Parts:
     """Take the text of a context, and its sources; other values stay."""
     parts = said(record, fields.TEXT[:2])
     for place, source in enumerate(as_list(record.get("sources"))):
         if is_object(source):
-            parts.append(_source(source, place))
+            parts.append(_source_part(source, place))
             record["sources"][place] = None
     return parts
 
 
-def _source(source: Record, place: int) -> PartDraft:
+def _source_part(source: Record, place: int) -> PartDraft:
     """Return the part of a source, whose content may also be a list of blocks."""
     check_storable(source)
     keys = list(source)
@@ -476,20 +491,9 @@ def _source(source: Record, place: int) -> PartDraft:
 
     data = {"source": place, "key": key, "record": source}
     # A source is written with its keys in their order.
-    if [*columns, *source, *filter(None, [key])] != keys:
+    if [*columns, *source, *([key] if key else [])] != keys:
         data["keys"] = keys
-    title = next(filter(clean_name, (columns.get("path"), source.get("name"))), None)
+
+    names = {"path": columns.get("path"), "name": source.get("name")}
+    _, title = first_fitting(names, ("path", "name"), clean_name)
     return PartDraft("source", content, title=title, input=columns, data=data)
-
-
-def _noted(record: Record) -> Parts:
-    """Take the text of an event; other keys may have one with another meaning."""
-    return said(record, fields.TEXT[:2])
-
-
-#: Parts of the records that are messages, by their type.
-_PARTS: Mapping[str, Callable[[Record], Parts]] = {
-    **dict.fromkeys(fields.ROLES, _plain),
-    fields.RETURNED: _results,
-    "context": _context,
-}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import repeat
 from math import inf
 from typing import Any
 
@@ -29,9 +28,9 @@ from sessiondb.model import Document, Export, Message
 Record = dict[str, Any]
 
 
-def _log(export: Export, losses: Losses) -> Iterator[Document]:
+def _write_log(export: Export, losses: Losses) -> Iterator[Document]:
     name = file_name(name_of(export.session))
-    lines = (f"{_line(record)}\n" for record in records(export, losses))
+    lines = (f"{json_line(record)}\n" for record in records(export, losses))
     yield Document(f"{name}.jsonl", lines)
 
 
@@ -39,18 +38,19 @@ def records(export: Export, losses: Losses) -> Iterator[Record]:
     """Yield the records of a session; *losses* grow while they are read."""
     writer = EventLogWriter(export, losses)
     if is_from(export.session, SOURCE):
-        yield from _theirs(export, writer)
+        yield from _their_records(export, writer)
     else:
         yield writer.numbered(writer.meta())
         for message in writer.count_messages(export.messages):
-            yield from map(writer.numbered, writer.records(message))
+            for record in writer.records(message):
+                yield writer.numbered(record)
     if export.session.relation and export.parent is None:
         writer.lose(field="relation")
     writer.lose_rest(is_own=is_from(export.session, SOURCE))
     writer.lose_branches()
 
 
-def _theirs(export: Export, writer: EventLogWriter) -> Iterator[Record]:
+def _their_records(export: Export, writer: EventLogWriter) -> Iterator[Record]:
     meta = as_object(export.session.data.get("session_meta"))
     if meta:
         yield dict(meta)
@@ -58,16 +58,16 @@ def _theirs(export: Export, writer: EventLogWriter) -> Iterator[Record]:
     late: deque[tuple[int, Record]] = deque()
     between = 0
     for message in writer.count_messages(export.messages):
-        of_answer = _answer(message, writer)
-        if of_answer is None:
+        answer = _records_of_answer(message, writer)
+        if answer is None:
             yield writer.follow(record_of(message))
             between += 1
         else:
             # A message in between may be gone: nothing waits for more than one answer.
-            yield from _due(late)
-            late, between = deque(of_answer), 0
-        yield from _due(late, between)
-    yield from _due(late)
+            yield from _take_due(late)
+            late, between = deque(answer), 0
+        yield from _take_due(late, between)
+    yield from _take_due(late)
 
     # A title by the agent is in the records already.
     if export.session.title_source == "user":
@@ -76,13 +76,15 @@ def _theirs(export: Export, writer: EventLogWriter) -> Iterator[Record]:
         yield writer.numbered(record)
 
 
-def _due(late: deque[tuple[int, Record]], between: float = inf) -> Iterator[Record]:
+def _take_due(
+    late: deque[tuple[int, Record]], between: float = inf
+) -> Iterator[Record]:
     """Yield the records of an answer that have *between* messages before them."""
     while late and late[0][0] <= between:
         yield late.popleft()[1]
 
 
-def _answer(
+def _records_of_answer(
     message: Message, writer: EventLogWriter
 ) -> Iterable[tuple[int, Record]] | None:
     """Return several records of one message; None if it was a single one."""
@@ -91,11 +93,7 @@ def _answer(
         return [(between, writer.follow(record)) for between, record in records]
     if is_record(message):
         return None
-    return zip(repeat(0), map(writer.numbered, writer.records(message)))
+    return [(0, writer.numbered(record)) for record in writer.records(message)]
 
 
-def _line(record: Record) -> str:
-    return json_line(record)
-
-
-EXPORTER = Exporter(one_by_one(_log))
+EXPORTER = Exporter(one_by_one(_write_log))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,6 @@ SOURCE = "event-log"
 META = "session_meta"
 #: Types by which a log is recognised: many programs have logs with numbers.
 _TYPES = fields.TYPES | {META}
-#: The keys of every record, and the types of their values: a version may be a name.
-_ENVELOPES = [
-    {"schema_version": version, "seq": int, "type": str} for version in (int, str)
-]
 
 
 def is_log(path: Path) -> bool:
@@ -42,18 +37,25 @@ def is_plain(records: Iterable[Record]) -> bool:
     Our own log has the session on each line, and the program in ``session_meta``.
     Codex has a ``session_meta``, too, but no version and no ``seq``.
     """
-    enveloped = list(filter(_has_envelope, records))
+    enveloped = [record for record in records if _has_envelope(record)]
     messages = [record for record in enveloped if record["type"] != META]
     # A log may have no message yet.
     if not messages:
         return bool(enveloped) and "source" not in enveloped[0]
 
-    count = sum("session_id" in record for record in messages)
-    is_known = not _TYPES.isdisjoint(map(itemgetter("type"), enveloped))
+    if _TYPES.isdisjoint([record["type"] for record in enveloped]):
+        return False
     # A few lines of another program's log may name their session, too.
-    return is_known and count * 2 < len(messages)
+    naming = [record for record in messages if "session_id" in record]
+    return len(naming) * 2 < len(messages)
 
 
 def _has_envelope(record: Record) -> bool:
-    types = {key: type(record.get(key)) for key in _ENVELOPES[0]}
-    return types in _ENVELOPES and bool(keys_in(record, fields.TIME))
+    """Return whether a record has the keys of every record of a plain log."""
+    # A version may be a name.
+    return (
+        type(record.get("schema_version")) in (int, str)
+        and type(record.get("seq")) is int
+        and type(record.get("type")) is str
+        and bool(keys_in(record, fields.TIME))
+    )

@@ -40,14 +40,15 @@ _CLOSE = frozenset({"user_message", "user", META, "session_finished"})
 def read(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the session of a log."""
     head = first_objects(path, HEAD_LINES)
-    meta = next(filter(_is_meta, head), None)
-    if meta is None:
+    metas = [record for record in head if _is_meta(record)]
+    if not metas:
         yield Problem(str(path), "the log has no session_meta with an id")
         return
 
+    meta = metas[0]
     # Anywhere else it stays among the records.
     data = {"session_meta": dict(meta)} if meta is head[0] else {}
-    columns = _header(meta)
+    columns = _columns_of_header(meta)
     name = columns["source_id"]
     session = SourceSession(
         SOURCE,
@@ -57,7 +58,7 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
         data=data,
         **columns,
     )
-    yield replace(session, complete=partial(_complete, session))
+    yield replace(session, complete=partial(_complete_session, session))
 
 
 def _is_meta(record: Record) -> bool:
@@ -66,7 +67,7 @@ def _is_meta(record: Record) -> bool:
     return "source_id" in take_spelled(dict(record), fields.HEADER)
 
 
-def _header(meta: Record) -> Record:
+def _columns_of_header(meta: Record) -> Record:
     copy = dict(meta)
     columns = {
         "time_created": fields.take_time(copy),
@@ -80,7 +81,7 @@ def _header(meta: Record) -> Record:
     return columns
 
 
-def _complete(session: SourceSession) -> SourceSession:
+def _complete_session(session: SourceSession) -> SourceSession:
     """Return a session with its last title, and the time of its last record."""
     title = session.title
     record: Record = {}
@@ -121,13 +122,13 @@ class _Reading:
         last_raw = b""
         for line, raw, record in self._lines.records(load_object):
             if last_raw or not _is_meta(record):
-                yield from self._next(line, record, raw == last_raw)
+                yield from self._read_record(line, record, raw == last_raw)
             last_raw = raw
 
         # The file may end inside of an answer.
-        yield from self._end()
+        yield from self._end_answer()
 
-    def _next(
+    def _read_record(
         self, line: Line, record: Record, is_repeated: bool
     ) -> Iterator[SourceMessage | Problem]:
         try:
@@ -140,24 +141,24 @@ class _Reading:
         if is_repeated:
             make = repeated_draft
         elif fields.is_of_answer(record):
-            yield from self._answered(line, record)
+            yield from self._add_to_answer(line, record)
             return
         elif kind in _CLOSE:
-            yield from self._end()
+            yield from self._end_answer()
 
         # A message inside of an answer follows it.
         name = self._names.of(record)
         if self._answer is None:
-            yield self._message(line, name, record, make)
+            yield self._make_message(line, name, record, make)
         else:
             self._held.append((line, name, make))
 
-    def _answered(
+    def _add_to_answer(
         self, line: Line, record: Record
     ) -> Iterator[SourceMessage | Problem]:
         answer = self._answer
         if answer is None or not answer.takes(record):
-            yield from self._end()
+            yield from self._end_answer()
             answer = Answer(self._names.of(record))
 
         try:
@@ -167,7 +168,7 @@ class _Reading:
         else:
             self._answer = answer
 
-    def _end(self) -> Iterator[SourceMessage | Problem]:
+    def _end_answer(self) -> Iterator[SourceMessage | Problem]:
         """Yield the answer, and then the messages inside."""
         if self._answer is None:
             return
@@ -177,10 +178,10 @@ class _Reading:
         # Places, not records: results of any size may be inside of one answer.
         for line, name, make in self._held:
             record = load_object(self._lines.read_line(line))
-            yield self._message(line, name, record, make)
+            yield self._make_message(line, name, record, make)
         self._answer, self._held = None, []
 
-    def _message(
+    def _make_message(
         self, line: Line, name: str, record: Record, make: MakeDraft
     ) -> SourceMessage | Problem:
         # A result from elsewhere has no id of its own.

@@ -5,7 +5,7 @@ The rest of a record in ``data`` takes precedence over its columns and parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -46,13 +46,14 @@ def is_answer(message: Message) -> bool:
 
 def is_record(message: Message) -> bool:
     """Return whether a message was a record, unlike one that was added here."""
-    marks = (_MARKS & part.data.keys() for part in message.parts if _is_marked(part))
-    return not is_native(message.id) and all(marks)
+    if is_native(message.id):
+        return False
 
-
-def _is_marked(part: Part) -> bool:
-    # A result may be in its record as it is, without a text of its own.
-    return part.type != "tool-result"
+    for part in message.parts:
+        # A result may be in its record as it is, without a text of its own.
+        if part.type != "tool-result" and _MARKS.isdisjoint(part.data):
+            return False
+    return True
 
 
 def record_of(message: Message) -> Record:
@@ -74,8 +75,14 @@ def record_of(message: Message) -> Record:
     elif message.role != "tool":
         put_spelled(record, {**fields.STATED, **fields.KIND}, message)
 
-    put_parts = _PARTS.get(message.kind or message.role, _put_said)
-    put_parts(record, message.parts)
+    for part in message.parts:
+        if (message.kind or message.role) == "tool":
+            put_spelled(record, fields.RESULT, part)
+        # Anything but an object was left in its place.
+        if message.kind == "context" and "source" in part.data:
+            record["sources"][part.data["source"]] = _source_record(part)
+
+    _put_texts(record, message.parts)
     return record
 
 
@@ -87,23 +94,28 @@ def answer_records(message: Message) -> Iterator[tuple[int, Record]]:
     """Yield the records of an answer, each with how many messages are before it."""
     pieces = iter([part for part in message.parts if "record" in part.data])
     for name, between, *left in message.data["order"]:
-        make = _ENDS.get(name)
-        record = make(message, *left) if make else _part(next(pieces))
+        if name == "started":
+            record = _start_record(message)
+        elif name == "finished":
+            record = _end_record(message, *left)
+        else:
+            record = _part_record(next(pieces))
+
         record.setdefault("type", _OF_ANSWER[name])
         yield between, record
 
 
-def _started(message: Message) -> Record:
+def _start_record(message: Message) -> Record:
     record = _copy(as_object(message.data.get("started")))
     put_data(record, message.data, ANSWER_MARKS)
     fields.put_time(record, message.time_created)
     return record
 
 
-def _finished(message: Message, left: list[str]) -> Record:
+def _end_record(message: Message, left: list[str]) -> Record:
     record = _copy(as_object(message.data.get("finished")))
     fields.put_time(record, message.time_completed)
-    _put_said(record, message.parts)
+    _put_texts(record, message.parts)
 
     # Columns that come from the start, or from another key, are not of this record.
     table = {name: spelling for name, spelling in fields.ENDED.items() if name in left}
@@ -112,20 +124,14 @@ def _finished(message: Message, left: list[str]) -> Record:
     return record
 
 
-_ENDS: Mapping[str, Callable[..., Record]] = {
-    "started": _started,
-    "finished": _finished,
-}
-
-
 # -- parts ---------------------------------------------------------------------
 
 
-def _part(part: Part) -> Record:
+def _part_record(part: Part) -> Record:
     """Return the record that a part was by itself: a call, or a text."""
     record = _copy(part.data["record"])
     if "as_block" in part.data:
-        record[fields.PART] = _one(part)
+        record[fields.PART] = _text_or_block(part)
         fields.put_time(record, part.time_started)
         return record
 
@@ -142,21 +148,7 @@ def _part(part: Part) -> Record:
     return record
 
 
-def _put_results(record: Record, parts: Iterable[Part]) -> None:
-    for part in parts:
-        put_spelled(record, fields.RESULT, part)
-    _put_said(record, parts)
-
-
-def _put_context(record: Record, parts: Iterable[Part]) -> None:
-    for part in parts:
-        # Anything but an object was left in its place.
-        if "source" in part.data:
-            record["sources"][part.data["source"]] = _source(part)
-    _put_said(record, parts)
-
-
-def _source(part: Part) -> Record:
+def _source_record(part: Part) -> Record:
     """Return a source of a context, with its keys in their order."""
     source = {**as_object(part.input), **_copy(part.data["record"])}
     if part.data["key"]:
@@ -166,27 +158,20 @@ def _source(part: Part) -> Record:
     return {key: source[key] for key in keys if key in source}
 
 
-def _put_said(record: Record, parts: Iterable[Part]) -> None:
+def _put_texts(record: Record, parts: Iterable[Part]) -> None:
     """Write the texts of a record, and its lists of blocks, under their keys."""
     for part in parts:
         # A part with a record of its own is written there.
         if "record" in part.data:
             continue
         if "as_block" in part.data:
-            record.setdefault(part.data["field"], []).append(_one(part))
+            record.setdefault(part.data["field"], []).append(_text_or_block(part))
         # A text that was made of a structure has no key: the structure is in ``data``.
         elif "field" in part.data:
-            record[part.data["field"]] = _one(part)
+            record[part.data["field"]] = _text_or_block(part)
 
 
-#: Where the parts of a message belong in its record, by its kind or role.
-_PARTS: Mapping[str, Callable[[Record, Iterable[Part]], None]] = {
-    "tool": _put_results,
-    "context": _put_context,
-}
-
-
-def _one(part: Part) -> Any:
+def _text_or_block(part: Part) -> Any:
     """Return the text that a part was, or the block."""
     if "as_block" not in part.data:
         return part.text
