@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from sessiondb import Store, assistant, text, tool, user
 from sessiondb.cli.app import app
+from sessiondb.engine.sqlite.table_tree import last_readable_row
 from sessiondb.errors import CorruptionError
 
 pytestmark = pytest.mark.slow
@@ -182,6 +183,36 @@ def test_of_a_file_that_was_cut_off_what_is_left_is_listed_and_exported(
     assert left < set(made.ids)
     assert run("title", made.ids[0], "other").exit_code == 4
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("step", [1, 1_000_000])
+def test_the_rows_before_a_lost_page_are_told_by_the_pages_that_lead_there(
+    step: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "table.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE t (rid INTEGER PRIMARY KEY, x TEXT)")
+        connection.executemany(
+            "INSERT INTO t VALUES (?, ?)",
+            [(number * step, "x" * 300) for number in range(1, 4_001)],
+        )
+        connection.commit()
+        root, leaves = connection.execute(
+            "SELECT rootpage, (SELECT count(*) FROM dbstat WHERE pagetype = 'leaf') "
+            "FROM sqlite_schema"
+        ).fetchone()
+    assert last_readable_row(path, root, PAGE) == 4_000 * step
+
+    # The leaf that was written last is the last one of the file.
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size - PAGE)
+    last = last_readable_row(path, root, PAGE)
+    rows_of_a_leaf = 4_000 // leaves
+    assert (4_000 - 2 * rows_of_a_leaf) * step < last < 4_000 * step
+
+    with path.open("r+b") as file:
+        file.truncate((root - 1) * PAGE)
+    assert last_readable_row(path, root, PAGE) == 0
 
 
 def test_a_file_without_its_header_is_refused_and_not_touched(

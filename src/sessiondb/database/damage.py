@@ -96,4 +96,6 @@ class PastDamage:
 
 def _lost_rows(copy: ReadableCopy) -> str:
     lost = ", ".join(f"{number:,} of {table}" for table, number in copy.lost.items())
-    return f"rows that cannot be read: {lost or 'none, only its indexes'}"
+    if not lost:
+        return "rows that cannot be read: none, only its indexes"
+    return f"rows that cannot be read, at least: {lost}"

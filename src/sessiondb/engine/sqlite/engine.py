@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable
 from functools import cached_property
@@ -105,10 +104,7 @@ class SQLite:
 
     def log_bytes(self, path: Path) -> int:
         """Return the bytes of the -wal."""
-        try:
-            return os.stat(f"{path}-wal").st_size
-        except OSError:
-            return 0
+        return files.wal_bytes(path)
 
     @property
     def upkeep(self) -> SQLiteUpkeep:

@@ -72,11 +72,18 @@ def is_empty(path: Path) -> bool:
     return stat.S_ISREG(facts.st_mode) and facts.st_size == 0
 
 
+def wal_bytes(path: Path) -> int:
+    """Return the size of the ``-wal`` beside *path*; 0 without one."""
+    # Asked for after every commit: a string, which `Path` would be made of.
+    try:
+        return os.stat(f"{path}-wal").st_size
+    except OSError:
+        return 0
+
+
 def has_wal(path: Path) -> bool:
     """Return whether there is a ``-wal`` beside *path* that is not empty."""
-    with contextlib.suppress(OSError):
-        return path.with_name(path.name + "-wal").stat().st_size > 0
-    return False
+    return wal_bytes(path) > 0
 
 
 @contextlib.contextmanager

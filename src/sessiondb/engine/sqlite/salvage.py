@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from sessiondb.engine.base import Connection, ReadableCopy
@@ -18,17 +19,21 @@ from sessiondb.engine.sqlite.connection import connect, set_pragmas, uri_of
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.engine.sqlite.opening import make
 from sessiondb.engine.sqlite.search import SQLiteSearchIndex
+from sessiondb.engine.sqlite.table_tree import last_readable_row
 from sessiondb.errors import CorruptionError, SessionDBError
 
 #: Row numbers that are read at once.
 _AT_ONCE = 2_000
-#: More rows than this are not on a page of any of our tables.
-_ROWS_OF_A_PAGE = 200
 #: All tables but those that `make` fills, and the search index, which is rebuilt.
 _TABLES = (
     "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' "
     "AND name NOT LIKE 'sqlite_%' AND name <> 'alembic_version' "
     "AND instr(name, '_search') = 0"
+)
+
+_TREE = (
+    "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size "
+    "WHERE type = 'table' AND name = ?"
 )
 
 
@@ -49,11 +54,13 @@ def readable_copy(path: Path, target: Path, *, read_only: bool = False) -> Reada
         make(connection)
         copy = ReadableCopy(connection)
         # A separate connection: an error there must not affect the copy.
-        with closing(connect(path, mode="ro" if read_only else "reader")) as damaged:
-            damaged.text_factory = bytes_or_text
-            damaged.execute("BEGIN")
+        with closing(connect(path, mode="ro" if read_only else "reader")) as theirs:
+            theirs.text_factory = bytes_or_text
+            theirs.execute("BEGIN")
             connection.execute("BEGIN")
-            _copy_tables(copy, damaged)
+            pages = target.with_name(f"{target.name}.pages")
+            _copy_tables(copy, _DamagedFile(theirs, pages))
+            pages.unlink(missing_ok=True)
             SQLiteSearchIndex().rebuild(connection, ["part_search"])
             connection.execute("COMMIT")
         connection.execute("PRAGMA query_only=ON")
@@ -74,6 +81,29 @@ def _without_an_export(error: SessionDBError) -> SessionDBError:
     return error
 
 
+@dataclass(slots=True)
+class _DamagedFile:
+    """The file that is read, and where its pages are copied if they are looked at."""
+
+    connection: sqlite3.Connection
+    pages: Path
+
+    def last_row(self, table: str) -> tuple[int, bool]:
+        """Return an upper bound of the row numbers, and whether later ones are lost."""
+        for access in ("NOT INDEXED", f"INDEXED BY sqlite_autoindex_{table}_1"):
+            with suppress(sqlite3.DatabaseError):
+                sql = f"SELECT max(rid) FROM {table} {access}"
+                return self.connection.execute(sql).fetchone()[0] or 0, False
+
+        # Not the file itself: whoever closes a file of this process takes SQLite's
+        # locks on it away.
+        if not self.pages.exists():
+            with closing(sqlite3.connect(self.pages)) as target:
+                self.connection.backup(target)
+        root, page_size = self.connection.execute(_TREE, (table,)).fetchone()
+        return last_readable_row(self.pages, root, page_size), True
+
+
 def bytes_or_text(raw: bytes) -> str | bytes:
     """Return the text, or the bytes themselves if they are not text any more."""
     try:
@@ -82,18 +112,18 @@ def bytes_or_text(raw: bytes) -> str | bytes:
         return raw
 
 
-def _copy_tables(copy: ReadableCopy, damaged: sqlite3.Connection) -> None:
+def _copy_tables(copy: ReadableCopy, damaged: _DamagedFile) -> None:
     copy.connection.execute("DELETE FROM meta")
     for (table,) in copy.connection.execute(_TABLES).fetchall():
         _copy_table(copy, damaged, table)
-    _name_damaged(copy, damaged)
+    _name_damaged(copy, damaged.connection)
 
 
-def _copy_table(copy: ReadableCopy, damaged: sqlite3.Connection, table: str) -> None:
+def _copy_table(copy: ReadableCopy, damaged: _DamagedFile, table: str) -> None:
     columns_of = "SELECT name FROM pragma_table_info(?)"
     our_columns, their_columns = (
         {name for (name,) in connection.execute(columns_of, (table,))}
-        for connection in (copy.connection, damaged)
+        for connection in (copy.connection, damaged.connection)
     )
     names = sorted(our_columns & their_columns)
     if not names:
@@ -103,14 +133,15 @@ def _copy_table(copy: ReadableCopy, damaged: sqlite3.Connection, table: str) -> 
     insert = f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({marks})"
     select = f"SELECT {columns} FROM {table} NOT INDEXED WHERE rid BETWEEN ? AND ?"
 
-    last = _last_row(damaged, table)
-
+    last, more_are_lost = damaged.last_row(table)
+    if more_are_lost:
+        copy.lost[table] = 1
     for first in range(1, last + 1, _AT_ONCE):
         waiting = [(first, min(first + _AT_ONCE - 1, last))]
         while waiting:
             low, high = waiting.pop()
             try:
-                rows = damaged.execute(select, (low, high)).fetchall()
+                rows = damaged.connection.execute(select, (low, high)).fetchall()
             except sqlite3.DatabaseError as error:
                 if not isinstance(translate(error), CorruptionError):
                     raise
@@ -121,16 +152,6 @@ def _copy_table(copy: ReadableCopy, damaged: sqlite3.Connection, table: str) -> 
                 waiting += [(middle + 1, high), (low, middle)]
             else:
                 copy.connection.executemany(insert, rows)
-
-
-def _last_row(damaged: sqlite3.Connection, table: str) -> int:
-    """Return an upper bound of the row numbers, even if the last page is damaged."""
-    for access in ("NOT INDEXED", f"INDEXED BY sqlite_autoindex_{table}_1"):
-        with suppress(sqlite3.DatabaseError):
-            sql = f"SELECT max(rid) FROM {table} {access}"
-            return damaged.execute(sql).fetchone()[0] or 0
-    (pages,) = damaged.execute("PRAGMA page_count").fetchone()
-    return int(pages) * _ROWS_OF_A_PAGE
 
 
 def _name_damaged(copy: ReadableCopy, damaged: sqlite3.Connection) -> None:
