@@ -16,7 +16,6 @@ from typing import Any, cast
 from sessiondb import ids, location
 from sessiondb.arguments import checked
 from sessiondb.database import lifetime
-from sessiondb.database.loading import load
 from sessiondb.database.open_units import OpenUnits, named_by
 from sessiondb.database.reading import IdleReaders, is_corrupt
 from sessiondb.database.subscriptions import Deliver, Subscriptions
@@ -192,8 +191,6 @@ class Core:
 
     def unit(self) -> Unit:
         """Return an empty unit."""
-        # Most verbs make an id. A store that only reads starts faster without it.
-        load("ulid")
         return Unit(self.source, self.locate)
 
     def job(self, unit: Unit, durability: str | None = None, **more: Any) -> Job:
