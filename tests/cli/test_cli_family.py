@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 from command_line import Run, Story
@@ -167,8 +168,6 @@ def test_stats_group_cost_and_tokens(sessiondb: Run, story: Story) -> None:
 def test_an_unknown_cost_is_estimated_or_stays_unknown(
     sessiondb: Run, store: Store, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    from sessiondb import assistant
-
     session = store.create_session(title="Free?")
     store.append(
         session, assistant("Hi"), model="m", tokens={"input": 1000, "output": 10}
@@ -202,9 +201,71 @@ def test_a_terminal_gets_totals(terminal: Run, story: Story) -> None:
     assert "$0.25" in shown[-1]
 
 
+def test_a_terminal_says_what_the_cost_consists_of(
+    terminal: Run, store: Store, story: Story
+) -> None:
+    session = store.create_session(title="Free?")
+    for model in ("claude-sonnet-4-5", "unheard-of"):
+        store.append(session, assistant("Hi"), model=model, tokens={"input": 100_000})
+    *_, whole, unpriced = terminal("stats").out.splitlines()
+    assert whole.startswith("≥ $0.55 = $0.25 stated + $0.30 estimated")
+    assert unpriced == "100k tokens without a price: the cost is more"
+
+
+def test_rows_are_sorted_and_limited_and_the_total_counts_all(
+    sessiondb: Run, terminal: Run, store: Store, story: Story
+) -> None:
+    session = store.create_session(title="A long answer")
+    store.append(session, assistant("Hi"), model="m", tokens={"output": 10_000})
+    rows = sessiondb("stats", "--by", "session", "--json").json["rows"]
+    assert [row["cost"] for row in rows] == [0.25, None], "the dearest first"
+    assert {row["session"]: row["title"] for row in rows}[session.id] == "A long answer"
+
+    ran = sessiondb("stats", "--by", "session", "--sort", "tokens", "--limit", "1")
+    ((name, *_),) = ran.lines
+    assert name == session.id
+    assert "1 of 2 rows" in ran.err
+    cut = sessiondb("stats", "--limit", "1", "--json").json
+    assert (len(cut["rows"]), cut["total"]["messages"]) == (1, 2)
+    assert (
+        f"{session.id[-6:].lower()} A long answer" in terminal("stats --by session").out
+    )
+
+
+def test_days_have_bars_on_a_terminal_and_every_column_fits(
+    terminal: Run, store: Store
+) -> None:
+    session = store.create_session()
+    for day, cost in (("01", 1.0), ("02", 0.25)):
+        when = datetime.fromisoformat(f"2026-03-{day}T12:00:00+00:00")
+        tokens = {"input": 123_456_789, "output": 1_234_567, "cache_read": 12_345_678}
+        store.append(session, assistant("a"), time=when, cost=cost, tokens=tokens)
+    head, first, second, *_ = terminal("stats --by day", NO_COLOR="1").out.splitlines()
+    assert head.split() == "DAY SESS ANSW COST EST IN OUT CACHED".split()
+    assert (first.count("█"), second.count("█")) == (12, 3)
+    assert "123M" in first
+    wide = terminal("stats --by day,model", NO_COLOR="1").out.splitlines()
+    assert wide[0].split()[-7:] == head.split()[1:]
+    assert "█" not in terminal("stats --by model").out
+
+
+def test_a_pipe_has_costs_without_the_noise_of_binary_sums(
+    sessiondb: Run, store: Store
+) -> None:
+    session = store.create_session()
+    for _ in range(3):
+        store.append(session, assistant("a"), model="m", cost=0.1)
+    ((*_, cost, estimated, _, _, _, _, _, _),) = sessiondb("stats").lines
+    assert (cost, estimated) == ("0.3", "")
+
+
 @pytest.mark.parametrize(
-    "args", [("--by", "mood"), ("--by", ""), ("--prices", "none.toml")]
-)
+    "args",
+    [
+        ("--by", "mood"), ("--by", ""), ("--prices", "none.toml"), ("--sort", "mood"),
+        ("--limit", "0"),
+    ],
+)  # fmt: skip
 def test_stats_refuse_unknown_keys(sessiondb: Run, args: tuple[str, ...]) -> None:
     ran = sessiondb("stats", "-a", *args)
     assert (ran.code, ran.out) == (2, "")

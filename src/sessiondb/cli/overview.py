@@ -14,13 +14,13 @@ from sessiondb.cli.listing import session_table
 from sessiondb.cli.moments import local_now, read_span
 from sessiondb.cli.opening import Options, locate, open_store
 from sessiondb.cli.stats import read_prices
-from sessiondb.cli.text import ago, count, cut, money, one_line, title_of
+from sessiondb.cli.text import ago, cost_words, count, cut, one_line, title_of
 from sessiondb.clock import now_ms
 from sessiondb.hints import command, with_database
 
 if TYPE_CHECKING:
     from sessiondb.model import Session
-    from sessiondb.repository.usage import Prices
+    from sessiondb.prices import Prices
     from sessiondb.store import Store
 
 #: Sessions that are listed by ``sessiondb`` alone.
@@ -64,13 +64,10 @@ class Status:
     @property
     def cost_words(self) -> str:
         """The cost of today as words; empty if nothing is known to cost anything."""
-        amounts = (self.cost_today, self.cost_estimated_today)
-        known = [amount for amount in amounts if amount is not None]
-        if not known:
-            return ""
-        # An amount that is not complete is a lower bound.
-        bound = "≥ " if self.tokens_unpriced_today else ""
-        return f"{bound}{money(sum(known))} today"
+        words = cost_words(
+            self.cost_today, self.cost_estimated_today, self.tokens_unpriced_today
+        )
+        return words and f"{words} today"
 
 
 EMPTY = Status(0, 0, 0, 0, None, None, 0, None)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +15,21 @@ from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.emptiness import unknown_names
 from sessiondb.cli.opening import Options, open_store, say
-from sessiondb.cli.text import count, money, short_id
+from sessiondb.cli.text import count, money, rough, short_id
 from sessiondb.errors import abridged
 from sessiondb.model import Tokens, UsageRow
 from sessiondb.model.nones import without_none
 
 if TYPE_CHECKING:
-    from sessiondb.repository.usage import Prices
+    from sessiondb.prices import Prices
     from sessiondb.store import Store
 
+#: Orders of rows: by their key, or the largest first.
+SORTS = ("key", "cost", "tokens", "answers")
+#: Keys whose rows are read in their order, and as bars.
+TIMES = ("day", "week", "month")
+BAR_WIDTH = 12
+_PARTS_OF_A_BLOCK = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _NOTHING = UsageRow({}, 0, 0, None, None, Tokens(), 0)
 
 
@@ -38,6 +43,12 @@ _NOTHING = UsageRow({}, 0, 0, None, None, Tokens(), 0)
     help="day, week, month, model, source, project, tool, session, agent.",
 )
 @click.option(
+    "--sort",
+    type=click.Choice(SORTS),
+    help="Rows in this order; default: time, else cost.",
+)
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="The first N rows.")
+@click.option(
     "--prices",
     type=shared.PATH,
     metavar="FILE",
@@ -50,6 +61,8 @@ def stats_command(
     *,
     filters: shared.FilterOptions,
     by: str,
+    sort: str | None,
+    limit: int | None,
     prices: str | None,
     as_json: bool,
 ) -> None:
@@ -57,10 +70,10 @@ def stats_command(
 
     Archived sessions and subagents are counted with --archived and --subagents;
     stderr reports what is left out. Messages that a fork copied are counted once. A
-    cost that no source stated is estimated from --prices or config.toml, and shown
-    separately. In a pipe each line is, tab-separated: the keys, sessions, messages,
-    cost, estimated cost, tokens (input, output, reasoning, cache read, cache
-    write), tokens without a price.
+    cost that no source stated is estimated, and shown separately: from --prices, else
+    from config.toml, else from the list prices that ship. In a pipe each line is,
+    tab-separated: the keys, sessions, answers, cost, estimated cost, tokens (input,
+    output, reasoning, cache read, cache write), tokens without a price.
     """
     keys = _group_keys(by)
     rates = read_prices(prices)
@@ -69,21 +82,49 @@ def stats_command(
         total = _total_row(store, filters, rates)
         unknown = "" if rows else unknown_names(store, filters)
         left_out = list(_left_out(store, filters, total, rates))
+        titles = _titles(store) if "session" in keys else {}
 
+    shown = _sorted_rows(rows, sort or ("key" if keys[0] in TIMES else "cost"))
+    usage = _Usage(keys, total, titles)
     listing = output.Listing(
         name="rows",
-        items=rows,
-        as_json=_row_json,
+        items=shown[:limit],
+        as_json=usage.row_json,
         values=_values_of_row,
-        table=partial(_usage_table, keys, total),
-        more={"total": _row_json(total)},
+        table=usage.table,
+        more={"total": usage.row_json(total)},
     )
     listing.write(as_json=as_json)
 
     if not rows:
         say(unknown or f"nothing to count{filters.wider}")
+    if limit is not None and limit < len(rows):
+        say(f"{limit:,} of {count(len(rows), 'row')}")
     for line in left_out:
         say(line)
+
+
+def _sorted_rows(rows: list[UsageRow], sort: str) -> list[UsageRow]:
+    """Return rows in an order of `SORTS`; rows that are equal stay in that of keys."""
+
+    def amount(row: UsageRow) -> float:
+        if sort == "answers":
+            return row.messages
+        if sort == "tokens":
+            return _all_tokens(row)
+        return (row.cost or 0.0) + (row.cost_estimated or 0.0)
+
+    return rows if sort == "key" else sorted(rows, key=amount, reverse=True)
+
+
+def _all_tokens(row: UsageRow) -> int:
+    return sum(number or 0 for number in row.tokens.columns())
+
+
+def _titles(store: Store) -> dict[str, str]:
+    with store.connection() as connection:
+        rows = connection.exec_driver_sql("SELECT id, title FROM session").all()
+    return dict(map(tuple, rows))
 
 
 def _group_keys(by: str) -> list[str]:
@@ -125,21 +166,22 @@ def _left_out(
 
 
 def read_prices(file: str | None) -> Prices:
-    """Return the prices in *file* (default: config.toml); usage error without it."""
+    """Return the prices in *file*, else in config.toml, else those that ship.
+
+    Usage error for a file that does not exist.
+    """
     from sessiondb.location import load_config
+    from sessiondb.prices import known_prices, layered
 
-    path = None if file is None else Path(file)
-    if path is not None and not os.path.exists(path):
+    paths = [None] if file is None else [Path(file), None]
+    if file is not None and not os.path.exists(file):
         raise click.UsageError(f"--prices: no file {abridged(file)}")
-    return {
-        model: without_none(asdict(price))
-        for model, price in load_config(path).prices.items()
-    }
 
-
-def _row_json(row: UsageRow) -> dict[str, Any]:
-    fields = asdict(row)
-    return {**fields.pop("key"), **fields}
+    layers: list[Prices] = []
+    for path in paths:
+        prices = load_config(path).prices
+        layers.append({name: without_none(asdict(prices[name])) for name in prices})
+    return layered(*layers, known_prices().prices)
 
 
 def _values_of_row(row: UsageRow) -> list[Any]:
@@ -147,42 +189,98 @@ def _values_of_row(row: UsageRow) -> list[Any]:
         *row.key.values(),
         row.sessions,
         row.messages,
-        row.cost,
-        row.cost_estimated,
+        _rounded(row.cost),
+        _rounded(row.cost_estimated),
         *row.tokens.columns(),
         row.tokens_unpriced,
     ]
 
 
-_HEAD = ["SESSIONS", "ANSWERS", "COST", "ESTIMATE", "INPUT", "OUTPUT", "CACHED"]
-#: The columns that a narrow screen leaves out, the first one first.
-_SPARE = "CACHED ANSWERS SESSIONS ESTIMATE OUTPUT INPUT"
+def _rounded(usd: float | None) -> float | None:
+    """Return USD without the noise of a binary sum: a token costs 1e-8 or more."""
+    return None if usd is None else round(usd, 9)
 
 
-def _usage_table(
-    keys: Sequence[str], total: UsageRow, rows: Sequence[UsageRow]
-) -> Iterator[str]:
-    head = [*(name.upper() for name in keys), *_HEAD]
-    lines = [
-        [*(_key_text(name, row.key[name]) for name in keys), *_row_cells(row)]
-        for row in rows
-    ]
-    lines.append(["total", *[""] * (len(keys) - 1), *_row_cells(total)])
-    return output.table(head, lines, right=" ".join(_HEAD), spare=_SPARE)
+@dataclass(frozen=True, slots=True)
+class _Usage:
+    """Rows of usage as they are shown."""
+
+    keys: Sequence[str]
+    total: UsageRow
+    #: Of the sessions, by id; empty unless they are a key.
+    titles: Mapping[str, str]
+
+    def row_json(self, row: UsageRow) -> dict[str, Any]:
+        """Return a row as JSON values: its keys, then its sums."""
+        fields = asdict(row)
+        key = fields.pop("key")
+        if "session" in key:
+            key["title"] = self.titles.get(key["session"], "")
+        return {**key, **fields}
+
+    def table(self, rows: Sequence[UsageRow]) -> Iterator[str]:
+        """Yield the lines of a table, with the total and what it consists of."""
+        head = [*(name.upper() for name in self.keys), *_HEAD]
+        lines = [
+            [*(self._key_text(name, row) for name in self.keys), *_row_cells(row)]
+            for row in rows
+        ]
+        blank = [""] * (len(self.keys) - 1)
+        lines.append(["total", *blank, *_row_cells(self.total)])
+        if self.keys[0] in TIMES and len(self.keys) == 1 and len(rows) > 1:
+            head.append(" ")
+            for line, bar in zip(lines, [*_bars(rows), ""], strict=True):
+                line.append(bar)
+
+        yield from output.table(head, lines, right=" ".join(_HEAD), spare=_SPARE)
+        yield from _total_lines(self.total)
+
+    def _key_text(self, name: str, row: UsageRow) -> str:
+        value = row.key[name]
+        if value is None:
+            return "–"
+        if name == "session":
+            return f"{short_id(value)} {self.titles.get(value, '')}".rstrip()
+        return str(value)
 
 
-def _key_text(name: str, value: Any) -> str:
-    if value is None:
-        return "–"
-    return short_id(value) if name == "session" else str(value)
+_HEAD = ["SESS", "ANSW", "COST", "EST", "IN", "OUT", "CACHED"]
+#: The columns that a screen of less than 80 columns leaves out, the first one first.
+_SPARE = "CACHED ANSW SESS OUT IN EST"
 
 
 def _row_cells(row: UsageRow) -> list[str]:
     tokens = (row.tokens.input, row.tokens.output, row.tokens.cache_read)
     return [
-        f"{row.sessions:,}",
-        f"{row.messages:,}",
+        rough(row.sessions),
+        rough(row.messages),
         money(row.cost),
         money(row.cost_estimated),
-        *("–" if number is None else f"{number:,}" for number in tokens),
+        *("–" if number is None else rough(number) for number in tokens),
     ]
+
+
+def _bars(rows: Sequence[UsageRow]) -> list[str]:
+    """Return a bar for each row: its share of the largest cost, or of the tokens."""
+    amounts = [(row.cost or 0.0) + (row.cost_estimated or 0.0) for row in rows]
+    if not any(amounts):
+        amounts = [float(_all_tokens(row)) for row in rows]
+    most = max(amounts) or 1.0
+    eighths = [round(amount / most * BAR_WIDTH * 8) for amount in amounts]
+    return ["█" * (number // 8) + _PARTS_OF_A_BLOCK[number % 8] for number in eighths]
+
+
+def _total_lines(total: UsageRow) -> Iterator[str]:
+    """Yield what the total consists of; nothing if all of it was stated."""
+    from sessiondb.prices import known_prices
+
+    bound = "≥ " if total.tokens_unpriced else ""
+    if total.cost_estimated is not None:
+        # Added up as they are shown.
+        whole = round(total.cost or 0.0, 2) + round(total.cost_estimated, 2)
+        stated = "" if total.cost is None else f"{money(total.cost)} stated + "
+        estimated = f"{money(total.cost_estimated)} estimated"
+        prices = f"list prices of {known_prices().date}, or yours"
+        yield f"{bound}{money(whole)} = {stated}{estimated} ({prices})"
+    if total.tokens_unpriced:
+        yield f"{rough(total.tokens_unpriced)} tokens without a price: the cost is more"

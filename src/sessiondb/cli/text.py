@@ -23,6 +23,7 @@ __all__ = [
     "ago",
     "cell",
     "clock",
+    "cost_words",
     "count",
     "cut",
     "escape_json",
@@ -30,6 +31,7 @@ __all__ = [
     "money",
     "one_line",
     "pad",
+    "rough",
     "short_id",
     "shortened",
     "size",
@@ -102,6 +104,29 @@ def money(usd: float | None) -> str:
     if usd is None:
         return "–"
     return "<$0.01" if 0 < usd < 0.005 else f"${usd:,.2f}"
+
+
+def cost_words(stated: float | None, estimated: float | None, unpriced: int) -> str:
+    """Return what was spent, as words; empty if no cost is known.
+
+    *unpriced* are tokens with neither a cost nor a price: with them the sum is a lower
+    bound.
+    """
+    amounts = [amount for amount in (stated, estimated) if amount is not None]
+    if not amounts:
+        return ""
+    bound = "≥ " if unpriced else ""
+    return f"{bound}{money(sum(amounts))}"
+
+
+def rough(number: int) -> str:
+    """Return a number in five columns at most: ``812``, ``12.3k``, ``3.30M``."""
+    for unit, name in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if number >= unit:
+            amount = number / unit
+            digits = 2 if amount < 9.995 else 1 if amount < 99.95 else 0
+            return f"{amount:.{digits}f}{name}"
+    return str(number)
 
 
 def short_id(session_id: str) -> str:

@@ -61,7 +61,7 @@ from sessiondb.repository.sessions import (
 
 if TYPE_CHECKING:
     from sessiondb.model import Export
-    from sessiondb.repository.usage import Prices
+    from sessiondb.prices import Prices
 
 MessageKey = MessageHandle | Message | str | int
 
@@ -313,7 +313,8 @@ class Queries:
         agent``; none is the total.
         Inherited messages are never counted, unknown cost is None. *prices* (USD
         per million tokens, by model and kind of token) estimate answers without a cost;
-        reasoning has the price of the output unless it has one of its own.
+        by default the list prices that ship (`sessiondb.prices.known_prices`), and with
+        ``{}`` nothing. Reasoning has the price of the output unless it has its own.
         Nothing to count is ``[]``; raises `InvalidInputError` for another dimension or
         a price that is not a number.
         """

@@ -7,7 +7,6 @@ cost is never 0.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -18,12 +17,10 @@ from sqlalchemy import text
 from sessiondb.engine.sql import Statement
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Tokens, UsageRow
+from sessiondb.prices import Prices, Rates, known_prices
 from sessiondb.repository import Read
 from sessiondb.repository.sessions import Filters, terms_of_messages
 from sessiondb.schema.sums import cost_sum, count_sum
-
-#: USD per million tokens, by model: keys of `Tokens`.
-Prices = Mapping[str, Mapping[str, float]]
 
 _local = "m.time_created / 1000, 'unixepoch', 'localtime'"
 _KEYS = {
@@ -40,18 +37,29 @@ _KEYS = {
 DIMENSIONS = tuple(_KEYS)
 _TOKENS = tuple(column.name for column in fields(Tokens))
 _KINDS = len(_TOKENS)
+#: The limit of each sum, as in SQL: only another program's rows can reach it.
+_INT64_MOST = (1 << 63) - 1
 _SUMS = ", ".join(count_sum(f"m.tokens_{name}") for name in _TOKENS)
 #: The same sums, of messages without a cost.
 _UNPAID = ", ".join(count_sum(f"m.tokens_{name}", "m.cost IS NULL") for name in _TOKENS)
+#: The tokens of a request: providers have other rates for long ones.
+_PROMPT = (
+    "coalesce(m.tokens_input, 0) + coalesce(m.tokens_cache_read, 0) "
+    "+ coalesce(m.tokens_cache_write, 0)"
+)
 _COUNTED = " OR ".join(f"m.tokens_{name} IS NOT NULL" for name in _TOKENS)
 
 
 @lru_cache(maxsize=128)
-def _usage_statement(keys_by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
+def _usage_statement(
+    keys_by: tuple[str, ...], shape: tuple[str, ...], sizes: tuple[int, ...]
+) -> Statement:
+    longest_first = [f"WHEN {_PROMPT} > {size} THEN {size}" for size in sizes[::-1]]
+    size = f"CASE {' '.join(longest_first)} ELSE 0 END" if sizes else "0"
     keys = ", ".join(_KEYS[name] for name in keys_by) or "NULL"
     # An answer may name an agent other than that of its session.
     terms = terms_of_messages(shape, agent=f"{_KEYS['agent']} = :agent")
-    # Always grouped by model as well: prices are per model.
+    # Always grouped by model and size as well: prices are per model, and per size.
     tools = ""
     if "tool" in keys_by:
         # A message that calls two tools counts in both groups.
@@ -61,13 +69,14 @@ def _usage_statement(keys_by: tuple[str, ...], shape: tuple[str, ...]) -> Statem
         )
 
     sql = (
-        "SELECT m.model_id, json_group_array(DISTINCT s.id), count(*), "
+        f"SELECT m.model_id, {size} AS request_size, "
+        "json_group_array(DISTINCT s.id), count(*), "
         f"{cost_sum('m.cost')}, {_SUMS}, {_UNPAID}, {keys} "
         "FROM message AS m JOIN session AS s ON s.id = m.session_id "
         f"JOIN project AS j ON j.id = s.project_id{tools} "
         "WHERE m.inherited = 0 AND s.time_deleted IS NULL AND s.time_importing IS NULL "
         f"AND {' AND '.join([f'(m.cost IS NOT NULL OR {_COUNTED})', *terms])} "
-        f"GROUP BY m.model_id, {keys} ORDER BY {keys}"
+        f"GROUP BY m.model_id, request_size, {keys} ORDER BY {keys}"
     )
     return Statement(lambda: text(sql))
 
@@ -103,57 +112,24 @@ def usage(
 ) -> Read[list[UsageRow]]:
     """Return one row per group, in order of its key; nothing to count is ``[]``.
 
-    Days are those of the local time zone. Raises `InvalidInputError`.
+    Without *prices* those that ship count. Days are those of the local time zone.
+    Raises `InvalidInputError`.
     """
     names = _dimension_names(by)
-    rates = _checked_rates({} if prices is None else prices)
+    rates = Rates(known_prices().prices if prices is None else prices)
     params = filters.params() | filters.exclusions()
-    rows = yield _usage_statement(names, tuple(sorted(params))), params
+    rows = yield _usage_statement(names, tuple(sorted(params)), rates.sizes), params
 
     groups: dict[tuple[Any, ...], _Group] = {}
-    for model, sessions, messages, cost, *more in rows:
+    for model, size, sessions, messages, cost, *more in rows:
         key = more[2 * _KINDS :][: len(names)]  # the total has a column, but no key
         group = groups.setdefault(tuple(key), _Group())
         group.add(sessions, messages, cost, more[:_KINDS])
-        group.estimate(more[_KINDS : 2 * _KINDS], rates.get(model or "", {}))
+        group.estimate(more[_KINDS : 2 * _KINDS], rates.of_model(model, size))
 
     return [
         group.row(dict(zip(names, key, strict=True))) for key, group in groups.items()
     ]
-
-
-def _checked_rates(prices: Prices) -> dict[str, dict[str, float]]:
-    """Return the rates of each model in USD per million tokens, by kind of token.
-
-    Reasoning has the rate of the output unless it has one of its own: that is what
-    providers bill. Raises `InvalidInputError`.
-    """
-    if not isinstance(prices, Mapping):
-        raise InvalidInputError(f"prices are by model, not {abridged(prices)}")
-
-    checked = {}
-    for model, rates in prices.items():
-        if not isinstance(rates, Mapping):
-            raise InvalidInputError(
-                f"the prices of {abridged(model)} are by kind of token, "
-                f"not {abridged(rates)}"
-            )
-        for name, rate in rates.items():
-            if name not in _TOKENS:
-                raise InvalidInputError(
-                    f"no kind of token {abridged(name)} in the prices of "
-                    f"{abridged(model)}; the kinds are {', '.join(_TOKENS)}"
-                )
-            if type(rate) not in (int, float) or not 0 <= rate < math.inf:
-                raise InvalidInputError(
-                    f"the price of {name} of {abridged(model)} is a number of USD per "
-                    f"million tokens, 0 or more, not {abridged(rate)}"
-                )
-        checked[model] = dict(rates)
-        if "output" in rates:
-            checked[model].setdefault("reasoning", rates["output"])
-
-    return checked
 
 
 @dataclass(slots=True)
@@ -178,7 +154,9 @@ class _Group:
         self.sessions.update(json.loads(sessions))
         self.messages += messages
         self.cost = _add_known(self.cost, cost)
-        self.tokens = list(map(_add_known, self.tokens, tokens))
+        for kind, number in enumerate(tokens):
+            total = _add_known(self.tokens[kind], number)
+            self.tokens[kind] = None if total is None else min(total, _INT64_MOST)
 
     def estimate(
         self, tokens: Sequence[int | None], rates: Mapping[str, float]
