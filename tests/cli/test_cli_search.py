@@ -94,8 +94,10 @@ def test_no_query_is_a_syntax_error(sessiondb: Run, story: Story) -> None:
         assert sessiondb("search", "--json", "--", query).code == 0, query
 
 
-def test_an_operator_is_refused_in_one_line(sessiondb: Run, story: Story) -> None:
-    for query in ('"', "AND", "NEAR(a", "trim -parse", "foo("):
+def test_a_query_that_means_nothing_is_refused_in_one_line(
+    sessiondb: Run, story: Story
+) -> None:
+    for query in ('"', "AND", "NEAR a", "-parse", "(foo", "foo OR"):
         ran = sessiondb("search", "--", query)
         assert (ran.code, ran.out) == (2, ""), query
         assert len(ran.err.splitlines()) <= 2, ran.err
@@ -107,6 +109,23 @@ def test_an_operator_is_refused_in_one_line(sessiondb: Run, story: Story) -> Non
 def test_bad_arguments_are_exit_2(sessiondb: Run, args: tuple[str, ...]) -> None:
     ran = sessiondb("search", *args)
     assert (ran.code, ran.out) == (2, "")
+
+
+def test_a_dash_that_looks_like_an_option_is_to_be_quoted(
+    sessiondb: Run, story: Story
+) -> None:
+    for command in ("search", "prompts"):
+        ran = sessiondb(command, "loop", "-villes")
+        assert (ran.code, "quote a query with a dash" in ran.err) == (2, True)
+
+
+def test_nothing_found_offers_the_next_search(sessiondb: Run, story: Story) -> None:
+    for query, offered in [
+        ("nowhere", "nowhere* finds what begins with it"),
+        ("nowhere never", "'nowhere OR never' finds either"),
+    ]:
+        assert offered in sessiondb("search", query).err
+    assert "finds" not in sessiondb("search", '"nowhere"').err
 
 
 def test_words_need_no_quotes(sessiondb: Run, story: Story) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,14 @@ def all_pages(store: Store, query: str, **how: Any) -> list[Hit]:
         cursor = page.next_cursor
         if cursor is None:
             return found
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store for many examples, each of which removes its sessions."""
+    where = tmp_path_factory.mktemp("shared") / "sessions.db"
+    with Store.open(where, durability="normal") as store:
+        yield store
 
 
 SAID = {
@@ -122,22 +132,164 @@ def test_symbols_in_titles_and_in_the_input_of_calls_are_compared_literally(
 
 
 @pytest.mark.parametrize(
-    "query",
+    ("query", "expected"),
     [
-        "trim -parse", "-x", "this OR that", "this AND that", "NOT this", "NEAR that",
-        '"', 'say "hello', '"this that"', "foo(", "(this", "NEAR(this that)", "f()",
-        "*", "", "   ", "🎉", "-", "{} =>",
+        ('"this that"', []),
+        ('"this AND that"', ["logic"]),
+        ('"AND that"', ["logic"]),
+        ('"no such"', ["nothing", "option"]),
+        ('"such no"', []),
+        ('"foo bar"', ["apart", "dashed"]),
+        ('"foo, bar"', ["apart"]),
+        ('"no suc"*', ["nothing", "option"]),
+        ("the AND set", ["column"]),
+        ("this OR 🎉 done", ["face", "logic"]),
+        ("this OR done", ["face", "logic"]),
+        ("foo -now", ["nothing", "apart", "dashed"]),
+        ("foo -such", ["apart", "dashed"]),
+        ("foo NOT such", ["apart", "dashed"]),
+        ('foo -"foo, bar"', ["nothing", "dashed"]),
+        ("foo -foo-bar", ["nothing", "apart"]),
+        ("mostly -C++", ["plain"]),
+        ("(foo OR try) such", ["nothing", "option"]),
+        ("such (foo OR try) -bar", ["option"]),
+        ("foo -(such OR foo-bar)", ["apart"]),
+        ("this OR foo-bar", ["dashed", "logic"]),
+        ("tha* -this", []),
+        ("such OR", None),
+        ("OR such", None),
+        ("AND such", None),
+        ("such AND", None),
+        ("such AND OR this", None),
+        ("NOT this", None),
+        ("-x", None),
+        ("this -", []),
+        ("this NOT", None),
+        ("(this", None),
+        ("this )", None),
+        ("( )", None),
+        ("NEAR that", None),
+        ('say "hello', None),
+        ('"', None),
+        ('""', None),
+        ("*", None),
+        ("", None),
+        ("   ", None),
+        ("🎉", None),
+        ("-", None),
+        ("{} =>", None),
+        ("🎉 OR this", None),
+        ("(" * 60 + "this" + ")" * 60, None),
     ],
-)  # fmt: skip
-def test_a_query_with_an_operator_is_refused_in_one_line(
-    various: Store, query: str
+)
+def test_a_query_means_what_it_says_or_is_refused_in_one_line(
+    various: Store, query: str, expected: list[str] | None
 ) -> None:
+    if expected is not None:
+        assert sorted(titles(various.search(query))) == sorted(expected)
+        assert titles(various.search(query, order="rank")) != [] or not expected
+        said = {item.text for item in various.prompts(query, project=ALL)}
+        assert said == {SAID[title] for title in expected}
+        return
+
     with pytest.raises(InvalidInputError) as refused:
         various.search(query)
     assert "\n" not in str(refused.value)
     if query:  # without a query prompts are listed
         with pytest.raises(InvalidInputError):
             various.prompts(query)
+
+
+_WORDS = st.sampled_from(["red", "green", "blue", "re"])
+_PIECES = st.one_of(
+    _WORDS,
+    st.sampled_from(["red.green", "blue()", '"green blue"', "gr*", '"red, green"']),
+)
+
+
+def queries() -> st.SearchStrategy[Any]:
+    """Queries as trees: a piece, or (operator, branches)."""
+    return st.recursive(
+        _PIECES,
+        lambda inner: st.tuples(
+            st.sampled_from(["AND", "OR", "NOT"]),
+            st.lists(inner, min_size=2, max_size=3),
+        ),
+        max_leaves=5,
+    )
+
+
+def typed(tree: Any) -> str:
+    if isinstance(tree, str):
+        return tree
+    operator, branches = tree
+    first, *others = map(typed, branches)
+    if operator == "NOT":
+        return f"({' '.join([first, *(f'-{other}' for other in others)])})"
+    return f"({(' OR ' if operator == 'OR' else ' ').join([first, *others])})"
+
+
+def holds(tree: Any, said: str) -> bool:
+    """Say by hand whether *tree* is true of a text."""
+    if not isinstance(tree, str):
+        operator, branches = tree
+        first, *others = [holds(branch, said) for branch in branches]
+        if operator == "NOT":
+            return first and not any(others)
+        return any([first, *others]) if operator == "OR" else all([first, *others])
+
+    words = re.findall("[a-z]+", said)
+    if tree.endswith("*"):
+        return any(word.startswith(tree[:-1]) for word in words)
+    if tree == '"green blue"':
+        return ("green", "blue") in pairwise(words)
+    if not tree.isalnum():
+        # Literally, and from the beginning to the end of words.
+        return (
+            re.search(rf"\b{re.escape(tree.strip(chr(34)))}(?![a-z])", said) is not None
+        )
+    return tree in words
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None)
+@given(
+    tree=queries(),
+    texts=st.lists(
+        st.lists(st.sampled_from(["red", "green", "blue", ".", "()", ", ", " "]), max_size=6),
+        min_size=1, max_size=6,
+    ),
+)  # fmt: skip
+def test_every_query_finds_what_it_finds_by_hand(
+    tree: Any, texts: list[list[str]], shared: Store
+) -> None:
+    said = {str(number): "".join(pieces) for number, pieces in enumerate(texts)}
+    made = [talk(shared, "", assistant(said[name]), agent=name) for name in said]
+    found = {hit.session.agent for hit in shared.search(typed(tree), limit=100)}
+    for session in made:
+        shared.delete(session)
+    assert found == {name for name in said if holds(tree, said[name])}
+
+
+def test_a_tool_is_found_by_its_kind_and_in_any_case(store: Store) -> None:
+    for name in ("Edit", "apply_patch", "write_file", "Bash", "exec_command", "mine"):
+        talk(store, name, assistant(tool(name, {"path": "a.py"}, output="done")))
+    assert set(titles(store.search("done", tool="edit"))) == {
+        "Edit", "apply_patch", "write_file",
+    }  # fmt: skip
+    assert set(titles(store.search("done", tool="SHELL"))) == {"Bash", "exec_command"}
+    assert titles(store.search("done", tool="bash")) == ["Bash"]
+    assert titles(store.search("done", tool="Mine")) == ["mine"]
+
+
+def test_the_role_of_tools_finds_results_where_their_calls_are(store: Store) -> None:
+    talk(store, "call", assistant("failure", tool("t", {}, output="exit code 1")))
+    talk(store, "own", MessageDraft("tool", (tool_result("c", "exit code 2"),)))
+    talk(store, "said", assistant("exit code 3"))
+    found = titles(store.search('"exit code"', role="tool"))
+    assert found == ["own", "call"]
+    assert titles(store.search("failure", role="tool")) == []
+    assert "said" in titles(store.search('"exit code"', role="assistant"))
 
 
 def test_pages_of_literal_matches_leave_no_gap_and_repeat_nothing(store: Store) -> None:

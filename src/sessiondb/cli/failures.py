@@ -133,6 +133,8 @@ def _of_click(error: click.ClickException, options: Options) -> Failure:
     if isinstance(error, click.NoSuchOption):
         # Without click's own question, which would follow in another sentence.
         message = error.message.rstrip(".") + similar(error.possibilities or ())
+        if options.command in ("search", "prompts"):
+            hint = "quote a query with a dash: 'red -green', '\"--flag\"'"
         if moved := _moved_option(error.option_name, options):
             message, hint = f"{error.option_name} goes before the command", moved
     return Failure("UsageError", message, hint, error.exit_code)

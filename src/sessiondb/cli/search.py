@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     type=click.Choice(["user", "assistant", "tool", "system", "event"]),
     help="Only in messages of this role.",
 )
-@click.option("--tool", metavar="NAME", help="Only in calls of this tool.")
+@click.option(
+    "--tool",
+    metavar="NAME",
+    help="Only in calls of it: a name, or edit, shell, read, find, task, todo.",
+)
 @click.option(
     "--order",
     type=click.Choice(["newest", "time", "rank"]),
@@ -54,8 +58,12 @@ def search_command(
 ) -> None:
     """Find words in texts, reasoning, calls, titles of this project (-a: everywhere).
 
-    All words of QUERY must occur together; word* finds words that begin with it, and
-    a word with symbols (csv.mjs) only itself. There are no operators.
+    \b
+    half export            both words, in one part of a message
+    '"half export"'        in a row; with symbols literally: '"foo("', lib/csv.mjs
+    'trim* OR split'       either; trim* is every word that begins with it
+    'Osaka -villes'        not with villes; parentheses group
+
     In a pipe each line is, tab-separated: session id, seq, message id, time
     of last use, source, title, snippet with the words in ‹ ›.
     """
@@ -82,7 +90,7 @@ def search_command(
     listing.write(as_json=as_json, as_jsonl=as_jsonl)
 
     if not page.items:
-        say(unknown or _nothing_found(filters))
+        say(unknown or _nothing_found(" ".join(words), filters))
     shared.say_further(page, cursor, as_json=as_json, as_jsonl=as_jsonl)
 
 
@@ -123,7 +131,8 @@ def _mark_words(snippet: str) -> str:
     return snippet.replace("\u2039", on).replace("\u203a", off) + off
 
 
-def _nothing_found(filters: shared.FilterOptions) -> str:
+def _nothing_found(query: str, filters: shared.FilterOptions) -> str:
+    """Return one line with the next search to try."""
     wider = {
         "every project (-a)": filters.everywhere,
         "--subagents": filters.subagents,
@@ -131,4 +140,13 @@ def _nothing_found(filters: shared.FilterOptions) -> str:
     }
     further = ", ".join(name for name, chosen in wider.items() if not chosen)
     more = f" · look further: {further}" if further else ""
-    return f"nothing found · word* finds what begins with word{more}"
+    return f"nothing found{_wider_query(query)}{more}"
+
+
+def _wider_query(query: str) -> str:
+    words = query.split()
+    if not all(word.isalnum() for word in words):
+        return ""
+    if len(words) == 1:
+        return f" · {words[0]}* finds what begins with it"
+    return f" · '{' OR '.join(words)}' finds either"

@@ -348,8 +348,11 @@ class Queries:
     ) -> Read[Page[Hit]]:
         """Find words in texts, reasoning, tool inputs and outputs, and titles.
 
-        All words must occur in one part; ``word*`` is a prefix. One hit per
-        session unless *all_hits*. *order* is ``newest`` (newest written),
+        All words must occur in one part, ``"words"`` in a row, of ``a OR b`` one, and
+        ``-word`` not; ``word*`` is a prefix, parentheses group: see `engine.query`.
+        *role* ``tool`` finds calls with their results; *tool* is a name in any case, or
+        a kind (``edit shell read find task todo``) with every agent's name for it. One
+        hit per session unless *all_hits*. *order* is ``newest`` (newest written),
         ``time`` or ``rank``; the last two look at the newest 2,000 matches. No
         match is an empty page; raises `InvalidInputError` for a query without words.
         """

@@ -148,18 +148,19 @@ class EngineStatement(NamedTuple):
 class SearchQuery(NamedTuple):
     """What a query searches for, as parameters of the statements of `SearchIndex`.
 
-    ``match`` is the value of ``:match``, opaque to the caller; ``literals`` that of
-    ``:literals``, None if the words of the index say everything.
+    ``match`` is the value of ``:match``, opaque to the caller; ``comparison`` that of
+    ``:comparison``, with which texts that match are compared, None if the words of the
+    index say everything.
     """
 
     match: str
-    literals: str | None
+    comparison: str | None
 
     def params(self) -> dict[str, str]:
-        """Return the parameters of a statement, without ``literals`` if it is None."""
-        if self.literals is None:
+        """Return the parameters of a statement, without a ``comparison`` of None."""
+        if self.comparison is None:
             return {"match": self.match}
-        return {"match": self.match, "literals": self.literals}
+        return {"match": self.match, "comparison": self.comparison}
 
 
 #: The marks around a word of a snippet that matches.
@@ -181,7 +182,7 @@ class SearchIndex(Protocol):
     * ``cursor``, ``top``, ``last``: the *place* of a match, an integer that is larger
       for a newer one, is below, at most, at least this;
     * ``seen``, a list parameter: its session is none of these;
-    * ``literals``: its text has each of these, as `SearchQuery` has them.
+    * ``comparison``: its text is what the query means, as `SearchQuery` has it.
 
     All queries have the parameter ``:match`` of a `SearchQuery`; deleted and half
     imported sessions are left out.
@@ -250,7 +251,7 @@ class SearchIndex(Protocol):
         """Return the query for prompts, newest first, at most ``:rows``.
 
         *terms* are over the row of ``prompt``, which has no alias; *bounds* are
-        ``match`` and ``literals``, or neither for all prompts.
+        ``match`` and ``comparison``, or neither for all prompts.
         """
 
     def damaged(self, connection: Connection) -> Iterator[str]:

@@ -26,6 +26,7 @@ from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement, as_list, texts
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Hit, Page
+from sessiondb.model.tools import names_of_tool
 from sessiondb.repository import Read
 from sessiondb.repository.decode import SELECT_SESSION, listed
 from sessiondb.repository.sessions import (
@@ -47,7 +48,7 @@ ORDERS = ("newest", "time", "rank")
 #: The marks around the words of a snippet that match.
 MARKS = SNIPPET_MARKS
 #: Parameters that the search index compares with its own entries.
-_BOUNDS = frozenset({"cursor", "top", "last", "seen", "literals", "shown"})
+_BOUNDS = frozenset({"cursor", "top", "last", "seen", "comparison", "shown"})
 #: place, session, seq, message id, snippet; for a match in parts also its sort key.
 _Row = tuple[Any, ...]
 
@@ -101,7 +102,11 @@ def _title_statement(names: tuple[str, ...]) -> Statement:
 
 def _terms_of_parts(names: Iterable[str]) -> list[str]:
     return terms_of_messages(
-        _filters_in(names), role="m.role = :role", tool="p.tool = :tool"
+        _filters_in(names),
+        role="m.role = :role",
+        tool=f"lower(p.tool) IN {ENGINE.dialect.list_text('tool')}",
+        # A result is where its call is, in the answer.
+        tool_role="(m.role = 'tool' OR p.type = 'tool')",
     )
 
 
@@ -126,10 +131,12 @@ def _search_params(
         **filters.exclusions(),
         **ENGINE.search.query(query).params(),
     }
-    if role is not None:
+    if role == "tool":
+        params["tool_role"] = 1
+    elif role is not None:
         params["role"] = check_text(role, "role")
     if tool is not None:
-        params["tool"] = check_text(tool, "tool")
+        params["tool"] = as_list(names_of_tool(check_text(tool, "tool")))
     return params
 
 
@@ -189,7 +196,7 @@ def _read_page(
 
     if place.phase != "titles":
         return rows, place
-    if "role" in params or "tool" in params:
+    if not params.keys().isdisjoint(("role", "tool", "tool_role")):
         # No title passes: it has neither.
         return rows, _SearchPlace("end")
 

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from sessiondb.engine.base import SNIPPET_MARKS, Connection, SearchQuery
 from sessiondb.engine.sqlite.dialect import DIALECT
 from sessiondb.engine.sqlite.failures import translate
-from sessiondb.engine.sqlite.search_query import CONTAINS, parse_query
+from sessiondb.engine.sqlite.search_query import IS_MEANT, search_query
 from sessiondb.errors import BusyError
 
 
@@ -117,7 +117,7 @@ _BOUNDS = {
     "top": "f.rowid <= :top",
     "last": "f.rowid >= :last",
     "seen": f"p.session_id NOT IN {DIALECT.list_text('seen')}",
-    "literals": f"{CONTAINS}(:literals, f.text, f.input, f.title)",
+    "comparison": f"{IS_MEANT}(:comparison, f.text, f.input, f.title)",
 }
 #: Keys by which matches are sorted, smallest first. The time is the part's: that of its
 #: message is a row elsewhere in the file, and would double the cost.
@@ -150,7 +150,7 @@ class SQLiteSearchIndex:
 
     def query(self, query: str) -> SearchQuery:
         """Return what a user's *query* searches for: see `search_query`."""
-        return parse_query(query)
+        return search_query(query)
 
     def matches(
         self, terms: Sequence[str], bounds: Iterable[str], *, order: str, is_shown: bool
@@ -203,20 +203,20 @@ class SQLiteSearchIndex:
         if "shown" in bounds:
             is_new = f"s.id NOT IN {DIALECT.list_text('shown')}"
         else:
-            literal = f" AND {_BOUNDS['literals']}" if "literals" in bounds else ""
+            meant = f" AND {_BOUNDS['comparison']}" if "comparison" in bounds else ""
             is_new = (
                 "NOT EXISTS (SELECT 1 FROM part AS p JOIN message AS m "
                 "ON m.session_id = p.session_id AND m.seq = p.seq "
                 "WHERE p.session_id = s.id AND p.rid IN ("
                 "SELECT f.rowid FROM part_search AS f "
-                f"WHERE f.part_search MATCH :match{literal}) "
+                f"WHERE f.part_search MATCH :match{meant}) "
                 f"AND p.rid <= :top{_and_terms(terms_of_parts)})"
             )
         conditions = ["s.message_count > 0", is_new, *terms]
         if "cursor" in bounds:
             conditions.append("f.rowid < :cursor")
-        if "literals" in bounds:
-            conditions.append(f"{CONTAINS}(:literals, f.title)")
+        if "comparison" in bounds:
+            conditions.append(f"{IS_MEANT}(:comparison, f.title)")
         return (
             "SELECT f.rowid, s.id, "
             "(SELECT min(seq) FROM message WHERE session_id = s.id), "
@@ -238,8 +238,8 @@ class SQLiteSearchIndex:
                 "rid IN (SELECT rowid FROM prompt_search "
                 "WHERE prompt_search MATCH :match)"
             )
-        if "literals" in bounds:
-            conditions.append(f"{CONTAINS}(:literals, prompt.text)")
+        if "comparison" in bounds:
+            conditions.append(f"{IS_MEANT}(:comparison, prompt.text)")
         return (
             f"SELECT {columns} FROM prompt WHERE {' AND '.join(conditions) or '1'} "
             "ORDER BY time_created DESC, id DESC LIMIT :rows"
