@@ -5,7 +5,7 @@ import json
 import pytest
 from command_line import Ran, Run, Story
 
-from sessiondb import Store, user
+from sessiondb import Store, assistant, tool, user
 
 
 def found(ran: Ran) -> list[str]:
@@ -117,6 +117,21 @@ def test_a_dash_that_looks_like_an_option_is_to_be_quoted(
     for command in ("search", "prompts"):
         ran = sessiondb(command, "loop", "-villes")
         assert (ran.code, "quote a query with a dash" in ran.err) == (2, True)
+
+
+def test_a_file_is_searched_for_with_and_without_words(
+    sessiondb: Run, store: Store
+) -> None:
+    session = store.create_session(title="Edited")
+    store.append(session, assistant(tool("write", {"path": "src/a.py"}, output="ok")))
+    for words in ((), ("src",)):
+        ((name, seq, *_, snippet),) = sessiondb(
+            "search", *words, "--file", "a.py"
+        ).lines
+        assert (name, seq, snippet) == (session.id, "1", "write src/a.py")
+    assert "nothing found" in sessiondb("search", "--file", "b.py").err
+    ran = sessiondb("search", "--file", "a.py", "--tool", "edit")
+    assert (ran.code, ran.out) == (2, "")
 
 
 def test_nothing_found_offers_the_next_search(sessiondb: Run, story: Story) -> None:

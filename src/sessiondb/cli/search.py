@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command("search")
-@click.argument("words", metavar="QUERY", nargs=-1, required=True)
+@click.argument("words", metavar="[QUERY]", nargs=-1)
 @shared.filters
 @click.option(
     "--role",
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     "--tool",
     metavar="NAME",
     help="Only in calls of it: a name, or edit, shell, read, find, task, todo.",
+)
+@click.option(
+    "--file",
+    metavar="PATH",
+    help="Only what changed this file, also without a QUERY.",
 )
 @click.option(
     "--order",
@@ -49,6 +54,7 @@ def search_command(
     filters: shared.FilterOptions,
     role: str | None,
     tool: str | None,
+    file: str | None,
     order: str,
     all_hits: bool,
     limit: int,
@@ -69,13 +75,17 @@ def search_command(
     """
     from sessiondb.model import hit_json
 
+    if not words and file is None:
+        raise click.UsageError("a search needs a QUERY, or --file PATH")
+
     with open_store(options) as store:
         read = partial(
             store.search,
-            " ".join(words),
+            " ".join(words) if words or file is None else None,
             **filters.keywords(),
             role=role,
             tool=tool,
+            file=file,
             order=order,
             all_hits=all_hits,
             limit=limit,
@@ -145,7 +155,7 @@ def _nothing_found(query: str, filters: shared.FilterOptions) -> str:
 
 def _wider_query(query: str) -> str:
     words = query.split()
-    if not all(word.isalnum() for word in words):
+    if not words or not all(word.isalnum() for word in words):
         return ""
     if len(words) == 1:
         return f" · {words[0]}* finds what begins with it"

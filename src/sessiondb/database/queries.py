@@ -19,7 +19,7 @@ from sessiondb.arguments import checks_arguments
 from sessiondb.database.core import Core
 from sessiondb.database.loading import load
 from sessiondb.engine.default import ENGINE
-from sessiondb.errors import NotFoundError
+from sessiondb.errors import InvalidInputError, NotFoundError
 from sessiondb.ids import valid_id
 from sessiondb.model import (
     Comparison,
@@ -329,7 +329,7 @@ class Queries:
 
     def search(
         self,
-        query: str,
+        query: str | None = None,
         *,
         project: ProjectScope = ALL,
         source: str | None = None,
@@ -341,6 +341,7 @@ class Queries:
         subagents: bool = True,
         role: str | None = None,
         tool: str | None = None,
+        file: str | None = None,
         order: str = "newest",
         all_hits: bool = False,
         limit: int = 20,
@@ -351,18 +352,35 @@ class Queries:
         All words must occur in one part, ``"words"`` in a row, of ``a OR b`` one, and
         ``-word`` not; ``word*`` is a prefix, parentheses group: see `engine.query`.
         *role* ``tool`` finds calls with their results; *tool* is a name in any case, or
-        a kind (``edit shell read find task todo``) with every agent's name for it. One
-        hit per session unless *all_hits*. *order* is ``newest`` (newest written),
-        ``time`` or ``rank``; the last two look at the newest 2,000 matches. No
-        match is an empty page; raises `InvalidInputError` for a query without words.
+        a kind (``edit shell read find task todo``) with every agent's name for it;
+        *file* finds the calls that changed a file, with or without words, but not what
+        a shell command wrote. One hit per session unless *all_hits*. *order* is
+        ``newest`` (newest written), ``time`` or ``rank``; the last two look at the
+        newest 2,000 matches. No match is an empty page; raises `InvalidInputError` for
+        a query without words.
         """
-        load("sessiondb.repository.search")
+        load("sessiondb.repository.changed_files")
+        from sessiondb.repository.changed_files import changed_file
         from sessiondb.repository.search import search
 
         filters = yield from self._filters_of_project(
             project, source=source, agent=agent, since=since, until=until, title=title,
             archived=archived, subagents=subagents,
         )  # fmt: skip
+        if file is not None:
+            if role is not None or tool is not None or order != "newest":
+                raise InvalidInputError(
+                    "a search for a file takes words, and no role, tool or order"
+                )
+            return (
+                yield from changed_file(
+                    self._base, file, query, filters, all_hits=all_hits, limit=limit,
+                    cursor=cursor,
+                )
+            )  # fmt: skip
+        if query is None:
+            raise InvalidInputError("a search needs words, or a file")
+
         return (
             yield from search(
                 self._base, query, filters, role=canonical(role, ROLE, "role"),

@@ -67,7 +67,7 @@ class _SearchPlace(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _match_statement(names: tuple[str, ...], order: str, is_shown: bool) -> Statement:
+def match_statement(names: tuple[str, ...], order: str, is_shown: bool) -> Statement:
     """Return the query for matches in parts with the parameters *names*."""
     sql = ENGINE.search.matches(
         _terms_of_parts(names), _bounds_in(names), order=order, is_shown=is_shown
@@ -119,13 +119,17 @@ def _bounds_in(names: Iterable[str]) -> list[str]:
 
 
 _SNIPPETS = Statement(lambda: text(ENGINE.search.snippets()))
-_SESSIONS = Statement(lambda: SELECT_SESSION.where(session.c.id.in_(texts("ids"))))
+#: The sessions of the list parameter ``ids``, as lists have them.
+SESSIONS_BY_ID = Statement(lambda: SELECT_SESSION.where(session.c.id.in_(texts("ids"))))
 
 
-def _search_params(
+def search_params(
     query: str, filters: Filters, role: str | None, tool: str | None
 ) -> dict[str, Any]:
-    """Return the parameters of a search; their names say which terms a query has."""
+    """Return the parameters of a search; their names say which terms a query has.
+
+    Raises `InvalidInputError`.
+    """
     params = {
         **filters.params(),
         **filters.exclusions(),
@@ -158,7 +162,7 @@ def search(
     """
     one_of(order, ORDERS, "order")
     check_limit(limit)
-    params = _search_params(query, filters, role, tool)
+    params = search_params(query, filters, role, tool)
     place = _SearchPlace(order) if cursor is None else _place_of(cursor, order)
 
     rows, place = yield from _read_page(params, order, all_hits, limit, place)
@@ -242,7 +246,7 @@ class _GatheredHits:
 def _read_window(params: dict[str, Any], order: str, top: int) -> Read[list[_Row]]:
     """Return the newest matches in this order; of later pages those up to *top*."""
     bounded = _with_bounds(params, top=top)
-    statement = _match_statement(_param_names(bounded), order, False)
+    statement = match_statement(param_names(bounded), order, False)
     rows = yield statement, {**bounded, "rows": WINDOW}
 
     # Sorted here: SQL would sort before the LIMIT, and so score every match there is.
@@ -293,7 +297,7 @@ def _newest_page(
         # One more than fits shows whether there are more.
         room = limit - len(page.rows) + 1
         most = room * per_session if per_session <= DENSE else FEW
-        statement = _match_statement(_param_names(bounded), "newest", all_hits)
+        statement = match_statement(param_names(bounded), "newest", all_hits)
         rows = yield statement, {**bounded, "rows": most}
 
         left = page.take(rows)
@@ -313,7 +317,7 @@ def _shown_sessions(params: dict[str, Any], place: _SearchPlace) -> Read[list[st
     if not place.last:
         return []
     walked = {**params, "top": place.top, "last": place.last}
-    rows = yield _session_statement(_param_names(walked)), walked
+    rows = yield _session_statement(param_names(walked)), walked
     return [session_id for (session_id,) in rows]
 
 
@@ -322,7 +326,8 @@ def _with_bounds(params: dict[str, Any], **places: int) -> dict[str, Any]:
     return params | {name: place for name, place in places.items() if place}
 
 
-def _param_names(params: dict[str, Any]) -> tuple[str, ...]:
+def param_names(params: dict[str, Any]) -> tuple[str, ...]:
+    """Return the names that a statement is made for."""
     return tuple(sorted(set(params) - {"match"}))
 
 
@@ -330,7 +335,7 @@ def _title_page(
     params: dict[str, Any], limit: int, place: _SearchPlace
 ) -> Read[tuple[list[_Row], _SearchPlace]]:
     bounded = _with_bounds(params, cursor=place.last)
-    rows = yield _title_statement(_param_names(bounded)), {**bounded, "rows": limit + 1}
+    rows = yield _title_statement(param_names(bounded)), {**bounded, "rows": limit + 1}
 
     if len(rows) <= limit:
         return rows, _SearchPlace("end")
@@ -352,7 +357,7 @@ def _read_hits(
         shown = {place: (message_id, snippet) for place, message_id, snippet in rows}
 
     ids = sorted({session_of(row) for row in matches})
-    rows = yield _SESSIONS, {"ids": as_list(ids)}
+    rows = yield SESSIONS_BY_ID, {"ids": as_list(ids)}
     sessions = {item.id: item for item in listed(rows, base)}
 
     hits = []
