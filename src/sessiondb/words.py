@@ -124,6 +124,34 @@ def price(usd: float | None) -> str:
     return known(usd, money)
 
 
+def cost_words(
+    stated: float | None,
+    estimated: float | None,
+    unpriced: int,
+    *,
+    amount: Callable[[float], str] = money,
+    number: Callable[[int], str] = "{:,}".format,
+) -> str:
+    """Return ``≥ $1.29 ($0.14 estimated) · 3,300 tokens without a price``.
+
+    *unpriced* tokens have neither a cost nor a price: the sum, in USD, is a lower
+    bound. Without any of the three it is empty. *amount* and *number* write a number.
+    """
+    facts = []
+    if stated is not None or estimated is not None:
+        bound = "≥ " if unpriced else ""
+        if estimated is None:
+            apart = ""
+        elif stated is None:
+            apart = " estimated"
+        else:
+            apart = f" ({amount(estimated)} estimated)"
+        facts.append(f"{bound}{amount((stated or 0.0) + (estimated or 0.0))}{apart}")
+    if unpriced:
+        facts.append(f"{number(unpriced)} tokens without a price")
+    return " · ".join(facts)
+
+
 def changed(added: int | None, removed: int | None) -> str:
     """Return numbers of lines as ``+3 −1``; empty if neither is known."""
     if added is removed is None:

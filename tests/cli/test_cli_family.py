@@ -207,9 +207,9 @@ def test_a_terminal_says_what_the_cost_consists_of(
     session = store.create_session(title="Free?")
     for model in ("claude-sonnet-4-5", "unheard-of"):
         store.append(session, assistant("Hi"), model=model, tokens={"input": 100_000})
-    *_, whole, unpriced = terminal("stats").out.splitlines()
-    assert whole.startswith("≥ $0.55 = $0.25 stated + $0.30 estimated")
-    assert unpriced == "100k tokens without a price: the cost is more"
+    *_, total, consists = terminal("stats").out.splitlines()
+    assert total == "≥ $0.55 · 100k tokens without a price"
+    assert consists.startswith("$0.25 stated + $0.30 estimated (list prices of ")
 
 
 def test_rows_are_sorted_and_limited_and_the_total_counts_all(

@@ -107,6 +107,8 @@ def test_a_pipe_gets_fixed_columns_without_a_header(
         "Fix the parser",
         str(project),
         "2",
+        "",
+        "0",
     ]
     assert fork[5] == "", "an unknown cost is nothing, not 0"
 
@@ -347,3 +349,30 @@ def test_a_month_means_its_first_to_its_last_day(
     since, until = Moment(), Moment(end=True)
     assert since.convert(month, None, None) == since.convert(begins, None, None)
     assert until.convert(month, None, None) == until.convert(ends, None, None)
+
+
+def test_an_estimated_cost_is_marked_and_apart_from_a_stated_one(
+    sessiondb: Run, terminal: Run, store: Store, story: Story
+) -> None:
+    tokens = {"input": 100_000}
+    store.append(story.parser, assistant("y"), model="claude-sonnet-4-5", tokens=tokens)
+    store.append(story.parser, assistant("z"), model="unheard-of", tokens={"input": 7})
+    (found,) = [
+        row
+        for row in sessiondb("list", "--json").json["sessions"]
+        if row["id"] == story.parser
+    ]
+    assert (found["cost"], found["tokens_unpriced"]) == (0.25, 7)
+    assert found["cost_estimated"] == pytest.approx(0.3)
+
+    shown = sessiondb("show", story.parser, "--json").json["session"]
+    assert shown["cost_estimated"] == found["cost_estimated"]
+    words = "cost ≥ $0.55 ($0.30 estimated) · 7 tokens without a price"
+    assert words in sessiondb("show", story.parser).out
+    assert "≥$0.25+~$0.30" in terminal("list").out
+    assert "≥$0.25+~$0.30" in terminal(f"tree {story.parser}").out
+    assert "~$ is estimated" in terminal("list").out
+
+    for form in ("html", "markdown"):
+        page = sessiondb("export", story.parser, "--to", form).out
+        assert "≥ $0.55 ($0.30 estimated) · 7 tokens without a price" in page, form

@@ -96,7 +96,16 @@ def test_a_cost_that_is_not_complete_is_a_lower_bound(
     store.append(
         story.other, assistant("yes"), model="no-such-model-1", tokens={"input": 9}
     )
-    assert "≥ $0.25 today" in sessiondb("status").out
+    assert "≥ $0.25 today · 9 tokens without a price" in sessiondb("status").out
+
+
+def test_an_estimate_of_today_is_apart_from_what_was_stated(
+    sessiondb: Run, story: Story, store: Store
+) -> None:
+    tokens = {"input": 100_000}
+    store.append(story.other, assistant("y"), model="claude-sonnet-4-5", tokens=tokens)
+    assert "$0.55 ($0.30 estimated) today" in sessiondb("status").out
+    assert "$0.55 ($0.30 estimated) today" in sessiondb().out
 
 
 def test_sessions_of_earlier_days_do_not_count_for_today(sessiondb: Run) -> None:

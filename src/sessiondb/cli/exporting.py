@@ -16,6 +16,7 @@ import click
 from sessiondb.cli import losses, redacting
 from sessiondb.cli import options as shared
 from sessiondb.cli.consent import can_ask, typed_yes
+from sessiondb.cli.costs import usages_of
 from sessiondb.cli.emptiness import no_sessions
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.progress import counted
@@ -335,7 +336,7 @@ class Readable:
 
     def _read_through(self, session: Session) -> Export:
         """Return the export of a session after all of its messages were read once."""
-        export = self._store.export(session, **self._to.read)
+        export = self._export(session)
         messages: list[Message] = []
         size = 0
         for message in export.messages:
@@ -348,7 +349,14 @@ class Readable:
         if size <= HELD_CHARACTERS:
             return replace(export, messages=messages)
         # Too long to be held: it is read again while it is written.
-        return self._store.export(session, **self._to.read)
+        return self._export(session)
+
+    def _export(self, session: Session) -> Export:
+        export = self._store.export(session, **self._to.read)
+        if self._to.shows_cost:
+            usages = usages_of(self._store, [session])
+            export = replace(export, usage=usages.get(session.id))
+        return export
 
 
 def _to_one(documents: Iterable[Document | Loss], out: IO[bytes]) -> None:

@@ -10,6 +10,7 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
+from sessiondb.cli.costs import Usages, cost_cell, usages_of
 from sessiondb.cli.opening import (
     Options,
     find,
@@ -24,7 +25,6 @@ from sessiondb.cli.text import (
     clock,
     count,
     cut,
-    money,
     one_line,
     short_id,
     title_of,
@@ -98,10 +98,12 @@ def tree_command(options: Options, *, ref: str, as_json: bool) -> None:
     with open_store(options) as store:
         session = find(store, ref)
         root = store.tree(session, messages=as_json)
+        members = [node.session for node, _ in _nodes_in_order(root)]
+        usages = {} if as_json else usages_of(store, members)
     if as_json:
         output.write_document(tree_json(root))
     else:
-        output.page(_draw_tree(root, session))
+        output.page(_draw_tree(root, session, usages))
 
 
 def _nodes_in_order(root: Tree) -> list[tuple[Tree, str]]:
@@ -137,21 +139,21 @@ def tree_json(root: Tree) -> str:
     return texts[root.session.id]
 
 
-def _draw_tree(root: Tree, session: Session) -> Iterator[str]:
+def _draw_tree(root: Tree, session: Session, usages: Usages) -> Iterator[str]:
     nodes = _nodes_in_order(root)
     for node, branch in nodes:
         # A family of one needs no mark.
         is_named = node.session.id == session.id and len(nodes) > 1
-        yield _node_line(node.session, branch, is_named)
+        yield _node_line(node.session, usages, branch, is_named)
 
 
-def _node_line(session: Session, branch: str, is_named: bool) -> str:
+def _node_line(session: Session, usages: Usages, branch: str, is_named: bool) -> str:
     from rich.cells import cell_len
 
     shown = output.screen()
     start = f"{branch}{short_id(session.id)}  "
     title = title_of(session)
-    facts = f"({_session_facts(session)}){'  ← this one' if is_named else ''}"
+    facts = f"({_session_facts(session, usages)}){'  ← this one' if is_named else ''}"
     if shown.terminal:
         # The title is cut first, down to its least width, then the facts.
         room = shown.width - len(start) - 2
@@ -162,14 +164,14 @@ def _node_line(session: Session, branch: str, is_named: bool) -> str:
     return f"{start}{title}  {shown.style(facts, dim=True)}"
 
 
-def _session_facts(session: Session) -> str:
+def _session_facts(session: Session, usages: Usages) -> str:
     relation = session.relation or ""
     if relation and session.parent_seq is not None:
         relation += f" at #{session.parent_seq}"
     facts = [
         relation,
         count(session.message_count, "message"),
-        money(session.cost),
+        cost_cell(session, usages),
         ago(session.time_updated),
     ]
     return ", ".join(fact for fact in facts if fact)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import zip_longest
@@ -13,9 +13,10 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
+from sessiondb.cli.costs import ESTIMATED, Usages, cost_cell, cost_json, usages_of
 from sessiondb.cli.emptiness import no_sessions
 from sessiondb.cli.opening import MAX_TYPED, Options, open_store, say
-from sessiondb.cli.text import ago, count, iso, money, short_id, size, title_of
+from sessiondb.cli.text import ago, count, iso, rounded, short_id, size, title_of
 from sessiondb.hints import command
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     type=click.Choice(["used", "created", "cost", "size"]),
     default="used",
     show_default=True,
-    help="Newest first by last use or creation; or most costly, largest first.",
+    help="Newest first by last use or creation; or highest stated cost, largest.",
 )
 @shared.paged(50)
 @shared.as_json_or_jsonl
@@ -50,56 +51,77 @@ def list_command(
     """Sessions of this project, newest first (-a: everywhere).
 
     In a pipe each line is, tab-separated: id, time of last use, source, agent,
-    messages, cost, title, directory, prompts; with --sort size also the bytes.
+    messages, cost, title, directory, prompts, estimated cost, tokens without a price;
+    with --sort size also the bytes. On a terminal ~ is an estimate from prices.
     """
     with open_store(options) as store:
         read = partial(store.sessions, **filters.keywords(), order=sort, limit=limit)
         page = shared.read_page(read, cursor)
         nothing = None if page.items else no_sessions(store, filters)
+        usages = usages_of(store, page.items)
 
     def table(rows: Sequence[Row]) -> Iterator[str]:
-        return session_table(rows, filters.everywhere, sort)
+        return session_table(rows, usages, filters.everywhere, sort)
+
+    def row_json(row: Row) -> dict[str, Any]:
+        return _row_json(row, usages)
+
+    def values(row: Row) -> list[Any]:
+        return _values_of_row(row, usages)
 
     rows = list(zip_longest(page, page.sizes))
     more = {"next_cursor": page.next_cursor}
-    listing = output.Listing("sessions", rows, _row_json, _values_of_row, table, more)
+    listing = output.Listing("sessions", rows, row_json, values, table, more)
     listing.write(as_json=as_json, as_jsonl=as_jsonl)
 
     if nothing is not None:
         say(nothing)
     elif page.next_cursor and not as_json:
         more_sessions = shared.further(page, cursor, exact=as_jsonl)
-        say(f"{count(len(page), 'session')} · {more_sessions}")
+        say(f"{count(len(page), 'session')} · {more_sessions}{_legend(usages)}")
     elif output.screen().terminal:
-        say(count(len(page), "session") + filters.wider)
+        say(f"{count(len(page), 'session')}{filters.wider}{_legend(usages)}")
 
 
-def _row_json(row: Row) -> dict[str, Any]:
+def _legend(usages: Usages) -> str:
+    """Return on a terminal, where costs are estimated, what marks them."""
+    is_marked = any(usage.cost_estimated is not None for usage in usages.values())
+    if is_marked and output.screen().terminal:
+        return f" · {ESTIMATED}$ is estimated"
+    return ""
+
+
+def _row_json(row: Row, usages: Usages) -> dict[str, Any]:
     from sessiondb.model import session_json
 
     session, number = row
     sized = {} if number is None else {"bytes": number}
-    return session_json(session) | sized
+    return session_json(session) | cost_json(session, usages) | sized
 
 
-def _values_of_row(row: Row) -> list[Any]:
+def _values_of_row(row: Row, usages: Usages) -> list[Any]:
     s, number = row
+    usage = usages.get(s.id)
     values: list[Any] = [
         s.id,
         iso(s.time_updated),
         s.source,
         s.agent,
         s.message_count,
-        s.cost,
+        rounded(s.cost),
         s.title,
         s.directory,
         s.prompt_count,
+        None if usage is None else rounded(usage.cost_estimated),
+        0 if usage is None else usage.tokens_unpriced,
     ]
     # At the end, so that the other columns have the same place in every order.
     return values if number is None else [*values, number]
 
 
-def session_table(rows: Sequence[Row], everywhere: bool, sort: str) -> Iterator[str]:
+def session_table(
+    rows: Sequence[Row], usages: Usages, everywhere: bool, sort: str
+) -> Iterator[str]:
     """Yield the lines of a table of sessions; with projects where *everywhere*."""
     optional = {"PROJECT": everywhere, "SIZE": sort == "size"}
     head = [name for name in _COLUMNS if optional.get(name, True)]
@@ -110,26 +132,37 @@ def session_table(rows: Sequence[Row], everywhere: bool, sort: str) -> Iterator[
         else "SOURCE PROJECT COST PROMPTS"
     )
 
-    lines = [[_COLUMNS[name](*row) for name in head] for row in rows]
+    lines = [[_cell(name, row, usages) for name in head] for row in rows]
     return output.table(head, lines, right="USED PROMPTS COST SIZE", spare=spare)
 
 
-def _marked_title(session: Session, _: int | None) -> str:
+def _marked_title(session: Session) -> str:
     marks = (session.relation, "archived" if session.time_archived else None)
     return "".join(f"({mark}) " for mark in marks if mark) + title_of(session)
 
 
-#: The columns of the table; each value is made from a session and its bytes.
-_COLUMNS: dict[str, Callable[[Session, int | None], str]] = {
-    "ID": lambda s, _: short_id(s.id),
-    "USED": lambda s, _: ago(s.time_updated),
-    "SOURCE": lambda s, _: s.source,
-    "PROJECT": lambda s, _: Path(s.directory).name[-16:],
-    "PROMPTS": lambda s, _: str(s.prompt_count),
-    "COST": lambda s, _: money(s.cost),
-    "SIZE": lambda _, number: size(number or 0),
-    "TITLE": _marked_title,
-}
+_COLUMNS = "ID USED SOURCE PROJECT PROMPTS COST SIZE TITLE".split()
+
+
+def _cell(column: str, row: Row, usages: Usages) -> str:
+    session, number = row
+    match column:
+        case "ID":
+            return short_id(session.id)
+        case "USED":
+            return ago(session.time_updated)
+        case "SOURCE":
+            return session.source
+        case "PROJECT":
+            return Path(session.directory).name[-16:]
+        case "PROMPTS":
+            return str(session.prompt_count)
+        case "COST":
+            return cost_cell(session, usages)
+        case "SIZE":
+            return size(number or 0)
+        case _:
+            return _marked_title(session)
 
 
 @click.command("prompts")

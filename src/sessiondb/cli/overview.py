@@ -10,10 +10,10 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
+from sessiondb.cli.costs import Usages, read_prices, usages_of
 from sessiondb.cli.listing import session_table
 from sessiondb.cli.moments import local_now, read_span
 from sessiondb.cli.opening import Options, locate, open_store
-from sessiondb.cli.stats import read_prices
 from sessiondb.cli.text import ago, cost_words, count, cut, one_line, title_of
 from sessiondb.clock import now_ms
 from sessiondb.hints import command, with_database
@@ -67,7 +67,8 @@ class Status:
         words = cost_words(
             self.cost_today, self.cost_estimated_today, self.tokens_unpriced_today
         )
-        return words and f"{words} today"
+        cost, dot, unpriced = words.partition(" · ")
+        return words and f"{cost} today{dot}{unpriced}"
 
 
 EMPTY = Status(0, 0, 0, 0, None, None, 0, None)
@@ -160,8 +161,9 @@ def write_overview(options: Options) -> None:
     with open_store(options) as store:
         status = _status_of(store, read_prices(None))
         sessions, everywhere = _last_sessions(store)
+        usages = usages_of(store, sessions)
     if sessions:
-        output.page(_overview_lines(options, status, sessions, everywhere))
+        output.page(_overview_lines(options, status, sessions, usages, everywhere))
     else:
         output.page(_first_steps(options))
 
@@ -177,7 +179,11 @@ def _last_sessions(store: Store) -> tuple[list[Session], bool]:
 
 
 def _overview_lines(
-    options: Options, status: Status, sessions: list[Session], everywhere: bool
+    options: Options,
+    status: Status,
+    sessions: list[Session],
+    usages: Usages,
+    everywhere: bool,
 ) -> Iterator[str]:
     shown = output.screen()
     facts = [
@@ -193,7 +199,7 @@ def _overview_lines(
     yield ""
     place = "in all projects" if everywhere else "in this project"
     yield shown.style(f"Used last {place}", bold=True)
-    yield from session_table([(s, None) for s in sessions], everywhere, "used")
+    yield from session_table([(s, None) for s in sessions], usages, everywhere, "used")
 
     yield ""
     scope = ["-a"] if everywhere else []

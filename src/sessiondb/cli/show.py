@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
+from sessiondb.cli.costs import cost_json, usages_of
 from sessiondb.cli.opening import Options, find_place, open_store
 from sessiondb.cli.paint import painted
 from sessiondb.cli.usage import exclusive
@@ -63,7 +64,7 @@ def show_command(
     REF#M is the place of a message in a session, as search prints it: M is its number,
     its id or a label.
     """
-    from sessiondb.model import message_json, session_json
+    from sessiondb.model import message_json
 
     with open_store(options) as store:
         session, place = find_place(store, ref)
@@ -79,15 +80,21 @@ def show_command(
             messages = store.messages(session, last=last, branches=branches)
 
         if as_json:
-            fields = {"session": session_json(session)}
+            fields = {"session": _session_json(store, session)}
             records = (message_json(message) for message in messages)
             output.write_json_stream(fields, "messages", records)
         elif as_jsonl:
             records = (message_json(message) for message in messages)
-            output.write_jsonl(chain([session_json(session)], records))
+            output.write_jsonl(chain([_session_json(store, session)], records))
         else:
             level = "full" if full else detail
             output.page(_shown_rows(_shown_lines(store, session, messages, level)))
+
+
+def _session_json(store: Store, session: Session) -> dict[str, Any]:
+    from sessiondb.model import session_json
+
+    return session_json(session) | cost_json(session, usages_of(store, [session]))
 
 
 def _messages_around(
@@ -141,7 +148,7 @@ def _shown_lines(
         labels.setdefault(label.seq, []).append(label.label)
 
     look = Terminal(level)
-    yield look.head(session)
+    yield look.head(session, usages_of(store, [session]).get(session.id))
     for message in messages:
         yield look.message(message, labels.get(message.seq, ()))
     yield look.tail()

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
+from sessiondb.cli.costs import read_prices
 from sessiondb.cli.emptiness import unknown_names
 from sessiondb.cli.opening import Options, open_store, say
-from sessiondb.cli.text import count, money, rough, short_id
+from sessiondb.cli.text import cost_words, count, money, rough, rounded, short_id
 from sessiondb.errors import abridged
 from sessiondb.model import Tokens, UsageRow
-from sessiondb.model.nones import without_none
 
 if TYPE_CHECKING:
     from sessiondb.prices import Prices
@@ -161,27 +159,20 @@ def _left_out(
         # A second total instead of a count: a fork's copies are counted once.
         every = _total_row(store, more, rates)
         if sessions := every.sessions - total.sessions:
-            cost = None if every.cost is None else every.cost - (total.cost or 0.0)
-            yield f"left out: {count(sessions, 'session')}, {money(cost)} (--{name})"
+            cost = cost_words(
+                _less(every.cost, total.cost),
+                _less(every.cost_estimated, total.cost_estimated),
+                every.tokens_unpriced - total.tokens_unpriced,
+            )
+            words = cost or "cost unknown"
+            yield f"left out: {count(sessions, 'session')}, {words} (--{name})"
 
 
-def read_prices(file: str | None) -> Prices:
-    """Return the prices in *file*, else in config.toml, else those that ship.
-
-    Usage error for a file that does not exist.
-    """
-    from sessiondb.location import load_config
-    from sessiondb.prices import known_prices, layered
-
-    paths = [None] if file is None else [Path(file), None]
-    if file is not None and not os.path.exists(file):
-        raise click.UsageError(f"--prices: no file {abridged(file)}")
-
-    layers: list[Prices] = []
-    for path in paths:
-        prices = load_config(path).prices
-        layers.append({name: without_none(asdict(prices[name])) for name in prices})
-    return layered(*layers, known_prices().prices)
+def _less(more: float | None, cost: float | None) -> float | None:
+    """Return what *more* has besides *cost*; None if it is nothing."""
+    if more is None or more == cost:
+        return None
+    return more - (cost or 0.0)
 
 
 def _values_of_row(row: UsageRow) -> list[Any]:
@@ -189,16 +180,11 @@ def _values_of_row(row: UsageRow) -> list[Any]:
         *row.key.values(),
         row.sessions,
         row.messages,
-        _rounded(row.cost),
-        _rounded(row.cost_estimated),
+        rounded(row.cost),
+        rounded(row.cost_estimated),
         *row.tokens.columns(),
         row.tokens_unpriced,
     ]
-
-
-def _rounded(usd: float | None) -> float | None:
-    """Return USD without the noise of a binary sum: a token costs 1e-8 or more."""
-    return None if usd is None else round(usd, 9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,13 +260,15 @@ def _total_lines(total: UsageRow) -> Iterator[str]:
     """Yield what the total consists of; nothing if all of it was stated."""
     from sessiondb.prices import known_prices
 
-    bound = "≥ " if total.tokens_unpriced else ""
-    if total.cost_estimated is not None:
-        # Added up as they are shown.
-        whole = round(total.cost or 0.0, 2) + round(total.cost_estimated, 2)
-        stated = "" if total.cost is None else f"{money(total.cost)} stated + "
-        estimated = f"{money(total.cost_estimated)} estimated"
-        prices = f"list prices of {known_prices().date}, or yours"
-        yield f"{bound}{money(whole)} = {stated}{estimated} ({prices})"
-    if total.tokens_unpriced:
-        yield f"{rough(total.tokens_unpriced)} tokens without a price: the cost is more"
+    estimated, unpriced = total.cost_estimated, total.tokens_unpriced
+    if estimated is None:
+        if unpriced:
+            yield cost_words(total.cost, None, unpriced)
+        return
+
+    # Added up as they are shown.
+    whole = round(total.cost or 0.0, 2) + round(estimated, 2)
+    yield cost_words(whole, None, unpriced)
+    stated = "" if total.cost is None else f"{money(total.cost)} stated + "
+    prices = f"list prices of {known_prices().date}, or yours"
+    yield f"{stated}{money(estimated)} estimated ({prices})"

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
+from sessiondb import words
 from sessiondb.clock import now_ms
 from sessiondb.errors import shortened
 from sessiondb.words import TRICKY, count, escape, moment, one_line, size, visible
@@ -32,6 +33,7 @@ __all__ = [
     "one_line",
     "pad",
     "rough",
+    "rounded",
     "short_id",
     "shortened",
     "size",
@@ -106,17 +108,14 @@ def money(usd: float | None) -> str:
     return "<$0.01" if 0 < usd < 0.005 else f"${usd:,.2f}"
 
 
-def cost_words(stated: float | None, estimated: float | None, unpriced: int) -> str:
-    """Return what was spent, as words; empty if no cost is known.
+def rounded(usd: float | None) -> float | None:
+    """Return USD without the noise of a binary sum: a token costs 1e-8 or more."""
+    return None if usd is None else round(usd, 9)
 
-    *unpriced* are tokens with neither a cost nor a price: with them the sum is a lower
-    bound.
-    """
-    amounts = [amount for amount in (stated, estimated) if amount is not None]
-    if not amounts:
-        return ""
-    bound = "≥ " if unpriced else ""
-    return f"{bound}{money(sum(amounts))}"
+
+def cost_words(stated: float | None, estimated: float | None, unpriced: int) -> str:
+    """Return what was spent, as `words.cost_words` does, with rounded numbers."""
+    return words.cost_words(stated, estimated, unpriced, amount=money, number=rough)
 
 
 def rough(number: int) -> str:

@@ -305,12 +305,13 @@ class Queries:
         title: str | None = None,
         archived: bool = True,
         subagents: bool = True,
+        sessions: Sequence[SessionRef] | None = None,
         prices: Prices | None = None,
     ) -> Read[list[UsageRow]]:
         """Return cost and tokens by the dimensions of *by*.
 
         *by* is one or several of ``day week month model source project tool session
-        agent``; none is the total.
+        agent``; none is the total. *sessions* are those that count, None for all.
         Inherited messages are never counted, unknown cost is None. *prices* (USD
         per million tokens, by model and kind of token) estimate answers without a cost;
         by default the list prices that ship (`sessiondb.prices.known_prices`), and with
@@ -325,7 +326,15 @@ class Queries:
             project, source=source, agent=agent, since=since, until=until, title=title,
             archived=archived, subagents=subagents,
         )  # fmt: skip
-        return (yield from usage(filters, by=by, prices=prices))
+        ids = None
+        if sessions is not None:
+            ids = []
+            for ref in sessions:
+                session = ref
+                if not isinstance(session, Session):
+                    session = yield from self.session(ref)
+                ids.append(session.id)
+        return (yield from usage(filters, by=by, sessions=ids, prices=prices))
 
     def search(
         self,

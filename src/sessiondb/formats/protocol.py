@@ -180,3 +180,5 @@ class Exporter:
     #: that filters choose are written also if they have no message, since their
     #: subagents and forks would lose their parent.
     is_complete: bool = False
+    #: Whether it shows costs to people, and so needs `Export.usage`.
+    shows_cost: bool = False

@@ -17,6 +17,7 @@ from sessiondb.model.records import (
     Prompt,
     Session,
     Todo,
+    UsageRow,
 )
 from sessiondb.model.versions import Version
 
@@ -29,7 +30,8 @@ class Export:
     every message in order of seq. Directories are absolute. ``parent`` is the
     session it belongs to, None for a root or if that is unknown. ``prompts`` is
     what the prompt history has of it, ``base`` the versions of its fields that this
-    database last agreed on with a log (see `model.versions`).
+    database last agreed on with a log (see `model.versions`). ``usage`` has what is
+    estimated of its cost, None if that was not asked for.
     """
 
     session: Session
@@ -41,6 +43,7 @@ class Export:
     parent: Session | None = None
     prompts: tuple[Prompt, ...] = ()
     base: Mapping[str, Version] = field(default_factory=dict)
+    usage: UsageRow | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from sessiondb.engine.sql import Statement
+from sessiondb.engine.sql import Statement, as_list, list_text
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Tokens, UsageRow
 from sessiondb.prices import Prices, Rates, known_prices
@@ -58,7 +58,11 @@ def _usage_statement(
     size = f"CASE {' '.join(longest_first)} ELSE 0 END" if sizes else "0"
     keys = ", ".join(_KEYS[name] for name in keys_by) or "NULL"
     # An answer may name an agent other than that of its session.
-    terms = terms_of_messages(shape, agent=f"{_KEYS['agent']} = :agent")
+    terms = terms_of_messages(
+        shape,
+        agent=f"{_KEYS['agent']} = :agent",
+        sessions=f"s.id IN {list_text('sessions')}",
+    )
     # Always grouped by model and size as well: prices are per model, and per size.
     tools = ""
     if "tool" in keys_by:
@@ -108,23 +112,26 @@ def usage(
     filters: Filters,
     *,
     by: str | Sequence[str] = ("day", "model"),
+    sessions: Sequence[str] | None = None,
     prices: Prices | None = None,
 ) -> Read[list[UsageRow]]:
     """Return one row per group, in order of its key; nothing to count is ``[]``.
 
-    Without *prices* those that ship count. Days are those of the local time zone.
-    Raises `InvalidInputError`.
+    *sessions* are the ids of those that count, None for all. Without *prices* those
+    that ship count. Days are those of the local time zone. Raises `InvalidInputError`.
     """
     names = _dimension_names(by)
     rates = Rates(known_prices().prices if prices is None else prices)
     params = filters.params() | filters.exclusions()
+    if sessions is not None:
+        params["sessions"] = as_list(sessions)
     rows = yield _usage_statement(names, tuple(sorted(params)), rates.sizes), params
 
     groups: dict[tuple[Any, ...], _Group] = {}
-    for model, size, sessions, messages, cost, *more in rows:
+    for model, size, ids, messages, cost, *more in rows:
         key = more[2 * _KINDS :][: len(names)]  # the total has a column, but no key
         group = groups.setdefault(tuple(key), _Group())
-        group.add(sessions, messages, cost, more[:_KINDS])
+        group.add(ids, messages, cost, more[:_KINDS])
         group.estimate(more[_KINDS : 2 * _KINDS], rates.of_model(model, size))
 
     return [

@@ -34,4 +34,4 @@ def write(
     yield from transcript_documents(sessions, HtmlPage(), detail, together)
 
 
-EXPORTER = Exporter(write, together=True, details=DETAILS)
+EXPORTER = Exporter(write, together=True, details=DETAILS, shows_cost=True)

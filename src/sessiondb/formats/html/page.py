@@ -26,7 +26,7 @@ from sessiondb.formats.transcript.blocks import (
 from sessiondb.formats.transcript.families import spool_pieces
 from sessiondb.formats.transcript.look import Look
 from sessiondb.formats.transcript.session import Transcript
-from sessiondb.model import Session
+from sessiondb.model import Export
 from sessiondb.words import count, moment
 
 _POLICY = (
@@ -77,7 +77,7 @@ class HtmlPage(Look):
         """The end of the document."""
         return _CLOSING
 
-    def index(self, pages: Sequence[tuple[str, Session]]) -> str:
+    def index(self, pages: Sequence[tuple[str, Export]]) -> str:
         """The page that links to all others."""
         title = count(len(pages), "session")
         return f"{self.opening(title)}{index_article(pages)}{_CLOSING}"

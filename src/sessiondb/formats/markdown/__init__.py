@@ -154,4 +154,4 @@ def _head(head: TranscriptHead, level: int) -> str:
     return "".join(out)
 
 
-EXPORTER = Exporter(write, together=True, details=DETAILS)
+EXPORTER = Exporter(write, together=True, details=DETAILS, shows_cost=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sessiondb.model import Export, Message, Session
+from sessiondb.model import Export, Message, Session, UsageRow
 from sessiondb.words import (
     changed,
+    cost_words,
     count,
     duration,
     excerpt,
@@ -77,7 +78,7 @@ def origin_text(session: Session, name: str, place: str) -> str:
 
 
 def session_facts(
-    export: Export, tally: Tally, inside: Iterable[Session], *, nested: bool
+    export: Export, tally: Tally, inside: Iterable[Export], *, nested: bool
 ) -> list[tuple[str, str]]:
     """Return the names and values for the head of a transcript; the known ones.
 
@@ -93,7 +94,7 @@ def session_facts(
         "Date": _period_text(tally),
         "Messages": _counts_text(tally),
         "Tokens": tokens(session.tokens.columns()),
-        "Cost": _cost_text(session, [inner.cost for inner in inside]),
+        "Cost": _cost_text(export, list(inside)),
         "Changes": _changes_text(session),
         "Origin": "" if nested else _origin_fact(session, export.parent),
         "Archived": known(session.time_archived, lambda time: f"{moment(time)} UTC"),
@@ -122,8 +123,9 @@ def _counts_text(tally: Tally) -> str:
     return ", ".join(words)
 
 
-def _cost_text(session: Session, subagents: list[float | None]) -> str:
-    said = [money(session.cost)]
+def _cost_text(export: Export, subagents: list[Export]) -> str:
+    session = export.session
+    said = [spent_text(session, export.usage) or money(None)]
     if session.cost_inherited is not None:
         said.append(f"and {money(session.cost_inherited)} inherited")
     if subagents:
@@ -131,13 +133,37 @@ def _cost_text(session: Session, subagents: list[float | None]) -> str:
     return ", ".join(said)
 
 
-def _sum_text(costs: list[float | None]) -> str:
-    stated = [cost for cost in costs if cost is not None]
-    if not stated:
-        return money(None)
+def spent_text(session: Session, usage: UsageRow | None) -> str:
+    """Return what a session cost; empty if nothing is known.
 
-    least = "at least " if None in costs else ""
-    return f"{least}{money(sum(stated))}"
+    Without its *usage* only a stated cost is known.
+    """
+    if usage is None:
+        return cost_words(session.cost, None, 0)
+    return cost_words(session.cost, usage.cost_estimated, usage.tokens_unpriced)
+
+
+def _sum_text(exports: list[Export]) -> str:
+    stated: list[float] = []
+    estimated: list[float] = []
+    unpriced, is_least = 0, False
+    for export in exports:
+        cost, usage = export.session.cost, export.usage
+        guess = None if usage is None else usage.cost_estimated
+        unpriced += 0 if usage is None else usage.tokens_unpriced
+        if cost is None and guess is None:
+            is_least = True
+        if cost is not None:
+            stated.append(cost)
+        if guess is not None:
+            estimated.append(guess)
+
+    words = cost_words(
+        sum(stated) if stated else None, sum(estimated) if estimated else None, unpriced
+    )
+    if not stated and not estimated:
+        return words or money(None)
+    return f"at least {words}" if is_least and not unpriced else words
 
 
 def _changes_text(session: Session) -> str:

@@ -10,7 +10,7 @@ import errno
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, groupby
 
@@ -21,7 +21,7 @@ from sessiondb.formats.transcript.look import Look
 from sessiondb.formats.transcript.naming import transcript_name
 from sessiondb.formats.transcript.pictures import Album
 from sessiondb.formats.transcript.session import Transcript
-from sessiondb.model import Document, Export, Loss, Session
+from sessiondb.model import Document, Export, Loss
 
 #: Subagents of subagents are nested up to here; deeper ones are siblings.
 DEEPEST = 4
@@ -48,13 +48,13 @@ def transcript_documents(
         yield from losses
         return
 
-    pages: list[tuple[str, Session]] = []
+    pages: list[tuple[str, Export]] = []
     used = {"index"}
     for member in members:
         losses.clear()
         session = member.export.session
         name = f"{transcript_name(session, used)}{look.SUFFIX}"
-        pages.append((name, session))
+        pages.append((name, replace(member.export, messages=())))
         chunks = _file_pieces(iter([member]), look, level, losses)
         yield Document(name, chunks)
         yield from losses

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from sessiondb.formats.transcript.blocks import Block
 from sessiondb.formats.transcript.session import Transcript
-from sessiondb.model import Session
+from sessiondb.model import Export
 
 
 class Look(ABC):
@@ -33,7 +33,7 @@ class Look(ABC):
     def article(self, transcript: Transcript) -> Iterator[str]:
         """One session; the headings of a nested one are two levels lower."""
 
-    def index(self, pages: Sequence[tuple[str, Session]]) -> str:
+    def index(self, pages: Sequence[tuple[str, Export]]) -> str:
         """The file that lists *pages*, each with its name; empty for a look without."""
         del pages
         return ""

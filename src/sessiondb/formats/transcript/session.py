@@ -139,7 +139,7 @@ class Transcript:
 
     def head(self) -> TranscriptHead:
         """Return the title and the facts; of the messages, only after `entries`."""
-        inside = (child.export.session for child in self.below())
+        inside = (child.export for child in self.below())
         values = session_facts(self.export, self._tally, inside, nested=self.depth > 0)
         prompts = self._prompts if len(self._prompts) >= MANY else []
         return TranscriptHead(session_title(self.export.session), values, prompts)

@@ -32,9 +32,10 @@ from sessiondb.formats.transcript.facts import (
     origin_text,
     parent_name,
     program_name,
+    spent_text,
 )
 from sessiondb.formats.transcript.pictures import Album
-from sessiondb.model import Message, Session
+from sessiondb.model import Message, Session, UsageRow
 from sessiondb.model.purposes import (
     ANSWER,
     BOOKKEEPING,
@@ -135,11 +136,16 @@ class Terminal:
         #: The answer that the next one may continue.
         self._last: Message | None = None
 
-    def head(self, session: Session) -> list[TerminalLine]:
-        """Return the facts that the columns of a session provide, and an empty line."""
+    def head(
+        self, session: Session, usage: UsageRow | None = None
+    ) -> list[TerminalLine]:
+        """Return the facts that the columns of a session provide, and an empty line.
+
+        With its *usage* also what is estimated of its cost.
+        """
         title = one_line(session.title or "(no title)")
         lines = [TerminalLine(title, "strong")]
-        for facts in _fact_lines(session):
+        for facts in _fact_lines(session, usage):
             text = " · ".join(fact for fact in facts if fact)
             if text:
                 lines.append(TerminalLine(one_line(text), "dim"))
@@ -304,7 +310,7 @@ class Terminal:
         return lines
 
 
-def _fact_lines(session: Session) -> Iterator[list[str]]:
+def _fact_lines(session: Session, usage: UsageRow | None) -> Iterator[list[str]]:
     yield [session.id, session.slug]
     yield [session.directory]
     yield [program_name(session), session.agent or "", model_name(session)]
@@ -314,7 +320,7 @@ def _fact_lines(session: Session) -> Iterator[list[str]]:
         count(session.prompt_count, "prompt"),
         count(session.message_count, "message"),
         _named_value("tokens", tokens(session.tokens.columns())),
-        _named_value("cost", price(session.cost)),
+        _named_value("cost", spent_text(session, usage)),
     ]
     yield [
         f"{_clock_time(session.time_created)} to {_clock_time(session.time_updated)}",
