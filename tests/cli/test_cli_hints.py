@@ -236,7 +236,7 @@ def more_sessions(w: World) -> Ran:
 
 
 def more_hits(w: World) -> Ran:
-    return w.type("search", "the", "--limit=1", "--", "lexer", "*")
+    return w.type("search", "the", "--limit=1", "--", "lex*")
 
 
 def more_prompts(w: World) -> Ran:

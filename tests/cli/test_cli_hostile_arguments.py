@@ -71,6 +71,8 @@ FLAGS = ["", "x", "false"]
 
 #: Options that let a command with valid arguments do no harm.
 HARMLESS = ("--dry-run", "--print")
+#: Arguments that are given although a command may do without.
+WORDS = ("query", "words")
 #: Options that some commands require.
 NEEDED = {
     "prune": ["--keep", "1000"],
@@ -146,7 +148,7 @@ def line_for(
         is_option = isinstance(param, click.Option)
         if param is tested:
             given = value
-        elif param.required or param.name == "query" or name in ("tail", "import"):
+        elif param.required or param.name in WORDS or name in ("tail", "import"):
             if is_option and not param.required:
                 continue
             given = valid_for(name, param, story)
@@ -222,7 +224,7 @@ def names(command: str, line: str, param: click.Parameter, value: str) -> bool:
         *param.opts,
         param.human_readable_name,
         param.name or "",
-        param.metavar or "",
+        (param.metavar or "").strip("[]"),
     ]
     # The messages name what is wrong; relink finds nothing under OLD, whatever NEW is.
     words += {

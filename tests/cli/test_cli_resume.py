@@ -209,6 +209,24 @@ def test_a_session_of_our_own_is_taken_to_opencode(
     assert info["title"] == "Born here"
 
 
+def test_the_last_session_of_a_program_needs_no_ref(
+    sessiondb: Run, store: Store, project: Path
+) -> None:
+    sessions = {
+        source: ingested(
+            store, source, f"s-{source}", project,
+            messages=(SourceMessage(user("Hello", id=f"m-{source}")),),
+        )
+        for source in ("codex", "claude")
+    }  # fmt: skip
+    ran = sessiondb("resume", "--source", "codex", "--in", "claude", "--json")
+    assert ran.json["session"]["id"] == sessions["codex"]
+    ran = sessiondb("resume", "--source", "goose")
+    assert (ran.code, "no session of 'goose' in this project" in ran.err) == (3, True)
+    ran = sessiondb("resume", sessions["codex"], "--source", "codex")
+    assert (ran.code, ran.out) == (2, "")
+
+
 def test_subagents_that_are_not_taken_along_are_reported(
     sessiondb: Run, store: Store
 ) -> None:
@@ -218,9 +236,15 @@ def test_subagents_that_are_not_taken_along_are_reported(
     fork = store.fork(session)
     ran = sessiondb("resume", session.id, "--in", "pi", "--print")
     assert ran.code == 0
-    assert ran.err == "left out: 1 subagent of this session\n"
+    assert ran.err.splitlines() == [
+        "left out: 1 subagent of this session", "continues: 1 prompt",
+    ]  # fmt: skip
     ran = sessiondb("resume", fork.id, "--in", "codex", "--print")
-    assert ran.err == f"{fork.id}: lost: its relation to another session\n"
+    assert ran.err.splitlines() == [
+        "continues: 1 prompt", "stays here: its relation to another session",
+    ]  # fmt: skip
+    ran = sessiondb("-v", "resume", fork.id, "--in", "codex", "--print")
+    assert f"{fork.id}: lost: its relation to another session" in ran.err
 
 
 def test_the_steps_that_are_printed_do_the_same_by_hand(
@@ -264,7 +288,9 @@ def test_a_session_becomes_a_new_log_of_pi_which_continues_it(
     session = born_here(store)
     calls = programs("pi")
     ran = process("resume", session.id, "--in", "pi")
-    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert (ran.code, ran.out, ran.err) == (
+        0, "", "continues: 1 prompt, 1 answer\n",
+    )  # fmt: skip
     (log,) = agents.rglob("*.jsonl")
     below = str(project)[1:].replace("/", "-")
     assert log.parent == agents / "sessions" / f"--{below}--"
@@ -323,9 +349,10 @@ def test_a_transcript_from_another_machine_is_written_for_claude_code_once(
     said = SourceMessage(user("Hello", id="01a1f9a8-0000-4000-8000-000000000002"))
     session = ingested(store, "claude", name, project, messages=(said,))
     calls = programs("claude")
-    for _ in range(2):
+    # Then Claude Code has it, and continues what is its own.
+    for told in ("continues: 1 prompt\n", ""):
         ran = process("resume", session, "--in", "claude")
-        assert (ran.code, ran.out, ran.err) == (0, "", "")
+        assert (ran.code, ran.out, ran.err) == (0, "", told)
     (log,) = agents.with_name("claude home").rglob("*.jsonl")
     assert log.name == f"{name}.jsonl"
     assert calls() == [(str(project), ["--resume", name])] * 2
@@ -378,7 +405,10 @@ def test_a_file_that_another_resume_wrote_first_is_continued(
     again = sessiondb("resume", session.id, "--in", "pi")
     assert (again.code, again.err.splitlines()) == (
         0,
-        [f"already taken there, and continued: {log}"],
+        [
+            "continues: 1 prompt, 1 answer",
+            f"already taken there, and continued: {log}",
+        ],
     )
     assert ran[0] == ran[1]
 

@@ -7,7 +7,7 @@ lose fields, and one for each loss with words of its own.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from sessiondb.cli.opening import say
@@ -16,7 +16,19 @@ if TYPE_CHECKING:
     from sessiondb.model import Document, Loss
 
 
-def documents(items: Iterable[Document | Loss]) -> Iterator[Document]:
+#: Says what a session loses, whose id comes first.
+Report = Callable[[str, "list[Loss]"], None]
+
+
+def report(session_id: str, lost: list[Loss]) -> None:
+    """Say every loss of a session, a line for each sort."""
+    for line in lines_of(lost):
+        say(f"{session_id}: lost: {line}")
+
+
+def documents(
+    items: Iterable[Document | Loss], report_losses: Report = report
+) -> Iterator[Document]:
     """Yield the documents among *items*; report the losses between them."""
     from sessiondb.model import Loss
 
@@ -25,15 +37,14 @@ def documents(items: Iterable[Document | Loss]) -> Iterator[Document]:
         if isinstance(item, Loss):
             lost.setdefault(item.session_id, []).append(item)
         else:
-            _report_losses(lost)
+            _report_all(lost, report_losses)
             yield item
-    _report_losses(lost)
+    _report_all(lost, report_losses)
 
 
-def _report_losses(lost: dict[str, list[Loss]]) -> None:
+def _report_all(lost: dict[str, list[Loss]], report_losses: Report) -> None:
     for session_id, losses in lost.items():
-        for line in lines_of(losses):
-            say(f"{session_id}: lost: {line}")
+        report_losses(session_id, losses)
     lost.clear()
 
 

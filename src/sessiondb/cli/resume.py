@@ -12,9 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -23,8 +21,10 @@ import click
 from sessiondb.arguments import file_of
 from sessiondb.cli import losses, output
 from sessiondb.cli import options as shared
-from sessiondb.cli.opening import Options, current, find, open_store, say
-from sessiondb.cli.text import count, short_id
+from sessiondb.cli.opening import Options, current, find, open_store, remember, say
+from sessiondb.cli.resume_plan import Plan
+from sessiondb.cli.text import count, cut, short_id
+from sessiondb.cli.usage import exclusive
 from sessiondb.errors import (
     AmbiguousIdError,
     ConflictError,
@@ -40,115 +40,8 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from sessiondb.formats.protocol import Written
-    from sessiondb.model import Document, Session
+    from sessiondb.model import Document, Loss, Session
     from sessiondb.store import Store
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Run *command* of *program* where a session was held, once the program has it.
-
-    If it does not have it yet, *text* goes into *file*: a new one in its own store, or
-    a temporary one that *transfer* imports; *detail* is how it is exported. *elsewhere*
-    is a hint with the command that continues it in another program.
-    """
-
-    session: Session
-    program: str
-    command: list[str]
-    transfer: list[str] = field(default_factory=list)
-    file: str = ""
-    text: str = ""
-    detail: str = ""
-    elsewhere: str = ""
-
-    @property
-    def directory(self) -> str:
-        """Where the session was held."""
-        return self.session.directory
-
-    @property
-    def content(self) -> bytes:
-        """The bytes of the file."""
-        return self.text.encode("utf-8", "surrogatepass")
-
-    def steps(self, database: Path, form: str) -> Iterator[list[str]]:
-        """Yield the lines that a user would type to do all this by hand."""
-        if self.file:
-            folder = Path(self.file).parent
-            if not folder.is_dir():
-                yield ["mkdir", "-p", str(folder)]
-            detail = ["--detail", self.detail] if self.detail else []
-            yield [
-                *("sessiondb", "--db", str(database), "export", self.session.id),
-                *("--to", form, *detail, "-o", self.file),
-            ]
-        yield ["cd", self.directory]
-        if self.transfer:
-            yield self.transfer
-        yield self.command
-
-    def is_taken(self) -> bool:
-        """Return whether the program has everything of the file, from an earlier time.
-
-        Raises `ConflictError` if it has the session in another state, or if anything
-        else than a file is there; `StorageError` if the file cannot be read.
-        """
-        from sessiondb.engine.disk import translated
-        from sessiondb.engine.outputs import check_place
-
-        if not os.path.lexists(self.file):
-            return False
-
-        path = Path(self.file)
-        with self._as_conflict():
-            check_place(path)
-        with translated(path), path.open("rb") as file:
-            is_same = file.read(len(self.content)) == self.content
-        if is_same:
-            say(f"already taken there, and continued: {self.file}")
-            return True
-
-        continues = " ".join(map(word, self.command))
-        raise ConflictError(
-            f"already taken there, and changed since: {self.file}",
-            hint=f"`{continues}` continues it there, in {word(self.directory)}; "
-            f"{command('import')} imports it first",
-        )
-
-    def place(self) -> None:
-        """Put the file into the program's store, so that only its owner reads it.
-
-        One that another process has just put there is continued. Raises
-        `ConflictError` if it is another file or none, and other `SessionDBError`.
-        """
-        from sessiondb.engine.disk import translated
-        from sessiondb.engine.outputs import writing
-
-        file = Path(self.file)
-        with translated(file):
-            file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with self._as_conflict(), writing(file) as out:
-                out.write(self.content)
-        except ConflictError:
-            if not self.is_taken():
-                raise
-
-    @contextmanager
-    def _as_conflict(self) -> Iterator[None]:
-        """Raise the error of a place that is never written as a `ConflictError`.
-
-        Its hint is for a user who named the place, and here the program did.
-        """
-        try:
-            yield
-        except InvalidInputError as error:
-            raise ConflictError(
-                "the session cannot be put into the store of "
-                f"{registry.agent_name(self.program)}: {error}",
-                hint=f"move it away, or {self.elsewhere}",
-            ) from None
 
 
 class Tool(click.ParamType):  # type: ignore[type-arg]
@@ -178,12 +71,26 @@ class Tool(click.ParamType):  # type: ignore[type-arg]
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
+#: Characters of what a program does not get, in the line that says so.
+LOST_WIDTH = 60
+#: Answers and calls of a session.
+_CONTINUED = """
+SELECT (SELECT count(*) FROM message WHERE session_id = :id AND role = 'assistant'),
+       (SELECT count(*) FROM part WHERE session_id = :id AND type = 'tool')
+"""
+
+
 def _agent_names() -> list[str]:
     return sorted({*registry.resume_commands(), *registry.handover_targets()})
 
 
 @click.command("resume")
 @click.argument("ref", type=shared.REF, required=False)
+@click.option(
+    "--source",
+    metavar="S",
+    help="The last session of this program here, instead of REF.",
+)
 @click.option(
     "--in",
     "into",
@@ -200,21 +107,24 @@ def resume_command(
     options: Options,
     *,
     ref: str | None,
+    source: str | None,
     into: str | None,
     printing: bool,
     as_json: bool,
 ) -> None:
     """Continue session REF (default: the last one used here) where it came from.
 
-    --in TOOL takes any session to another program, as a new session in that
-    program's own store; this one stays as it is, and an import adds to it what was
-    said there. TOOL is opencode, opencode2, claude, codex, pi, oh-my-pi, xcsh or
-    goose; gemini, qwen and llm continue only their own sessions. --in opencode
-    keeps the generation of OpenCode that a session has, else it is 1.x; --in
-    opencode2 is OpenCode 2. --json prints the same as --print, as JSON.
+    A fork that was made here continues in the program of its original. --in TOOL
+    takes any session to another program, as a new session in that program's own
+    store; this one stays as it is, and an import adds to it what was said there. TOOL
+    is opencode, opencode2, claude, codex, pi, oh-my-pi, xcsh or goose; gemini, qwen
+    and llm continue only their own sessions. --in opencode keeps the generation of
+    OpenCode that a session has, else it is 1.x; --in opencode2 is OpenCode 2. --json
+    prints the same as --print, as JSON.
     """
+    exclusive({"REF": ref, "--source": source})
     with open_store(options) as store:
-        session = find(store, ref)
+        session = find(store, ref) if source is None else _last_of(store, source)
         plan = _make_plan(store, session, into)
         steps = list(plan.steps(file_of(store), into or session.source))
     if printing or as_json:
@@ -223,7 +133,26 @@ def resume_command(
         _become_program(plan)
 
 
+def _last_of(store: Store, source: str) -> Session:
+    """Return the session of a program that was used last in this project."""
+    from sessiondb.repository.sessions import HERE
+
+    page = store.sessions(project=HERE, source=source, limit=1)
+    if not page.items:
+        raise NotFoundError(
+            f"no session of {abridged(source)} in this project",
+            hint=f"{command('list', '-a', '--source', source)} shows those elsewhere",
+        )
+    (session,) = page.items
+    remember(store, session)
+    return session
+
+
 def _make_plan(store: Store, session: Session, into: str | None) -> Plan:
+    if into is None and session.time_imported is None:
+        origin = _origin_program(store, session)
+        # What was made here, of a session of a program, continues there.
+        into = origin if origin in registry.handover_targets() else None
     if into is None or _has_it(session, into):
         continues = _resume_command(store, session)
         if session.namespace:
@@ -379,7 +308,9 @@ def _plan_transfer(store: Store, session: Session, form: str) -> Plan:
     detail = target_format.taken or target_format.details[0]
     exports = [store.export(session, **target_format.read)]
     # A program is given one file. It is read before the next item: losses grow with it.
-    files = losses.documents(target_format.write(exports, detail=detail))
+    lost: dict[str, list[Loss]] = {}
+    written_items = target_format.write(exports, detail=detail)
+    files = losses.documents(written_items, lost.__setitem__)
     (written,) = [_write_document(session.directory, file) for file in files]
     _report_subagents(store, session)
 
@@ -409,7 +340,32 @@ def _plan_transfer(store: Store, session: Session, form: str) -> Plan:
     )
     if taken.place is not None and plan.is_taken():
         return Plan(session, form, taken.resume)
+    _report_continued(store, session)
+    for session_id, losses_of_session in lost.items():
+        _report_lost(session_id, losses_of_session)
     return plan
+
+
+def _report_continued(store: Store, session: Session) -> None:
+    """Say what a program continues: prompts, answers and calls."""
+    with store.connection() as connection:
+        answers, calls = connection.exec_driver_sql(
+            _CONTINUED, {"id": session.id}
+        ).one()
+    counts = ((session.prompt_count, "prompt"), (answers, "answer"), (calls, "call"))
+    facts = [count(number, noun) for number, noun in counts if number]
+    if facts:
+        say(f"continues: {', '.join(facts)}")
+
+
+def _report_lost(session_id: str, lost: list[Loss]) -> None:
+    """Say what a program does not get: in one line, or all of it with -v."""
+    if current().verbose:
+        losses.report(session_id, lost)
+        return
+    words = " · ".join(losses.lines_of(lost))
+    further = " (-v: all of it)" if len(words) > LOST_WIDTH else ""
+    say(f"stays here: {cut(words, LOST_WIDTH)}{further}")
 
 
 def _report_subagents(store: Store, session: Session) -> None:
@@ -448,7 +404,8 @@ def _become_program(plan: Plan) -> NoReturn:
     if shutil.which(program) is None:
         raise SessionDBError(
             f"{program} is not installed: it is not on PATH",
-            hint=f"install it; {current().again('--print')} shows what would be run",
+            hint=plan.elsewhere
+            or f"install it; {current().again('--print')} shows what would be run",
         )
     try:
         os.chdir(plan.directory)
