@@ -454,6 +454,50 @@ SELECT p.session_id, p.seq, p.idx, p.tool, p.status, p.outcome, p.title,
   LEFT JOIN blob AS tb ON tb.hash = p.text_blob
   LEFT JOIN blob AS ib ON ib.hash = p.input_blob
  WHERE p.type = 'tool' AND s.time_deleted IS NULL AND s.time_importing IS NULL""",
+    r"""CREATE VIEW changed_file AS
+WITH call AS (
+SELECT p.session_id, p.seq, p.idx, p.tool, coalesce(p.input, CAST(ib.data AS TEXT)) AS input, CASE WHEN json_valid(coalesce(p.input, CAST(ib.data AS TEXT))) THEN coalesce(json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.filePath'), json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.file_path'), json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.path'), json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.notebook_path'), json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.absolute_path')) END AS path,
+       strftime('%Y-%m-%d %H:%M:%S', coalesce(p.time_started, p.time_created) / 1000, 'unixepoch') AS time, p.inherited, p.id AS part_id, s.source, s.directory,
+       s.project_id
+  FROM part AS p
+  JOIN session AS s ON s.id = p.session_id
+  LEFT JOIN blob AS ib ON ib.hash = p.input_blob
+ WHERE p.type = 'tool' AND p.status IS NOT 'error' AND s.time_deleted IS NULL AND s.time_importing IS NULL
+), answer AS (
+SELECT p.session_id, p.seq, p.idx, coalesce(p.text, CAST(tb.data AS TEXT)) AS text,
+       strftime('%Y-%m-%d %H:%M:%S', coalesce(p.time_started, p.time_created) / 1000, 'unixepoch') AS time, p.inherited, p.id AS part_id, s.source, s.directory,
+       s.project_id
+  FROM part AS p
+  JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq
+  JOIN session AS s ON s.id = p.session_id
+  LEFT JOIN blob AS tb ON tb.hash = p.text_blob
+ WHERE p.type = 'text' AND m.role = 'assistant' AND s.time_deleted IS NULL AND s.time_importing IS NULL
+), change AS (
+SELECT c.session_id, c.seq, c.idx, c.tool, c.path, c.time, c.inherited, c.part_id,
+       c.source, c.directory, c.project_id
+  FROM call AS c
+ WHERE lower(c.tool) IN ('edit', 'write', 'replace', 'apply_patch', 'multiedit', 'notebookedit', 'patch', 'write_file', 'edit_file', 'create_file', 'write_to_file', 'replace_in_file', 'search_replace', 'str_replace', 'str_replace_editor', 'text_editor', 'str_replace_based_edit_tool', 'insert_edit_into_file') AND c.path IS NOT NULL
+ UNION ALL
+SELECT c.session_id, c.seq, c.idx, c.tool,
+       substr(line.value, instr(line.value, ': ') + 2), c.time, c.inherited, c.part_id,
+       c.source, c.directory, c.project_id
+  FROM call AS c, json_each('[' || replace(json_quote(c.input), '\\n', '","') || ']') AS line
+ WHERE instr(c.input, '*** Begin Patch') > 0
+   AND (line.value LIKE '*** Update File: %' OR line.value LIKE '*** Add File: %'
+        OR line.value LIKE '*** Delete File: %' OR line.value LIKE '*** Move to: %')
+ UNION ALL
+SELECT t.session_id, t.seq, t.idx, NULL,
+       trim(json_extract('[' || replace(replace(json_quote(t.text), '\\', '/'), '\n', '","') || ']', '$[' || (mark.key - 2) || ']'), '*`#: '),
+       t.time, t.inherited, t.part_id, t.source, t.directory, t.project_id
+  FROM answer AS t, json_each('[' || replace(replace(json_quote(t.text), '\\', '/'), '\n', '","') || ']') AS mark
+ WHERE instr(t.text, '<<<<< SEARCH') > 0 AND mark.key > 1
+   AND mark.value LIKE '<<<<<% SEARCH'
+)
+SELECT session_id, seq, idx, tool,
+       CASE WHEN path LIKE '/%' OR path LIKE '_:%' THEN path
+            ELSE rtrim(directory, '/') || '/' || path END AS file,
+       time, inherited, source, project_id, path, part_id
+  FROM change""",
     """CREATE VIEW context_source AS
 SELECT p.session_id, p.seq, p.idx,
        json_extract(CASE WHEN json_valid(coalesce(p.input, CAST(ib.data AS TEXT))) THEN coalesce(p.input, CAST(ib.data AS TEXT)) END, '$.kind') AS kind,

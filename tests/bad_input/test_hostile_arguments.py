@@ -203,6 +203,7 @@ VALID: dict[str, Callable[[Room], Any]] = {
     "call_id": lambda _: "call",
     "output": lambda _: "out",
     "query": lambda _: "hello",
+    "search.query": lambda _: "hello",
     "terminal": lambda _: "tty",
     "old": lambda _: "/elsewhere",
     "new": lambda _: "/new",

@@ -40,15 +40,13 @@ SENSIBLE: dict[str, Callable[[Rows], bool]] = {
     "Failed tools": lambda rows: all(
         row["outcome"] and row["last_output"] for row in rows
     ),
-    "Biggest": lambda rows: (
-        _descending(rows, "characters") and rows[0]["characters"] > 2_000
-    ),
+    "Biggest": lambda rows: _descending(rows, "bytes") and rows[0]["bytes"] > 2_000,
     "The tree": lambda rows: any(
         row["relation"] == "fork" and row["title"].startswith("  ") for row in rows
     ),
     "Search": lambda rows: all("[" in row["found"] for row in rows),
     "Everything I": lambda rows: _descending(rows, "time") and bool(rows[0]["prompt"]),
-    "The files": lambda rows: "/" in rows[0]["file"] and _descending(rows, "edits"),
+    "The files": lambda rows: "/" in rows[0]["file"] and _descending(rows, "changes"),
 }
 
 

@@ -142,4 +142,37 @@ def test_the_edits_of_every_real_agent_are_found(
 ) -> None:
     for source in find(real_store(name) / "data"):
         list(store.ingest(source.read()))
-    assert list(store.search(file="src/greet.py", project=ALL, subagents=True))
+    found = store.search(file="src/greet.py", project=ALL, archived=True, limit=100)
+    by_view = {name for name, file in files_by_session(store) if "greet.py" in file}
+    assert {hit.session.id for hit in found} == by_view != set()
+
+
+def files_by_session(store: Store) -> set[tuple[str, str]]:
+    with store.connection() as connection:
+        rows = connection.exec_driver_sql(
+            "SELECT session_id, file FROM changed_file WHERE inherited = 0"
+        ).all()
+    return {(name, file) for name, file in rows}
+
+
+def test_the_view_names_the_same_changes_for_plain_sql(edited: Store) -> None:
+    by_title = {item.id: item.title for item in edited.sessions(project=ALL)}
+    found = {(by_title[name], file) for name, file in files_by_session(edited)}
+    assert found == {
+        ("claude", "/p/src/a.py"), ("codex", "/p/src/a.py"), ("codex", "/p/src/b.py"),
+        ("aider", "/p/src/a.py"), ("other", "/p/lib/src/a.py.bak"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "words", ['a "quote" and \\n and C:\\new', "\\\\n \\", "\t\x01 é 🎉", "]}'--", ""]
+)
+def test_the_view_reads_any_text_around_a_change(store: Store, words: str) -> None:
+    session = store.create_session(directory="/p")
+    patch = f"{words}\n{PATCH}{words}\n"
+    store.append(session, assistant(tool("apply_patch", {"input": patch}, output="ok")))
+    store.append(session, assistant(text(f"{words}\n{BLOCK}{words}")))
+    store.append(session, assistant(tool("edit", {"path": words or "x"}, output="ok")))
+    assert {file for _, file in files_by_session(store)} == {
+        "/p/src/a.py", "/p/src/b.py", f"/p/{words or 'x'}",
+    }  # fmt: skip

@@ -358,15 +358,12 @@ class Queries:
     ) -> Read[Page[Hit]]:
         """Find words in texts, reasoning, tool inputs and outputs, and titles.
 
-        All words must occur in one part, ``"words"`` in a row, of ``a OR b`` one, and
-        ``-word`` not; ``word*`` is a prefix, parentheses group: see `engine.query`.
-        *role* ``tool`` finds calls with their results; *tool* is a name in any case, or
-        a kind (``edit shell read find task todo``) with every agent's name for it;
-        *file* finds the calls that changed a file, with or without words, but not what
-        a shell command wrote. One hit per session unless *all_hits*. *order* is
-        ``newest`` (newest written), ``time`` or ``rank``; the last two look at the
-        newest 2,000 matches. No match is an empty page; raises `InvalidInputError` for
-        a query without words.
+        All words of *query* must occur in one part; `engine.query` has its language.
+        *role* ``tool`` finds calls with their results, *tool* a name in any case or a
+        kind with its names (`TOOL_KINDS`), *file* what changed it, also without words.
+        One hit per session unless *all_hits*. *order* is ``newest`` (newest written),
+        ``time`` or ``rank``, which look at the newest 2,000 matches. No match is an
+        empty page; raises `InvalidInputError` for a query without words.
         """
         load("sessiondb.repository.changed_files")
         from sessiondb.repository.changed_files import changed_file
@@ -378,9 +375,7 @@ class Queries:
         )  # fmt: skip
         if file is not None:
             if role is not None or tool is not None or order != "newest":
-                raise InvalidInputError(
-                    "a search for a file takes words, and no role, tool or order"
-                )
+                raise InvalidInputError("a file is searched without role, tool, order")
             return (
                 yield from changed_file(
                     self._base, file, query, filters, all_hits=all_hits, limit=limit,
@@ -388,7 +383,7 @@ class Queries:
                 )
             )  # fmt: skip
         if query is None:
-            raise InvalidInputError("a search needs words, or a file")
+            raise InvalidInputError("a search needs a query, or a file")
 
         return (
             yield from search(

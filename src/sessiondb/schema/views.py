@@ -7,6 +7,7 @@ hide sessions that are deleted or still being imported.
 from __future__ import annotations
 
 from sessiondb.model.records import SOURCE_KEYS
+from sessiondb.model.tools import TOOL_KINDS
 from sessiondb.schema.purposes import purpose_of
 from sessiondb.schema.sums import cost_sum, count_sum
 from sessiondb.schema.tables import TOKENS
@@ -97,6 +98,64 @@ SELECT p.session_id, p.seq, p.idx, p.tool, p.status, p.outcome, p.title,
  WHERE p.type = 'tool' AND {_ALIVE}
 """.strip()
 
+_EDITS = ", ".join(f"'{name}'" for name in TOOL_KINDS["edit"])
+#: The arguments of a call as the lines of a patch in them: within JSON a line break is
+#: ``\\n``, which `json_quote` makes ``\\\\n``.
+_LINES_OF_INPUT = (
+    "json_each('[' || replace(json_quote(c.input), '\\\\n', '\",\"') || ']')"
+)
+#: The lines of a text; a backslash of its own, which is two, is not of a line break.
+_LINES_OF_TEXT = (
+    "'[' || replace(replace(json_quote(t.text), '\\\\', '/'), '\\n', '\",\"') || ']'"
+)
+
+CHANGED_FILE = f"""
+CREATE VIEW changed_file AS
+WITH call AS (
+SELECT p.session_id, p.seq, p.idx, p.tool, {_INPUT} AS input, {_FILE} AS path,
+       {_CALLED} AS time, p.inherited, p.id AS part_id, s.source, s.directory,
+       s.project_id
+  FROM part AS p
+  JOIN session AS s ON s.id = p.session_id
+  LEFT JOIN blob AS ib ON ib.hash = p.input_blob
+ WHERE p.type = 'tool' AND p.status IS NOT 'error' AND {_ALIVE}
+), answer AS (
+SELECT p.session_id, p.seq, p.idx, coalesce(p.text, CAST(tb.data AS TEXT)) AS text,
+       {_CALLED} AS time, p.inherited, p.id AS part_id, s.source, s.directory,
+       s.project_id
+  FROM part AS p
+  JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq
+  JOIN session AS s ON s.id = p.session_id
+  LEFT JOIN blob AS tb ON tb.hash = p.text_blob
+ WHERE p.type = 'text' AND m.role = 'assistant' AND {_ALIVE}
+), change AS (
+SELECT c.session_id, c.seq, c.idx, c.tool, c.path, c.time, c.inherited, c.part_id,
+       c.source, c.directory, c.project_id
+  FROM call AS c
+ WHERE lower(c.tool) IN ({_EDITS}) AND c.path IS NOT NULL
+ UNION ALL
+SELECT c.session_id, c.seq, c.idx, c.tool,
+       substr(line.value, instr(line.value, ': ') + 2), c.time, c.inherited, c.part_id,
+       c.source, c.directory, c.project_id
+  FROM call AS c, {_LINES_OF_INPUT} AS line
+ WHERE instr(c.input, '*** Begin Patch') > 0
+   AND (line.value LIKE '*** Update File: %' OR line.value LIKE '*** Add File: %'
+        OR line.value LIKE '*** Delete File: %' OR line.value LIKE '*** Move to: %')
+ UNION ALL
+SELECT t.session_id, t.seq, t.idx, NULL,
+       trim(json_extract({_LINES_OF_TEXT}, '$[' || (mark.key - 2) || ']'), '*`#: '),
+       t.time, t.inherited, t.part_id, t.source, t.directory, t.project_id
+  FROM answer AS t, json_each({_LINES_OF_TEXT}) AS mark
+ WHERE instr(t.text, '<<<<< SEARCH') > 0 AND mark.key > 1
+   AND mark.value LIKE '<<<<<% SEARCH'
+)
+SELECT session_id, seq, idx, tool,
+       CASE WHEN path LIKE '/%' OR path LIKE '_:%' THEN path
+            ELSE rtrim(directory, '/') || '/' || path END AS file,
+       time, inherited, source, project_id, path, part_id
+  FROM change
+""".strip()
+
 #: A damaged input is not JSON, and one that is not an object has no keys.
 _JSON = f"CASE WHEN json_valid({_INPUT}) THEN {_INPUT} END"
 _SAID = [f"json_extract({_JSON}, '$.{key}') AS {key}" for key in SOURCE_KEYS]
@@ -164,6 +223,7 @@ VIEWS = (
     SESSION_LIST,
     TRANSCRIPT,
     TOOL_CALL,
+    CHANGED_FILE,
     CONTEXT_SOURCE,
     USAGE_BY_DAY,
     USAGE_BY_MODEL,
