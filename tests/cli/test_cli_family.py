@@ -232,6 +232,63 @@ def test_rows_are_sorted_and_limited_and_the_total_counts_all(
     )
 
 
+def test_a_row_is_explained_by_its_messages_and_their_rates(
+    sessiondb: Run, store: Store, story: Story
+) -> None:
+    session = store.create_session(title="Estimated")
+    tokens = {"input": 100_000, "output": 1_000}
+    store.append(session, assistant("a"), model="claude-sonnet-4-5", tokens=tokens)
+    store.append(session, assistant("b"), model="unheard-of", tokens={"input": 7})
+    store.fork(session)
+
+    end = session.id[-6:].lower()
+    found = sessiondb("stats", "--by", "session", "--explain", end, "--json").json
+    first, second = found["messages"]
+    assert (first["cost"], first["rates"]["output"]) == (None, 15.0)
+    assert first["cost_estimated"] == pytest.approx(0.3 + 0.015)
+    assert (second["tokens_unpriced"], second["rates"]) == (7, {})
+
+    ran = sessiondb("stats", "--by", "model", "--explain", "claude-sonnet-4-5")
+    places = [(line[0], line[-1]) for line in ran.lines]
+    assert (f"{session.id}#1", "") in places
+    assert f"{session.id}#1" in [owner for _, owner in places], "the copy names it"
+    assert "USD per million tokens of claude-sonnet-4-5: 3 input, 15 output" in ran.err
+    assert "1 message that a fork copied, counted in the original" in ran.err
+
+
+@pytest.mark.parametrize("by", ["model", "session", "day,source", "tool"])
+def test_the_messages_behind_each_row_add_up_to_it(
+    store: Store, story: Story, by: str
+) -> None:
+    session = store.create_session()
+    for tokens in ({"input": 9, "output": 4}, {"cache_read": 5}):
+        store.append(session, assistant("a"), model="claude-sonnet-4-5", tokens=tokens)
+    store.append(session, assistant("b", tool("c1", "bash")), tokens={"input": 3})
+    store.fork(session)
+    rows = store.usage(by=by.split(","))
+    assert rows
+    for row in rows:
+        records = store.usage_records(row.key)
+        counted = [record for record in records if record.counted_in is None]
+        assert len(counted) == row.messages
+        assert sum(r.cost or 0 for r in counted) == pytest.approx(row.cost or 0)
+        estimated = sum(record.cost_estimated or 0 for record in counted)
+        assert estimated == pytest.approx(row.cost_estimated or 0)
+        unpriced = sum(record.tokens_unpriced for record in counted)
+        assert unpriced == row.tokens_unpriced
+
+
+def test_a_row_that_does_not_exist_has_no_messages(
+    sessiondb: Run, story: Story
+) -> None:
+    ran = sessiondb("stats", "--explain", "no-such-model")
+    assert (ran.code, ran.out) == (0, "")
+    assert "no messages of no-such-model" in ran.err
+    ran = sessiondb("stats", "--by", "day,model", "--explain", "large")
+    assert ran.code == 2
+    assert "a row by day,model has 2 keys" in ran.err
+
+
 def test_days_have_bars_on_a_terminal_and_every_column_fits(
     terminal: Run, store: Store
 ) -> None:

@@ -13,8 +13,10 @@ from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.costs import read_prices
 from sessiondb.cli.emptiness import unknown_names
+from sessiondb.cli.explaining import write_explanation
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.text import cost_words, count, money, rough, rounded, short_id
+from sessiondb.cli.usage import exclusive
 from sessiondb.errors import abridged
 from sessiondb.model import Tokens, UsageRow
 
@@ -46,6 +48,7 @@ _NOTHING = UsageRow({}, 0, 0, None, None, Tokens(), 0)
     help="Rows in this order; default: time, else cost.",
 )
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="The first N rows.")
+@click.option("--explain", metavar="ROW", help="The messages behind a row.")
 @click.option(
     "--prices",
     type=shared.PATH,
@@ -61,10 +64,15 @@ def stats_command(
     by: str,
     sort: str | None,
     limit: int | None,
+    explain: str | None,
     prices: str | None,
     as_json: bool,
 ) -> None:
     """Cost and tokens of this project (-a: everywhere).
+
+    --explain ROW lists the messages behind a row, with the rates of what is estimated,
+    and the copies in forks, which are counted elsewhere. ROW is its key as stats
+    prints it, "total", or for --by session any REF; several keys have commas.
 
     Archived sessions and subagents are counted with --archived and --subagents;
     stderr reports what is left out. Messages that a fork copied are counted once. A
@@ -75,6 +83,12 @@ def stats_command(
     """
     keys = _group_keys(by)
     rates = read_prices(prices)
+    if explain is not None:
+        exclusive({"--explain": explain, "--sort": sort})
+        write_explanation(
+            options, filters, keys, explain, rates, limit=limit, as_json=as_json
+        )
+        return
     with open_store(options) as store:
         rows = store.usage(by=keys, prices=rates, **filters.keywords())
         total = _total_row(store, filters, rates)

@@ -174,6 +174,7 @@ class Facade:
     freed_bytes = _read_verb(Queries.freed_bytes)
     context = _read_verb(Queries.context)
     usage = _read_verb(Queries.usage)
+    usage_records = _read_verb(Queries.usage_records)
     search = _read_verb(Queries.search)
     prompts = _read_verb(Queries.prompts)
     todos = _read_verb(Queries.todos)

@@ -12,15 +12,14 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sessiondb.arguments import checks_arguments
-from sessiondb.database.core import Core
 from sessiondb.database.loading import load
+from sessiondb.database.usage_queries import UsageQueries
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import InvalidInputError, NotFoundError
-from sessiondb.ids import valid_id
 from sessiondb.model import (
     Comparison,
     Context,
@@ -36,8 +35,6 @@ from sessiondb.model import (
     Todo,
     Tree,
     Unfinished,
-    UsageRow,
-    bounds,
 )
 from sessiondb.model.aliases import ROLE, canonical
 from sessiondb.model.bounds import Time
@@ -50,63 +47,22 @@ from sessiondb.model.handles import (
     message_key,
 )
 from sessiondb.repository import Read, family, lists, transcript
-from sessiondb.repository.references import find_session, last_used, session_by_id
 from sessiondb.repository.sessions import (
     ALL,
     HERE,
-    Filters,
     ProjectScope,
     list_sessions,
 )
 
 if TYPE_CHECKING:
     from sessiondb.model import Export
-    from sessiondb.prices import Prices
 
 MessageKey = MessageHandle | Message | str | int
 
 
 @checks_arguments
-class Queries:
+class Queries(UsageQueries):
     """The reads of one opened database."""
-
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._base = core.base
-
-    def _filters_of_project(
-        self, project: ProjectScope, **fields: Any
-    ) -> Read[Filters]:
-        """Return the filters; for an unknown project, filters that nothing passes."""
-        for name in ("since", "until"):
-            fields[name] = bounds.moment(fields.get(name), name)
-        if project is ALL:
-            return Filters(**fields)
-        if isinstance(project, Project):
-            return Filters(project_id=project.id, **fields)
-
-        project_id = yield from self._core.worktrees.project_of(
-            None if project is HERE else project
-        )
-        return Filters(project_id=project_id or "", **fields)
-
-    def session(
-        self, ref: SessionRef, *, terminal: str | Mapping[str, Time] | None = None
-    ) -> Read[Session]:
-        """Return one session; raises `NotFoundError` and `AmbiguousIdError`.
-
-        ``@`` is the one last used in *terminal*: its name, or the names that programs
-        have for it, each with the time (Unix ms) since when it names this terminal.
-        """
-        if isinstance(ref, SessionHandle | Session):
-            return (yield from session_by_id(self._base, ref.id))
-        if not isinstance(ref, str) or not ref.startswith("@"):
-            return (yield from find_session(self._base, ref))
-
-        filters = yield from self._filters_of_project(HERE)
-        directory = self._core.locate(None).directory
-        names = _names_of(terminal)
-        return (yield from last_used(self._base, ref, filters, directory, names))
 
     def sessions(
         self,
@@ -293,49 +249,6 @@ class Queries:
             messages = yield from with_own_results(session.id, messages)
         return context_of(messages, repair)
 
-    def usage(
-        self,
-        *,
-        by: str | Sequence[str] = ("day", "model"),
-        project: ProjectScope = ALL,
-        source: str | None = None,
-        agent: str | None = None,
-        since: Time | None = None,
-        until: Time | None = None,
-        title: str | None = None,
-        archived: bool = True,
-        subagents: bool = True,
-        sessions: Sequence[SessionRef] | None = None,
-        prices: Prices | None = None,
-    ) -> Read[list[UsageRow]]:
-        """Return cost and tokens by the dimensions of *by*.
-
-        *by* is one or several of ``day week month model source project tool session
-        agent``; none is the total. *sessions* are those that count, None for all.
-        Inherited messages are never counted, unknown cost is None. *prices* (USD
-        per million tokens, by model and kind of token) estimate answers without a cost;
-        by default the list prices that ship (`sessiondb.prices.known_prices`), and with
-        ``{}`` nothing. Reasoning has the price of the output unless it has its own.
-        Nothing to count is ``[]``; raises `InvalidInputError` for another dimension or
-        a price that is not a number.
-        """
-        load("sessiondb.repository.usage")
-        from sessiondb.repository.usage import usage
-
-        filters = yield from self._filters_of_project(
-            project, source=source, agent=agent, since=since, until=until, title=title,
-            archived=archived, subagents=subagents,
-        )  # fmt: skip
-        ids = None
-        if sessions is not None:
-            ids = []
-            for ref in sessions:
-                session = ref
-                if not isinstance(session, Session):
-                    session = yield from self.session(ref)
-                ids.append(session.id)
-        return (yield from usage(filters, by=by, sessions=ids, prices=prices))
-
     def search(
         self,
         query: str | None = None,
@@ -485,16 +398,3 @@ class Queries:
     def unfinished(self) -> Read[list[Unfinished]]:
         """Return sessions with open messages or calls that no living writer holds."""
         return (yield from lists.unfinished(self._base))
-
-
-def _names_of(terminal: str | Mapping[str, Time] | None) -> dict[str, int] | None:
-    """Return the names of a terminal with their times; raises `InvalidInputError`."""
-    if terminal is None or isinstance(terminal, str):
-        return None if terminal is None else {terminal: 0}
-
-    noun = "the time of a name in terminal"
-    since: dict[str, int] = {}
-    for name, time in terminal.items():
-        known_time = bounds.integer(bounds.moment(time, noun), noun)
-        since[valid_id(name, "a name in terminal")] = known_time or 0
-    return since

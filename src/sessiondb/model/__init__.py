@@ -47,8 +47,8 @@ from sessiondb.model.records import (
     Tokens,
     Tree,
     Unfinished,
-    UsageRow,
 )
+from sessiondb.model.usage import UsageRecord, UsageRow
 
 if TYPE_CHECKING:
     from sessiondb.model.export import Document, Export, Loss
@@ -138,6 +138,7 @@ __all__ = [
     "Tokens",
     "Tree",
     "Unfinished",
+    "UsageRecord",
     "UsageRow",
     "assistant",
     "context_source",

@@ -17,8 +17,8 @@ from sessiondb.model.records import (
     Prompt,
     Session,
     Todo,
-    UsageRow,
 )
+from sessiondb.model.usage import UsageRow
 from sessiondb.model.versions import Version
 
 

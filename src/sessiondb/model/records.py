@@ -338,24 +338,6 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class UsageRow:
-    """Cost (USD) and tokens of one group, each answer counted once in its file.
-
-    ``key`` maps each requested dimension to its value. ``cost`` is what sources
-    stated (None: nothing stated), ``cost_estimated`` tokens times prices where
-    nothing was stated, ``tokens_unpriced`` tokens that have neither.
-    """
-
-    key: Mapping[str, Any]
-    sessions: int
-    messages: int
-    cost: float | None
-    cost_estimated: float | None
-    tokens: Tokens
-    tokens_unpriced: int
-
-
-@dataclass(frozen=True, slots=True)
 class MessageNode:
     """A message of a tree, without its parts.
 

@@ -16,7 +16,7 @@ from sqlalchemy import text
 
 from sessiondb.engine.sql import Statement, as_list, list_text
 from sessiondb.errors import InvalidInputError, abridged
-from sessiondb.model import Tokens, UsageRow
+from sessiondb.model import Tokens, UsageRecord, UsageRow
 from sessiondb.prices import Prices, Rates, known_prices
 from sessiondb.repository import Read
 from sessiondb.repository.sessions import Filters, terms_of_messages
@@ -54,16 +54,32 @@ _COUNTED = " OR ".join(f"m.tokens_{name} IS NOT NULL" for name in _TOKENS)
 def _usage_statement(
     keys_by: tuple[str, ...], shape: tuple[str, ...], sizes: tuple[int, ...]
 ) -> Statement:
-    longest_first = [f"WHEN {_PROMPT} > {size} THEN {size}" for size in sizes[::-1]]
-    size = f"CASE {' '.join(longest_first)} ELSE 0 END" if sizes else "0"
     keys = ", ".join(_KEYS[name] for name in keys_by) or "NULL"
+    # Always grouped by model and size as well: prices are per model, and per size.
+    sql = (
+        f"SELECT m.model_id, {_request_size(sizes)} AS request_size, "
+        "json_group_array(DISTINCT s.id), count(*), "
+        f"{cost_sum('m.cost')}, {_SUMS}, {_UNPAID}, {keys} "
+        f"{_messages_sql(keys_by, shape)} AND m.inherited = 0 "
+        f"GROUP BY m.model_id, request_size, {keys} ORDER BY {keys}"
+    )
+    return Statement(lambda: text(sql))
+
+
+def _request_size(sizes: tuple[int, ...]) -> str:
+    """Return SQL for the largest of *sizes* that the prompt of a message is above."""
+    longest_first = [f"WHEN {_PROMPT} > {size} THEN {size}" for size in sizes[::-1]]
+    return f"CASE {' '.join(longest_first)} ELSE 0 END" if sizes else "0"
+
+
+def _messages_sql(keys_by: tuple[str, ...], shape: tuple[str, ...]) -> str:
+    """Return FROM and WHERE of the messages with usage, with the parameters *shape*."""
     # An answer may name an agent other than that of its session.
     terms = terms_of_messages(
         shape,
         agent=f"{_KEYS['agent']} = :agent",
         sessions=f"s.id IN {list_text('sessions')}",
     )
-    # Always grouped by model and size as well: prices are per model, and per size.
     tools = ""
     if "tool" in keys_by:
         # A message that calls two tools counts in both groups.
@@ -72,17 +88,80 @@ def _usage_statement(
             "WHERE type = 'tool') AS t ON t.session_id = m.session_id AND t.seq = m.seq"
         )
 
-    sql = (
-        f"SELECT m.model_id, {size} AS request_size, "
-        "json_group_array(DISTINCT s.id), count(*), "
-        f"{cost_sum('m.cost')}, {_SUMS}, {_UNPAID}, {keys} "
+    return (
         "FROM message AS m JOIN session AS s ON s.id = m.session_id "
         f"JOIN project AS j ON j.id = s.project_id{tools} "
-        "WHERE m.inherited = 0 AND s.time_deleted IS NULL AND s.time_importing IS NULL "
-        f"AND {' AND '.join([f'(m.cost IS NOT NULL OR {_COUNTED})', *terms])} "
-        f"GROUP BY m.model_id, request_size, {keys} ORDER BY {keys}"
+        "WHERE s.time_deleted IS NULL AND s.time_importing IS NULL "
+        f"AND {' AND '.join([f'(m.cost IS NOT NULL OR {_COUNTED})', *terms])}"
+    )
+
+
+#: The place of the message that counts for a copy: it has the same usage key, or the
+#: same place in the family.
+_OWNER = """
+coalesce(
+    (SELECT o.session_id || '#' || o.seq
+       FROM message AS o JOIN session AS os ON os.id = o.session_id
+      WHERE o.usage_key = m.usage_key AND o.inherited = 0 AND os.time_deleted IS NULL
+      LIMIT 1),
+    (SELECT o.session_id || '#' || o.seq
+       FROM session AS os
+       JOIN message AS o ON o.session_id = os.id AND o.seq = m.seq
+      WHERE os.root_id = s.root_id AND o.id = m.id AND o.inherited = 0
+        AND o.time_created = m.time_created AND os.time_deleted IS NULL
+      LIMIT 1),
+    '')
+"""
+
+
+@lru_cache(maxsize=128)
+def _records_statement(
+    keys_by: tuple[str, ...], shape: tuple[str, ...], sizes: tuple[int, ...]
+) -> Statement:
+    keys = "".join(f" AND {_KEYS[name]} IS :key_{name}" for name in keys_by)
+    tokens = ", ".join(f"m.tokens_{name}" for name in _TOKENS)
+    sql = (
+        f"SELECT {_request_size(sizes)}, CASE WHEN m.inherited THEN {_OWNER} END, "
+        f"s.id, m.seq, m.id, m.time_created, m.model_id, m.cost, {tokens} "
+        f"{_messages_sql(keys_by, shape)}{keys} "
+        "ORDER BY m.time_created, s.id, m.seq"
     )
     return Statement(lambda: text(sql))
+
+
+def usage_records(
+    filters: Filters, key: Mapping[str, str | None], *, prices: Prices | None = None
+) -> Read[list[UsageRecord]]:
+    """Return the messages behind the row of `usage` with *key*, and their copies."""
+    names = _dimension_names(tuple(key))
+    rates = Rates(known_prices().prices if prices is None else prices)
+    params = filters.params() | filters.exclusions()
+    statement = _records_statement(names, tuple(sorted(params)), rates.sizes)
+    rows = yield statement, params | {f"key_{name}": key[name] for name in names}
+
+    records = []
+    for size, owner, session_id, seq, message_id, time, model, cost, *tokens in rows:
+        estimate = _Group()
+        used: Mapping[str, float] = {}
+        if cost is None:
+            used = rates.of_model(model, size)
+            estimate.estimate(tokens, used)
+        records.append(
+            UsageRecord(
+                session_id,
+                seq,
+                message_id,
+                time,
+                model,
+                cost,
+                estimate.estimated,
+                Tokens(*tokens),
+                estimate.unpriced,
+                {name: used[name] for name in _TOKENS if name in used},
+                owner,
+            )
+        )
+    return records
 
 
 def _dimension_names(dimensions: object) -> tuple[str, ...]:

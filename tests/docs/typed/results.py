@@ -50,6 +50,7 @@ from sessiondb import (
     Tree,
     Unfinished,
     Unit,
+    UsageRecord,
     UsageRow,
     assistant,
     event,
@@ -242,6 +243,7 @@ def reading(store: Store, session: SessionHandle, project: Project) -> None:
     assert_type(store.freed_bytes([session, "other"]), int)
     assert_type(store.search("words", project=Path("/"), role="user"), Page[Hit])
     assert_type(store.usage(by="day", project="/"), list[UsageRow])
+    assert_type(store.usage_records({"day": "2026-01-01"}), list[UsageRecord])
     assert_type(store.prompts("a", project=ALL), Page[Prompt])
     assert_type(store.todos(session), list[Todo])
     assert_type(store.diffs(session), list[FileDiff])
@@ -269,6 +271,7 @@ async def reading_asynchronously(store: AsyncStore, session: Session) -> None:
     assert_type(await store.freed_bytes([]), int)
     assert_type(await store.search("words"), Page[Hit])
     assert_type(await store.usage(by=("model", "month")), list[UsageRow])
+    assert_type(await store.usage_records({"model": "m"}), list[UsageRecord])
     assert_type(await store.prompts(), Page[Prompt])
     assert_type(await store.todos(session), list[Todo])
     assert_type(await store.diffs(session), list[FileDiff])
