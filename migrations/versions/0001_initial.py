@@ -311,6 +311,7 @@ STORED = (
     time_started INTEGER,
     time_ended INTEGER,
     synthetic INTEGER DEFAULT 0 NOT NULL,
+    words TEXT,
     CONSTRAINT pk_part PRIMARY KEY (rid),
     CONSTRAINT fk_part_session_id_seq FOREIGN KEY(session_id, seq) REFERENCES message (session_id, seq) ON DELETE CASCADE,
     CONSTRAINT uq_part_session_id_seq_idx UNIQUE (session_id, seq, idx),
@@ -558,17 +559,18 @@ SELECT s.root_id, tree.depth, tree.path, s.id, s.parent_id, s.relation, s.parent
 SELECT p.rid AS rid,
        coalesce(p.text, CAST(tb.data AS TEXT), '') AS text,
        coalesce(replace(replace(replace(replace(replace(replace(p.input, '\\', '\ '), '\n', ' '), '\t', ' '), '\r', ' '), '\b', ' '), '\f', ' '), replace(replace(replace(replace(replace(replace(CAST(ib.data AS TEXT), '\\', '\ '), '\n', ' '), '\t', ' '), '\r', ' '), '\b', ' '), '\f', ' '), '') AS input,
-       coalesce(p.title, '') AS title
+       coalesce(p.title, '') AS title,
+       p.words AS words
   FROM part AS p
   LEFT JOIN blob AS tb ON tb.hash = p.text_blob
   LEFT JOIN blob AS ib ON ib.hash = p.input_blob
  WHERE p.indexed = 1""",
-    """CREATE VIRTUAL TABLE part_search USING fts5(text, input, title, content='part_search_content', content_rowid='rid', tokenize='unicode61')""",
-    """CREATE VIRTUAL TABLE session_search USING fts5(title, content='session', content_rowid='rid', tokenize='unicode61')""",
-    """CREATE VIRTUAL TABLE prompt_search USING fts5(text, content='prompt', content_rowid='rid', tokenize='unicode61')""",
-    """CREATE TRIGGER part_search_delete BEFORE DELETE ON part WHEN old.indexed = 1 BEGIN INSERT INTO part_search (part_search, rowid, text, input, title) SELECT 'delete', rid, text, input, title FROM part_search_content WHERE rid = old.rid; END""",
-    """CREATE TRIGGER part_search_before_update BEFORE UPDATE OF rid, text, text_blob, input, input_blob, title, indexed ON part WHEN old.indexed = 1 BEGIN INSERT INTO part_search (part_search, rowid, text, input, title) SELECT 'delete', rid, text, input, title FROM part_search_content WHERE rid = old.rid; END""",
-    """CREATE TRIGGER part_search_after_update AFTER UPDATE OF rid, text, text_blob, input, input_blob, title, indexed ON part WHEN old.indexed = 1 AND new.indexed = 1 BEGIN INSERT INTO part_search (rowid, text, input, title) SELECT rid, text, input, title FROM part_search_content WHERE rid = new.rid; END""",
+    """CREATE VIRTUAL TABLE part_search USING fts5(text, input, title, words, content='part_search_content', content_rowid='rid', tokenize='unicode61 remove_diacritics 2')""",
+    """CREATE VIRTUAL TABLE session_search USING fts5(title, content='session', content_rowid='rid', tokenize='unicode61 remove_diacritics 2')""",
+    """CREATE VIRTUAL TABLE prompt_search USING fts5(text, content='prompt', content_rowid='rid', tokenize='unicode61 remove_diacritics 2')""",
+    """CREATE TRIGGER part_search_delete BEFORE DELETE ON part WHEN old.indexed = 1 BEGIN INSERT INTO part_search (part_search, rowid, text, input, title, words) SELECT 'delete', rid, text, input, title, words FROM part_search_content WHERE rid = old.rid; END""",
+    """CREATE TRIGGER part_search_before_update BEFORE UPDATE OF rid, text, text_blob, input, input_blob, title, indexed, words ON part WHEN old.indexed = 1 BEGIN INSERT INTO part_search (part_search, rowid, text, input, title, words) SELECT 'delete', rid, text, input, title, words FROM part_search_content WHERE rid = old.rid; END""",
+    """CREATE TRIGGER part_search_after_update AFTER UPDATE OF rid, text, text_blob, input, input_blob, title, indexed, words ON part WHEN old.indexed = 1 AND new.indexed = 1 BEGIN INSERT INTO part_search (rowid, text, input, title, words) SELECT rid, text, input, title, words FROM part_search_content WHERE rid = new.rid; END""",
     """CREATE TRIGGER session_search_insert AFTER INSERT ON session BEGIN INSERT INTO session_search (rowid, title) VALUES (new.rid, new.title); END""",
     """CREATE TRIGGER session_search_delete AFTER DELETE ON session BEGIN INSERT INTO session_search (session_search, rowid, title) VALUES ('delete', old.rid, old.title); END""",
     """CREATE TRIGGER session_search_update AFTER UPDATE OF rid, title ON session BEGIN INSERT INTO session_search (session_search, rowid, title) VALUES ('delete', old.rid, old.title); INSERT INTO session_search (rowid, title) VALUES (new.rid, new.title); END""",

@@ -17,11 +17,14 @@ from typing import Any
 
 from sessiondb import Store, assistant, codec, ids, text, tool, user
 from sessiondb.engine.sqlite.connection import connect
+from sessiondb.engine.sqlite.search_words import words_beside
 from sessiondb.model import MessageDraft
 
 START = 1_760_000_000_000
 #: A word of every hundredth part, and one of every second.
 RARE, COMMON = "quokka", "wombat"
+#: A part of an identifier, and a piece of a run, each in as many parts as `RARE`.
+PART, PIECE = "bilby", "字符集"
 
 Fill = Callable[[sqlite3.Connection], None]
 
@@ -124,8 +127,8 @@ def _bulk(path: Path) -> Generator[sqlite3.Connection]:
             "INSERT INTO session_search (session_search) VALUES ('rebuild')"
         )
         connection.execute(
-            "INSERT INTO part_search (rowid, text, input, title) "
-            "SELECT rid, text, input, title FROM part_search_content WHERE rid > ?",
+            "INSERT INTO part_search (rowid, text, input, title, words) "
+            "SELECT rid, text, input, title, words FROM part_search_content WHERE rid > ?",
             (last,),
         )
         connection.execute("COMMIT")
@@ -379,8 +382,11 @@ def haystack(count: int) -> Fill:
         sid, place = sessions[number // per_session], number % per_session
         said = rng.choice(pool)
         said += f" {RARE}" if number % 100 == 7 else ""
+        said += f" {PART.title().join(('old', 'Name'))}" if number % 100 == 8 else ""
+        said += f" 我们的{PIECE}测试" if number % 100 == 9 else ""
         said += f" {COMMON}" if number % 2 else ""
         seq, idx = divmod(place, per_message)
-        return part_row(sid, seq + 1, idx, type="text", text=said)
+        beside = words_beside([said])
+        return part_row(sid, seq + 1, idx, type="text", text=said, words=beside)
 
     return fill

@@ -15,6 +15,8 @@ import msgpack
 
 from benchmarks.fixtures import (
     COMMON,
+    PART,
+    PIECE,
     RARE,
     built,
     conversation,
@@ -26,6 +28,7 @@ from benchmarks.measure import Bench, Row, alternate, timed
 from benchmarks.recording import Step, recorded, select
 from sessiondb import ALL, Store, ids
 from sessiondb.engine.sqlite.connection import connect
+from sessiondb.engine.sqlite.search_words import MARK
 
 #: The limit of "flat": the larger file may cost this much more.
 FLAT = 1.3
@@ -145,9 +148,19 @@ _SESSIONS = (
 )
 
 
+#: What is searched for, its share of all parts, and the query for the index alone.
+_SEARCHES = (
+    (RARE, "word in 1 %", f'"{RARE}"'),
+    (COMMON, "word in 50 %", f'"{COMMON}"'),
+    (PART, "part of a name in 1 %", f'"{MARK}{PART}"'),
+    (PIECE, "piece of a run in 1 %", f'"{MARK}字符" AND "{MARK}符集"'),
+)
+
+
 def search_rows(bench: Bench) -> Iterator[Row]:
     """Yield the newest 20 hits among 10⁶ parts, for a rare word and for one of every second.
 
+    Also for a part of an identifier and a piece of a script without spaces.
     One hit for each session is more than the bare query can do; there the floor also
     reads as many matches, with their sessions, as it takes to see 20 sessions.
     """
@@ -155,9 +168,9 @@ def search_rows(bench: Bench) -> Iterator[Row]:
     few = built(bench.folder / "search-small.db", haystack(small_count))
     big = built(bench.folder / "search-big.db", haystack(count))
     times = bench.times(300)
-    for word, share in ((RARE, "1 %"), (COMMON, "50 %")):
-        bare = Step(_BARE, (f'"{word}"',))
-        needed = Step(_SESSIONS, (f'"{word}"', _matches_of_20_sessions(big, word)))
+    for word, what, match in _SEARCHES:
+        bare = Step(_BARE, (match,))
+        needed = Step(_SESSIONS, (match, _matches_of_20_sessions(big, match)))
         for how, floor in (("all hits", [bare]), ("by session", [needed, bare])):
 
             def read(
@@ -165,7 +178,7 @@ def search_rows(bench: Bench) -> Iterator[Row]:
             ) -> object:
                 return store.search(word, all_hits=all_hits)
 
-            name = f"search, {how}, word in {share}"
+            name = f"search, {how}, {what}"
             pair = _compare(big, read, _queries(floor), times)
             yield Row(f"{name}: {count:,} parts", *pair, goal=3)
             pair = _flat(few, big, read, times)
@@ -188,25 +201,23 @@ def rank_rows(bench: Bench) -> Iterator[Row]:
     """
     count = bench.size(1_000_000)
     path = built(bench.folder / "rank.db", haystack(count))
-    for word, share in ((RARE, "1 %"), (COMMON, "50 %")):
-        floor = _queries([Step(_RANKED, (f'"{word}"', f'"{word}"'))])
+    for word, what, match in _SEARCHES:
+        floor = _queries([Step(_RANKED, (match, match))])
         for order in ("rank", "time"):
 
             def read(store: Store, word: str = word, order: str = order) -> object:
                 return store.search(word, order=order)
 
             pair = _compare(path, read, floor, bench.times(60))
-            yield Row(
-                f"search by {order}, word in {share}: {count:,} parts", *pair, goal=3
-            )
+            yield Row(f"search by {order}, {what}: {count:,} parts", *pair, goal=3)
 
 
-def _matches_of_20_sessions(path: Path, word: str) -> int:
+def _matches_of_20_sessions(path: Path, match: str) -> int:
     seen = set()
     with closing(connect(path)) as connection:
-        matches = connection.execute(_SESSIONS, (f'"{word}"', -1))
+        matches = connection.execute(_SESSIONS, (match, -1))
         for number, (_, session) in enumerate(matches, 1):
             seen.add(session)
             if len(seen) == 20:
                 return number
-    raise LookupError(f"{word} is in {len(seen)} sessions only")
+    raise LookupError(f"{match} is in {len(seen)} sessions only")

@@ -72,7 +72,7 @@ _HOSTILE = {
     ),
     "a search view that shows more": (
         "DROP VIEW part_search_content",
-        "CREATE VIEW part_search_content AS SELECT rid, text, input, title FROM part",
+        "CREATE VIEW part_search_content AS SELECT rid, text, input, title, words FROM part",
     ),
     "a search table of other options": (
         "DROP TABLE prompt_search",

@@ -61,7 +61,7 @@ STATED = {
     "data data_blob",
     "part": "session_id seq idx id type tool call_id status outcome title input text "
     "text_blob input_blob data data_blob time_created time_updated time_started "
-    "time_ended synthetic",
+    "time_ended synthetic words",
     "todo": "session_id position id content status priority time_created time_updated",
     "merge_base": "session_id fields",
     "file_diff": "session_id seq path before_blob after_blob patch additions deletions",

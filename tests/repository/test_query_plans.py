@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from sessiondb import ALL, BEGINNING, HERE, Store, assistant, tool, user
+from sessiondb.engine.sqlite.search_query import register
 
 pytestmark = pytest.mark.slow
 
@@ -34,6 +35,7 @@ def plans(store: Store, read: Callable[[], Any]) -> dict[str, str]:
         read()
     found = {}
     with closing(sqlite3.connect(store.path)) as connection:
+        register(connection)
         for sql in noted:
             if sql.startswith("SELECT"):
                 rows = connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()

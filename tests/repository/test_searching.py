@@ -100,7 +100,15 @@ def various(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         ("t*s", []),
         ("ünïcode", ["accents"]),
         ("UNICODE.PY", ["accents"]),
-        ("日本", []),
+        ("日本", ["script"]),
+        ("語のテ", ["script"]),
+        ("ト", ["script"]),
+        ("本日", []),
+        ("日本 テキスト", ["script"]),
+        ("日本*", ["script"]),
+        ("🎉", ["face"]),
+        ('"🎉 now"', ["face"]),
+        ('"now 🎉"', []),
         ("日本語のテキスト", ["script"]),
         ("this\0that", ["logic"]),
         ("--no-such", ["option"]),
@@ -175,10 +183,14 @@ def test_symbols_in_titles_and_in_the_input_of_calls_are_compared_literally(
         ("*", None),
         ("", None),
         ("   ", None),
-        ("🎉", None),
+        ("→", None),
         ("-", None),
         ("{} =>", None),
-        ("🎉 OR this", None),
+        ("→ OR this", None),
+        ("🎉 OR this", ["face", "logic"]),
+        ("now -🎉", ["option"]),
+        ("日本 OR this", ["logic", "script"]),
+        ("this -日本", ["logic"]),
         ("(" * 60 + "this" + ")" * 60, None),
     ],
 )
@@ -245,9 +257,9 @@ def holds(tree: Any, said: str) -> bool:
         return ("green", "blue") in pairwise(words)
     if not tree.isalnum():
         # Literally, and from the beginning to the end of words.
-        return (
-            re.search(rf"\b{re.escape(tree.strip(chr(34)))}(?![a-z])", said) is not None
-        )
+        literal = tree.strip('"')
+        end = "" if literal.endswith(")") else r"\b"
+        return re.search(rf"\b{re.escape(literal)}{end}", said) is not None
     return tree in words
 
 

@@ -69,6 +69,7 @@ def search_command(
     '"half export"'        in a row; with symbols literally: '"foo("', lib/csv.mjs
     'trim* OR split'       either; trim* is every word that begins with it
     'Osaka -villes'        not with villes; parentheses group
+    old                    also oldString, old_string; 字 anywhere; 🧵; an agent's id
 
     In a pipe each line is, tab-separated: session id, seq, message id, time
     of last use, source, title, snippet with the words in ‹ ›.

@@ -301,8 +301,7 @@ class Queries(UsageQueries):
         return (
             yield from search(
                 self._base, query, filters, role=canonical(role, ROLE, "role"),
-                tool=tool, order=order,
-                all_hits=all_hits, limit=limit, cursor=cursor,
+                tool=tool, order=order, all_hits=all_hits, limit=limit, cursor=cursor,
             )
         )  # fmt: skip
 

@@ -143,6 +143,7 @@ def _copy_parts() -> Any:
         text=case((lost, null()), else_=part.c.text),
         text_blob=case((lost, null()), else_=part.c.text_blob),
         time_ended=case((UNSETTLED, p("now")), else_=part.c.time_ended),
+        words=null(),
     )
 
 

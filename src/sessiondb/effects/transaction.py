@@ -425,6 +425,7 @@ class Transaction:
             self.run(_SET_CHANGE, value=str(self._change))
 
         if self.to_index:
+            ENGINE.search.prepare(self.connection, as_list(self.to_index))
             marked = self.run(_MARK, rids=as_list(self.to_index)).fetchall()
             rids = as_list(sorted(rid for (rid,) in marked))
             ENGINE.search.put(self.connection, rids)

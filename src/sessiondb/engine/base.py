@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from sessiondb.engine.disk import FileIdentity
+from sessiondb.engine.query import SearchQuery
 from sessiondb.errors import SessionDBError
 
 if TYPE_CHECKING:
@@ -145,24 +146,6 @@ class EngineStatement(NamedTuple):
         return self.text, params
 
 
-class SearchQuery(NamedTuple):
-    """What a query searches for, as parameters of the statements of `SearchIndex`.
-
-    ``match`` is the value of ``:match``, opaque to the caller; ``comparison`` that of
-    ``:comparison``, with which texts that match are compared, None if the words of the
-    index say everything.
-    """
-
-    match: str
-    comparison: str | None
-
-    def params(self) -> dict[str, str]:
-        """Return the parameters of a statement, without a ``comparison`` of None."""
-        if self.comparison is None:
-            return {"match": self.match}
-        return {"match": self.match, "comparison": self.comparison}
-
-
 #: The marks around a word of a snippet that matches.
 SNIPPET_MARKS = ("\u2039", "\u203a")
 
@@ -182,7 +165,8 @@ class SearchIndex(Protocol):
     * ``cursor``, ``top``, ``last``: the *place* of a match, an integer that is larger
       for a newer one, is below, at most, at least this;
     * ``seen``, a list parameter: its session is none of these;
-    * ``comparison``: its text is what the query means, as `SearchQuery` has it.
+    * ``comparison``, ``scanned``, ``own_id``: its text is what the query means, as
+      `SearchQuery` has it; the last two are for titles and prompts alone.
 
     All queries have the parameter ``:match`` of a `SearchQuery`; deleted and half
     imported sessions are left out.
@@ -192,6 +176,12 @@ class SearchIndex(Protocol):
     #: the index, and of entries of the index without such a part.
     count_missing: str
     count_orphans: str
+
+    def prepare(self, connection: Connection, rids: str) -> None:
+        """Keep what the index needs beside the text of rows of ``part``, in ``words``.
+
+        *rids* is a list parameter of their ``rid``. Their ``indexed`` is still 0.
+        """
 
     def put(self, connection: Connection, rids: str) -> None:
         """Index rows of ``part`` that are not in the index yet.

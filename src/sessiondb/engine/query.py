@@ -6,7 +6,8 @@
     Osaka -villes          without the second; NOT villes is the same
     (trim OR split) csv    parentheses group
 
-A word with symbols means itself: ``lib/csv.mjs``, ``--no-such``. What has no meaning
+A word with symbols means itself: ``lib/csv.mjs``, ``--no-such``. A word may be a part
+of an identifier, a piece of a script without spaces, or an emoji. What has no meaning
 here is refused in one line and never ignored: that would answer another question.
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sessiondb.errors import InvalidInputError, abridged
 
@@ -61,6 +62,33 @@ class Either:
 
 
 Term: TypeAlias = Text | All | Either
+
+
+class SearchQuery(NamedTuple):
+    """What a query searches for: the parameters of `engine.base.SearchIndex`.
+
+    ``match`` is the value of ``:match``, opaque to the caller; ``comparison`` that of
+    ``:comparison``, with which texts that match are compared, None if the words of the
+    index say everything. With ``is_scanned`` the index of titles and prompts does not
+    know what is searched for, so all of them are compared. ``own_id`` is what may be
+    the id of a session in its program, or its beginning.
+    """
+
+    match: str
+    comparison: str | None = None
+    is_scanned: bool = False
+    own_id: str | None = None
+
+    def params(self) -> dict[str, Any]:
+        """Return the parameters of a statement, without those that say nothing."""
+        params: dict[str, Any] = {"match": self.match}
+        if self.comparison is not None:
+            params["comparison"] = self.comparison
+        if self.is_scanned:
+            params["scanned"] = 1
+        if self.own_id is not None:
+            params["own_id"] = self.own_id
+        return params
 
 
 def parse_query(query: object) -> Term:
@@ -205,7 +233,9 @@ def _is_excluded(token: str) -> bool:
 
     ``--no-such`` is a word, and so is a dash between others.
     """
-    return token.startswith("-") and (token[1:2].isalnum() or token[1:2] in ('"', "("))
+    after = token[1:2]
+    is_text = after.isalnum() or after in ('"', "(") or not after.isascii()
+    return token.startswith("-") and bool(after) and is_text
 
 
 def _text_of(word: str) -> Text:

@@ -184,12 +184,9 @@ def prompts(
 @lru_cache(maxsize=256)
 def _prompts_statement(names: tuple[str, ...]) -> Statement:
     """Return the query for prompts with the parameters *names*, newest first."""
-    bounds = [name for name in names if name in ("match", "comparison")]
     # The time and the id of a cursor are one term.
-    filters = [
-        name for name in names if name not in ("match", "comparison", "below_id")
-    ]
-    terms = [_TERMS_OF_PROMPTS[name] for name in filters]
+    terms = [_TERMS_OF_PROMPTS[name] for name in names if name in _TERMS_OF_PROMPTS]
+    bounds = [name for name in names if name not in (*_TERMS_OF_PROMPTS, "below_id")]
     sql = ENGINE.search.prompts(_COLUMNS, terms, bounds)
     return Statement(lambda: text(sql))
 

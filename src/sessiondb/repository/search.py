@@ -48,7 +48,7 @@ ORDERS = ("newest", "time", "rank")
 #: The marks around the words of a snippet that match.
 MARKS = SNIPPET_MARKS
 #: Parameters that the search index compares with its own entries.
-_BOUNDS = frozenset({"cursor", "top", "last", "seen", "comparison", "shown"})
+_BOUNDS = frozenset("cursor top last seen comparison shown scanned own_id".split())
 #: place, session, seq, message id, snippet; for a match in parts also its sort key.
 _Row = tuple[Any, ...]
 

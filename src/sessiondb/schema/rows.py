@@ -33,7 +33,8 @@ LEDGER = columns(tables.import_ledger)
 MERGE_BASE = columns(tables.merge_base)
 MESSAGE = columns(tables.message)
 #: The only table whose row numbers are given out by us: search addresses parts by them.
-PART = columns(tables.part, without=())
+#: The search index keeps ``words``.
+PART = columns(tables.part, without=("words",))
 PROMPT = columns(tables.prompt)
 TERMINAL = columns(tables.terminal)
 TODO = columns(tables.todo)

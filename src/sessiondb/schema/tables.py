@@ -308,6 +308,7 @@ part = _strict_table(
     _int_column("time_started"),
     _int_column("time_ended"),
     _int_column("synthetic", required=True, default=0),
+    _text_column("words"),
     ForeignKeyConstraint(
         ["session_id", "seq"], ["message.session_id", "message.seq"], ondelete="CASCADE"
     ),

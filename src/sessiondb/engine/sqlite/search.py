@@ -17,10 +17,16 @@ import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from sessiondb.engine.base import SNIPPET_MARKS, Connection, SearchQuery
+from sessiondb.engine.base import SNIPPET_MARKS, Connection
+from sessiondb.engine.query import SearchQuery
 from sessiondb.engine.sqlite.dialect import DIALECT
 from sessiondb.engine.sqlite.failures import translate
-from sessiondb.engine.sqlite.search_query import IS_MEANT, search_query
+from sessiondb.engine.sqlite.search_query import (
+    EXCERPT,
+    IS_MEANT,
+    search_query,
+)
+from sessiondb.engine.sqlite.search_words import words_beside
 from sessiondb.errors import BusyError
 
 
@@ -35,45 +41,52 @@ def _words_of_json(column: str) -> str:
 
 _STORED = _words_of_json("p.input")
 _LARGE = _words_of_json("CAST(ib.data AS TEXT)")
+_TEXT = "coalesce(p.text, CAST(tb.data AS TEXT), '')"
+_INPUT = f"coalesce({_STORED}, {_LARGE}, '')"
+_PARTS_WITH_BLOBS = """part AS p
+  LEFT JOIN blob AS tb ON tb.hash = p.text_blob
+  LEFT JOIN blob AS ib ON ib.hash = p.input_blob"""
+#: The columns of the index of parts.
+_COLUMNS = "text, input, title, words"
 
 CONTENT = f"""
 CREATE VIEW part_search_content AS
 SELECT p.rid AS rid,
-       coalesce(p.text, CAST(tb.data AS TEXT), '') AS text,
-       coalesce({_STORED}, {_LARGE}, '') AS input,
-       coalesce(p.title, '') AS title
-  FROM part AS p
-  LEFT JOIN blob AS tb ON tb.hash = p.text_blob
-  LEFT JOIN blob AS ib ON ib.hash = p.input_blob
+       {_TEXT} AS text,
+       {_INPUT} AS input,
+       coalesce(p.title, '') AS title,
+       p.words AS words
+  FROM {_PARTS_WITH_BLOBS}
  WHERE p.indexed = 1
 """.strip()
 
+#: 2: also of letters with several accents, as in Vietnamese.
+_TOKENS = "tokenize='unicode61 remove_diacritics 2'"
 TABLES = (
-    "CREATE VIRTUAL TABLE part_search USING fts5(text, input, title, "
-    "content='part_search_content', content_rowid='rid', tokenize='unicode61')",
+    f"CREATE VIRTUAL TABLE part_search USING fts5({_COLUMNS}, "
+    f"content='part_search_content', content_rowid='rid', {_TOKENS})",
     "CREATE VIRTUAL TABLE session_search USING fts5(title, "
-    "content='session', content_rowid='rid', tokenize='unicode61')",
+    f"content='session', content_rowid='rid', {_TOKENS})",
     "CREATE VIRTUAL TABLE prompt_search USING fts5(text, "
-    "content='prompt', content_rowid='rid', tokenize='unicode61')",
+    f"content='prompt', content_rowid='rid', {_TOKENS})",
 )
 
 _TAKE_OUT = (
-    "INSERT INTO part_search (part_search, rowid, text, input, title) "
-    "SELECT 'delete', rid, text, input, title "
+    f"INSERT INTO part_search (part_search, rowid, {_COLUMNS}) "
+    f"SELECT 'delete', rid, {_COLUMNS} "
     "FROM part_search_content WHERE rid = old.rid;"
 )
+_FOLLOWED = "rid, text, text_blob, input, input_blob, title, indexed, words"
 _PART_TRIGGERS = (
     f"CREATE TRIGGER part_search_delete BEFORE DELETE ON part WHEN old.indexed = 1 "
     f"BEGIN {_TAKE_OUT} END",
-    f"CREATE TRIGGER part_search_before_update BEFORE UPDATE OF "
-    "rid, text, text_blob, input, input_blob, title, indexed ON part "
+    f"CREATE TRIGGER part_search_before_update BEFORE UPDATE OF {_FOLLOWED} ON part "
     "WHEN old.indexed = 1 "
     f"BEGIN {_TAKE_OUT} END",
-    "CREATE TRIGGER part_search_after_update AFTER UPDATE OF "
-    "rid, text, text_blob, input, input_blob, title, indexed ON part "
+    f"CREATE TRIGGER part_search_after_update AFTER UPDATE OF {_FOLLOWED} ON part "
     "WHEN old.indexed = 1 AND new.indexed = 1 "
-    "BEGIN INSERT INTO part_search (rowid, text, input, title) "
-    "SELECT rid, text, input, title FROM part_search_content WHERE rid = new.rid; END",
+    f"BEGIN INSERT INTO part_search (rowid, {_COLUMNS}) "
+    f"SELECT rid, {_COLUMNS} FROM part_search_content WHERE rid = new.rid; END",
 )
 
 
@@ -102,9 +115,13 @@ TRIGGERS = (
 
 #: The search tables, that of parts first.
 NAMES = ("part_search", "session_search", "prompt_search")
+_UNPREPARED = (
+    f"SELECT p.rid, p.words, {_TEXT}, {_INPUT}, p.title FROM {_PARTS_WITH_BLOBS} "
+    f"WHERE p.rid IN {DIALECT.list_text('rids')} AND p.indexed = 0 AND p.inherited = 0"
+)
 _PUT = (
-    "INSERT INTO part_search (rowid, text, input, title) "
-    "SELECT rid, text, input, title "
+    f"INSERT INTO part_search (rowid, {_COLUMNS}) "
+    f"SELECT rid, {_COLUMNS} "
     f"FROM part_search_content WHERE rid IN {DIALECT.list_text('rids')}"
 )
 _VISIBLE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
@@ -117,7 +134,7 @@ _BOUNDS = {
     "top": "f.rowid <= :top",
     "last": "f.rowid >= :last",
     "seen": f"p.session_id NOT IN {DIALECT.list_text('seen')}",
-    "comparison": f"{IS_MEANT}(:comparison, f.text, f.input, f.title)",
+    "comparison": f"{IS_MEANT}(:comparison, f.words, f.text, f.input, f.title)",
 }
 #: Keys by which matches are sorted, smallest first. The time is the part's: that of its
 #: message is a row elsewhere in the file, and would double the cost.
@@ -133,6 +150,17 @@ def _snippet_sql(table: str, column: int) -> str:
     return f"snippet({table}, {column}, '{_MARK_BEGIN}', '{_MARK_END}', '…', 16)"
 
 
+#: The columns of a match of a title between its place and its snippet.
+_OF_TITLE = (
+    "s.id, (SELECT min(seq) FROM message WHERE session_id = s.id), "
+    "(SELECT id FROM message WHERE session_id = s.id ORDER BY seq LIMIT 1)"
+)
+#: That of a part is never of the words beside it.
+_SNIPPET_OF_PART = (
+    f"{EXCERPT}(:match, {_snippet_sql('part_search', -1)}, f.text, f.input, f.title)"
+)
+
+
 def _and_terms(terms: Iterable[str]) -> str:
     return "".join(f" AND {term}" for term in terms)
 
@@ -141,6 +169,17 @@ class SQLiteSearchIndex:
     """SQLite's half of `engine.base.SearchIndex`."""
 
     # -- writing -------------------------------------------------------------
+
+    def prepare(self, connection: Connection, rids: str) -> None:
+        """Keep the words beside rows of ``part``, a list parameter: `search_words`."""
+        changed = []
+        rows = connection.execute(_UNPREPARED, {"rids": rids})
+        for rid, stored, *texts in iter(rows.fetchone, None):
+            words = words_beside(texts)
+            if words != stored:
+                changed.append((words, rid))
+        if changed:
+            connection.executemany("UPDATE part SET words = ? WHERE rid = ?", changed)
 
     def put(self, connection: Connection, rids: str) -> None:
         """Index rows of ``part``, a list parameter, which are marked as indexed."""
@@ -156,9 +195,7 @@ class SQLiteSearchIndex:
         self, terms: Sequence[str], bounds: Iterable[str], *, order: str, is_shown: bool
     ) -> str:
         """Return the query for matches in parts, newest first, at most ``:rows``."""
-        message = (
-            f"m.id, {_snippet_sql('part_search', -1)}" if is_shown else "NULL, NULL"
-        )
+        message = f"m.id, {_SNIPPET_OF_PART}" if is_shown else "NULL, NULL"
         return (
             f"SELECT f.rowid, p.session_id, p.seq, {message}, {_SORT_KEYS[order]} "
             f"{self._from_parts(terms, bounds, has_message=is_shown)} "
@@ -177,7 +214,7 @@ class SQLiteSearchIndex:
     ) -> str:
         # Only some terms need the message, whose row is elsewhere in the file.
         has_message = has_message or any(_OF_MESSAGE.search(term) for term in terms)
-        conditions = [*terms, *(_BOUNDS[name] for name in bounds)]
+        conditions = [*terms, *(_BOUNDS[name] for name in bounds if name in _BOUNDS)]
         return (
             f"FROM {_PARTS} {_MESSAGES if has_message else ''} {_SESSIONS} "
             f"WHERE f.part_search MATCH :match AND {_VISIBLE}{_and_terms(conditions)}"
@@ -186,7 +223,7 @@ class SQLiteSearchIndex:
     def snippets(self) -> str:
         """Return the query for the matches ``:rids``, from ``:low`` to ``:high``."""
         return (
-            f"SELECT f.rowid, m.id, {_snippet_sql('part_search', -1)} "
+            f"SELECT f.rowid, m.id, {_SNIPPET_OF_PART} "
             f"FROM {_PARTS} {_MESSAGES} "
             "WHERE f.part_search MATCH :match AND f.rowid BETWEEN :low AND :high "
             # The + keeps SQLite from looking up rows, which would repeat the MATCH.
@@ -212,34 +249,50 @@ class SQLiteSearchIndex:
                 f"WHERE f.part_search MATCH :match{meant}) "
                 f"AND p.rid <= :top{_and_terms(terms_of_parts)})"
             )
-        conditions = ["s.message_count > 0", is_new, *terms]
-        if "cursor" in bounds:
-            conditions.append("f.rowid < :cursor")
-        if "comparison" in bounds:
-            conditions.append(f"{IS_MEANT}(:comparison, f.title)")
-        return (
-            "SELECT f.rowid, s.id, "
-            "(SELECT min(seq) FROM message WHERE session_id = s.id), "
-            "(SELECT id FROM message WHERE session_id = s.id ORDER BY seq LIMIT 1), "
-            f"{_snippet_sql('session_search', 0)} "
-            "FROM session_search AS f CROSS JOIN session AS s ON s.rid = f.rowid "
-            "WHERE f.session_search MATCH :match "
-            f"AND {_VISIBLE}{_and_terms(conditions)} "
-            "ORDER BY f.rowid DESC LIMIT :rows"
-        )
+        conditions = [_VISIBLE, "s.message_count > 0", is_new, *terms]
+        further = " AND ".join(conditions)
+        is_later = " AND {0} < :cursor" if "cursor" in bounds else ""
+
+        meant = f"{IS_MEANT}(:comparison, NULL, s.title)"
+        indexed = "session_search AS f CROSS JOIN session AS s ON s.rid = f.rowid"
+        matches = "f.session_search MATCH :match"
+        if "scanned" in bounds:
+            united = (
+                f"SELECT s.rid, {_OF_TITLE}, {EXCERPT}(:match, NULL, s.title) "
+                f"FROM session AS s WHERE {further} AND {meant}"
+                f"{is_later.format('s.rid')}"
+            )
+        else:
+            if "comparison" in bounds:
+                matches = f"{matches} AND {meant}"
+            united = (
+                f"SELECT f.rowid, {_OF_TITLE}, {_snippet_sql('session_search', 0)} "
+                f"FROM {indexed} WHERE {matches} AND {further}"
+                f"{is_later.format('f.rowid')}"
+            )
+        if "own_id" in bounds:
+            united += (
+                f" UNION ALL SELECT s.rid, {_OF_TITLE}, "
+                f"'{_MARK_BEGIN}' || s.source_id || '{_MARK_END}' "
+                "FROM session AS s WHERE s.source_id >= :own_id "
+                f"AND s.source_id < :own_id || char(1114111) AND {further}"
+                f"{is_later.format('s.rid')} "
+                f"AND s.rid NOT IN (SELECT f.rowid FROM {indexed} WHERE {matches})"
+            )
+        return f"{united} ORDER BY 1 DESC LIMIT :rows"
 
     def prompts(
         self, columns: str, terms: Sequence[str], bounds: Collection[str]
     ) -> str:
         """Return the query for prompts, newest first, at most ``:rows``."""
         conditions = list(terms)
-        if "match" in bounds:
+        if "match" in bounds and "scanned" not in bounds:
             conditions.append(
                 "rid IN (SELECT rowid FROM prompt_search "
                 "WHERE prompt_search MATCH :match)"
             )
         if "comparison" in bounds:
-            conditions.append(f"{IS_MEANT}(:comparison, prompt.text)")
+            conditions.append(f"{IS_MEANT}(:comparison, NULL, prompt.text)")
         return (
             f"SELECT {columns} FROM prompt WHERE {' AND '.join(conditions) or '1'} "
             "ORDER BY time_created DESC, id DESC LIMIT :rows"

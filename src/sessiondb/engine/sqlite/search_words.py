@@ -1,0 +1,98 @@
+"""Words beside a text: what is in it, and is not a word of FTS5.
+
+``unicode61`` takes every run of letters and digits as one word. People also search for
+a part of an identifier (``old`` in ``oldString``), for a piece of a script without
+spaces, and for an emoji. These are the column ``words`` of a part, NULL where there are
+none, as nearly always in English prose:
+
+* the parts of identifiers, in lower case;
+* the pairs of letters of Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese, with
+  the last letter alone, so that every letter begins a word; and what is beside them;
+* emoji, in hexadecimal, since ``unicode61`` drops them.
+
+Each begins with `MARK`, a letter for private use, which ``unicode61`` keeps: so they
+are in no phrase, and no text has them. An identifier is at most 64 characters long, and
+has at most one number if it is longer than 24: others are hashes and encoded bytes.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+#: The first character of each word.
+MARK = "\ue000"
+_LONGEST, _LONGEST_WITH_NUMBERS, _SHORTEST = 64, 24, 2
+WORD = re.compile(r"[^\W_]+")
+#: Letters and marks of scripts without spaces, and of Korean.
+RUN = re.compile(
+    "[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3007\u3041-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f"
+    "\U00020000-\U0003ffff]+"
+)
+EMOJI = re.compile("[\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]")
+_BORDER = re.compile(
+    r"(?<=[a-zß-öø-ÿ])(?=[A-ZÀ-ÖØ-Þ])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[0-9])(?=[A-Z][a-z])"
+)
+#: The same, from the capital: capitals are rare, so that prose is scanned at once.
+_CAPITAL = re.compile(
+    r"[A-ZÀ-ÖØ-Þ](?:(?<=[a-zß-öø-ÿ].)|(?<=[0-9A-Z].)(?=[a-z]))", re.DOTALL
+)
+_NUMBER = re.compile("[0-9]+")
+
+
+def words_beside(texts: Iterable[str | None]) -> str | None:
+    """Return the words beside *texts*, separated by spaces; None if there are none."""
+    tokens: set[str] = set()
+    beside: set[str] = set()
+    for text in texts:
+        if not text:
+            continue
+        if text.isascii():
+            if _CAPITAL.search(text):
+                tokens.update(WORD.findall(text))
+            continue
+
+        composed = unicodedata.normalize("NFC", text)
+        tokens.update(WORD.findall(composed))
+        beside.update(name_of_emoji(emoji) for emoji in EMOJI.findall(composed))
+        for run in RUN.findall(composed):
+            beside.update(pieces_of_run(run))
+
+    for token in tokens:
+        beside.update(_parts_of_token(token))
+    return " ".join(MARK + word for word in sorted(beside)) or None
+
+
+def pieces_of_run(run: str) -> Iterator[str]:
+    """Yield the pairs of letters of a run of `RUN`, and its last letter."""
+    # Without vowel signs and tones, at which ``unicode61`` splits.
+    letters = "".join(letter for letter in run if letter.isalnum())
+    for place in range(len(letters)):
+        yield letters[place : place + 2]
+
+
+def name_of_emoji(emoji: str) -> str:
+    """Return the word of an emoji, which no text has."""
+    return f"{MARK}{ord(emoji):x}"
+
+
+def _parts_of_token(token: str) -> Iterator[str]:
+    pieces = [token]
+    if not token.isascii():
+        # Letters beside a run are one word with it.
+        pieces = [piece for piece in RUN.split(token) if piece]
+        if pieces != [token]:
+            yield from (piece.lower() for piece in pieces)
+
+    for piece in pieces:
+        if len(piece) <= _LONGEST and _CAPITAL.search(piece):
+            yield from _parts_of_identifier(piece)
+
+
+def _parts_of_identifier(name: str) -> list[str]:
+    if len(name) > _LONGEST_WITH_NUMBERS and len(_NUMBER.findall(name)) > 1:
+        return []
+    parts = [part.lower() for part in _BORDER.split(name)]
+    return [part for part in parts if len(part) >= _SHORTEST]
