@@ -391,6 +391,18 @@ def test_ids_that_agree_by_chance_in_a_family_are_not_copies(store: Store) -> No
     assert check(store) == []
 
 
+def test_a_fork_by_another_program_has_not_the_version_of_the_original(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "s.db"
+    with Store.open(path, source="kettle") as store:
+        session = store.create_session(version="1.2")
+        assert store.session(store.fork(session)).version == "1.2"
+    with Store.open(path, source="teapot") as store:
+        fork = store.session(store.fork(session))
+        assert (fork.source, fork.version) == ("teapot", None)
+
+
 def test_a_fork_is_cut_at_a_label_of_its_session(store: Store) -> None:
     session = store.create_session()
     _, second, third = (store.append(session, user(text)) for text in "abc")

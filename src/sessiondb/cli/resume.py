@@ -126,7 +126,7 @@ def resume_command(
     with open_store(options) as store:
         session = find(store, ref) if source is None else _last_of(store, source)
         plan = _make_plan(store, session, into)
-        steps = list(plan.steps(file_of(store), into or session.source))
+        steps = list(plan.steps(file_of(store), plan.program))
     if printing or as_json:
         _print_plan(plan, steps, as_json)
     else:

@@ -180,6 +180,8 @@ _COPY_SESSION = Statement(
         title_source=p("title_source"),
         directory=p("directory"),
         source=p("source"),
+        # It is that of the source.
+        version=case((session.c.source == p("source"), session.c.version)),
         leaf_seq=p("leaf"),
         metadata=func.json_remove(session.c.metadata, text("'$.share'")),
         time_created=p("now"),
