@@ -87,8 +87,7 @@ def _key_of_row(store: Store, keys: Sequence[str], row: str) -> dict[str, str | 
             (session,) = find_all(store, [value])
             key[name] = session.id
         else:
-            known = None if value in UNKNOWN else check_text(value, "--explain")
-            key[name] = known
+            key[name] = None if value in UNKNOWN else check_text(value, "--explain")
     return key
 
 
@@ -102,8 +101,8 @@ def _sums_json(records: Sequence[UsageRecord]) -> dict[str, Any]:
 
 
 def _sum_of(amounts: Sequence[float | None]) -> float | None:
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known) if known else None
+    numbers = [amount for amount in amounts if amount is not None]
+    return sum(numbers) if numbers else None
 
 
 def _values_of_record(record: UsageRecord) -> list[Any]:
