@@ -148,3 +148,32 @@ def test_words_need_no_quotes(sessiondb: Run, story: Story) -> None:
     assert len(quoted.json["hits"]) == 1
     assert sessiondb("search", "the", "off-by-one", "--json").out == quoted.out
     assert sessiondb("search").code == 2
+
+
+def test_a_hit_is_shown_with_the_conversation_around_it(
+    sessiondb: Run, store: Store
+) -> None:
+    session = store.create_session(title="Long")
+    for number in range(6):
+        store.append(session, user(f"question {number}"))
+        store.append(session, assistant(f"answer {number}"))
+
+    ran = sessiondb("search", '"answer 3"', "--context", "1")
+    assert "answer 3" in ran.out
+    assert "question 3" in ran.out
+    assert "question 4" in ran.out
+    assert "answer 4" not in ran.out
+    assert "answer 2" not in ran.out
+    (hit,) = sessiondb("search", '"answer 3"', "--context", "1", "--json").json["hits"]
+    assert [message["seq"] for message in hit["context"]] == [7, 8, 9]
+    (hit,) = sessiondb("search", '"answer 3"', "--json").json["hits"]
+    assert "context" not in hit
+
+
+def test_a_title_that_matches_alone_has_no_context_but_its_first_message(
+    sessiondb: Run, store: Store
+) -> None:
+    store.append(store.create_session(title="Wombats"), user("else"))
+    ran = sessiondb("search", "wombats", "--context", "0")
+    assert ran.code == 0, ran.err
+    assert "Wombats" in ran.out

@@ -10,12 +10,14 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
+from sessiondb.cli.around import messages_around
 from sessiondb.cli.emptiness import unknown_names
 from sessiondb.cli.opening import Options, open_store, say
+from sessiondb.cli.paint import painted
 from sessiondb.cli.text import ago, cut, iso, one_line, short_id, title_of
 
 if TYPE_CHECKING:
-    from sessiondb.model import Hit
+    from sessiondb.model import Hit, Message
 
 
 @click.command("search")
@@ -43,6 +45,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="Newest written, newest said, or best match first.",
 )
+@click.option(
+    "--context",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Show each hit with N prompts and answers before and after it.",
+)
 @click.option("--all-hits", is_flag=True, help="Every hit, not one per session.")
 @shared.paged(20)
 @shared.as_json_or_jsonl
@@ -56,6 +64,7 @@ def search_command(
     tool: str | None,
     file: str | None,
     order: str,
+    context: int | None,
     all_hits: bool,
     limit: int,
     cursor: str | None,
@@ -74,8 +83,6 @@ def search_command(
     In a pipe each line is, tab-separated: session id, seq, message id, time
     of last use, source, title, snippet with the words in ‹ ›.
     """
-    from sessiondb.model import hit_json
-
     if not words and file is None:
         raise click.UsageError("a search needs a QUERY, or --file PATH")
 
@@ -93,16 +100,51 @@ def search_command(
         )
         page = shared.read_page(read, cursor)
         unknown = "" if page.items else unknown_names(store, filters)
+        around: dict[str | None, list[Message]] = {}
+        if context is not None:
+            for hit in page.items:
+                if hit.seq is not None:
+                    messages = messages_around(store, hit.session, hit.seq, context)
+                    around[hit.message_id] = messages
 
-    more = {"next_cursor": page.next_cursor}
-    listing = output.Listing(
-        "hits", page.items, hit_json, _values_of_hit, _hit_lines, more
-    )
-    listing.write(as_json=as_json, as_jsonl=as_jsonl)
+    if around and not as_json and not as_jsonl:
+        output.page(_lines_with_context(page.items, around))
+    else:
+        more = {"next_cursor": page.next_cursor}
+        as_object = partial(_hit_json, around=around)
+        listing = output.Listing(
+            "hits", page.items, as_object, _values_of_hit, _hit_lines, more
+        )
+        listing.write(as_json=as_json, as_jsonl=as_jsonl)
 
     if not page.items:
         say(unknown or _nothing_found(" ".join(words), filters))
     shared.say_further(page, cursor, as_json=as_json, as_jsonl=as_jsonl)
+
+
+def _hit_json(hit: Hit, *, around: dict[str | None, list[Message]]) -> dict[str, Any]:
+    from sessiondb.model import hit_json, message_json
+
+    record = hit_json(hit)
+    if around:
+        record["context"] = [
+            message_json(message) for message in around.get(hit.message_id, [])
+        ]
+    return record
+
+
+def _lines_with_context(
+    hits: Sequence[Hit], around: dict[str | None, list[Message]]
+) -> Iterator[str]:
+    """Yield each hit, and the conversation around it as ``show`` prints it."""
+    from sessiondb.formats.transcript.terminal import Terminal
+
+    for hit in hits:
+        yield from _hit_lines([hit])
+        look = Terminal("brief")
+        for message in around.get(hit.message_id, []):
+            yield from painted(look.message(message), output.screen())
+        yield ""
 
 
 def _values_of_hit(hit: Hit) -> list[Any]:

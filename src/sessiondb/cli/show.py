@@ -10,6 +10,7 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
+from sessiondb.cli.around import messages_around
 from sessiondb.cli.costs import cost_json, usages_of
 from sessiondb.cli.opening import Options, find_place, open_store
 from sessiondb.cli.paint import painted
@@ -71,7 +72,8 @@ def show_command(
         messages: Iterable[Message]
         if place is not None:
             exclusive({"REF#M": ref, "--last": last})
-            messages = _messages_around(store, session, place, around)
+            number = 3 if around is None else around
+            messages = messages_around(store, session, place.seq, number)
         elif around is not None:
             raise click.UsageError("--around needs the place of a message: REF#M")
         elif last is None:
@@ -95,34 +97,6 @@ def _session_json(store: Store, session: Session) -> dict[str, Any]:
     from sessiondb.model import session_json
 
     return session_json(session) | cost_json(session, usages_of(store, [session]))
-
-
-def _messages_around(
-    store: Store, session: Session, place: Message, around: int | None
-) -> list[Message]:
-    """Return a message with what is before and after it.
-
-    *around* prompts and answers on each side, and whatever is between them; of a
-    message off the live path those of all branches.
-    """
-    from sessiondb.model.purposes import ANSWER, PROMPT
-
-    messages = store.messages(session)
-    if all(message.seq != place.seq for message in messages):
-        messages = store.messages(session, branches=True)
-
-    wanted = 3 if around is None else around
-    index = [message.seq for message in messages].index(place.seq)
-    spoken = [
-        position
-        for position, message in enumerate(messages)
-        if message.purpose in (PROMPT, ANSWER)
-    ]
-    earlier = [position for position in spoken if position < index]
-    later = [position for position in spoken if position > index]
-    first = earlier[-wanted:][0] if wanted and earlier else index
-    last = later[:wanted][-1] if wanted and later else index
-    return messages[first : last + 1]
 
 
 def _shown_rows(lines: Iterable[list[TerminalLine]]) -> Iterator[str]:
