@@ -12,8 +12,10 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -151,6 +153,29 @@ def unpack(packed: bytes | None) -> dict[str, Any]:
 
     if type(value) is not dict:
         raise CodecError("stored data is not a map")
+    return value
+
+
+def json_of_data(packed: bytes) -> str:
+    """Return a stored ``data`` value as JSON text for people.
+
+    Bytes are ``{"base64": …}``; NaN and infinities, which JSON does not have, are null.
+    Raises `CodecError`.
+    """
+    value = _json_value(unpack(packed))
+    text = _readable_json.encode(value)
+    return text if is_unicode(text) else _ascii_json.encode(value)
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _json_value(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_json_value(item) for item in value]
+    if isinstance(value, bytes):
+        return {"base64": base64.b64encode(value).decode()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return value
 
 

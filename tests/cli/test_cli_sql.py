@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from command_line import Run, Story
 
+from sessiondb import Store, part, user
 from sessiondb.schema.views import VIEW_NAMES
 
 pytestmark = pytest.mark.slow
@@ -91,6 +93,28 @@ def test_null_and_bytes_differ_from_text(sessiondb: Run) -> None:
     (row,) = sessiondb("sql", query, "--json").json
     assert row == {"raw": {"base64": "AP8="}, "torn": "\udcff", "t": "a\x1b\t"}
     assert sessiondb("sql", query).out == "00ff\t\\udcff\ta\\x1b\\t\n"
+
+
+def test_data_is_shown_as_json(sessiondb: Run, store: Store) -> None:
+    session = store.create_session()
+    data = {"meta": True, "raw": b"\x00", "far": float("inf"), "torn": "\ud800é"}
+    store.append(session, user(part("note", **data)))
+    store.append(session, user("plain"))
+    query = "SELECT data_json(data) AS shown FROM part ORDER BY seq"
+    stored, none = sessiondb("sql", query, "--json").json
+    shown = json.loads(stored["shown"])
+    assert shown == {**data, "raw": {"base64": "AA=="}, "far": None}
+    assert none["shown"] is None
+    query = "SELECT seq FROM part WHERE data_json(data) ->> 'meta'"
+    assert sessiondb("sql", query).lines == [["1"]]
+
+
+@pytest.mark.parametrize("value", ["'text'", "7", "x'c1'", "x'01'"])
+def test_what_is_no_data_is_exit_2(sessiondb: Run, value: str) -> None:
+    ran = sessiondb("sql", f"SELECT data_json({value})")
+    assert (ran.code, ran.out) == (2, "")
+    assert "SQL: data_json: " in ran.err
+    assert "the column data" in ran.err
 
 
 @pytest.mark.parametrize("query", ["SELEC 1", "SELECT nothing", "SELECT 1; SELECT 2"])

@@ -33,7 +33,7 @@ SENSIBLE: dict[str, Callable[[Rows], bool]] = {
         _descending(rows, "updated") and bool(rows[0]["title"])
     ),
     "One transcript": lambda rows: rows[0]["role"] == "user" and _ascending_seq(rows),
-    "Cost by model": lambda rows: _descending(rows, "usd") and rows[0]["answers"] > 0,
+    "Cost by model": lambda rows: _descending(rows, "usd") and rows[0]["messages"] > 0,
     "Slowest tool": lambda rows: (
         _descending(rows, "seconds") and rows[0]["seconds"] > 0
     ),

@@ -172,10 +172,11 @@ class Upkeep(Protocol):
     def query(self, path: Path, sql: str) -> AbstractContextManager[Cursor]:
         """Run one statement of a user, for a ``with`` block that reads its rows.
 
-        It can read the database and do nothing else. Text that is not valid Unicode is
-        read with lone surrogates. Raises `ReadOnlyError` for a statement that writes,
-        `InvalidInputError` for one that is not SQL, and the errors of
-        `Engine.translate`.
+        It can read the database and do nothing else, and has the function
+        ``data_json(data)``: a column ``data`` as JSON text, NULL for NULL. Text that is
+        not valid Unicode is read with lone surrogates. Raises `ReadOnlyError` for a
+        statement that writes, `InvalidInputError` for one that is not SQL, and the
+        errors of `Engine.translate`.
         """
 
     def shell(self, path: Path) -> list[str]:

@@ -8,13 +8,16 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from sessiondb.codec import json_of_data
 from sessiondb.engine.sqlite.connection import connect
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.errors import (
+    CodecError,
     InvalidInputError,
     NotFoundError,
     ReadOnlyError,
     SessionDBError,
+    abridged,
 )
 from sessiondb.schema.views import VIEW_NAMES
 
@@ -48,10 +51,13 @@ def query(path: Path, sql: str) -> Iterator[sqlite3.Cursor]:
     """
     with closing(connect(path, mode="ro")) as connection:
         connection.set_authorizer(_authorize_action)
+        unreadable = _add_data_json(connection)
         connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
         try:
             yield connection.execute(sql)
         except (sqlite3.Error, sqlite3.Warning) as error:
+            if unreadable:
+                raise _explain_data(unreadable[0]) from error
             raise _explain_error(error) from error
 
 
@@ -61,6 +67,36 @@ def shell(path: Path) -> list[str]:
     if program is None:
         raise NotFoundError("no sqlite3 on PATH", hint="install it, or give a QUERY")
     return [program, "-readonly", str(path)]
+
+
+def _add_data_json(connection: sqlite3.Connection) -> list[CodecError]:
+    """Add the function ``data_json(data)``; return where it puts what it cannot read.
+
+    SQLite reports no more of an exception than that a function raised one.
+    """
+    unreadable: list[CodecError] = []
+
+    def data_json(data: object) -> str | None:
+        if data is None:
+            return None
+        if not isinstance(data, bytes):
+            unreadable.append(CodecError(f"{abridged(data)} is not a value of data"))
+            raise unreadable[-1]
+        try:
+            return json_of_data(data)
+        except CodecError as error:
+            unreadable.append(error)
+            raise
+
+    connection.create_function("data_json", 1, data_json, deterministic=True)
+    return unreadable
+
+
+def _explain_data(error: CodecError) -> InvalidInputError:
+    return InvalidInputError(
+        f"SQL: data_json: {error}",
+        hint="its argument is the column data of session, message or part",
+    )
 
 
 def _authorize_action(
