@@ -197,8 +197,11 @@ def _nothing_found(query: str, filters: shared.FilterOptions) -> str:
 
 
 def _wider_query(query: str) -> str:
+    from sessiondb.engine.query import OPERATORS
+
     words = query.split()
-    if not words or not all(word.isalnum() for word in words):
+    is_plain = all(word.isalnum() and word not in OPERATORS for word in words)
+    if not words or not is_plain:
         return ""
     if len(words) == 1:
         return f" · {words[0]}* finds what begins with it"

@@ -22,7 +22,8 @@ from sessiondb.errors import InvalidInputError, abridged
 
 #: Groups in one query: an index may have a limit of its own for their nesting.
 MAX_GROUPS = 50
-_OPERATORS = frozenset({"AND", "OR", "NOT"})
+#: Words that are no words in capitals.
+OPERATORS = frozenset({"AND", "OR", "NOT"})
 _QUOTED = re.compile(r'-?"[^"]*"\*?')
 _SPACES = re.compile(r"\s+")
 
@@ -211,7 +212,7 @@ class _Reader:
 
     def _read_term(self, operator: str) -> Term:
         token = self._next
-        if token in ("", ")") or token in _OPERATORS:
+        if token in ("", ")") or token in OPERATORS:
             raise _refused(f"{operator} needs a word after it")
         self._place += 1
         is_group = token == "("  # noqa: S105  not a password
