@@ -12,6 +12,9 @@ from sessiondb.schema.purposes import purpose_of
 from sessiondb.schema.sums import cost_sum, count_sum
 from sessiondb.schema.tables import TOKENS
 
+#: Stands for the function of the engine with a row (key, value) for each element of a
+#: JSON array.
+ELEMENTS_OF = "ELEMENTS_OF"
 _ALIVE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
 # The indexes are named because the planner would walk the complete session, once for
 # each call.
@@ -102,7 +105,7 @@ _EDITS = ", ".join(f"'{name}'" for name in TOOL_KINDS["edit"])
 #: The arguments of a call as the lines of a patch in them: within JSON a line break is
 #: ``\\n``, which `json_quote` makes ``\\\\n``.
 _LINES_OF_INPUT = (
-    "json_each('[' || replace(json_quote(c.input), '\\\\n', '\",\"') || ']')"
+    f"{ELEMENTS_OF}('[' || replace(json_quote(c.input), '\\\\n', '\",\"') || ']')"
 )
 #: The lines of a text; a backslash of its own, which is two, is not of a line break.
 _LINES_OF_TEXT = (
@@ -145,7 +148,7 @@ SELECT c.session_id, c.seq, c.idx, c.tool,
 SELECT t.session_id, t.seq, t.idx, NULL,
        trim(json_extract({_LINES_OF_TEXT}, '$[' || (mark.key - 2) || ']'), '*`#: '),
        t.time, t.inherited, t.part_id, t.source, t.directory, t.project_id
-  FROM answer AS t, json_each({_LINES_OF_TEXT}) AS mark
+  FROM answer AS t, {ELEMENTS_OF}({_LINES_OF_TEXT}) AS mark
  WHERE instr(t.text, '<<<<< SEARCH') > 0 AND mark.key > 1
    AND mark.value LIKE '<<<<<% SEARCH'
 )

@@ -51,6 +51,11 @@ def tidy(sql: str) -> str:
     return re.sub(r" ?([(),]) ?", r"\1", re.sub(r"\s+", " ", sql)).strip()
 
 
+def view_statements() -> list[str]:
+    """Return the CREATE statement of each view for reading."""
+    return [view.replace(views.ELEMENTS_OF, "json_each") for view in views.VIEWS]
+
+
 @cache
 def statements() -> tuple[str, ...]:
     """Return every CREATE statement of a fresh file, in order."""
@@ -66,7 +71,7 @@ def statements() -> tuple[str, ...]:
     return (
         _ALEMBIC,
         *tables_ddl,
-        *views.VIEWS,
+        *view_statements(),
         search.CONTENT,
         *search.TABLES,
         *TRIGGERS,

@@ -17,9 +17,8 @@ from pathlib import Path
 from sqlalchemy import Integer, LargeBinary, Text
 
 from sessiondb.engine.sqlite import search
-from sessiondb.engine.sqlite.ddl import TRIGGERS, named, tidy
+from sessiondb.engine.sqlite.ddl import TRIGGERS, named, tidy, view_statements
 from sessiondb.errors import SchemaVersionError, UntrustedDatabaseError
-from sessiondb.schema import views
 from sessiondb.schema.tables import metadata
 from sessiondb.schema.version import VERSION
 
@@ -58,7 +57,7 @@ def check_schema(connection: sqlite3.Connection, path: Path, version: int) -> No
 
     derived: tuple[str, ...] = (*TRIGGERS, *search.TABLES)
     if version == VERSION:
-        derived += (*views.VIEWS, search.CONTENT)
+        derived += (*view_statements(), search.CONTENT)
 
     _check_triggers(connection, path, derived)
     _check_functions(connection, path)
