@@ -7,7 +7,18 @@ from datetime import datetime
 import pytest
 from command_line import Run, Story
 
-from sessiondb import Store, assistant, file, part, reasoning, tool, user
+from sessiondb import (
+    MessageDraft,
+    Store,
+    assistant,
+    event,
+    file,
+    part,
+    reasoning,
+    tool,
+    tool_result,
+    user,
+)
 from sessiondb.cli.family import tree_json
 
 
@@ -28,6 +39,50 @@ def test_a_fork_begins_at_a_seq_an_id_or_a_label(
             "session"
         ]
         assert made["message_count"] == kept
+
+
+def test_a_fork_at_an_answer_keeps_the_results_of_its_calls(
+    sessiondb: Run, store: Store
+) -> None:
+    session = store.create_session()
+    first, second = tool("a", {}, call_id="1"), tool("b", {}, call_id="2")
+    store.append(session, user("Run both"))
+    store.append(session, assistant("Both.", first, second))
+    for message in (
+        MessageDraft("tool", (tool_result("1", "one"),)),
+        event("usage"),
+        MessageDraft("tool", (tool_result("2", "two"),)),
+        event("usage"),
+        assistant("Done."),
+    ):
+        store.append(session, message)
+    for typed in (("--at", "2"), ()):
+        ref = session.id if typed else f"{session.id}#2"
+        made = sessiondb("fork", ref, *typed, "--json").json["session"]
+        messages = store.messages(made["id"])
+        assert messages[-1].seq == 5
+        calls = [part for part in messages[1].parts if part.type == "tool"]
+        assert [(call.status, call.text) for call in calls] == [
+            ("completed", "one"), ("completed", "two"),
+        ]  # fmt: skip
+    # What has no call ends as asked.
+    for place, last in ((1, 1), (3, 3), (7, 7)):
+        made = sessiondb("fork", f"{session.id}#{place}", "--json").json["session"]
+        assert store.messages(made["id"])[-1].seq == last
+
+
+def test_calls_that_were_made_at_once_stay_together_in_a_fork(
+    sessiondb: Run, store: Store
+) -> None:
+    session = store.create_session()
+    for number in "12":
+        store.append(session, assistant(tool("a", {}, call_id=number)))
+    for number in "12":
+        store.append(session, MessageDraft("tool", (tool_result(number, "done"),)))
+    made = sessiondb("fork", f"{session.id}#1", "--json").json["session"]
+    assert [
+        part.status for item in store.messages(made["id"])[:2] for part in item.parts
+    ] == ["completed"] * 2
 
 
 @pytest.mark.slow

@@ -30,9 +30,11 @@ from sessiondb.cli.text import (
     title_of,
 )
 from sessiondb.cli.usage import exclusive
+from sessiondb.model.purposes import ANSWER, PROMPT
 
 if TYPE_CHECKING:
     from sessiondb.model import Comparison, Message, Session, Tree
+    from sessiondb.store import Store
 
 
 @click.command("fork")
@@ -60,8 +62,9 @@ def fork_command(
 ) -> None:
     """Start a new session from a message of REF (default: its last one).
 
-    REF#M is the same as REF --at M. The fork is self-contained, whatever happens to
-    REF. Prints its id.
+    REF#M is the same as REF --at M. An answer keeps the results of its calls, which
+    many programs record as messages after it. The fork is self-contained, whatever
+    happens to REF. Prints its id.
     """
     from sessiondb.model import session_json
 
@@ -76,6 +79,8 @@ def fork_command(
         if place is not None:
             exclusive({"REF#M": ref, "--at": at, "--before": before})
             end["at"] = place
+        if "at" in end:
+            end["at"] = _with_results(store, parent, end["at"])
         new_session = store.fork(parent, title=title, directory=directory, **end)
         fork = store.session(new_session)
         remember(store, fork)
@@ -87,6 +92,45 @@ def fork_command(
         output.write(f"{short_id(fork.id)}  {title_of(fork)}\n")
     else:
         output.write(f"{fork.id}\n")
+
+
+def _with_results(store: Store, session: Session, last: Message) -> Message:
+    """Return the message with the last result of the calls of *last*, else *last*.
+
+    A result may be several records behind its call, but not behind a prompt or the
+    next answer: a fork that ends there would keep more than was asked for. Calls
+    that were made at once are an answer each in some programs; they stay together.
+    """
+    waiting = _call_ids(last, "tool")
+    if not waiting:
+        return last
+
+    end, tail = last, last.seq
+    for message in store.walk(session, branches=True):
+        if message.parent_seq != tail:
+            continue
+        if message.purpose == PROMPT or not waiting:
+            break
+        if message.purpose == ANSWER:
+            calls = _call_ids(message, "tool")
+            if end is not last or not calls:
+                break
+            waiting |= calls
+        tail = message.seq
+        results = _call_ids(message, "tool-result") & waiting
+        if results:
+            end = message
+            waiting -= results
+    return end
+
+
+def _call_ids(message: Message, type_of_part: str) -> set[str]:
+    """Return the ids of the calls, or of the calls whose results, a message holds."""
+    return {
+        part.call_id
+        for part in message.parts
+        if part.type == type_of_part and part.call_id is not None
+    }
 
 
 @click.command("tree")
