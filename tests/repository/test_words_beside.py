@@ -20,6 +20,7 @@ SAID = {
     "camel": "call oldString with parseHTMLDoc", "snake": "rename old_string", "plain": "an old thing",
     "accents": "Orléans, Việt Nam, ÉCOLE", "decomposed": "Orle\u0301ans", "han": "我们的字符集测试完成",
     "mixed": "用Python測試一下", "kana": "これはテストです", "voiced": "がんばる", "thai": "ฉันไม่มีเงิน",
+    "apart": "字・符 字，集",
     "other tone": "ฉันไม้มีเงิน", "hangul": "이것은조합입니다", "emoji": "done 🧵🎉 now",
 }  # fmt: skip
 
@@ -69,6 +70,10 @@ def various(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         ("試", ["mixed"]),
         ("下", ["mixed"]),
         ("试测", []),
+        ("字符", ["han"]),
+        ("字集", []),
+        ("字符 测试", ["han"]),
+        ("字 -符集", ["apart"]),
         ("字符测试", []),
         ("Python", ["mixed"]),
         ("Python測試", ["mixed"]),
@@ -83,7 +88,7 @@ def various(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         ("🚀", []),
         ("u1f9f5", []),
         ("1f9f5", []),
-        ("字 OR 🧵", ["emoji", "han"]),
+        ("字 OR 🧵", ["emoji", "apart", "han"]),
         ("done -🧵", []),
     ],
 )

@@ -70,14 +70,14 @@ class SearchQuery(NamedTuple):
 
     ``match`` is the value of ``:match``, opaque to the caller; ``comparison`` that of
     ``:comparison``, with which texts that match are compared, None if the words of the
-    index say everything. With ``is_scanned`` the index of titles and prompts does not
-    know what is searched for, so all of them are compared. ``own_id`` is what may be
+    index say everything. With ``scanned`` the index of titles and prompts does not know
+    what is searched for, so all of them are compared with it. ``own_id`` is what may be
     the id of a session in its program, or its beginning.
     """
 
     match: str
     comparison: str | None = None
-    is_scanned: bool = False
+    scanned: str | None = None
     own_id: str | None = None
 
     def params(self) -> dict[str, Any]:
@@ -85,8 +85,8 @@ class SearchQuery(NamedTuple):
         params: dict[str, Any] = {"match": self.match}
         if self.comparison is not None:
             params["comparison"] = self.comparison
-        if self.is_scanned:
-            params["scanned"] = 1
+        if self.scanned is not None:
+            params["scanned"] = self.scanned
         if self.own_id is not None:
             params["own_id"] = self.own_id
         return params

@@ -259,7 +259,8 @@ class SQLiteSearchIndex:
         if "scanned" in bounds:
             united = (
                 f"SELECT s.rid, {_OF_TITLE}, {EXCERPT}(:match, NULL, s.title) "
-                f"FROM session AS s WHERE {further} AND {meant}"
+                f"FROM session AS s WHERE {further} AND "
+                f"{IS_MEANT}(:scanned, NULL, s.title)"
                 f"{is_later.format('s.rid')}"
             )
         else:
@@ -291,8 +292,9 @@ class SQLiteSearchIndex:
                 "rid IN (SELECT rowid FROM prompt_search "
                 "WHERE prompt_search MATCH :match)"
             )
-        if "comparison" in bounds:
-            conditions.append(f"{IS_MEANT}(:comparison, NULL, prompt.text)")
+        compared = "scanned" if "scanned" in bounds else "comparison"
+        if compared in bounds:
+            conditions.append(f"{IS_MEANT}(:{compared}, NULL, prompt.text)")
         return (
             f"SELECT {columns} FROM prompt WHERE {' AND '.join(conditions) or '1'} "
             "ORDER BY time_created DESC, id DESC LIMIT :rows"

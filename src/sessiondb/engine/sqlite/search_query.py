@@ -33,6 +33,7 @@ from sessiondb.engine.query import (
 from sessiondb.engine.sqlite.search_words import (
     EMOJI,
     MARK,
+    PAIR,
     RUN,
     WORD,
     name_of_emoji,
@@ -62,13 +63,15 @@ def search_query(query: str) -> SearchQuery:
         raise InvalidInputError(
             "the query has no words", hint="search for letters or digits, too"
         )
+    compared = json.dumps(_as_json(term))
+    is_scanned = any(_is_beside(text) for text in texts_in(term))
     own_id = None
     if isinstance(term, Text) and _ID.fullmatch(term.text):
         own_id = term.text
     return SearchQuery(
         match,
-        comparison=None if _is_exact(term) else json.dumps(_as_json(term)),
-        is_scanned=any(_is_beside(text) for text in texts_in(term)),
+        comparison=None if _is_exact(term) else compared,
+        scanned=compared if is_scanned else None,
         own_id=own_id,
     )
 
@@ -126,14 +129,20 @@ def _is_beside(text: Text) -> bool:
 
 
 def _is_exact(term: Term) -> bool:
-    return not any(text.is_literal or _is_beside(text) for text in texts_in(term))
+    """Return whether the words of the index, and those beside it, say everything."""
+    for text in texts_in(term):
+        is_pair = PAIR.fullmatch(unicodedata.normalize("NFC", text.text))
+        if text.is_literal or (_is_beside(text) and not is_pair):
+            return False
+    return True
 
 
 def _as_json(term: Term) -> Any:
     """Return a term as JSON values, its texts as they are compared."""
     match term:
         case Text(text, is_prefix):
-            kind = "words" if _is_exact(term) else "literal"
+            is_literal = term.is_literal or _is_beside(term)
+            kind = "literal" if is_literal else "words"
             return [kind, fold(text), is_prefix]
         case Either(terms):
             return ["either", [_as_json(each) for each in terms]]
