@@ -135,7 +135,7 @@ def count_by_sessiondb(home: Path) -> Count:
 def count_by_ccusage(program: Path, home: Path) -> Count | None:
     """Count by the sessions of all agents that ccusage finds in a home.
 
-    Its days count more than its sessions in one store, and the same in the others.
+    Its sums by day are others; those by session are nearer to what Claude Code stored.
     """
     found = json.loads(run([str(program), "session", "--offline", "--json"], home))
     return count_of_totals(found.get("totals"))
