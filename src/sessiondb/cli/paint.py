@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from sessiondb.cli.markdown import styled_lines
 from sessiondb.cli.text import TAB, cut, wrap
 
 if TYPE_CHECKING:
@@ -17,8 +18,11 @@ MIN_COLUMN = 8
 _STYLES: dict[str, dict[str, Any]] = {
     "": {},
     "bad": {"fg": "red"},
+    "code": {"fg": "yellow"},
     "dim": {"dim": True},
+    "emphasis": {"italic": True},
     "good": {"fg": "green"},
+    "markdown": {},
     "name": {"fg": "cyan", "bold": True},
     "strong": {"bold": True},
     "thought": {"dim": True, "italic": True},
@@ -57,9 +61,15 @@ def _styled_rows(lines: Iterable[TerminalLine], screen: Screen) -> Iterator[str]
 
 
 def _separate_lines(line: TerminalLine) -> Iterator[TerminalLine]:
-    """Yield each line of a text of one style, with its own style in a diff."""
+    """Yield each line of a text; in a diff and in Markdown each has its own style."""
     if line.spans:
         yield line
+        return
+
+    if line.style == "markdown":
+        for spans in styled_lines(line.text.expandtabs(TAB)):
+            text = "".join(span.text for span in spans)
+            yield line._replace(text=text, style="", spans=spans)
         return
 
     for text in line.text.split("\n"):

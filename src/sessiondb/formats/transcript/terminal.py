@@ -82,7 +82,7 @@ _ENDS: dict[str | None, str] = {"other": "ended otherwise"}
 
 
 class Span(NamedTuple):
-    """A piece of a line; ``style`` is the name of one, ``diff``, or empty."""
+    """A piece of a line; ``style`` is the name of one, or empty."""
 
     text: str
     style: str = ""
@@ -100,8 +100,8 @@ class TerminalLine(NamedTuple):
 
     Most texts are made and written as they are: a text of one style may be several
     lines with ``\n`` between them. A line of several styles has *spans* too, which
-    are its text in pieces, and contains no tabs. The style ``diff`` is that of each
-    line of a diff.
+    are its text in pieces, and contains no tabs. The styles ``diff`` and ``markdown``
+    are those of each line of a diff, and of what is marked in a text.
     """
 
     text: str = ""
@@ -364,7 +364,7 @@ def _essential_blocks(fold: Fold) -> tuple[Block, ...]:
 
 
 def _paragraph_line(text: str, indent: Span) -> TerminalLine:
-    return TerminalLine(visible(text), indent.style, indent)
+    return TerminalLine(visible(text), indent.style or "markdown", indent)
 
 
 def _todo_lines(todos: Todos, indent: Span) -> list[TerminalLine]:
