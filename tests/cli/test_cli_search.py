@@ -178,3 +178,27 @@ def test_a_title_that_matches_alone_has_no_context_but_its_first_message(
     ran = sessiondb("search", "wombats", "--context", "0")
     assert ran.code == 0, ran.err
     assert "Wombats" in ran.out
+
+
+def test_the_hits_of_each_session_are_counted_most_first(
+    sessiondb: Run, store: Store
+) -> None:
+    once, often = (
+        store.create_session(title="Once"),
+        store.create_session(title="Often"),
+    )
+    for _ in range(3):
+        store.append(often, user("wombat"))
+    store.append(once, user("wombat"))
+
+    ran = sessiondb("search", "wombat", "--count", "--json")
+    counted = [(item["session"]["id"], item["hits"]) for item in ran.json["sessions"]]
+    assert counted == [(often.id, 3), (once.id, 1)]
+    assert (
+        len(sessiondb("search", "wombat", "--count", "--limit", "1").out.split("\n"))
+        == 2
+    )
+    nothing = sessiondb("search", "quokka", "--count")
+    assert (nothing.code, nothing.out) == (0, "")
+    assert "nothing found" in nothing.err
+    assert sessiondb("search", "wombat", "--count", "--context", "1").code == 2

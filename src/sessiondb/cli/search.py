@@ -11,10 +11,12 @@ import click
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.around import messages_around
+from sessiondb.cli.counting import hits_by_session, write_counts
 from sessiondb.cli.emptiness import unknown_names
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.paint import painted
 from sessiondb.cli.text import ago, cut, iso, one_line, short_id, title_of
+from sessiondb.cli.usage import exclusive
 
 if TYPE_CHECKING:
     from sessiondb.model import Hit, Message
@@ -51,6 +53,9 @@ if TYPE_CHECKING:
     metavar="N",
     help="Show each hit with N prompts and answers before and after it.",
 )
+@click.option(
+    "--count", "counts", is_flag=True, help="The number of hits in each session."
+)
 @click.option("--all-hits", is_flag=True, help="Every hit, not one per session.")
 @shared.paged(20)
 @shared.as_json_or_jsonl
@@ -65,6 +70,7 @@ def search_command(
     file: str | None,
     order: str,
     context: int | None,
+    counts: bool,
     all_hits: bool,
     limit: int,
     cursor: str | None,
@@ -86,18 +92,26 @@ def search_command(
     if not words and file is None:
         raise click.UsageError("a search needs a QUERY, or --file PATH")
 
+    query = " ".join(words)
     with open_store(options) as store:
         read = partial(
             store.search,
-            " ".join(words) if words or file is None else None,
+            query if words or file is None else None,
             **filters.keywords(),
             role=role,
             tool=tool,
             file=file,
             order=order,
-            all_hits=all_hits,
-            limit=limit,
         )
+        if counts:
+            exclusive({"--count": counts, "--context": context, "--cursor": cursor})
+            found = hits_by_session(partial(read, all_hits=True), limit)
+            write_counts(found, as_json=as_json, as_jsonl=as_jsonl)
+            if not found:
+                say(unknown_names(store, filters) or _nothing_found(query, filters))
+            return
+
+        read = partial(read, all_hits=all_hits, limit=limit)
         page = shared.read_page(read, cursor)
         unknown = "" if page.items else unknown_names(store, filters)
         around: dict[str | None, list[Message]] = {}
@@ -118,7 +132,7 @@ def search_command(
         listing.write(as_json=as_json, as_jsonl=as_jsonl)
 
     if not page.items:
-        say(unknown or _nothing_found(" ".join(words), filters))
+        say(unknown or _nothing_found(query, filters))
     shared.say_further(page, cursor, as_json=as_json, as_jsonl=as_jsonl)
 
 

@@ -27,13 +27,15 @@ _LONGEST, _LONGEST_WITH_NUMBERS, _SHORTEST = 64, 24, 2
 WORD = re.compile(r"[^\W_]+")
 #: Letters and marks of scripts without spaces, and of Korean.
 RUN = re.compile(
-    "[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3007\u3041-\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
+    "[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3007"
+    "\u3041-\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f"
     "\U00020000-\U0003ffff]+"
 )
 #: As much of a run as one pair of letters says, in scripts without marks.
 PAIR = re.compile(
-    "[\u3041-\u3096\u30a1-\u30fa\u30fc-\u30fe\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]{1,2}"
+    "[\u3041-\u3096\u30a1-\u30fa\u30fc-\u30fe\u3400-\u4dbf"
+    "\u4e00-\u9fff\uac00-\ud7a3]{1,2}"
 )
 EMOJI = re.compile("[\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]")
 _BORDER = re.compile(
