@@ -36,7 +36,7 @@ def test_spellings_of_a_name_have_its_price(name: str) -> None:
     "name",
     [
         "claude-sonnet-4", "claude-sonnet-4-6", "claude-sonnet-4-5-thinking-x",
-        "gpt-5.2-codex", "gpt-5", "gpt-5.2:free", "my-gpt-5.2", "", None,
+        "gpt-5.2-codex", "gpt-5", "gpt-5.2:free", "my-gpt-5.2", "ollama/gpt-5.2", "", None,
     ],
 )  # fmt: skip
 def test_a_similar_name_has_no_price(name: str | None) -> None:

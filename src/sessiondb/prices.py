@@ -25,6 +25,10 @@ from sessiondb.model import Tokens
 Prices = Mapping[str, Mapping[str, Any]]
 
 KINDS = Tokens.__slots__
+#: Programs that run models on a machine of one's own, where tokens have no list price.
+LOCAL = frozenset(
+    {"ollama", "lmstudio", "llamacpp", "llama.cpp", "vllm", "local", "mlx"}
+)
 #: The key of the rates for long prompts.
 ABOVE = "above"
 _FILE = Path(__file__).with_name("prices.json")
@@ -61,7 +65,9 @@ def names_of_model(model: str) -> Iterator[str]:
     """Yield the names under which the price of a model may be listed, its own first."""
     yield model
 
-    name = model.lower().rpartition("/")[2]
+    provider, _, name = model.lower().rpartition("/")
+    if provider.partition("/")[0] in LOCAL:
+        return
     on_bedrock = _BEDROCK.fullmatch(name)
     if on_bedrock:
         name = on_bedrock["name"]
