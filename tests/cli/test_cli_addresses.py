@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from command_line import Run
+from command_line import Run, Story
 
 from sessiondb import Store, assistant, event, user
 
@@ -87,3 +87,17 @@ def test_a_place_that_is_none_is_refused_in_a_line(
     ran = sessiondb(*(arg.format(talk) for arg in args))
     assert ran.code != 0
     assert error in ran.err
+
+
+def test_label_takes_the_address_of_a_message(
+    sessiondb: Run, store: Store, story: Story
+) -> None:
+    assert sessiondb("label", f"{story.parser}#2", "good").code == 0
+    assert [(item.seq, item.label) for item in store.labels(story.parser)] == [
+        (2, "good")
+    ]
+    assert sessiondb("label", f"{story.parser}#good").code == 0
+    assert store.labels(story.parser) == []
+    for wrong in ((story.parser,), (f"{story.parser}#2", "2", "good")):
+        ran = sessiondb("label", *wrong)
+        assert (ran.code, "REF#M NAME" in ran.err) == (2, True)

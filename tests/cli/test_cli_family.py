@@ -418,3 +418,23 @@ def test_a_message_without_text_is_summarised_by_its_calls(
         "[File a.png file:///a.png]", "(nothing said)",
     ):  # fmt: skip
         assert line in summaries
+
+
+def test_diff_lists_the_conversation_and_counts_the_rest(
+    sessiondb: Run, store: Store
+) -> None:
+    session = store.create_session()
+    store.append(session, user("Go"))
+    fork = store.fork(session)
+    for message in (
+        event("custom_message", "a reminder"),
+        assistant(tool("a", {}, call_id="1")),
+        MessageDraft("tool", (tool_result("1", "one"),)),
+        event("usage"),
+        event("usage"),
+    ):
+        store.append(fork, message)
+    lines = sessiondb("diff", session.id, fork.id).out.splitlines()
+    added = [line for line in lines if line.startswith("+ ")]
+    assert [line[:4] for line in added] == ["+ #3", "+ … "]
+    assert added[1] == "+ … 1 result, 1 injected text, 2 bookkeeping records"

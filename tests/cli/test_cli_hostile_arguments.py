@@ -148,7 +148,9 @@ def line_for(
         is_option = isinstance(param, click.Option)
         if param is tested:
             given = value
-        elif param.required or param.name in WORDS or name in ("tail", "import"):
+        elif (
+            param.required or param.name in WORDS or name in ("tail", "import", "label")
+        ):
             if is_option and not param.required:
                 continue
             given = valid_for(name, param, story)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ from sessiondb.cli.text import (
     title_of,
 )
 from sessiondb.cli.usage import exclusive
-from sessiondb.model.purposes import ANSWER, PROMPT
+from sessiondb.model.purposes import ANSWER, BOOKKEEPING, INJECTED, PROMPT, RESULT
 
 if TYPE_CHECKING:
     from sessiondb.model import Comparison, Message, Session, Tree
@@ -227,7 +228,11 @@ def _session_facts(session: Session, usages: Usages) -> str:
 @shared.as_json
 @click.pass_obj
 def diff_command(options: Options, *, a: str, b: str, as_json: bool) -> None:
-    """Where sessions A and B diverge, and the messages that only one of them has."""
+    """Where sessions A and B diverge, and the messages that only one of them has.
+
+    Results, texts for the model and what else programs record are counted; JSON has
+    all of it.
+    """
     from sessiondb.model import message_json, session_json
 
     with open_store(options) as store:
@@ -259,7 +264,9 @@ def _comparison_lines(
 def _lines_of_one_side(
     session: Session, messages: tuple[Message, ...], mark: str, color: str
 ) -> Iterator[str]:
-    """Yield what only *session* has."""
+    """Yield what only *session* has: the conversation, and how much was recorded."""
+    from sessiondb.formats.transcript.terminal import counted_purposes
+
     shown = output.screen()
     name = f"{short_id(session.id)}  {title_of(session)}"
     number = f"({count(len(messages), 'message')} alone)"
@@ -268,9 +275,17 @@ def _lines_of_one_side(
 
     yield ""
     yield shown.style(f"{mark * 3} {name} {number}", bold=True)
+    left_out: Counter[str] = Counter()
     for message in messages:
+        # A result is a part of its call, which is listed.
+        if message.purpose in (RESULT, INJECTED, BOOKKEEPING):
+            left_out[message.purpose] += 1
+            continue
         line = f"{mark} {_message_summary(message)}"
         yield shown.style(cut(line, shown.width) if shown.terminal else line, fg=color)
+    if left_out:
+        line = f"{mark} … {counted_purposes(left_out)}"
+        yield shown.style(cut(line, shown.width) if shown.terminal else line, dim=True)
 
 
 def _message_summary(message: Message) -> str:

@@ -13,6 +13,7 @@ from sessiondb.cli.opening import (
     find,
     find_all,
     find_message,
+    find_place,
     open_store,
     say,
 )
@@ -37,17 +38,31 @@ def title_command(options: Options, *, ref: str, text: str, as_json: bool) -> No
 
 @click.command("label")
 @click.argument("ref", type=shared.REF)
-@click.argument("message", metavar="M")
+@click.argument("message", metavar="M", required=False)
 @click.argument("name", required=False)
 @shared.as_json
 @click.pass_obj
 def label_command(
-    options: Options, *, ref: str, message: str, name: str | None, as_json: bool
+    options: Options, *, ref: str, message: str | None, name: str | None, as_json: bool
 ) -> None:
-    """Name message M (id, seq or label) of session REF; no NAME removes the name."""
+    """Name message M (id, seq or label) of session REF; no NAME removes the name.
+
+    REF#M NAME is the same as REF M NAME.
+    """
+    needs_place = click.UsageError("Missing argument 'M': REF M NAME, or REF#M NAME")
+    if message is None and "#" not in ref:
+        raise needs_place
     with open_store(options, writing=True) as store:
-        session = find(store, ref)
-        store.label(session, find_message(store, session, message), name)
+        session, place = find_place(store, ref)
+        if place is not None:
+            if name is not None:
+                raise click.UsageError("REF#M names the message: label REF#M NAME")
+            name = message
+        elif message is None:
+            raise needs_place
+        else:
+            place = find_message(store, session, message)
+        store.label(session, place, name)
         if as_json:
             output.write_json({"labels": list(map(asdict, store.labels(session)))})
 

@@ -8,7 +8,7 @@ passes `visible` here, so a line contains no control characters.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -42,7 +42,6 @@ from sessiondb.model.purposes import (
     COMMAND,
     INJECTED,
     PROMPT,
-    PURPOSES,
     RESULT,
     SUMMARY,
 )
@@ -184,12 +183,7 @@ class Terminal:
         """Return a line that counts what was left out, if anything was."""
         if not self._left_out:
             return []
-        counted = [
-            count(self._left_out[purpose], _LEFT_OUT_NOUNS[purpose])
-            for purpose in PURPOSES
-            if self._left_out[purpose]
-        ]
-        text = f"… {', '.join(counted)} (--detail full)"
+        text = f"… {counted_purposes(self._left_out)} (--detail full)"
         return [_EMPTY, TerminalLine(text, "dim")]
 
     def _continues(self, message: Message) -> bool:
@@ -392,6 +386,16 @@ def _subject_shown(fold: Fold) -> str:
     words, body = subject.removesuffix("…"), excerpt(first.text).removesuffix("…")
     is_repeated = body.startswith(words) or words.startswith(body)
     return "" if is_repeated else subject
+
+
+def counted_purposes(left_out: Mapping[str, int]) -> str:
+    """Return how many messages of each purpose were left out, in words."""
+    counted = [
+        count(left_out[purpose], noun)
+        for purpose, noun in _LEFT_OUT_NOUNS.items()
+        if left_out.get(purpose)
+    ]
+    return ", ".join(counted)
 
 
 def preview_of(message: Message) -> str:
