@@ -200,9 +200,16 @@ def _pattern_of(match: str) -> re.Pattern[str]:
     """Return the pattern of what is searched for beside a text."""
     alternatives = []
     for needle in _needles(_BESIDE.findall(match)):
-        # A part of an identifier begins with a capital, or as a word.
-        begin = r"(?:(?<![^\W_])|(?=[A-ZÀ-ÖØ-Þ]))" if needle.isascii() else ""
-        alternatives.append(f"{begin}(?i:{re.escape(needle)})")
+        pattern = f"(?i:{re.escape(needle)})"
+        if needle.isascii():
+            # A part of an identifier begins with a capital, or as a word. The letter
+            # comes first, so that the text is scanned for it in C.
+            first, rest = needle[0], re.escape(needle[1:])
+            begin = r"(?<![^\W_](?s:.))"
+            if first.upper() != first:
+                begin = f"(?:(?<={first.upper()})|{begin})"
+            pattern = f"[{first}{first.upper()}]{begin}(?i:{rest})"
+        alternatives.append(pattern)
     return re.compile("|".join(alternatives) or "$.")
 
 
