@@ -222,3 +222,14 @@ def test_a_folded_event_leaves_no_empty_line(sessiondb: Run, store: Store) -> No
     assert [line[:5] for line in shown.splitlines()] == [
         "── #1", "go", "", "── #3", "on", "", "… 1 b"
     ]  # fmt: skip
+
+
+def test_show_names_a_share_and_a_revert(sessiondb: Run, store: Store) -> None:
+    session = store.create_session()
+    message = store.append(session, user("Hello"))
+    store.set_share(session, "https://example.org/s/1", secret="hush")
+    store.set_revert(session, {"messageID": message.id})
+    shown = sessiondb("show", session.id).out
+    assert "shared at https://example.org/s/1" in shown
+    assert "reverted in its program" in shown
+    assert "hush" not in shown

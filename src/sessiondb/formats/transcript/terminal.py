@@ -319,7 +319,9 @@ def _fact_lines(session: Session, usage: UsageRow | None) -> Iterator[list[str]]
     yield [
         f"{_clock_time(session.time_created)} to {_clock_time(session.time_updated)}",
         "archived" if session.time_archived else "",
+        "reverted in its program" if session.revert else "",
     ]
+    yield [_named_value("shared at", session.share_url or "")]
 
 
 def _named_value(name: str, value: str) -> str:
