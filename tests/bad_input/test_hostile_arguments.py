@@ -204,6 +204,7 @@ VALID: dict[str, Callable[[Room], Any]] = {
     "output": lambda _: "out",
     "query": lambda _: "hello",
     "search.query": lambda _: "hello",
+    "key": lambda _: {"model": "m"},
     "terminal": lambda _: "tty",
     "old": lambda _: "/elsewhere",
     "new": lambda _: "/new",
