@@ -17,7 +17,7 @@ from sessiondb import Store, assistant, event, part, system, text, tool, user
 from sessiondb.cli.output import Screen
 from sessiondb.cli.paint import painted
 from sessiondb.formats.transcript.terminal import Terminal
-from sessiondb.model.purposes import PROMPT, PURPOSES
+from sessiondb.model.purposes import BOOKKEEPING, INJECTED, PROMPT, PURPOSES
 from sessiondb.repository.sessions import ALL
 
 EVERYTHING = {"project": ALL, "archived": True, "subagents": True, "empty": True}
@@ -121,19 +121,32 @@ def test_the_prompts_of_a_real_store_are_what_was_typed(
 
 
 def _check_conversation(store: Store, session_id: str) -> None:
-    """Check a session as a terminal shows it: a heading is always above something."""
+    """Check a session as a terminal shows it: it is a conversation.
+
+    A heading is above something, the first prompt is near the top, and of all lines
+    few are about what a program records for itself.
+    """
     look = Terminal()
     rows = list(painted(look.head(store.session(session_id)), SCREEN))
-    first = None
+    first, asides = None, 0
     for message in store.messages(session_id):
         rows_of_message = list(painted(look.message(message), SCREEN))
         if first is None and message.purpose == PROMPT:
             first = len(rows)
         rows += rows_of_message
-        if rows_of_message:
-            last = rows_of_message[-1]
-            assert not last.startswith("── "), (session_id, message.seq)
+        # How an answer ended is of the conversation.
+        is_ending = message.kind in ("failed", "cancelled")
+        if message.purpose in (BOOKKEEPING, INJECTED) and not is_ending:
+            asides += sum(map(bool, rows_of_message))
+        elif rows_of_message:
+            is_heading = rows_of_message[-1].startswith("── ")
+            assert is_ending or not is_heading, (session_id, message.seq)
+
+    left_out = list(painted(look.tail(), SCREEN))
     assert first is None or first < 12
+    asides += sum(map(bool, left_out))
+    lines = sum(map(bool, rows + left_out))
+    assert asides <= 0.15 * lines, session_id
 
 
 SCREEN = Screen(False, False, 80, 24)

@@ -167,6 +167,11 @@ class Terminal:
             self._left_out[message.purpose] += 1
             return []
 
+        is_aside = message.purpose == BOOKKEEPING and not self._full
+        if is_aside and len(lines) == 1 and not labels:
+            # Such as that the user stopped the answer: no heading of its own.
+            return [TerminalLine(f"#{message.seq} {lines[0].text}", "dim", _HEAD)]
+
         continues = self._continues(message) and not labels
         self._last = message
         if not continues:
@@ -331,6 +336,9 @@ def _named_value(name: str, value: str) -> str:
 def _message_line(message: Message, labels: Iterable[str]) -> TerminalLine:
     """Return the line of a message: its number, who speaks, what is known about it."""
     who = f"{message.purpose} {message.kind or ''}"
+    if message.purpose == BOOKKEEPING and message.kind:
+        # What it is says more than what it is for.
+        who = message.kind
     facts = [
         _clock_time(message.time_created),
         message.agent,
