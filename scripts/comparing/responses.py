@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,7 +45,8 @@ def records(folder: Path, pattern: str) -> Iterator[dict[str, Any]]:
 
 def rows(file: Path, query: str) -> list[tuple[Any, ...]]:
     """Return the rows of a query, without changing the database or its folder."""
-    with sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable=1", uri=True) as database:
+    uri = f"{file.as_uri()}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(uri, uri=True)) as database:
         return database.execute(query).fetchall()
 
 

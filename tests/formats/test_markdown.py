@@ -239,3 +239,19 @@ def test_real_sessions_can_be_sent(
     for name in names:
         rendered(exported(store, "markdown", name, detail="full"))
         read_html(exported(store, "html", name))
+
+
+def test_what_a_program_added_in_a_row_is_one_fold(store: Store) -> None:
+    session = store.create_session()
+    store.append(session, user("Go"))
+    for number in range(3):
+        store.append(session, event("custom_message", f"reminder {number}"))
+    store.append(session, assistant("Done"))
+    store.append(session, event("custom_message", "alone"))
+
+    shown = exported(store, "markdown", session.id)
+    folds = re.findall(r"<summary><b>([^<]*)</b>", shown)
+    assert folds[0].startswith("3 injected texts")
+    assert folds[1:] == ["Custom message"] * 4, "each of the three is inside"
+    complete = exported(store, "markdown", session.id, detail="full")
+    assert "3 injected texts" not in complete

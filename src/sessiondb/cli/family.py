@@ -265,7 +265,7 @@ def _lines_of_one_side(
     session: Session, messages: tuple[Message, ...], mark: str, color: str
 ) -> Iterator[str]:
     """Yield what only *session* has: the conversation, and how much was recorded."""
-    from sessiondb.formats.transcript.terminal import counted_purposes
+    from sessiondb.formats.transcript.facts import counted_purposes
 
     shown = output.screen()
     name = f"{short_id(session.id)}  {title_of(session)}"

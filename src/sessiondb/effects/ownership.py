@@ -16,7 +16,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, func, literal_column, select, text
+from sqlalchemy import and_, func, literal_column, null, select, text
 
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, as_list, p, texts, update_of
@@ -124,7 +124,8 @@ _UNINDEX = Statement(
             part.c.seq == p("at"),
             part.c.indexed == text("1"),
         )
-        .values(indexed=text("0"))
+        # A part that the index has not has no words beside it, either.
+        .values(indexed=text("0"), words=null())
     )
 )
 _PART_RIDS = Statement(

@@ -407,7 +407,9 @@ def _repair_parts(run: _RepairRun) -> None:
     """Make parts agree with their messages, and with the rule of the search index."""
     run.derive(PART_INHERITED)
     for rid, indexed in run.rows(PART_INDEXED.wrong):
-        run.touch("UPDATE part SET indexed = 0 WHERE rid = ? RETURNING session_id", rid)
+        # Both are made again for a part that belongs into the index.
+        cleared = "UPDATE part SET indexed = 0, words = NULL WHERE rid = ?"
+        run.touch(f"{cleared} RETURNING session_id", rid)
         # The end of the transaction marks and indexes them, like those of any write.
         if indexed:
             run.tx.to_index.append(rid)

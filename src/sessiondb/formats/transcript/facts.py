@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sessiondb.model import Export, Message, Session, UsageRow
+from sessiondb.model.purposes import (
+    ANSWER,
+    BOOKKEEPING,
+    COMMAND,
+    INJECTED,
+    PROMPT,
+    RESULT,
+    SUMMARY,
+)
 from sessiondb.words import (
     changed,
     cost_words,
@@ -19,6 +28,17 @@ from sessiondb.words import (
 
 #: So many models are listed.
 _MODELS = 12
+
+#: Messages of each purpose, as they are counted.
+_PURPOSE_NOUNS = {
+    PROMPT: "empty prompt",
+    ANSWER: "empty answer",
+    RESULT: "result",
+    COMMAND: "command",
+    SUMMARY: "empty compaction",
+    INJECTED: "injected text",
+    BOOKKEEPING: "bookkeeping record",
+}
 
 
 class Tally:
@@ -177,3 +197,13 @@ def _origin_fact(session: Session, parent: Session | None) -> str:
     if parent is not None and parent.title:
         name = f"“{excerpt(parent.title, 80)}” ({name})"
     return origin_text(session, name, ", at message {}")
+
+
+def counted_purposes(numbers: Mapping[str, int]) -> str:
+    """Return how many messages of each purpose there are, in words."""
+    counted = [
+        count(numbers[purpose], noun)
+        for purpose, noun in _PURPOSE_NOUNS.items()
+        if numbers.get(purpose)
+    ]
+    return ", ".join(counted)

@@ -6,6 +6,7 @@ is shown. The facts of the head are counted on the way, so the head is known las
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from operator import attrgetter
@@ -27,14 +28,22 @@ from sessiondb.formats.transcript.calls import cut_all
 from sessiondb.formats.transcript.changes import unified_diff
 from sessiondb.formats.transcript.composer import Composer
 from sessiondb.formats.transcript.detail import Detail
-from sessiondb.formats.transcript.facts import Tally, session_facts, session_title
+from sessiondb.formats.transcript.facts import (
+    Tally,
+    counted_purposes,
+    session_facts,
+    session_title,
+)
 from sessiondb.formats.transcript.pictures import Album
 from sessiondb.model import Export, FileDiff, Loss, Message, Part, Session
-from sessiondb.model.purposes import PROMPT
+from sessiondb.model.purposes import BOOKKEEPING, INJECTED, PROMPT
 from sessiondb.words import changed, count, excerpt
 
 #: From so many prompts on there is a table of them; it lists at most so many.
 MANY, MOST = 4, 1000
+#: Fewer messages in a row that a program added are shown one by one, and more are
+#: several folds, because a pass holds little at a time.
+FEW_ASIDES, MOST_ASIDES = 2, 200
 #: Milliseconds after which the time is shown again.
 PAUSE = 60_000
 _todo = attrgetter("status", "content")
@@ -80,6 +89,8 @@ class Transcript:
         found = self._message_entries()
         if not self.detail.asides:
             found = _last_answers(found)
+        elif not self.detail.records:
+            found = _gather_asides(found)
         yield from _join_entries(found)
 
         # Those whose message or call is not on the path.
@@ -226,6 +237,39 @@ def _join_entries(entries: Iterator[TranscriptEntry]) -> Iterator[TranscriptEntr
         last = speaker
         if not continues:
             since = entry.time
+
+
+def _gather_asides(entries: Iterator[TranscriptEntry]) -> Iterator[TranscriptEntry]:
+    """Put what a program added, message after message, into one fold that counts it."""
+    run: list[TranscriptEntry] = []
+    for entry in entries:
+        if _is_aside(entry) and len(run) < MOST_ASIDES:
+            run.append(entry)
+            continue
+        yield from _one_of_run(run)
+        run.clear()
+        yield entry
+    yield from _one_of_run(run)
+
+
+def _is_aside(entry: TranscriptEntry) -> bool:
+    """Return whether an entry is nothing but folds of what a program added."""
+    message = entry.message
+    if message is None or entry.facts or message.purpose not in (INJECTED, BOOKKEEPING):
+        return False
+    return all(isinstance(block, Fold | Note) for block in entry.blocks)
+
+
+def _one_of_run(run: list[TranscriptEntry]) -> Iterator[TranscriptEntry]:
+    if len(run) < FEW_ASIDES:
+        yield from run
+        return
+
+    numbers = Counter([entry.message.purpose for entry in run if entry.message])
+    blocks = tuple([block for entry in run for block in entry.blocks])
+    gathered = Fold("note", counted_purposes(numbers), blocks=blocks)
+    first = run[0]
+    yield TranscriptEntry(first.anchor, "event", "", first.time, blocks=(gathered,))
 
 
 def _last_answers(entries: Iterator[TranscriptEntry]) -> Iterator[TranscriptEntry]:

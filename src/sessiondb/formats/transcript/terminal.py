@@ -8,7 +8,7 @@ passes `visible` here, so a line contains no control characters.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ from sessiondb.formats.transcript.blocks import (
 from sessiondb.formats.transcript.composer import Composer
 from sessiondb.formats.transcript.detail import Detail, Limits
 from sessiondb.formats.transcript.facts import (
+    counted_purposes,
     model_name,
     origin_text,
     parent_name,
@@ -39,11 +40,6 @@ from sessiondb.model import Message, Session, UsageRow
 from sessiondb.model.purposes import (
     ANSWER,
     BOOKKEEPING,
-    COMMAND,
-    INJECTED,
-    PROMPT,
-    RESULT,
-    SUMMARY,
 )
 from sessiondb.words import count, excerpt, moment, one_line, price, tokens, visible
 
@@ -66,16 +62,6 @@ _CALL_MARKS = {"ok": "✓", "odd": "✗", "error": "✗", "open": "…"}
 #: Milliseconds after which an answer that continues another one has a heading again.
 _PAUSE = 60_000
 _CODE_STYLES: dict[str | None, str] = {"diff": "diff"}
-#: What was left out, as it is counted.
-_LEFT_OUT_NOUNS = {
-    PROMPT: "empty prompt",
-    ANSWER: "empty answer",
-    RESULT: "result",
-    COMMAND: "command",
-    SUMMARY: "empty compaction",
-    INJECTED: "injected text",
-    BOOKKEEPING: "bookkeeping record",
-}
 #: Ends that no note names, and that are not the usual ones.
 _ENDS: dict[str | None, str] = {"other": "ended otherwise"}
 
@@ -396,16 +382,6 @@ def _subject_shown(fold: Fold) -> str:
     words, body = subject.removesuffix("…"), excerpt(first.text).removesuffix("…")
     is_repeated = body.startswith(words) or words.startswith(body)
     return "" if is_repeated else subject
-
-
-def counted_purposes(left_out: Mapping[str, int]) -> str:
-    """Return how many messages of each purpose were left out, in words."""
-    counted = [
-        count(left_out[purpose], noun)
-        for purpose, noun in _LEFT_OUT_NOUNS.items()
-        if left_out.get(purpose)
-    ]
-    return ", ".join(counted)
 
 
 def preview_of(message: Message) -> str:
