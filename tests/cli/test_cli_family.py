@@ -71,6 +71,19 @@ def test_a_fork_at_an_answer_keeps_the_results_of_its_calls(
         assert store.messages(made["id"])[-1].seq == last
 
 
+def test_a_branch_at_an_answer_hides_no_result_of_its_calls(
+    sessiondb: Run, store: Store
+) -> None:
+    session = store.create_session()
+    store.append(session, user("Run it"))
+    store.append(session, assistant(tool("a", {}, call_id="1")))
+    store.append(session, event("usage"), after=2)
+    store.append(session, MessageDraft("tool", (tool_result("1", "done"),)), after=2)
+    made = sessiondb("fork", f"{session.id}#2", "--json").json["session"]
+    (call,) = store.messages(made["id"])[1].parts
+    assert (call.status, call.text) == ("completed", "done")
+
+
 def test_calls_that_were_made_at_once_stay_together_in_a_fork(
     sessiondb: Run, store: Store
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -102,12 +102,22 @@ def _with_results(store: Store, session: Session, last: Message) -> Message:
     next answer: a fork that ends there would keep more than was asked for. Calls
     that were made at once are an answer each in some programs; they stay together.
     """
-    waiting = _call_ids(last, "tool")
-    if not waiting:
+    if not _call_ids(last, "tool"):
         return last
 
+    # On the live path first: another branch may begin at the same answer.
+    for branches in (False, True):
+        end = _last_result(store.walk(session, branches=branches), last)
+        if end is not last:
+            return end
+    return last
+
+
+def _last_result(messages: Iterable[Message], last: Message) -> Message:
+    """Return the last message with a result of the calls of *last*, else *last*."""
     end, tail = last, last.seq
-    for message in store.walk(session, branches=True):
+    waiting = _call_ids(last, "tool")
+    for message in messages:
         if message.parent_seq != tail:
             continue
         if message.purpose == PROMPT or not waiting:
