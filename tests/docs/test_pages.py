@@ -25,7 +25,7 @@ from sessiondb.repository.search import WINDOW
 from sessiondb.streaming.stream import FLUSH_SECONDS
 
 NUMBERS = {
-    "README.md": (
+    "docs/CLI.md": (
         f"at most {MAX_ID_BYTES} bytes, a chain of parents {MAX_CHAIN} sessions, "
         f"nesting {MAX_DEPTH} levels",
         f"the newest {WINDOW:,} matches",

@@ -1,4 +1,4 @@
-"""README and the cookbook: commands and their output, queries and their rows, Python that runs."""
+"""README, the cookbook and the page of the command line: commands and their output, queries and their rows, Python that runs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,17 @@ import pytest
 from docs_blocks import EXAMPLES, Block, blocks, page
 from docs_console import fresh_terminal, masked, run, typed
 
+import sessiondb.errors
 from sessiondb import ALL, Store
 from sessiondb.cli.app import COMMANDS, Commands, app
+from sessiondb.cli.protocol import INTERRUPTED, PROBLEMS_FOUND
+from sessiondb.formats.registry import REGISTRY, handover_targets, importable_programs
 
-README, COOKBOOK = page("README.md"), page("docs/COOKBOOK.md")
-BOTH = README + COOKBOOK
+README, COOKBOOK, CLI = (
+    page(name) for name in ("README.md", "docs/COOKBOOK.md", "docs/CLI.md")
+)
+#: The pages for a person at a terminal.
+PAGES = README + COOKBOOK + CLI
 QUERIES = blocks(README, "sql") + blocks(COOKBOOK, "sql")
 Rows = list[dict[str, Any]]
 
@@ -120,7 +126,7 @@ def test_the_commands_print_what_the_page_shows(name: str, tmp_path: Path) -> No
     """After a change on purpose: python tests/docs/docs_console.py README.md docs/COOKBOOK.md."""
     shown = typed(page(name))
     pairs = [(c, output) for c, output in shown if not c.startswith("python")]
-    assert len(pairs) >= 8
+    assert len(pairs) >= 6
     with fresh_terminal(tmp_path / "sessions.db"):
         for command, output in pairs:
             assert masked(run(command)) == masked(output), command
@@ -131,16 +137,44 @@ def test_every_command_has_its_line_and_no_line_names_another() -> None:
     listed = re.findall(r"`sessiondb ([a-z]+)", " ".join(table))
     assert sorted(listed) == sorted(COMMANDS)
     assert set(
-        re.findall(r"sessiondb (?:--\S+ )*([a-z]+)\b(?=[^a-z])", _code(BOTH))
+        re.findall(r"sessiondb (?:--\S+ )*([a-z]+)\b(?=[^a-z])", _code(PAGES))
     ) <= {*COMMANDS}
 
 
 def test_every_name_of_a_session_that_the_page_shows_finds_it(sample: Path) -> None:
-    table = README.partition("| REF | example |")[2].partition("\n\n")[0]
+    table = CLI.partition("| REF | example |")[2].partition("\n\n")[0]
     names = [n for n in re.findall(r"`([^`]+)`", table) if not n.startswith("@")]
     assert len(names) >= 5
     with Store.open(sample, read_only=True) as store:
         assert all(store.session(name).source_id for name in names)
+
+
+def test_the_table_of_agents_says_what_is_read_continued_and_taken_there() -> None:
+    table = README.partition("| agent | read |")[2].partition("\n\n")[0]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in table.splitlines()[2:]
+    ]
+    shown = {
+        name: tuple(cell == "✓" for cell in cells)
+        for agents, *cells in rows
+        for name in re.sub(" [\\d.].*", "", agents).split(", ")
+    }
+    programs = {REGISTRY[name].agent: name for name in importable_programs()}
+    for agent, row in shown.items():
+        name = programs[agent]
+        is_target = name in handover_targets()
+        assert row == (True, bool(REGISTRY[name].resume), is_target), agent
+    left_out = {"sessiondb", "sessiondb's log", "plain log", "OpenOxide"}
+    assert shown.keys() == programs.keys() - left_out
+
+
+def test_the_exit_codes_are_those_of_the_errors() -> None:
+    table = CLI.partition("| code | meaning |")[2].partition("\n\n")[0]
+    codes = {int(code) for code in re.findall(r"\b\d+\b", table)}
+    errors = vars(sessiondb.errors).values()
+    stated = {error.exit_code for error in errors if hasattr(error, "exit_code")}
+    assert codes == stated | {0, PROBLEMS_FOUND, INTERRUPTED, INTERRUPTED + 13}
 
 
 def test_every_option_that_the_page_names_is_in_the_help_of_some_command() -> None:
@@ -152,7 +186,7 @@ def test_every_option_that_the_page_names_is_in_the_help_of_some_command() -> No
     ):
         for parameter in command.params:
             known |= {*parameter.opts, *parameter.secondary_opts}
-    named = re.findall(r"(?<!\S)--[a-z-]+", re.sub(r"[`\[\]]", " ", _code(BOTH)))
+    named = re.findall(r"(?<!\S)--[a-z-]+", re.sub(r"[`\[\]]", " ", _code(PAGES)))
     assert set(named) <= known
 
 
@@ -188,7 +222,7 @@ def test_the_python_of_a_page_runs(
 
 
 def test_an_excerpt_of_an_example_is_contained_in_its_source() -> None:
-    shown = [block for block in blocks(BOTH, "python") if not _is_complete(block)]
+    shown = [block for block in blocks(PAGES, "python") if not _is_complete(block)]
     sources = {re.search(r"examples/\w+\.py", block.before)[0] for block in shown}  # type: ignore[index]
     assert sources == {f"examples/{name}.py" for name in EXAMPLES}
     for block in shown:
@@ -202,4 +236,4 @@ def _indented(text: str, by: str) -> str:
 
 
 def test_the_first_page_is_short_enough_to_be_read() -> None:
-    assert len(README.splitlines()) <= 300
+    assert len(README.split()) <= 2_000

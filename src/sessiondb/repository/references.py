@@ -2,7 +2,7 @@
 
 An id always takes precedence; then the source's own id, a slug, a unique prefix or tail
 of an id, a title. ``@`` is the session used last here, ``@~1`` the one before it. See
-REF in the README.
+REF in docs/CLI.md.
 """
 
 from __future__ import annotations
