@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import threading
 
 import pytest
 from command_line import Run, Story
 
 from sessiondb import Store, assistant, event, user
+from sessiondb.cli.following import follow
+from sessiondb.cli.opening import find_place
 
 
 @pytest.fixture
@@ -79,6 +82,8 @@ def test_a_title_with_a_number_sign_is_still_a_name(
         (["show", "{}#3", "--last", "2"], "REF#M and --last exclude each other"),
         (["fork", "{}#3", "--at", "6"], "REF#M and --at exclude each other"),
         (["show", "nothing#3"], "nothing"),
+        (["tail", "{}#3", "--last", "2"], "REF#M and --last exclude each other"),
+        (["resume", "{}#3", "--in", "pi", "--print"], "sessiondb fork"),
     ],
 )
 def test_a_place_that_is_none_is_refused_in_a_line(
@@ -101,3 +106,18 @@ def test_label_takes_the_address_of_a_message(
     for wrong in ((story.parser,), (f"{story.parser}#2", "2", "good")):
         ran = sessiondb("label", *wrong)
         assert (ran.code, "REF#M NAME" in ran.err) == (2, True)
+
+
+def test_tail_begins_with_the_message_of_an_address(store: Store, talk: str) -> None:
+    stop = threading.Event()
+    stop.set()
+    session, place = find_place(store, f"{talk}#here")
+    assert place is not None
+    lines = "".join(follow(store, session, first=place, as_jsonl=True, stop=stop))
+    assert re.findall(r"(?:Question|Answer) \d", lines) == [
+        "Question 5", "Answer 5", "Question 6", "Answer 6", "Question 7", "Answer 7",
+        "Question 8", "Answer 8", "Question 9", "Answer 9",
+    ]  # fmt: skip
+    store.set_leaf(talk, 3)
+    beside = "".join(follow(store, session, first=place, as_jsonl=True, stop=stop))
+    assert re.findall(r"(?:Question|Answer) \d", beside) == ["Question 5"]

@@ -16,7 +16,7 @@ import pytest
 from command_line import SAMPLE, Run
 from samples import permissions_hold
 
-from sessiondb import Store, assistant, user
+from sessiondb import Store, assistant, part, reasoning, user
 from sessiondb.cli.resume import Plan
 from sessiondb.formats.registry import handover_targets
 from sessiondb.model import SourceMessage, SourceSession
@@ -88,6 +88,23 @@ def test_the_program_continues_in_the_directory_of_the_session(
     ran = process("resume", imported, cwd=tmp_path)
     assert (ran.code, ran.out, ran.err) == (0, "", "")
     assert calls() == [(str(project), ["--session", OPENCODE_ID])]
+
+
+def test_a_place_is_continued_in_a_fork_that_ends_there(
+    process: Run, store: Store, programs: Any, imported: str
+) -> None:
+    calls = programs("opencode")
+    ran = process("resume", f"{imported}#2")
+    assert ran.code == 0, ran.err
+    (fork,) = [
+        session
+        for session in store.sessions().items
+        if session.relation == "fork" and session.source == "sessiondb"
+    ]
+    assert (fork.parent_id, fork.leaf_seq) == (imported, 2)
+    assert f"fork {fork.id[-6:].lower()} ends at #2 of" in ran.err
+    assert calls()
+    assert store.session(imported).leaf_seq != 2
 
 
 def test_each_program_has_its_own_command(
@@ -245,6 +262,20 @@ def test_subagents_that_are_not_taken_along_are_reported(
     ]  # fmt: skip
     ran = sessiondb("-v", "resume", fork.id, "--in", "codex", "--print")
     assert f"{fork.id}: lost: its relation to another session" in ran.err
+
+
+def test_bookkeeping_that_stays_behind_is_named_with_v_alone(
+    sessiondb: Run, store: Store
+) -> None:
+    session = store.create_session(title="Born here")
+    store.append(session, user("Hello"))
+    store.append(session, assistant(part("step-start"), "Hello", reasoning("Polite.")))
+    ran = sessiondb("resume", session.id, "--in", "claude", "--print")
+    lost = ran.err.splitlines()[-1]
+    assert "step-start" not in lost
+    assert lost.endswith(" (-v: all of it)")
+    ran = sessiondb("-v", "resume", session.id, "--in", "claude", "--print")
+    assert "step-start" in ran.err
 
 
 def test_the_steps_that_are_printed_do_the_same_by_hand(

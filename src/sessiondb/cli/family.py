@@ -81,7 +81,7 @@ def fork_command(
             exclusive({"REF#M": ref, "--at": at, "--before": before})
             end["at"] = place
         if "at" in end:
-            end["at"] = _with_results(store, parent, end["at"])
+            end["at"] = with_results(store, parent, end["at"])
         new_session = store.fork(parent, title=title, directory=directory, **end)
         fork = store.session(new_session)
         remember(store, fork)
@@ -95,7 +95,7 @@ def fork_command(
         output.write(f"{fork.id}\n")
 
 
-def _with_results(store: Store, session: Session, last: Message) -> Message:
+def with_results(store: Store, session: Session, last: Message) -> Message:
     """Return the message with the last result of the calls of *last*, else *last*.
 
     A result may be several records behind its call, but not behind a prompt or the

@@ -11,14 +11,17 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.opening import Options, find, open_store
+from sessiondb.cli.opening import Options, find_place, open_store
 from sessiondb.cli.paint import painted
+from sessiondb.cli.usage import exclusive
 from sessiondb.errors import NotFoundError
 
 if TYPE_CHECKING:
     from sessiondb.model import Change, Message, Session
     from sessiondb.store import Store
 
+#: The messages that it begins with.
+LAST = 10
 #: The records of a session's state that are news to a reader.
 _STATES = frozenset({"session_renamed", "archived"})
 
@@ -28,10 +31,8 @@ _STATES = frozenset({"session_renamed", "archived"})
 @click.option(
     "--last",
     type=click.IntRange(1),
-    default=10,
-    show_default=True,
     metavar="N",
-    help="Begin with the last N messages.",
+    help=f"Begin with the last N messages (default: {LAST}).",
 )
 @click.option(
     "--jsonl",
@@ -42,16 +43,22 @@ _STATES = frozenset({"session_renamed", "archived"})
 )
 @click.pass_obj
 def tail_command(
-    options: Options, *, ref: str | None, last: int, as_jsonl: bool
+    options: Options, *, ref: str | None, last: int | None, as_jsonl: bool
 ) -> None:
     """Follow a session (default: the last used here) until it is removed, or Ctrl-C.
 
-    A message is shown when it is finished; --jsonl reports each step.
+    A message is shown when it is finished; --jsonl reports each step. REF#M begins
+    with message M.
     """
     with open_store(options) as store:
-        session = find(store, ref)
+        session, place = find_place(store, ref)
+        if place is not None:
+            exclusive({"REF#M": ref, "--last": last})
 
-        for text in follow(store, session, last=last, as_jsonl=as_jsonl):
+        lines = follow(
+            store, session, last=last or LAST, first=place, as_jsonl=as_jsonl
+        )
+        for text in lines:
             output.write(text)
             sys.stdout.flush()
 
@@ -60,22 +67,26 @@ def follow(
     store: Store,
     session: Session,
     *,
-    last: int = 10,
+    last: int = LAST,
+    first: Message | None = None,
     as_jsonl: bool = False,
     stop: threading.Event | None = None,
 ) -> Iterator[str]:
     """Yield what is new in a session, in lines, until it is removed or *stop* is set.
 
-    It begins with the *last* messages, fewer if there are not as many.
+    It begins with the message *first*, else with the *last* messages, fewer if there
+    are not as many.
     """
     ended = threading.Event() if stop is None else stop
     # The feed begins before the first read: a change in between is seen twice, and
     # reported once, instead of being missed.
     since = store.newest_change()
-    messages = store.messages(session, last=last)
-    first = messages[0].seq if messages else 0
+    if first is None:
+        messages = store.messages(session, last=last)
+    else:
+        messages = [first, *store.messages(session, after=first.seq)]
     kind = _FollowedLog if as_jsonl else _Text
-    feed = kind(store, session, first)
+    feed = kind(store, session, messages[0].seq if messages else 0)
     yield from feed.begin(messages)
     for change in store.changes(session, since=since, stop=ended):
         if change.deleted:

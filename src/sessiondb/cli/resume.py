@@ -21,7 +21,14 @@ import click
 from sessiondb.arguments import file_of
 from sessiondb.cli import losses, output
 from sessiondb.cli import options as shared
-from sessiondb.cli.opening import Options, current, find, open_store, remember, say
+from sessiondb.cli.opening import (
+    Options,
+    current,
+    find_place,
+    open_store,
+    remember,
+    say,
+)
 from sessiondb.cli.resume_plan import Plan
 from sessiondb.cli.text import count, cut, short_id
 from sessiondb.cli.usage import exclusive
@@ -40,7 +47,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from sessiondb.formats.protocol import Written
-    from sessiondb.model import Document, Loss, Session
+    from sessiondb.model import Document, Loss, Message, Session
     from sessiondb.store import Store
 
 
@@ -121,16 +128,39 @@ def resume_command(
     and llm continue only their own sessions. --in opencode keeps the generation of
     OpenCode that a session has, else it is 1.x; --in opencode2 is OpenCode 2. --json
     prints the same as --print, as JSON.
+
+    REF#M continues after message M, in a fork that ends there.
     """
     exclusive({"REF": ref, "--source": source})
     with open_store(options) as store:
-        session = find(store, ref) if source is None else _last_of(store, source)
+        place = None
+        if source is None:
+            session, place = find_place(store, ref)
+        else:
+            session = _last_of(store, source)
+        if place is not None:
+            if printing or as_json:
+                raise click.UsageError(
+                    "REF#M makes a fork, and --print nothing: "
+                    f"{command('fork', str(ref))}, then resume that"
+                )
+            session = _fork_at(store, session, place)
         plan = _make_plan(store, session, into)
         steps = list(plan.steps(file_of(store), plan.program))
     if printing or as_json:
         _print_plan(plan, steps, as_json)
     else:
         _become_program(plan)
+
+
+def _fork_at(store: Store, parent: Session, last: Message) -> Session:
+    """Return a new fork that ends at a message, with the results of its calls."""
+    from sessiondb.cli.family import with_results
+
+    fork = store.session(store.fork(parent, at=with_results(store, parent, last)))
+    remember(store, fork)
+    say(f"fork {short_id(fork.id)} ends at #{last.seq} of {short_id(parent.id)}")
+    return fork
 
 
 def _last_of(store: Store, source: str) -> Session:
@@ -363,8 +393,13 @@ def _report_lost(session_id: str, lost: list[Loss]) -> None:
     if current().verbose:
         losses.report(session_id, lost)
         return
-    words = " · ".join(losses.lines_of(lost))
-    further = " (-v: all of it)" if len(words) > LOST_WIDTH else ""
+    from sessiondb.formats.transcript.composer import BOOKKEEPING
+
+    # A part is lost as "assistant/step-start". No transcript shows that one.
+    missed = [loss for loss in lost if loss.of.rpartition("/")[2] not in BOOKKEEPING]
+    words = " · ".join(losses.lines_of(missed)) or "bookkeeping of its program"
+    is_all = len(missed) == len(lost) and len(words) <= LOST_WIDTH
+    further = "" if is_all else " (-v: all of it)"
     say(f"stays here: {cut(words, LOST_WIDTH)}{further}")
 
 
