@@ -13,9 +13,9 @@ import sessiondb
 from benchmarks.fixtures import built, session_list
 from benchmarks.measure import Bench, Row, Skipped, alternate, timed
 
-_SOURCE = str(Path(sessiondb.__file__).parent.parent)
-_CODE = (
-    f"import sys; sys.path.insert(0, {_SOURCE!r}); from sessiondb.cli import run; run()"
+SOURCE = str(Path(sessiondb.__file__).parent.parent)
+COMMAND = (
+    f"import sys; sys.path.insert(0, {SOURCE!r}); from sessiondb.cli import run; run()"
 )
 
 
@@ -27,7 +27,7 @@ def rows(bench: Bench) -> Iterator[Row | Skipped]:
     path = built(bench.folder / "cold.db", session_list(1000, "/home/dev/acme"))
     listing = ["--db", str(path), "list", "-a"]
     for name, arguments, goal in (("--help", ["--help"], 7.0), ("list", listing, 30.0)):
-        command = [sys.executable, "-c", _CODE, *arguments]
+        command = [sys.executable, "-c", COMMAND, *arguments]
         pair = alternate(
             _process(command), _process([sys.executable, "-c", "pass"]), bench.times(20)
         )

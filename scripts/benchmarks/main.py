@@ -21,7 +21,8 @@ from benchmarks import (
     processes,
     reading,
 )
-from benchmarks.measure import Bench, Row, Skipped
+from benchmarks.compare import main as compare
+from benchmarks.measure import HEAD, Bench, Row, Skipped, line
 from sessiondb.engine import outputs
 
 GROUPS: dict[str, Callable[[Bench], Iterator[Row | Skipped] | Iterator[Row]]] = {
@@ -41,12 +42,13 @@ GROUPS: dict[str, Callable[[Bench], Iterator[Row | Skipped] | Iterator[Row]]] = 
 }
 
 
-def _parse(arguments: list[str] | None) -> argparse.Namespace:
+def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/bench",
         description="Measure sessiondb against raw sqlite3. The table goes to stderr, "
         'stdout is [{"name","floor","ours","ratio","goal","ok","unit"}]. Files are made in a '
-        "temporary directory (TMPDIR; one on a real disk, or durability costs nothing).",
+        "temporary directory (TMPDIR; one on a real disk, or durability costs nothing). "
+        "`scripts/bench peers` compares with the stores that people use.",
     )
     parser.add_argument(
         "--quick", action="store_true", help="10⁵ and 10⁶ divided by ten: a minute"
@@ -74,32 +76,15 @@ def measure(names: Iterable[str], quick: bool) -> Iterator[Row | Skipped]:
         _say(f"# {name}: {time.monotonic() - started:.1f} s")
 
 
-def line(row: Row | Skipped) -> str:
-    """Return one line of the table."""
-    if isinstance(row, Skipped):
-        return f"{row.name:<58} skipped: {row.why}"
-    goal = f"{'≥' if row.at_least else '≤'} {row.goal:g}"
-    if row.allowance:
-        goal += f" + {row.allowance:.3f} {row.unit}"
-    verdict = f"{row.errors} ERRORS" if row.errors else "ok" if row.ok else "MISSED"
-    figures = " ".join(
-        f"{f'{value:,.{_digits(row)}f}':>12}" for value in (row.floor, row.ours)
-    )
-    return (
-        f"{row.name:<58} {figures} {row.unit:<5} {row.ratio:6.2f} {goal:<18} {verdict}"
-    )
-
-
-def _digits(row: Row) -> int:
-    return {"ms": 3, "MB": 1}.get(row.unit, 0)
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run; 0 whether or not goals are met: a loaded machine is not a failure."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["peers"]:
+        return compare.main(arguments[1:])
     options = _parse(arguments)
     # The user's own database and configuration must not be found.
     os.environ.pop("SESSIONDB_PATH", None)
-    _say(f"{'':<58} {'floor':>12} {'ours':>12} {'':<5} {'ratio':>6} {'goal':<18}")
+    _say(HEAD)
     rows = []
     for row in measure(options.only or GROUPS, options.quick):
         _say(line(row))

@@ -12,6 +12,7 @@ from time import perf_counter, process_time
 from typing import Any, TypeVar
 
 Figures = TypeVar("Figures", bound=tuple[float, ...])
+HEAD = f"{'':<58} {'floor':>12} {'ours':>12} {'':<5} {'ratio':>6} {'goal':<18}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,26 @@ class Skipped:
 
     name: str
     why: str
+
+
+def line(row: Row | Skipped) -> str:
+    """Return one line of the table."""
+    if isinstance(row, Skipped):
+        return f"{row.name:<58} skipped: {row.why}"
+    goal = f"{'≥' if row.at_least else '≤'} {row.goal:g}"
+    if row.allowance:
+        goal += f" + {row.allowance:.3f} {row.unit}"
+    verdict = f"{row.errors} ERRORS" if row.errors else "ok" if row.ok else "MISSED"
+    figures = " ".join(
+        f"{f'{value:,.{_digits(row)}f}':>12}" for value in (row.floor, row.ours)
+    )
+    return (
+        f"{row.name:<58} {figures} {row.unit:<5} {row.ratio:6.2f} {goal:<18} {verdict}"
+    )
+
+
+def _digits(row: Row) -> int:
+    return {"ms": 3, "MB": 1}.get(row.unit, 0)
 
 
 @dataclass(frozen=True, slots=True)
