@@ -86,7 +86,7 @@ ROWS = {
     "prompt": "{cond} AND directory = '/one'",
     "project": "{cond} AND worktree = '/one'",
     "project_directory": "{cond} AND directory = '/one'",
-    "meta": "{cond} AND key = 'change'",
+    "meta": "{cond} AND key = 'min_reader'",
 }
 COLUMNS = {
     "session": "id parent_id parent_seq root_id leaf_seq last_seq message_count cost tokens_input "

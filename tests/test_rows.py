@@ -24,9 +24,8 @@ def test_a_part_states_every_column_of_its_table() -> None:
     place = place_of(rows.PartRow)
     values = dict(zip(rows.PART, PART.values(**place), strict=True))
 
-    # The search index keeps the words beside its text.
-    assert set(values) == set(part.c.keys()) - {"words"}
-    assert values == {**PART._asdict(), **place, "indexed": 0}
+    assert set(values) == set(part.c.keys())
+    assert values == {**PART._asdict(), **place}
 
 
 def test_a_message_states_every_column_of_its_table() -> None:

@@ -153,6 +153,7 @@ STORED = (
     data_blob TEXT,
     namespace TEXT DEFAULT '' NOT NULL,
     prompt_count INTEGER DEFAULT 0 NOT NULL,
+    hidden INTEGER DEFAULT 1 NOT NULL,
     CONSTRAINT pk_session PRIMARY KEY (rid),
     CONSTRAINT uq_session_id UNIQUE (id),
     CONSTRAINT uq_session_source_source_id_namespace UNIQUE (source, source_id, namespace),
@@ -160,6 +161,7 @@ STORED = (
     CONSTRAINT ck_session_relation CHECK (relation IN ('fork', 'subagent')),
     CONSTRAINT ck_session_title_source CHECK (title_source IN ('user', 'agent', 'derived')),
     CONSTRAINT ck_session_model_source CHECK (model_source IN ('caller', 'source', 'derived')),
+    CONSTRAINT ck_session_hidden CHECK (hidden IN (0, 1)),
     CONSTRAINT ck_session_summary_diffs CHECK (summary_diffs IS NULL OR json_valid(summary_diffs)),
     CONSTRAINT ck_session_revert CHECK (revert IS NULL OR json_valid(revert)),
     CONSTRAINT ck_session_permission CHECK (permission IS NULL OR json_valid(permission)),
@@ -232,7 +234,7 @@ STORED = (
     data_blob TEXT,
     CONSTRAINT pk_message PRIMARY KEY (rid),
     CONSTRAINT uq_message_session_id_seq UNIQUE (session_id, seq),
-    CONSTRAINT uq_message_session_id_id UNIQUE (session_id, id),
+    CONSTRAINT uq_message_id_session_id UNIQUE (id, session_id),
     CONSTRAINT ck_message_role CHECK (role IN ('user', 'assistant', 'tool', 'system', 'event')),
     CONSTRAINT ck_message_finish CHECK (finish IN ('stop', 'length', 'tool-calls', 'error', 'cancelled', 'other')),
     CONSTRAINT ck_message_error CHECK (error IS NULL OR json_valid(error)),
@@ -326,25 +328,21 @@ STORED = (
     """CREATE INDEX ix_import_ledger_namespace ON import_ledger (source, namespace) WHERE namespace <> ''""",
     """CREATE INDEX ix_project_directory_project_id ON project_directory (project_id)""",
     """CREATE INDEX ix_session_change ON session (change)""",
+    """CREATE INDEX ix_session_created ON session (hidden, id)""",
     """CREATE INDEX ix_session_data_blob ON session (data_blob) WHERE data_blob IS NOT NULL""",
     """CREATE INDEX ix_session_deleted ON session (time_deleted) WHERE time_deleted IS NOT NULL""",
-    """CREATE INDEX ix_session_listed_created ON session (id) WHERE time_deleted IS NULL AND time_importing IS NULL AND time_archived IS NULL AND message_count > 0 AND relation IS NOT 'subagent'""",
-    """CREATE INDEX ix_session_listed_project_created ON session (project_id, id) WHERE time_deleted IS NULL AND time_importing IS NULL AND time_archived IS NULL AND message_count > 0 AND relation IS NOT 'subagent'""",
-    """CREATE INDEX ix_session_listed_project_used ON session (project_id, time_updated DESC, id) WHERE time_deleted IS NULL AND time_importing IS NULL AND time_archived IS NULL AND message_count > 0 AND relation IS NOT 'subagent'""",
-    """CREATE INDEX ix_session_listed_used ON session (time_updated DESC, id) WHERE time_deleted IS NULL AND time_importing IS NULL AND time_archived IS NULL AND message_count > 0 AND relation IS NOT 'subagent'""",
     """CREATE INDEX ix_session_native ON session (id) WHERE time_imported IS NULL""",
     """CREATE INDEX ix_session_parent_id ON session (parent_id)""",
     """CREATE INDEX ix_session_parent_source ON session (source, parent_source_id) WHERE parent_source_id IS NOT NULL""",
-    """CREATE INDEX ix_session_project_created ON session (project_id, id)""",
-    """CREATE INDEX ix_session_project_used ON session (project_id, time_updated DESC, id)""",
+    """CREATE INDEX ix_session_project_created ON session (project_id, hidden, id)""",
+    """CREATE INDEX ix_session_project_used ON session (project_id, hidden, time_updated DESC, id)""",
     """CREATE INDEX ix_session_root_id ON session (root_id)""",
-    """CREATE INDEX ix_session_used ON session (time_updated DESC, id)""",
+    """CREATE INDEX ix_session_used ON session (hidden, time_updated DESC, id)""",
     """CREATE INDEX ix_file_diff_after_blob ON file_diff (after_blob) WHERE after_blob IS NOT NULL""",
     """CREATE INDEX ix_file_diff_before_blob ON file_diff (before_blob) WHERE before_blob IS NOT NULL""",
     """CREATE INDEX ix_message_data_blob ON message (data_blob) WHERE data_blob IS NOT NULL""",
     """CREATE INDEX ix_message_disordered ON message (session_id) WHERE parent_seq >= seq""",
     """CREATE INDEX ix_message_open ON message (session_id) WHERE time_completed IS NULL""",
-    """CREATE INDEX ix_message_turn ON message (session_id, turn_id)""",
     """CREATE INDEX ix_message_usage_key ON message (usage_key) WHERE usage_key IS NOT NULL""",
     """CREATE INDEX ix_prompt_created ON prompt (time_created, id)""",
     """CREATE INDEX ix_prompt_project_id ON prompt (project_id, time_created, id)""",
@@ -357,7 +355,6 @@ STORED = (
     """CREATE INDEX ix_part_input_blob ON part (input_blob) WHERE input_blob IS NOT NULL""",
     """CREATE INDEX ix_part_result ON part (session_id, call_id) WHERE type = 'tool-result' AND (text IS NOT NULL OR text_blob IS NOT NULL)""",
     """CREATE INDEX ix_part_text_blob ON part (text_blob) WHERE text_blob IS NOT NULL""",
-    """CREATE INDEX ix_part_tool ON part (session_id, id) WHERE type = 'tool'""",
     """CREATE INDEX ix_part_unsettled ON part (session_id) WHERE status IN ('pending', 'running')""",
 )
 
@@ -373,7 +370,7 @@ SELECT s.id, s.slug, s.title, s.source, s.agent, s.model_id, s.directory,
          + coalesce(s.tokens_cache_write, 0) AS tokens,
        strftime('%Y-%m-%d %H:%M:%S', s.time_created / 1000, 'unixepoch') AS created, strftime('%Y-%m-%d %H:%M:%S', s.time_updated / 1000, 'unixepoch') AS updated,
        strftime('%Y-%m-%d %H:%M:%S', s.time_archived / 1000, 'unixepoch') AS archived, s.time_created, s.time_updated,
-       s.prompt_count
+       s.prompt_count, s.hidden
   FROM session AS s JOIN project AS j ON j.id = s.project_id
  WHERE s.time_deleted IS NULL AND s.time_importing IS NULL""",
     """CREATE VIEW transcript AS
@@ -564,11 +561,21 @@ SELECT p.rid AS rid,
   FROM part AS p
   LEFT JOIN blob AS tb ON tb.hash = p.text_blob
   LEFT JOIN blob AS ib ON ib.hash = p.input_blob
- WHERE p.indexed = 1""",
+ WHERE p.indexed = 1 AND p.rid <= coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'indexed_to'), 0)""",
+    r"""CREATE VIEW part_search_waiting AS
+SELECT p.rid AS rid,
+       coalesce(p.text, CAST(tb.data AS TEXT), '') AS text,
+       coalesce(replace(replace(replace(replace(replace(replace(p.input, '\\', '\ '), '\n', ' '), '\t', ' '), '\r', ' '), '\b', ' '), '\f', ' '), replace(replace(replace(replace(replace(replace(CAST(ib.data AS TEXT), '\\', '\ '), '\n', ' '), '\t', ' '), '\r', ' '), '\b', ' '), '\f', ' '), '') AS input,
+       coalesce(p.title, '') AS title,
+       p.words AS words
+  FROM part AS p
+  LEFT JOIN blob AS tb ON tb.hash = p.text_blob
+  LEFT JOIN blob AS ib ON ib.hash = p.input_blob
+ WHERE p.indexed = 1 AND p.rid > coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'indexed_to'), 0)""",
     """CREATE VIRTUAL TABLE part_search USING fts5(text, input, title, words, content='part_search_content', content_rowid='rid', tokenize='unicode61 remove_diacritics 2')""",
     """CREATE VIRTUAL TABLE session_search USING fts5(title, content='session', content_rowid='rid', tokenize='unicode61 remove_diacritics 2')""",
     """CREATE VIRTUAL TABLE prompt_search USING fts5(text, content='prompt', content_rowid='rid', tokenize='unicode61 remove_diacritics 2')""",
-    """CREATE TRIGGER part_search_delete BEFORE DELETE ON part WHEN old.indexed = 1 BEGIN INSERT INTO part_search (part_search, rowid, text, input, title, words) SELECT 'delete', rid, text, input, title, words FROM part_search_content WHERE rid = old.rid; END""",
+    """CREATE TRIGGER part_search_delete BEFORE DELETE ON part WHEN old.indexed = 1 OR old.rid > coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'indexed_to'), 0) BEGIN INSERT INTO part_search (rowid, text, input, title, words) SELECT rid, text, input, title, words FROM part_search_waiting WHERE old.rid > coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'indexed_to'), 0); UPDATE meta SET value = (SELECT max(rid) FROM part) WHERE key = 'indexed_to' AND old.rid > coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'indexed_to'), 0); INSERT INTO part_search (part_search, rowid, text, input, title, words) SELECT 'delete', rid, text, input, title, words FROM part_search_content WHERE rid = old.rid; END""",
     """CREATE TRIGGER part_search_before_update BEFORE UPDATE OF rid, text, text_blob, input, input_blob, title, indexed, words ON part WHEN old.indexed = 1 BEGIN INSERT INTO part_search (part_search, rowid, text, input, title, words) SELECT 'delete', rid, text, input, title, words FROM part_search_content WHERE rid = old.rid; END""",
     """CREATE TRIGGER part_search_after_update AFTER UPDATE OF rid, text, text_blob, input, input_blob, title, indexed, words ON part WHEN old.indexed = 1 AND new.indexed = 1 BEGIN INSERT INTO part_search (rowid, text, input, title, words) SELECT rid, text, input, title, words FROM part_search_content WHERE rid = new.rid; END""",
     """CREATE TRIGGER session_search_insert AFTER INSERT ON session BEGIN INSERT INTO session_search (rowid, title) VALUES (new.rid, new.title); END""",
@@ -577,7 +584,9 @@ SELECT p.rid AS rid,
     """CREATE TRIGGER prompt_search_insert AFTER INSERT ON prompt BEGIN INSERT INTO prompt_search (rowid, text) VALUES (new.rid, new.text); END""",
     """CREATE TRIGGER prompt_search_delete AFTER DELETE ON prompt BEGIN INSERT INTO prompt_search (prompt_search, rowid, text) VALUES ('delete', old.rid, old.text); END""",
     """CREATE TRIGGER prompt_search_update AFTER UPDATE OF rid, text ON prompt BEGIN INSERT INTO prompt_search (prompt_search, rowid, text) VALUES ('delete', old.rid, old.text); INSERT INTO prompt_search (rowid, text) VALUES (new.rid, new.text); END""",
-    """CREATE TRIGGER session_deleted AFTER DELETE ON session WHEN old.time_deleted IS NULL BEGIN UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'change'; INSERT INTO deletion (change, session_id, revision, last_seq) SELECT CAST(value AS INTEGER), old.id, old.revision + 1, old.last_seq FROM meta WHERE key = 'change'; END""",
+    """CREATE TRIGGER session_deleted AFTER DELETE ON session WHEN old.time_deleted IS NULL BEGIN INSERT INTO deletion (change, session_id, revision, last_seq) VALUES (max(max(coalesce((SELECT max(change) FROM session), 0), coalesce((SELECT max(change) FROM deletion), 0)), old.change) + 1, old.id, old.revision + 1, old.last_seq); END""",
+    """CREATE TRIGGER session_hidden_insert AFTER INSERT ON session WHEN new.hidden <> (new.time_deleted IS NOT NULL OR new.time_importing IS NOT NULL OR new.time_archived IS NOT NULL OR new.message_count <= 0 OR new.relation IS 'subagent') BEGIN UPDATE session SET hidden = 1 - hidden WHERE rid = new.rid; END""",
+    """CREATE TRIGGER session_hidden_update AFTER UPDATE OF time_deleted, time_importing, time_archived, message_count, relation ON session WHEN new.hidden <> (new.time_deleted IS NOT NULL OR new.time_importing IS NOT NULL OR new.time_archived IS NOT NULL OR new.message_count <= 0 OR new.relation IS 'subagent') BEGIN UPDATE session SET hidden = 1 - hidden WHERE rid = new.rid; END""",
 )
 # </schema>
 

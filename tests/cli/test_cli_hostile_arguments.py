@@ -197,9 +197,7 @@ def state(database: Path, folder: Path) -> tuple[Any, ...]:
             connection.execute(f"SELECT count(*), max(rowid) FROM {table}").fetchone()
             for table in ("session", "message", "part", "label", "project", "prompt")
         ]
-        change = connection.execute(
-            "SELECT value FROM meta WHERE key = 'change'"
-        ).fetchone()
+        change = connection.execute("SELECT max(change) FROM session").fetchone()
     names = [name for name in os.listdir(folder) if not name.endswith(("-wal", "-shm"))]
     return (*rows, change, sorted(map(os.fsencode, names)))
 

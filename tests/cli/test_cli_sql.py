@@ -15,7 +15,7 @@ READING = [
     "SELECT id FROM session_list",
     "WITH x AS (SELECT 1 AS n) SELECT n FROM x",
     "SELECT count(*) FROM transcript, tool_call, usage_by_day, usage_by_model, session_tree",
-    "SELECT rowid FROM part_search WHERE part_search MATCH 'lexer'",
+    "SELECT count(*) FROM part_search WHERE part_search MATCH 'lexer'",
     "SELECT value FROM json_each('[1,2]')",
     "PRAGMA table_info(session)",
     "PRAGMA user_version",

@@ -149,10 +149,9 @@ UNION ALL SELECT 'blob', hash FROM blob WHERE
     hash NOT IN (SELECT data_blob FROM message WHERE data_blob IS NOT NULL) AND
     hash NOT IN (SELECT before_blob FROM file_diff WHERE before_blob IS NOT NULL) AND
     hash NOT IN (SELECT after_blob FROM file_diff WHERE after_blob IS NOT NULL)
-UNION ALL SELECT 'change', id FROM session WHERE change >
-    (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change')
-UNION ALL SELECT 'deletion', session_id FROM deletion WHERE change >
-    (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change')
+UNION ALL SELECT 'change', id FROM session WHERE change <= 0
+UNION ALL SELECT 'deletion', d.session_id FROM deletion AS d JOIN session AS s
+    ON s.change = d.change WHERE s.time_deleted IS NULL
 """
 
 

@@ -269,7 +269,8 @@ class World:
 
     def look(self, *_: object) -> None:
         (last,) = self.rows(
-            "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change'"
+            "SELECT coalesce(max(change), 0) FROM "
+            "(SELECT change FROM session UNION ALL SELECT change FROM deletion)"
         )
         with closing(self.store.changes(since=self.cursor, poll=0)) as feed:
             while number(self.cursor) < last:

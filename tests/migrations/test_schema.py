@@ -90,7 +90,11 @@ def test_alembic_upgrade_head_and_opening_a_store_make_the_same_schema(
         "journal_mode": "wal",
         "page_size": 4096,
         "auto_vacuum": 0,
-        "meta": {"min_reader": MIN_READER, "min_writer": MIN_WRITER, "change": "0"},
+        "meta": {
+            "min_reader": MIN_READER,
+            "min_writer": MIN_WRITER,
+            "indexed_to": "0",
+        },
         "revision": HEAD,
         "mode": 0o600,
     }

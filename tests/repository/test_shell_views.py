@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import subprocess
+import time
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
@@ -240,10 +241,21 @@ def test_no_view_shows_what_was_deleted(store: Store, ask: Ask) -> None:
         assert ask(f"SELECT * FROM {view}") == [], view
 
 
-def test_the_search_index_can_be_queried_in_the_shell(store: Store, ask: Ask) -> None:
+@pytest.mark.slow
+def test_the_search_index_can_be_queried_in_the_shell_once_the_writer_rests(
+    store: Store, ask: Ask
+) -> None:
     session = talk(store)
-    rows = ask(
-        "SELECT p.session_id, p.seq FROM part_search AS f JOIN part AS p ON p.rid = f.rowid "
-        "WHERE part_search MATCH 'please'"
-    )
+    waiting = ask("SELECT text FROM part_search_waiting WHERE text LIKE '%please%'")
+    assert waiting == [{"text": "please"}]
+
+    rows: list[dict[str, Any]] = []
+    deadline = time.monotonic() + 10
+    while not rows and time.monotonic() < deadline:
+        time.sleep(0.1)
+        rows = ask(
+            "SELECT p.session_id, p.seq FROM part_search AS f "
+            "JOIN part AS p ON p.rid = f.rowid WHERE part_search MATCH 'please'"
+        )
     assert rows == [{"session_id": session, "seq": 1}]
+    assert ask("SELECT * FROM part_search_waiting") == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sessiondb import ALL, Store, assistant, text, tool, user
+from sessiondb.engine.default import ENGINE
 from sessiondb.maintenance import check
 from sessiondb.model import Hit, MessageDraft, Page
 
@@ -209,3 +211,26 @@ def test_words_beside_a_text_are_kept_when_a_message_grows(
     assert titles(store.search("way")) == []
     store.finish(session, message)
     assert titles(store.search("way")) == ["x"]
+
+
+@settings(max_examples=60)
+@given(
+    said=st.text(alphabet='aBc9_ \\"\n\t漢字é🎉', max_size=30),
+    command=st.text(alphabet='aBnrt \\"\n\t漢é', max_size=30),
+    title=st.text(alphabet="fooBar 字", max_size=12),
+)
+def test_the_words_that_a_write_states_are_those_of_the_stored_texts(
+    various: Store, said: str, command: str, title: str
+) -> None:
+    call = tool("bash", {"a key": command}, output=said, title=title or None)
+    session = talk(various, "x", assistant(text(said), call))
+    sql = "SELECT rid, words, text, input, title FROM part WHERE session_id = ?"
+    with closing(sqlite3.connect(various.path)) as connection:
+        stored = connection.execute(sql, (session,)).fetchall()
+        connection.execute(
+            "UPDATE part SET words = NULL WHERE session_id = ?", (session,)
+        )
+        rids = json.dumps([rid for rid, *_ in stored])
+        ENGINE.search.prepare(connection, rids)
+        assert connection.execute(sql, (session,)).fetchall() == stored
+    various.delete(session)

@@ -123,7 +123,8 @@ def test_durability_and_the_other_settings_are_what_was_asked_for(
 
         assert pragma("synchronous") == level
         assert (pragma("journal_mode"), pragma("foreign_keys")) == ("wal", 1)
-        assert (pragma("busy_timeout"), pragma("mmap_size")) == (10_000, 0)
+        # It waits by itself: SQLite's own waiting starves a process among several.
+        assert (pragma("busy_timeout"), pragma("mmap_size")) == (0, 0)
         assert pragma("journal_size_limit") == 16 * MEGABYTE
         with store.effects(durability="full") as unit:
             unit.create_session()

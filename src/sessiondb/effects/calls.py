@@ -16,18 +16,23 @@ from sqlalchemy import and_, func, select, text
 from sessiondb import codec
 from sessiondb.effects import paths
 from sessiondb.effects.encode import data_columns, same_json
-from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.effects.transaction import (
+    INDEXING,
+    NOT_INDEXED,
+    SessionState,
+    Transaction,
+)
 from sessiondb.engine.sql import Statement, by_index, p, update_of
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model.draft import ending
 from sessiondb.model.handles import PartKey
-from sessiondb.schema import blob, part
+from sessiondb.schema import UNSETTLED, blob, part
 from sessiondb.schema.rows import Blob, PartRow
 
 #: Of two indexes that fit, the planner prefers the one that gives the order, and then
 #: walks the session. Every search for calls names its index instead.
 BY_CALL = by_index(part, "ix_part_call_id")
-_BY_PART = by_index(part, "ix_part_tool")
+_UNSETTLED = by_index(part, "ix_part_unsettled")
 
 
 class StoredCall(NamedTuple):
@@ -53,30 +58,32 @@ class StoredCall(NamedTuple):
         return self.status in ("completed", "error")
 
 
-def _select_call(column: Any, index: tuple[Any, str, str]) -> Any:
+def _select_call(*conditions: Any) -> Any:
     return (
         select(*(part.c[name] for name in StoredCall._fields))
-        .with_hint(*index)
         .where(
-            part.c.session_id == p("sid"),
-            part.c.type == text("'tool'"),
-            column == p("pid"),
+            part.c.session_id == p("sid"), part.c.type == text("'tool'"), *conditions
         )
         .order_by(part.c.seq.desc(), part.c.idx.desc())
         .limit(1)
     )
 
 
-_BY_ID = Statement(lambda: _select_call(part.c.id, _BY_PART))
-_BY_CALL_ID = Statement(lambda: _select_call(part.c.call_id, BY_CALL))
+_BY_ID = Statement(lambda: _select_call(part.c.id == p("pid")))
+_UNSETTLED_BY_ID = Statement(
+    lambda: _select_call(part.c.id == p("pid"), UNSETTLED).with_hint(*_UNSETTLED)
+)
+_BY_CALL_ID = Statement(
+    lambda: _select_call(part.c.call_id == p("pid")).with_hint(*BY_CALL)
+)
 _START = update_of(
     part,
-    "status input input_blob indexed time_updated time_started",
+    f"status input input_blob {INDEXING} time_updated time_started",
     part.c.rid == p("row"),
 )
 _SETTLE = update_of(
     part,
-    "status outcome title text text_blob data data_blob indexed time_updated "
+    f"status outcome title text text_blob data data_blob {INDEXING} time_updated "
     "time_started time_ended",
     part.c.rid == p("row"),
 )
@@ -105,15 +112,21 @@ def add_data(
 
 
 def find_call(tx: Transaction, session_id: str, key: PartKey) -> StoredCall:
-    """Return the call with that id, else the last with that ``call_id``.
+    """Return the open call with that id, else the last with that ``call_id``.
 
-    An exact *key* is an id alone: it is unique, and a program may use one as the
-    ``call_id`` of another call. Raises `NotFoundError`.
+    What is neither is the settled call with that id. An exact *key* is an id alone: it
+    is unique, and a program may use one as the ``call_id`` of another call. Raises
+    `NotFoundError`.
     """
     # A recognised message may have its parts under other ids than were queued.
-    row = tx.one(_BY_ID, sid=session_id, pid=tx.aliases.get(key.name, key.name))
+    part_id = tx.aliases.get(key.name, key.name)
+    row = tx.one(_UNSETTLED_BY_ID, sid=session_id, pid=part_id)
     if row is None and not key.exact:
         row = tx.one(_BY_CALL_ID, sid=session_id, pid=key.name)
+    if row is None:
+        # One that is settled again, by its id: rare, and not worth the two pages that
+        # an index of its own would cost each turn. This walks the session.
+        row = tx.one(_BY_ID, sid=session_id, pid=part_id)
     if row is None:
         raise NotFoundError(f"tool call {key.name} is not in session {session_id}")
 
@@ -162,7 +175,7 @@ class Start:
             status=self.status,
             input=holder.input,
             input_blob=holder.input_blob,
-            indexed=0,
+            **NOT_INDEXED,
             time_updated=when,
             time_started=when if self.status == "running" else None,
         )
@@ -219,7 +232,7 @@ class Settle:
             text_blob=self.text_blob,
             data=packed,
             data_blob=data_blob,
-            indexed=0,
+            **NOT_INDEXED,
             time_updated=when,
             time_started=call.time_started,
             time_ended=when,
@@ -260,7 +273,7 @@ _ANY_CALL = Statement(
 _NEAREST = Statement(lambda: paths.first_above(part, _is_call))
 _FILL = update_of(
     part,
-    "status outcome text text_blob data data_blob indexed time_updated time_ended",
+    f"status outcome text text_blob data data_blob {INDEXING} time_updated time_ended",
     part.c.rid == p("row"),
 )
 _FILLED = Statement(
@@ -316,7 +329,7 @@ def fill_call(
         text_blob=row.text_blob,
         data=data,
         data_blob=data_blob,
-        indexed=0,
+        **NOT_INDEXED,
         time_updated=tx.now,
         time_ended=row.time_ended or row.time_created or tx.now,
     )

@@ -17,6 +17,7 @@ from sessiondb.effects import ownership
 from sessiondb.effects.calls import fill_call, filled_call
 from sessiondb.effects.encode import same_json, usage_key
 from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model.handles import LEAF, MessageHandle
@@ -137,6 +138,14 @@ def insert_part(
     *message_time* is the time of a part that states none; None is now.
     """
     rid = tx.take_rid()
+    is_final = complete or row.settled
+    is_searched = is_final and not inherited and row.searchable
+    words = None
+    if is_searched:
+        if row.text_blob is None and row.input_blob is None:
+            words = ENGINE.search.words_of_part(row.text, row.input, row.title)
+        else:
+            tx.to_prepare.append(rid)
     created = message_time if row.time_created is None else row.time_created
     if created is None:
         created = tx.now
@@ -151,13 +160,12 @@ def insert_part(
         seq=seq,
         idx=idx,
         inherited=inherited,
+        indexed=int(is_searched),
+        words=words,
         time_created=created,
         time_updated=updated,
     )
     tx.insert(part, PART, values)
-    is_final = complete or row.settled
-    if is_final and not inherited and row.searchable:
-        tx.to_index.append(rid)
 
 
 def parts_of(tx: Transaction, session_id: str, seq: int) -> list[StoredPart]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import select, text
 
 from sessiondb.effects.lease import require_free
-from sessiondb.effects.transaction import Transaction
+from sessiondb.effects.transaction import INDEXING, NOT_INDEXED, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.schema import UNSETTLED, message, part
 
@@ -17,7 +17,7 @@ _CALLS = Statement(
     )
 )
 _SETTLE = update_of(
-    part, "status outcome indexed time_updated time_ended", part.c.rid == p("row")
+    part, f"status outcome {INDEXING} time_updated time_ended", part.c.rid == p("row")
 )
 _MESSAGES = Statement(
     lambda: select(message.c.seq).where(
@@ -64,7 +64,7 @@ class Recover:
                 row=rid,
                 status="error",
                 outcome="interrupted",
-                indexed=0,
+                **NOT_INDEXED,
                 time_updated=tx.now,
                 time_ended=tx.now,
             )

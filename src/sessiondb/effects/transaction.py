@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from sqlalchemy import and_, exists, func, or_, select, text, update
+from sqlalchemy import and_, exists, or_, select, text, update
 from sqlalchemy.sql import ClauseElement
 
 from sessiondb.clock import now_ms
@@ -39,11 +39,10 @@ from sessiondb.schema import (
     file_diff,
     lease,
     message,
-    meta,
     part,
     session,
 )
-from sessiondb.schema.feed import DATABASE
+from sessiondb.schema.feed import DATABASE, NEWEST_CHANGE
 from sessiondb.schema.rows import BLOB, SEARCHED, Blob
 from sessiondb.schema.tables import TOKENS
 
@@ -60,16 +59,7 @@ _OWN = tuple(name for name in _KEPT if name not in ("revision", "change"))
 _own = attrgetter(*_OWN)
 
 _KEEP = update_of(session, " ".join(_KEPT), session.c.id == p("sid"))
-_NEXT_RID = Statement(lambda: select(func.coalesce(func.max(part.c.rid), 0) + 1))
-_NEXT_CHANGE = Statement(
-    lambda: (
-        update(meta)
-        .where(meta.c.key == "change")
-        .values(value=text("CAST(value AS INTEGER) + 1"))
-        .returning(meta.c.value, DATABASE)
-    )
-)
-_SET_CHANGE = update_of(meta, "value", meta.c.key == "change")
+_NEXT_CHANGE = Statement(lambda: select(text(f"{NEWEST_CHANGE} + 1"), DATABASE))
 _MARK = Statement(
     lambda: (
         update(part)
@@ -188,6 +178,13 @@ _LOAD = Statement(
         .where(session.c.id == p("sid"), session.c.time_deleted.is_(None))
     )
 )
+#: The columns of ``part`` that say whether the search index has it, and their values if
+#: it has not: then it has no words beside its text, either.
+INDEXING = "indexed words"
+NOT_INDEXED = {"indexed": 0, "words": None}
+#: Parts that wait for the search index before it takes them in. Each search goes
+#: through them: half a millisecond for 32.
+MOST_WAITING = 32
 #: Bytes from which a blob is handed to the engine alone.
 LARGE_BLOB = 8 << 20
 
@@ -204,6 +201,9 @@ class Transaction:
     now: int = field(default_factory=now_ms)
     states: dict[str, SessionState] = field(default_factory=dict)
     changes: dict[str, Change] = field(default_factory=dict)
+    #: Rows of ``part`` whose ``words`` are to be set, and those that are to be indexed,
+    #: too.
+    to_prepare: list[int] = field(default_factory=list)
     to_index: list[int] = field(default_factory=list)
     loose: set[str] = field(default_factory=set)
     after_commit: list[Callable[[], None]] = field(default_factory=list)
@@ -214,9 +214,10 @@ class Transaction:
     opened: dict[str, str] = field(default_factory=dict)
     #: Sessions whose row this unit wrote: one revision more for each, however often.
     _kept: set[str] = field(default_factory=set)
-    _next_rid: int | None = None
+    #: The last row number of ``part`` that was given out, and the last that is indexed.
+    _places: tuple[int, int] | None = None
+    _wrote_parts: bool = False
     _change: int | None = None
-    _change_in_file: int | None = None
     #: The name of this database in cursors of changes, once a change was taken.
     _database: str = ""
 
@@ -283,16 +284,20 @@ class Transaction:
             return effect
         return replace(effect, **targets)  # type: ignore[type-var]
 
-    def mark(self) -> tuple[int, int, dict[str, Change]]:
+    def mark(self) -> tuple[int, int, int, dict[str, Change]]:
         """Return what `undo_unit` needs."""
-        return len(self.after_commit), len(self.to_index), dict(self.changes)
+        lengths = len(self.after_commit), len(self.to_prepare), len(self.to_index)
+        return *lengths, dict(self.changes)
 
-    def undo_unit(self, mark: tuple[int, int, dict[str, Change]]) -> None:
+    def undo_unit(self, mark: tuple[int, int, int, dict[str, Change]]) -> None:
         """Forget the records of a unit whose savepoint was rolled back."""
-        steps, indexed, self.changes = mark
-        del self.after_commit[steps:], self.to_index[indexed:]
+        steps, prepared, indexed, self.changes = mark
+        del (
+            self.after_commit[steps:],
+            self.to_prepare[prepared:],
+            self.to_index[indexed:],
+        )
         self.states = {}
-        self._change_in_file = None
 
     def at(self, time: int | None) -> int:
         """Return the time that a caller states (Unix ms); None is now."""
@@ -356,22 +361,27 @@ class Transaction:
         A number of its own for each lets a reader stop after any of them.
         """
         if self._change is None:
-            ((change, self._database),) = self.run(_NEXT_CHANGE).fetchall()
-            self._change = self._change_in_file = int(change)
+            self._change, self._database = self.one(_NEXT_CHANGE)
         else:
             self._change += 1
         return self._change
 
     def take_rid(self) -> int:
         """Return the next row number of ``part``; explicit, so that search knows it."""
-        if self._next_rid is None:
-            self._next_rid = int(self.one(_NEXT_RID)[0])
-        self._next_rid += 1
-        return self._next_rid - 1
+        last, indexed = self._read_places()
+        self._places = last + 1, indexed
+        self._wrote_parts = True
+        return last + 1
 
     def forget_rids(self) -> None:
-        """Record that the engine chose row numbers."""
-        self._next_rid = None
+        """Record that the engine chose row numbers, or that rows are gone."""
+        self._places = None
+        self._wrote_parts = True
+
+    def _read_places(self) -> tuple[int, int]:
+        if self._places is None:
+            self._places = ENGINE.search.read_places(self.connection)
+        return self._places
 
     def flush(self) -> None:
         """Write the touched session rows, each once, with one revision more."""
@@ -420,15 +430,20 @@ class Transaction:
         )
 
     def finish(self) -> None:
-        """Do what is done once: the number of the last change, search, then blobs."""
-        if self._change != self._change_in_file:
-            self.run(_SET_CHANGE, value=str(self._change))
-
+        """Do what is done once: search, then blobs."""
+        if self.to_prepare or self.to_index:
+            ENGINE.search.prepare(
+                self.connection, as_list(self.to_prepare + self.to_index)
+            )
         if self.to_index:
-            ENGINE.search.prepare(self.connection, as_list(self.to_index))
             marked = self.run(_MARK, rids=as_list(self.to_index)).fetchall()
             rids = as_list(sorted(rid for (rid,) in marked))
             ENGINE.search.put(self.connection, rids)
+
+        if self._wrote_parts:
+            last, indexed = self._read_places()
+            if last - indexed >= MOST_WAITING:
+                ENGINE.search.put_waiting(self.connection)
 
         if self.loose:
             self.run(_FREE, hashes=as_list(sorted(self.loose)))

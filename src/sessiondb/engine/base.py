@@ -154,9 +154,9 @@ class SearchIndex(Protocol):
     """The search index over the words of parts, titles and prompts.
 
     Its structure and its query syntax are private to the engine: it answers questions,
-    each by a complete query. New parts are indexed by `put`; the database itself, by
-    triggers, indexes titles and prompts, and follows every change and delete, also of a
-    shell.
+    each by a complete query. New parts wait, and are found, until `put_waiting` indexes
+    them together; the database itself, by triggers, indexes titles and prompts, and
+    follows every change and delete, also of a shell.
 
     Callers give *terms*: conditions in plain SQL over the rows ``s`` of ``session``,
     ``m`` of ``message`` and ``p`` of ``part`` that a match belongs to. *bounds* are
@@ -177,17 +177,32 @@ class SearchIndex(Protocol):
     count_missing: str
     count_orphans: str
 
-    def prepare(self, connection: Connection, rids: str) -> None:
-        """Keep what the index needs beside the text of rows of ``part``, in ``words``.
+    def words_of_part(
+        self, text: str | None, input: str | None, title: str | None
+    ) -> str | None:
+        """Return what the index needs beside these texts, the value of ``words``."""
 
-        *rids* is a list parameter of their ``rid``. Their ``indexed`` is still 0.
+    def prepare(self, connection: Connection, rids: str) -> None:
+        """Set ``words`` of rows of ``part``, whose texts may be blobs.
+
+        *rids* is a list parameter of their ``rid``. They are not in the index yet.
         """
 
     def put(self, connection: Connection, rids: str) -> None:
-        """Index rows of ``part`` that are not in the index yet.
+        """Index rows of ``part`` that were settled after the index had passed them.
 
         *rids* is a list parameter of their ``rid``. Their ``indexed`` is 1 already.
+        Those that wait go on waiting.
         """
+
+    def read_places(self, connection: Connection) -> tuple[int, int]:
+        """Return the last ``rid`` that was given out, and the last that is indexed.
+
+        0 is none. What is between the two waits.
+        """
+
+    def put_waiting(self, connection: Connection) -> None:
+        """Index all parts that wait, in a transaction that writes."""
 
     def query(self, query: str) -> SearchQuery:
         """Return what a user's *query*, which is any text, searches for.
@@ -257,7 +272,10 @@ class SearchIndex(Protocol):
         """
 
     def optimize(self, connection: Connection) -> None:
-        """Free the space of removed text, and restore the speed of queries."""
+        """Free the space of removed text, and restore the speed of queries.
+
+        In a transaction that writes.
+        """
 
 
 class SessionSizes(Protocol):
@@ -336,9 +354,6 @@ class Engine(Protocol):
     #: The statement that begins a snapshot: all queries up to its end see one state,
     #: while others write.
     begin_read: str
-    #: The statement that begins a transaction with the write lock, so that it never
-    #: fails later on because of another writer. It waits up to the busy timeout.
-    begin_write: str
 
     def translate(self, error: Exception, path: Path | None = None) -> SessionDBError:
         """Return our error for an `Error`, to be raised ``from`` it.
@@ -370,7 +385,15 @@ class Engine(Protocol):
     def connect_writer(self, path: Path) -> Connection:
         """Open *path* for the writer of this process.
 
-        Durability is full, the busy timeout 10 seconds. Raises what `connect` does.
+        Durability is full. It does not wait for locks by itself: see `begin_write`.
+        Raises what `connect` does.
+        """
+
+    def begin_write(self, connection: Connection, busy_timeout: float = 0.0) -> None:
+        """Begin a transaction with the write lock, so that no other writer fails it.
+
+        It waits for the lock as long as *connection* does by itself, and up to
+        *busy_timeout* seconds more. Raises an `Error` that translates to `BusyError`.
         """
 
     def set_durability(self, connection: Connection, level: str) -> None:
@@ -378,9 +401,6 @@ class Engine(Protocol):
 
         Called outside of transactions.
         """
-
-    def set_busy_timeout(self, connection: Connection, seconds: float) -> None:
-        """Let further statements of *connection* wait up to *seconds* for a lock."""
 
     def schema_mark(self, connection: Connection) -> tuple[int, ...]:
         """Return numbers that every change of the schema changes, in its snapshot.
@@ -411,10 +431,10 @@ class Engine(Protocol):
         0 for an engine that keeps no such log, or takes care of it by itself.
         """
 
-    def checkpoint(self, connection: Connection) -> bool:
-        """Move the log into the database and empty it.
+    def checkpoint(self, connection: Connection, busy_timeout: float = 0.0) -> bool:
+        """Move the log into the database and empty it; True if there is none.
 
-        False if another connection still needs it; True if there is none.
+        It waits like `begin_write`; False if another connection still needs the log.
         """
 
     # -- places --------------------------------------------------------------

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sessiondb.schema.purposes import is_prompt
 from sessiondb.schema.rows import SEARCHED
 from sessiondb.schema.sums import cost_sum, count_sum
-from sessiondb.schema.tables import TOKENS
+from sessiondb.schema.tables import HIDDEN, TOKENS
 
 #: The sessions whose columns must be right: neither deleted nor half imported.
 LIVE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
@@ -77,6 +77,14 @@ COUNTERS = Derivation(
     what="sessions whose messages, cost or tokens are not those of their messages",
     repair="count again",
     float_sums=("cost", "cost_inherited"),
+)
+HIDDEN_SESSIONS = Derivation(
+    table="session",
+    columns=("hidden",),
+    values=f"SELECT s.rid, ({HIDDEN.format('s.')}) FROM session AS s",
+    check="counters",
+    what="sessions that default lists have, or leave out, against the rule",
+    repair="list them by the rule",
 )
 _LAST_ANSWER = (
     "(SELECT max(m.seq) FROM message AS m WHERE m.session_id = s.id "
@@ -149,4 +157,12 @@ PART_INDEXED = Derivation(
     repair="index them by the rule",
 )
 #: In the order in which a repair applies them: what follows from what.
-DERIVATIONS = (ROOT, BLOB_SIZE, PART_INHERITED, PART_INDEXED, COUNTERS, MODEL)
+DERIVATIONS = (
+    ROOT,
+    BLOB_SIZE,
+    PART_INHERITED,
+    PART_INDEXED,
+    COUNTERS,
+    HIDDEN_SESSIONS,
+    MODEL,
+)

@@ -94,12 +94,8 @@ SELECT count(*) FROM session AS s JOIN session AS p ON p.id = s.parent_id
 #: Values that no rule of `derived` follows from.
 _FLAGS = "SELECT count(*) FROM message WHERE inherited NOT IN (0, 1)"
 _META = """
-SELECT 4 - (SELECT count(*) FROM meta
-             WHERE key IN ('database_uuid', 'min_reader', 'min_writer', 'change'))
-"""
-_CHANGES = """
-SELECT count(*) FROM (SELECT change FROM session UNION ALL SELECT change FROM deletion)
- WHERE change > (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change')
+SELECT 3 - (SELECT count(*) FROM meta
+             WHERE key IN ('database_uuid', 'min_reader', 'min_writer'))
 """
 
 #: Sessions that a feed of changes would miss.
@@ -159,11 +155,6 @@ QUESTIONS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "meta": [
         ("entries of meta that are missing", _META, "write them again"),
-        (
-            "sessions that changed after the last change",
-            _CHANGES,
-            "move the last change",
-        ),
         (
             "sessions without a number of their own in the order of changes",
             f"SELECT count(*) FROM ({UNNUMBERED})",

@@ -37,6 +37,7 @@ from sessiondb.maintenance.check import (
 from sessiondb.maintenance.derived import (
     BLOB_SIZE,
     COUNTERS,
+    HIDDEN_SESSIONS,
     MODEL,
     PART_INDEXED,
     PART_INHERITED,
@@ -53,10 +54,6 @@ from sessiondb.schema import meta
 from sessiondb.schema.version import MIN_READER, MIN_WRITER
 
 _LATER = "SELECT seq FROM message WHERE session_id = ? AND parent_seq > seq"
-_NEWEST_CHANGE = (
-    "SELECT max(change) FROM"
-    " (SELECT change FROM session UNION ALL SELECT change FROM deletion)"
-)
 _LAST_SEQ = "(SELECT max(seq) FROM message WHERE session_id = session.id)"
 
 
@@ -131,7 +128,7 @@ def _repair_indexes(connection: Connection) -> None:
 
 
 def _repair_rows(connection: Connection, path: Path) -> None:
-    connection.execute(ENGINE.begin_write)
+    ENGINE.begin_write(connection)
     try:
         ENGINE.check_writable(connection, path)
         run = _RepairRun(connection)
@@ -202,15 +199,10 @@ def _repair_meta(run: _RepairRun) -> None:
         "database_uuid": str(uuid.uuid4()),
         "min_reader": MIN_READER,
         "min_writer": MIN_WRITER,
-        "change": "0",
     }
     # Only what is missing: another value may be that of a newer release.
     for fact in facts.items():
         run.rows(insert_new_text(meta, ("key", "value")), *fact)
-    run.rows(
-        f"UPDATE meta SET value = ({_NEWEST_CHANGE}) WHERE key = 'change' "
-        f"AND CAST(value AS INTEGER) < ({_NEWEST_CHANGE})"
-    )
 
 
 def _repair_projects(run: _RepairRun) -> None:
@@ -417,6 +409,7 @@ def _repair_parts(run: _RepairRun) -> None:
 
 def _repair_counters(run: _RepairRun) -> None:
     run.derive(COUNTERS)
+    run.derive(HIDDEN_SESSIONS)
     run.derive(MODEL)
 
 

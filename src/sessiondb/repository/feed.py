@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import func, literal_column, null, select, union_all
+from sqlalchemy import Integer, func, literal_column, null, select, union_all
 
 from sessiondb.engine.sql import Statement, by_index, p
 from sessiondb.model import Change
 from sessiondb.model.feed import Position
 from sessiondb.repository import Read
-from sessiondb.schema import UNSETTLED, deletion, message, meta, part, session
-from sessiondb.schema.feed import DATABASE
+from sessiondb.schema import UNSETTLED, deletion, message, part, session
+from sessiondb.schema.feed import DATABASE, NEWEST_CHANGE
 
 #: Changes read at once.
 CHANGES = 500
@@ -62,16 +62,14 @@ def _changes_statement() -> Any:
 
 
 _CHANGES = Statement(_changes_statement)
-_NEWEST = Statement(
-    lambda: select(DATABASE, meta.c.value).where(meta.c.key == "change")
-)
+_NEWEST = Statement(lambda: select(DATABASE, literal_column(NEWEST_CHANGE, Integer)))
 
 
 def newest_change() -> Read[Position]:
     """Return the place of the newest change."""
     rows = yield _NEWEST, {}
     database, number = rows[0]
-    return Position(database or "", int(number))
+    return Position(database or "", number)
 
 
 def changes_since(

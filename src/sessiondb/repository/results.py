@@ -195,7 +195,8 @@ def _is_bare(item: Part) -> bool:
 def _parts_of(session_id: str, rows: Rows) -> Read[list[tuple[int, Part]]]:
     """Return parts with the seqs of their messages, in order."""
     missing: list[Missing] = []
-    parts = parts_by_seq(sorted(rows, key=itemgetter(0, 1)), session_id, missing)
+    in_order = sorted(rows, key=itemgetter(0, 1))
+    parts = yield from parts_by_seq(in_order, session_id, missing)
     yield from report_missing(session_id, missing)
     return [(seq, item) for seq, items in parts.items() for item in items]
 

@@ -19,7 +19,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
-from sqlalchemy import and_, func, literal_column, or_, select, text
+from sqlalchemy import and_, func, literal_column, or_, select, text, union_all
 
 from sessiondb import codec
 from sessiondb.arguments import one_of
@@ -30,7 +30,6 @@ from sessiondb.model import Page, Project, Session
 from sessiondb.repository import Read
 from sessiondb.repository.decode import SELECT_SESSION, listed
 from sessiondb.schema import project_directory, session
-from sessiondb.schema.tables import LISTED
 
 
 class Scope:
@@ -83,7 +82,7 @@ class Filters:
 
     @property
     def is_default(self) -> bool:
-        """Whether these are the filters for which there are partial indexes."""
+        """Whether these leave out exactly the sessions that are hidden."""
         return not any((self.archived, self.subagents, self.empty))
 
     def params(self) -> dict[str, Any]:
@@ -103,16 +102,15 @@ class Filters:
         """Return the WHERE terms, without values."""
         terms = [_NARROWING[name] for name in self.params()]
         if self.is_default:
-            # The text of the partial indexes, to the letter.
-            return [*_LISTED, *terms]
+            return [_LISTED, *terms]
 
-        hidden = [term for name, term in _HIDDEN.items() if not getattr(self, name)]
-        return [VISIBLE, *hidden, *terms]
+        shown = [term for name, term in _LEFT_OUT.items() if not getattr(self, name)]
+        return [VISIBLE, *shown, *terms]
 
 
-_LISTED = [text(term) for term in LISTED.split(" AND ")]
-#: Filter → the term that hides its sessions unless it is set.
-_HIDDEN: dict[str, Any] = {
+_LISTED, _HIDDEN = session.c.hidden == text("0"), session.c.hidden == text("1")
+#: Filter → the term that leaves its sessions out unless it is set.
+_LEFT_OUT: dict[str, Any] = {
     "archived": session.c.time_archived.is_(None),
     "empty": session.c.message_count > text("0"),
     "subagents": session.c.relation.is_distinct_from(text("'subagent'")),
@@ -272,15 +270,13 @@ _AFTER: dict[str, tuple[Any, ...]] = {
 }
 
 
-def _index_of_list(shape: Filters, order: str) -> str | None:
-    """Return the index that a list walks; None is the one of the unique id."""
-    name = "ix_session"
-    if shape.is_default:
-        name += "_listed"
-    if shape.project_id is not None:
-        name += "_project"
-    name += "_created" if order == "created" else "_used"
-    return None if name == "ix_session_created" else name
+#: Order → the position of its columns in `SELECT_SESSION`, as a union sorts by them.
+_COLUMNS = [column.name for column in SELECT_SESSION.selected_columns]
+_PLACES = {name: place for place, name in enumerate(_COLUMNS, 1)}
+_MERGED_BY = {
+    "used": text(f"{_PLACES['time_updated']} DESC, {_PLACES['id']}"),
+    "created": text(f"{_PLACES['id']}"),
+}
 
 
 @lru_cache(maxsize=256)
@@ -291,13 +287,21 @@ def _page_statement(shape: Filters, order: str, has_cursor: bool) -> Statement:
 def _page_query(shape: Filters, order: str, has_cursor: bool) -> Any:
     """Return the query for a page of sessions: the first, or the one after a cursor."""
     statement = SELECT_SESSION.where(*shape.conditions())
-    index = _index_of_list(shape, order)
-    if index is not None:
-        statement = statement.with_hint(*by_index(session, index))
     if has_cursor:
         statement = statement.where(*_AFTER[order])
+    if order == "cost":
+        return statement.order_by(*_ORDER_BY[order]).limit(p("limit"))
 
-    return statement.order_by(*_ORDER_BY[order]).limit(p("limit"))
+    index = f"ix_session_{order}"
+    if shape.project_id is not None:
+        index = f"ix_session_project_{order}"
+    statement = statement.with_hint(*by_index(session, index))
+    if shape.is_default:
+        return statement.order_by(*_ORDER_BY[order]).limit(p("limit"))
+
+    # Each half is in order, and SQLite merges the two up to the limit.
+    halves = [statement.where(half) for half in (_LISTED, _HIDDEN)]
+    return union_all(*halves).order_by(_MERGED_BY[order]).limit(p("limit"))
 
 
 #: Filter → some value of its type: a statement depends only on which ones are set.

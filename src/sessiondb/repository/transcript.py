@@ -34,7 +34,7 @@ from sessiondb.repository import Read, Rows
 from sessiondb.repository.decode import (
     SELECT_MESSAGE,
     SELECT_PART,
-    message_of,
+    messages_by_seq,
     parts_by_seq,
     report_missing,
     why_unreadable,
@@ -327,16 +327,12 @@ def _stored_messages(session_id: str, path: Sequence[int]) -> Read[dict[int, Mes
         part_rows = [row for row in part_rows if row[0] in wanted]
 
     missing: list[Missing] = []
-    parts = parts_by_seq(part_rows, session_id, missing)
-    messages: dict[int, Message] = {}
-    for row in rows:
-        seq = row[1]
-        of_message = parts.get(seq, ())
+    parts = yield from parts_by_seq(part_rows, session_id, missing)
+    for seq, of_message in parts.items():
         # Parts are numbered without gaps, and none is ever removed alone.
-        if of_message and of_message[-1].idx >= len(of_message):
+        if of_message[-1].idx >= len(of_message):
             missing.append((message_name(session_id, seq), GAP))
-        messages[seq] = message_of(row, tuple(of_message), missing)
-
+    messages = yield from messages_by_seq(rows, parts, missing)
     if missing:
         yield from report_missing(session_id, missing)
     return messages

@@ -12,6 +12,11 @@ from sqlalchemy import func, select
 from sessiondb.model.feed import NAME_LENGTH
 from sessiondb.schema.tables import meta
 
+#: The number of the newest change, 0 for none.
+NEWEST_CHANGE = (
+    "max(coalesce((SELECT max(change) FROM session), 0), "
+    "coalesce((SELECT max(change) FROM deletion), 0))"
+)
 _identity = meta.alias("identity")
 #: The name of this database in the cursors of changes.
 DATABASE = (

@@ -33,8 +33,7 @@ LEDGER = columns(tables.import_ledger)
 MERGE_BASE = columns(tables.merge_base)
 MESSAGE = columns(tables.message)
 #: The only table whose row numbers are given out by us: search addresses parts by them.
-#: The search index keeps ``words``.
-PART = columns(tables.part, without=("words",))
+PART = columns(tables.part, without=())
 PROMPT = columns(tables.prompt)
 TERMINAL = columns(tables.terminal)
 TODO = columns(tables.todo)
@@ -43,7 +42,7 @@ TOMBSTONE = columns(tables.tombstone)
 #: Counted by transactions, or stated only later in the life of a session.
 _LATER = (
     "rid", "leaf_seq", "last_seq", "revision", "change", "message_count",
-    "prompt_count", *USAGE,
+    "prompt_count", "hidden", *USAGE,
     "cost_inherited", "time_detached", "time_deleted",
 )  # fmt: skip
 #: The columns of a session that are stated when it is made.
@@ -110,11 +109,16 @@ class PartRow(NamedTuple):
         seq: int,
         idx: int,
         inherited: int,
+        indexed: int,
+        words: str | None,
         time_created: int,
         time_updated: int,
     ) -> tuple[Any, ...]:
-        """Return the values of `PART` at a place; the part is not indexed yet."""
-        place = (rid, session_id, seq, idx, inherited, 0, time_created, time_updated)
+        """Return the values of `PART` at a place."""
+        place = (
+            rid, session_id, seq, idx, inherited, indexed, words, time_created,
+            time_updated,
+        )  # fmt: skip
         return _part_values((*place, *self))
 
 
@@ -170,8 +174,8 @@ def _arrange_columns(
 
 # The columns of a place come first: they win over those that a caller stated.
 _PART_PLACE = (
-    "rid", "session_id", "seq", "idx", "inherited", "indexed", "time_created",
-    "time_updated",
+    "rid", "session_id", "seq", "idx", "inherited", "indexed", "words",
+    "time_created", "time_updated",
 )  # fmt: skip
 _MESSAGE_PLACE = (
     "session_id", "seq", "parent_seq", "turn_id", "usage_key", "inherited",

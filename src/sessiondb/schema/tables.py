@@ -38,11 +38,13 @@ metadata = MetaData(
     }
 )
 
-#: The rows of a default list. The partial indexes and the queries share this text,
-#: because SQLite uses a partial index only where the query repeats its terms.
-LISTED = (
-    "time_deleted IS NULL AND time_importing IS NULL AND time_archived IS NULL "
-    "AND message_count > 0 AND relation IS NOT 'subagent'"
+#: True for a session that a default list leaves out. A column of its own, kept by the
+#: engine, because an index over these columns would be written at every append: the
+#: count of messages changes, and what follows from it nearly never does.
+HIDDEN = (
+    "{0}time_deleted IS NOT NULL OR {0}time_importing IS NOT NULL "
+    "OR {0}time_archived IS NOT NULL OR {0}message_count <= 0 "
+    "OR {0}relation IS 'subagent'"
 )
 #: Which leases have a living holder at ``:now``. A holder renews its lease every third
 #: of ttl, so it never expires later than in ttl, unless the clock was set back; twice
@@ -193,12 +195,14 @@ session = _strict_table(
     _blob_ref("data_blob"),
     _text_column("namespace", required=True, default=""),
     _int_column("prompt_count", required=True, default=0),
+    _int_column("hidden", required=True, default=1),
     UniqueConstraint("id"),
     UniqueConstraint("source", "source_id", "namespace"),
     UniqueConstraint("project_id", "slug"),
     _one_of("relation", "fork subagent"),
     _one_of("title_source", "user agent derived"),
     _one_of("model_source", "caller source derived"),
+    CheckConstraint("hidden IN (0, 1)", name="hidden"),
     *_json_checks("summary_diffs", "revert", "permission", "metadata"),
 )
 Index("ix_session_parent_id", session.c.parent_id)
@@ -212,25 +216,16 @@ Index(
 Index("ix_session_native", session.c.id, sqlite_where=text("time_imported IS NULL"))
 Index("ix_session_parent_source", session.c.source, session.c.parent_source_id,
       sqlite_where=text("parent_source_id IS NOT NULL"))  # fmt: skip
-Index("ix_session_used", text("time_updated DESC"), session.c.id)
+Index("ix_session_used", session.c.hidden, text("time_updated DESC"), session.c.id)
+Index("ix_session_created", session.c.hidden, session.c.id)
+Index("ix_session_project_used", session.c.project_id, session.c.hidden,
+      text("time_updated DESC"), session.c.id)  # fmt: skip
 Index(
-    "ix_session_project_used",
+    "ix_session_project_created",
     session.c.project_id,
-    text("time_updated DESC"),
+    session.c.hidden,
     session.c.id,
 )
-Index("ix_session_project_created", session.c.project_id, session.c.id)
-Index(
-    "ix_session_listed_used",
-    text("time_updated DESC"),
-    session.c.id,
-    sqlite_where=text(LISTED),
-)
-Index("ix_session_listed_created", session.c.id, sqlite_where=text(LISTED))
-Index("ix_session_listed_project_used", session.c.project_id, text("time_updated DESC"),
-      session.c.id, sqlite_where=text(LISTED))  # fmt: skip
-Index("ix_session_listed_project_created", session.c.project_id, session.c.id,
-      sqlite_where=text(LISTED))  # fmt: skip
 Index(
     "ix_session_deleted",
     session.c.time_deleted,
@@ -262,11 +257,11 @@ message = _strict_table(
     Column("data", LargeBinary),
     _blob_ref("data_blob"),
     UniqueConstraint("session_id", "seq"),
-    UniqueConstraint("session_id", "id"),
+    # The id first: a new one is the smallest or the largest, and all go to one page.
+    UniqueConstraint("id", "session_id"),
     _one_of("role", "user assistant tool system event"),
     _one_of("finish", "stop length tool-calls error cancelled other"),
     *_json_checks("error"),
-    Index("ix_message_turn", "session_id", "turn_id"),
 )
 Index(
     "ix_message_usage_key",
@@ -325,7 +320,6 @@ _OWN_RESULT = "type = 'tool-result' AND (text IS NOT NULL OR text_blob IS NOT NU
 Index(
     "ix_part_result", part.c.session_id, part.c.call_id, sqlite_where=text(_OWN_RESULT)
 )
-Index("ix_part_tool", part.c.session_id, part.c.id, sqlite_where=text("type = 'tool'"))
 Index(
     "ix_part_unsettled",
     part.c.session_id,

@@ -59,7 +59,7 @@ SELECT s.id, s.slug, s.title, s.source, s.agent, s.model_id, s.directory,
        {_TOKENS} AS tokens,
        {_time_of("s.time_created")} AS created, {_time_of("s.time_updated")} AS updated,
        {_time_of("s.time_archived")} AS archived, s.time_created, s.time_updated,
-       s.prompt_count
+       s.prompt_count, s.hidden
   FROM session AS s JOIN project AS j ON j.id = s.project_id
  WHERE {_ALIVE}
 """.strip()

@@ -13,12 +13,12 @@ from pathlib import Path
 from sessiondb.engine import disk
 from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
-from sessiondb.errors import DatabaseReplacedError
+from sessiondb.errors import DatabaseReplacedError, SessionDBError
 
 CHECKPOINT_BYTES = 4 * 1024 * 1024
 #: Seconds that a checkpoint waits for other processes; it can be made up for later.
 CHECKPOINT_PATIENCE = 0.05
-_UNKNOWN_DURABILITY, _UNKNOWN_TIMEOUT = "", -1.0
+_UNKNOWN_DURABILITY = ""
 
 
 @dataclass(slots=True)
@@ -30,12 +30,11 @@ class WriterConnection:
     #: None while it is closed.
     inner: Connection | None = None
     durability: str = _UNKNOWN_DURABILITY
-    _busy_timeout: float = _UNKNOWN_TIMEOUT
     #: That of the schema which was compared last.
     _schema_mark: tuple[int, ...] | None = None
 
-    def ready(self, durability: str, busy_timeout: float) -> Connection:
-        """Return the connection, opened if needed, with these settings.
+    def ready(self, durability: str) -> Connection:
+        """Return the connection, opened if needed, with this durability.
 
         Raises `DatabaseReplacedError` and the errors of `Engine.connect`.
         """
@@ -50,15 +49,15 @@ class WriterConnection:
             ENGINE.set_durability(connection, durability)
             self.durability = durability
 
-        self._wait_up_to(connection, busy_timeout)
         return connection
 
-    def begin(self, connection: Connection) -> None:
+    def begin(self, connection: Connection, busy_timeout: float) -> None:
         """Begin a transaction that writes, on a schema that is known to be ours.
 
-        Raises `SchemaVersionError` and `UntrustedDatabaseError`.
+        It waits up to *busy_timeout* seconds for other writers. Raises
+        `SchemaVersionError` and `UntrustedDatabaseError`.
         """
-        connection.execute(ENGINE.begin_write)
+        ENGINE.begin_write(connection, busy_timeout)
         # Since the last commit another process may have migrated the file, or planted
         # a trigger in it, which this transaction would run.
         mark = ENGINE.schema_mark(connection)
@@ -100,11 +99,27 @@ class WriterConnection:
             return
 
         try:
-            self._wait_up_to(connection, CHECKPOINT_PATIENCE)
-            ENGINE.checkpoint(connection)
+            ENGINE.checkpoint(connection, CHECKPOINT_PATIENCE)
         except ENGINE.Error:
             # The commit is on disk; the next one tries again.
             return
+
+    def index_waiting(self) -> None:
+        """Put what waits into the search index; a no-op if it is closed or in use."""
+        connection = self.inner
+        if connection is None or not self._is_in_place():
+            return
+
+        try:
+            last, indexed = ENGINE.search.read_places(connection)
+            if last == indexed:
+                return
+            # Nothing is lost with it: what waits is found as well.
+            self.begin(self.ready("normal"), CHECKPOINT_PATIENCE)
+            ENGINE.search.put_waiting(connection)
+            connection.commit()
+        except (ENGINE.Error, SessionDBError):
+            self.roll_back()
 
     def disconnect(self) -> None:
         """Close the connection; a no-op if it is closed."""
@@ -120,14 +135,8 @@ class WriterConnection:
 
     def _open_connection(self) -> Connection:
         connection = self.inner = ENGINE.connect_writer(self.path)
-        self.durability, self._busy_timeout = "full", 10.0
+        self.durability = "full"
         return connection
 
     def _is_in_place(self) -> bool:
         return disk.identity(self.path) == self.identity
-
-    def _wait_up_to(self, connection: Connection, seconds: float) -> None:
-        if seconds != self._busy_timeout:
-            self._busy_timeout = _UNKNOWN_TIMEOUT
-            ENGINE.set_busy_timeout(connection, seconds)
-            self._busy_timeout = seconds

@@ -210,13 +210,13 @@ class Writer:
         if not self.users and self.connection.inner is None:
             raise StoreClosedError("the store is closed")
 
-        connection = self.connection.ready(batch.durability, batch.busy_timeout)
-        self.connection.begin(connection)
+        connection = self.connection.ready(batch.durability)
+        self.connection.begin(connection, batch.busy_timeout)
         tx = Transaction(connection)
         good = apply_all(tx, batch.jobs)
         if not good and len(batch.jobs) > 1:
             connection.execute("ROLLBACK")
-            self.connection.begin(connection)
+            self.connection.begin(connection, batch.busy_timeout)
             tx = Transaction(connection)
             good = apply_guarded(tx, batch.jobs)
 
@@ -237,6 +237,8 @@ class Writer:
         """Finish the batch that was taken; safe to repeat, wherever it was left."""
         batch = self._batch
         if batch is None:
+            # One that was interrupted outside a batch.
+            self.connection.roll_back()
             return
 
         if batch.ended:
@@ -253,21 +255,26 @@ class Writer:
     # -- when it is not committing -------------------------------------------
 
     def idle(self) -> None:
-        """Checkpoint if no unit is queued."""
-        self._as_writer(self._checkpoint_idle)
+        """Complete the search index and checkpoint, if no unit is queued."""
+        self._as_writer(self._rest)
 
-    def _checkpoint_idle(self) -> None:
+    def _rest(self) -> None:
         if not self._queue:
+            self.connection.index_waiting()
             self.connection.checkpoint()
 
     def close(self) -> None:
-        """Checkpoint and close the connection.
+        """Complete the search index, checkpoint, and close the connection.
 
         In the middle of a commit of this thread it is closed when that ends: this
         writer is not used any more.
         """
         if os.getpid() == self._pid and not self.serving_here:
-            self._as_writer(self.connection.disconnect)
+            self._as_writer(self._disconnect)
+
+    def _disconnect(self) -> None:
+        self.connection.index_waiting()
+        self.connection.disconnect()
 
     def pause(self) -> bool:
         """Close the connection and keep the role until `resume`, for a fork(2).

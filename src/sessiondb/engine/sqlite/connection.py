@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
+from collections.abc import Iterator
 from contextlib import closing
 from functools import cache, partial
 from pathlib import Path
@@ -23,7 +25,7 @@ from typing import Any
 from urllib.parse import quote
 
 from sessiondb.engine import disk
-from sessiondb.engine.sqlite import files, search_query
+from sessiondb.engine.sqlite import files, search_query, search_waiting
 from sessiondb.engine.sqlite.failures import base_code, translate, translated
 from sessiondb.errors import (
     InvalidInputError,
@@ -42,6 +44,8 @@ WAL_LIMIT_BYTES = 16 * 1024 * 1024
 #: a file, except with ``writable_schema``, which lets a reader have the existing pages.
 #: Not set on every connection, because it also hides damage of the schema.
 _SHORT = "database disk image is malformed"
+#: Seconds between two attempts to get a lock.
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 200e-6, 4e-3
 #: ``PRAGMA synchronous`` for each of `DURABILITIES`.
 SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
 
@@ -149,6 +153,7 @@ def _open_connection(
         try:
             set_pragmas(connection, mode, busy_timeout, durability)
             search_query.register(connection)
+            search_waiting.register(connection)
         except sqlite3.DatabaseError as error:
             if mode == "rw" or str(error) != _SHORT:
                 raise
@@ -170,13 +175,45 @@ def open_files() -> set[disk.FileIdentity]:
     return {file for file in opened if file is not None}
 
 
-def checkpoint(connection: Any) -> bool:
+def begin_write(connection: Any, busy_timeout: float = 0.0) -> None:
+    """Begin a transaction with the write lock, waiting *busy_timeout* seconds for it.
+
+    IMMEDIATE, because a read that turns into a write could fail half-way. SQLite itself
+    waits in sleeps of up to 100 ms for a lock that is held for less than one: of four
+    processes that write all the time, one waited for seconds.
+    """
+    for is_last in _attempts(busy_timeout):
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if is_last or base_code(error) != sqlite3.SQLITE_BUSY:
+                raise
+        else:
+            return
+
+
+def checkpoint(connection: Any, busy_timeout: float = 0.0) -> bool:
     """Move the ``-wal`` into the file; False if a reader or writer kept it.
 
-    TRUNCATE takes the write lock, which avoids the reset race of SQLite < 3.51.3.
+    It waits for them up to *busy_timeout* seconds. TRUNCATE takes the write lock, which
+    avoids the reset race of SQLite < 3.51.3.
     """
-    rows = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    return not rows[0][0]
+    for _ in _attempts(busy_timeout):
+        is_busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if not is_busy:
+            return True
+    return False
+
+
+def _attempts(busy_timeout: float) -> Iterator[bool]:
+    """Yield whether this attempt is the last, and pause between two of them."""
+    deadline = time.monotonic() + busy_timeout
+    pause = _SHORTEST_PAUSE
+    while time.monotonic() < deadline:
+        yield False
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+    yield True
 
 
 def _check_at_rest(path: Path) -> None:

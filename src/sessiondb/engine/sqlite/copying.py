@@ -9,8 +9,9 @@ from pathlib import Path
 
 from sessiondb.engine import placing
 from sessiondb.engine.sqlite import claims, files
-from sessiondb.engine.sqlite.connection import connect
+from sessiondb.engine.sqlite.connection import begin_write, connect
 from sessiondb.engine.sqlite.failures import translated
+from sessiondb.engine.sqlite.search import SQLiteSearchIndex
 
 
 @contextlib.contextmanager
@@ -44,14 +45,17 @@ def _copy_database(path: Path, copy_path: Path, exact: bool) -> None:
     with closing(connect(path)) as connection, translated():
         if not exact:
             connection.execute("VACUUM INTO ?", (str(copy_path),))
-            _sync_file(copy_path)
+            _complete_copy(copy_path)
             return
         with closing(connect(copy_path)) as target:
             connection.backup(target)
 
 
-def _sync_file(path: Path) -> None:
-    """Write a copy through to the disk, as VACUUM INTO does not."""
+def _complete_copy(path: Path) -> None:
+    """Index what waits in a copy, and write it through, as VACUUM INTO does not."""
     with closing(connect(path)) as connection:
+        begin_write(connection)
+        SQLiteSearchIndex().put_waiting(connection)
+        connection.execute("COMMIT")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         connection.execute(f"PRAGMA user_version={version}")

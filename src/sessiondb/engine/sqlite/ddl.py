@@ -14,7 +14,8 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from sessiondb.engine.sqlite import search
 from sessiondb.schema import views
-from sessiondb.schema.tables import metadata
+from sessiondb.schema.feed import NEWEST_CHANGE
+from sessiondb.schema.tables import HIDDEN, metadata
 
 #: Records the sessions that a shell deletes, whether foreign keys are on or off. The
 #: library marks a session before it removes the row: it takes the number of a change
@@ -22,13 +23,21 @@ from sessiondb.schema.tables import metadata
 _DELETED = (
     "CREATE TRIGGER session_deleted AFTER DELETE ON session "
     "WHEN old.time_deleted IS NULL "
-    "BEGIN UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'change'; "
-    "INSERT INTO deletion (change, session_id, revision, last_seq) "
-    "SELECT CAST(value AS INTEGER), old.id, old.revision + 1, old.last_seq "
-    "FROM meta WHERE key = 'change'; END"
+    "BEGIN INSERT INTO deletion (change, session_id, revision, last_seq) "
+    # The row is gone already, and its own change with it.
+    f"VALUES (max({NEWEST_CHANGE}, old.change) + 1, old.id, old.revision + 1, "
+    "old.last_seq); END"
+)
+_TURN_HIDDEN = "UPDATE session SET hidden = 1 - hidden WHERE rid = new.rid;"
+_HIDDEN = (
+    f"CREATE TRIGGER session_hidden_insert AFTER INSERT ON session "
+    f"WHEN new.hidden <> ({HIDDEN.format('new.')}) BEGIN {_TURN_HIDDEN} END",
+    "CREATE TRIGGER session_hidden_update AFTER UPDATE OF "
+    "time_deleted, time_importing, time_archived, message_count, relation ON session "
+    f"WHEN new.hidden <> ({HIDDEN.format('new.')}) BEGIN {_TURN_HIDDEN} END",
 )
 #: Every trigger of the file.
-TRIGGERS = (*search.TRIGGERS, _DELETED)
+TRIGGERS = (*search.TRIGGERS, _DELETED, *_HIDDEN)
 
 _ALEMBIC = (
     "CREATE TABLE alembic_version (\n\tversion_num VARCHAR(32) NOT NULL, \n"
@@ -72,7 +81,7 @@ def statements() -> tuple[str, ...]:
         _ALEMBIC,
         *tables_ddl,
         *view_statements(),
-        search.CONTENT,
+        *search.VIEWS,
         *search.TABLES,
         *TRIGGERS,
     )

@@ -13,6 +13,7 @@ from sessiondb.engine.sqlite import claims, files
 from sessiondb.engine.sqlite.blobs import insert_large
 from sessiondb.engine.sqlite.connection import (
     SYNCHRONOUS,
+    begin_write,
     checkpoint,
     connect,
     open_files,
@@ -39,8 +40,6 @@ class SQLite:
     name = "sqlite"
     Error: type[Exception] = sqlite3.Error
     begin_read = "BEGIN"
-    # A read that turns into a write could fail half-way.
-    begin_write = "BEGIN IMMEDIATE"
 
     # Modules that load SQLAlchemy are loaded on first use: completion opens a file
     # without it.
@@ -68,6 +67,7 @@ class SQLite:
 
     translate = staticmethod(translate)
     connect = staticmethod(connect)
+    begin_write = staticmethod(begin_write)
     checkpoint = staticmethod(checkpoint)
     insert_large_blob = staticmethod(insert_large)
     temporary = staticmethod(files.TemporaryDatabase)
@@ -79,15 +79,12 @@ class SQLite:
         """Open *path* for the writer of this process."""
         connection = connect(path)
         connection.execute(f"PRAGMA wal_autocheckpoint={_AUTOCHECKPOINT}")
+        connection.execute("PRAGMA busy_timeout=0")
         return connection
 
     def set_durability(self, connection: Connection, level: str) -> None:
         """Sync each commit (``full``), or each checkpoint (``normal``)."""
         connection.execute(f"PRAGMA synchronous={SYNCHRONOUS[level]}")
-
-    def set_busy_timeout(self, connection: Connection, seconds: float) -> None:
-        """Let statements wait up to *seconds* for a lock."""
-        connection.execute(f"PRAGMA busy_timeout={int(seconds * 1000)}")
 
     def schema_mark(self, connection: Connection) -> tuple[int, ...]:
         """Return the version of the schema, and SQLite's count of its changes."""

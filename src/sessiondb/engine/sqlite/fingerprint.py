@@ -57,7 +57,7 @@ def check_schema(connection: sqlite3.Connection, path: Path, version: int) -> No
 
     derived: tuple[str, ...] = (*TRIGGERS, *search.TABLES)
     if version == VERSION:
-        derived += (*view_statements(), search.CONTENT)
+        derived += (*view_statements(), *search.VIEWS)
 
     _check_triggers(connection, path, derived)
     _check_functions(connection, path)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sessiondb.engine.base import Connection, ReadableCopy
-from sessiondb.engine.sqlite import files, search_query
+from sessiondb.engine.sqlite import files, search_query, search_waiting
 from sessiondb.engine.sqlite.connection import connect, set_pragmas, uri_of
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.engine.sqlite.opening import make
@@ -51,6 +51,7 @@ def readable_copy(path: Path, target: Path, *, read_only: bool = False) -> Reada
     try:
         set_pragmas(connection, "rw", 10.0, "normal")
         search_query.register(connection)
+        search_waiting.register(connection)
         connection.execute("PRAGMA foreign_keys=OFF")
         make(connection)
         copy = ReadableCopy(connection)

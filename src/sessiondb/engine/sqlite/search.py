@@ -1,10 +1,15 @@
 """The search index: FTS5 with its content in a view: text is stored once.
 
-A row of ``part`` is in the index exactly when ``indexed = 1``; the view shows
-just those rows, so ``rebuild`` and ``integrity-check`` are valid at any time.
-The writer puts rows in, once per transaction (a trigger on INSERT would make every
-row a segment of its own: 5 times the cost); the triggers here only take out
-what goes or changes, while the old value can still be read.
+A row of ``part`` is in the index exactly when ``indexed = 1`` and its number is not
+above the *mark*, ``indexed_to`` in ``meta``; the view shows just those rows, so
+``rebuild`` and ``integrity-check`` are valid at any time. Rows above the mark wait, at
+most a few turns: the writer puts them in together and raises the mark, since the index
+writes a quarter of the pages of a turn, each time. Every query searches those that wait
+as well, in the same snapshot (`search_waiting`).
+
+The triggers take out what goes or changes, while the old value can still be read. One
+that deletes a waiting row first puts in all that wait: so the mark is never below a
+number that was given out, and no number is given twice.
 
 FTS5 answers one MATCH by one walk over its index. A statement that looks up
 single rows of the search table (``rowid IN (…)``, or a join that begins
@@ -16,6 +21,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from sessiondb.engine.base import SNIPPET_MARKS, Connection
 from sessiondb.engine.query import SearchQuery
@@ -26,7 +32,13 @@ from sessiondb.engine.sqlite.search_query import (
     IS_MEANT,
     search_query,
 )
-from sessiondb.engine.sqlite.search_words import words_beside
+from sessiondb.engine.sqlite.search_waiting import (
+    COLUMNS,
+    SEARCH_PARTS,
+    TOKENS,
+    snippet_sql,
+)
+from sessiondb.engine.sqlite.search_words import words_beside, words_of_part
 from sessiondb.errors import BusyError
 
 
@@ -46,47 +58,62 @@ _INPUT = f"coalesce({_STORED}, {_LARGE}, '')"
 _PARTS_WITH_BLOBS = """part AS p
   LEFT JOIN blob AS tb ON tb.hash = p.text_blob
   LEFT JOIN blob AS ib ON ib.hash = p.input_blob"""
-#: The columns of the index of parts.
-_COLUMNS = "text, input, title, words"
+#: The largest ``rid`` that the index covers.
+_MARK = (
+    "coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'indexed_to'), 0)"
+)
 
-CONTENT = f"""
-CREATE VIEW part_search_content AS
+
+def _view(name: str, condition: str) -> str:
+    return f"""
+CREATE VIEW {name} AS
 SELECT p.rid AS rid,
        {_TEXT} AS text,
        {_INPUT} AS input,
        coalesce(p.title, '') AS title,
        p.words AS words
   FROM {_PARTS_WITH_BLOBS}
- WHERE p.indexed = 1
+ WHERE p.indexed = 1 AND {condition}
 """.strip()
 
-#: 2: also of letters with several accents, as in Vietnamese.
-_TOKENS = "tokenize='unicode61 remove_diacritics 2'"
+
+VIEWS = (
+    _view("part_search_content", f"p.rid <= {_MARK}"),
+    _view("part_search_waiting", f"p.rid > {_MARK}"),
+)
+
 TABLES = (
-    f"CREATE VIRTUAL TABLE part_search USING fts5({_COLUMNS}, "
-    f"content='part_search_content', content_rowid='rid', {_TOKENS})",
+    f"CREATE VIRTUAL TABLE part_search USING fts5({COLUMNS}, "
+    f"content='part_search_content', content_rowid='rid', {TOKENS})",
     "CREATE VIRTUAL TABLE session_search USING fts5(title, "
-    f"content='session', content_rowid='rid', {_TOKENS})",
+    f"content='session', content_rowid='rid', {TOKENS})",
     "CREATE VIRTUAL TABLE prompt_search USING fts5(text, "
-    f"content='prompt', content_rowid='rid', {_TOKENS})",
+    f"content='prompt', content_rowid='rid', {TOKENS})",
 )
 
 _TAKE_OUT = (
-    f"INSERT INTO part_search (part_search, rowid, {_COLUMNS}) "
-    f"SELECT 'delete', rid, {_COLUMNS} "
+    f"INSERT INTO part_search (part_search, rowid, {COLUMNS}) "
+    f"SELECT 'delete', rid, {COLUMNS} "
     "FROM part_search_content WHERE rid = old.rid;"
 )
 _FOLLOWED = "rid, text, text_blob, input, input_blob, title, indexed, words"
+_PUT_WAITING = (
+    f"INSERT INTO part_search (rowid, {COLUMNS}) "
+    f"SELECT rid, {COLUMNS} FROM part_search_waiting"
+)
 _PART_TRIGGERS = (
-    f"CREATE TRIGGER part_search_delete BEFORE DELETE ON part WHEN old.indexed = 1 "
-    f"BEGIN {_TAKE_OUT} END",
+    "CREATE TRIGGER part_search_delete BEFORE DELETE ON part "
+    f"WHEN old.indexed = 1 OR old.rid > {_MARK} "
+    f"BEGIN {_PUT_WAITING} WHERE old.rid > {_MARK}; "
+    "UPDATE meta SET value = (SELECT max(rid) FROM part) "
+    f"WHERE key = 'indexed_to' AND old.rid > {_MARK}; {_TAKE_OUT} END",
     f"CREATE TRIGGER part_search_before_update BEFORE UPDATE OF {_FOLLOWED} ON part "
     "WHEN old.indexed = 1 "
     f"BEGIN {_TAKE_OUT} END",
     f"CREATE TRIGGER part_search_after_update AFTER UPDATE OF {_FOLLOWED} ON part "
     "WHEN old.indexed = 1 AND new.indexed = 1 "
-    f"BEGIN INSERT INTO part_search (rowid, {_COLUMNS}) "
-    f"SELECT rid, {_COLUMNS} FROM part_search_content WHERE rid = new.rid; END",
+    f"BEGIN INSERT INTO part_search (rowid, {COLUMNS}) "
+    f"SELECT rid, {COLUMNS} FROM part_search_content WHERE rid = new.rid; END",
 )
 
 
@@ -115,17 +142,23 @@ TRIGGERS = (
 
 #: The search tables, that of parts first.
 NAMES = ("part_search", "session_search", "prompt_search")
-_UNPREPARED = (
+_TEXTS = (
     f"SELECT p.rid, p.words, {_TEXT}, {_INPUT}, p.title FROM {_PARTS_WITH_BLOBS} "
-    f"WHERE p.rid IN {DIALECT.list_text('rids')} AND p.indexed = 0 AND p.inherited = 0"
+    f"WHERE p.rid IN {DIALECT.list_text('rids')} AND p.inherited = 0"
 )
 _PUT = (
-    f"INSERT INTO part_search (rowid, {_COLUMNS}) "
-    f"SELECT rid, {_COLUMNS} "
+    f"INSERT INTO part_search (rowid, {COLUMNS}) "
+    f"SELECT rid, {COLUMNS} "
     f"FROM part_search_content WHERE rid IN {DIALECT.list_text('rids')}"
 )
+_LAST_PLACE = "coalesce((SELECT max(rid) FROM part), 0)"
+_PLACES = f"SELECT max({_LAST_PLACE}, {_MARK}), {_MARK}"
+_RAISE_MARK = (
+    "INSERT INTO meta (key, value) VALUES ('indexed_to', {}) "
+    "ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+)
 _VISIBLE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
-_PARTS = "part_search AS f CROSS JOIN part AS p ON p.rid = f.rowid"
+_PARTS = "CROSS JOIN part AS p ON p.rid = f.rowid"
 _MESSAGES = "CROSS JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq"
 _SESSIONS = "CROSS JOIN session AS s ON s.id = p.session_id"
 #: The terms of the bounds of `engine.base.SearchIndex`, for matches in parts.
@@ -136,28 +169,45 @@ _BOUNDS = {
     "seen": f"p.session_id NOT IN {DIALECT.list_text('seen')}",
     "comparison": f"{IS_MEANT}(:comparison, f.words, f.text, f.input, f.title)",
 }
-#: Keys by which matches are sorted, smallest first. The time is the part's: that of its
-#: message is a row elsewhere in the file, and would double the cost.
-_SORT_KEYS = {
-    "newest": "NULL", "time": "-p.time_created", "rank": "bm25(part_search)",
-}  # fmt: skip
 _OF_MESSAGE = re.compile(r"\bm\.")
 _MARK_BEGIN, _MARK_END = SNIPPET_MARKS
+_UNION = " UNION ALL "
 
 
-def _snippet_sql(table: str, column: int) -> str:
-    """Return the text around a match in a column; -1 is the column that fits best."""
-    return f"snippet({table}, {column}, '{_MARK_BEGIN}', '{_MARK_END}', '…', 16)"
+class _MatchSource(NamedTuple):
+    """Where matches in parts are: rows ``f`` with ``rowid`` and the texts of a part.
+
+    The snippet is never of the words beside a text.
+    """
+
+    rows: str
+    condition: str
+    snippet: str
+    score: str
 
 
+_SNIPPET = f"{EXCERPT}(:match, {{}}, f.text, f.input, f.title)"
+_INDEXED = _MatchSource(
+    "part_search AS f",
+    "f.part_search MATCH :match",
+    _SNIPPET.format(snippet_sql("part_search", -1)),
+    "bm25(part_search)",
+)
+_WAITING = _MatchSource(
+    "(SELECT w.value ->> 0 AS rowid, w.value ->> 1 AS snippet, w.value ->> 2 AS score, "
+    f"{COLUMNS} FROM json_each((SELECT {SEARCH_PARTS}(:match, CAST(json_group_array("
+    f"json_array(rid, {COLUMNS})) AS BLOB)) FROM part_search_waiting)) AS w "
+    "CROSS JOIN part_search_waiting ON rid = w.value ->> 0) AS f",
+    "true",
+    _SNIPPET.format("f.snippet"),
+    "f.score",
+)
+#: Those that wait are newer than all others.
+_SOURCES = (_WAITING, _INDEXED)
 #: The columns of a match of a title between its place and its snippet.
 _OF_TITLE = (
     "s.id, (SELECT min(seq) FROM message WHERE session_id = s.id), "
     "(SELECT id FROM message WHERE session_id = s.id ORDER BY seq LIMIT 1)"
-)
-#: That of a part is never of the words beside it.
-_SNIPPET_OF_PART = (
-    f"{EXCERPT}(:match, {_snippet_sql('part_search', -1)}, f.text, f.input, f.title)"
 )
 
 
@@ -165,15 +215,33 @@ def _and_terms(terms: Iterable[str]) -> str:
     return "".join(f" AND {term}" for term in terms)
 
 
+def _conditions(terms: Sequence[str], bounds: Iterable[str]) -> str:
+    """Return the conditions of matches in parts, besides the match itself."""
+    compared = [_BOUNDS[name] for name in bounds if name in _BOUNDS]
+    return f"{_VISIBLE}{_and_terms([*terms, *compared])}"
+
+
+def _select(columns: str, source: _MatchSource, conditions: str) -> str:
+    # Only some need the message, whose row is elsewhere in the file.
+    has_message = _OF_MESSAGE.search(f"{columns} {conditions}")
+    return (
+        f"SELECT {columns} "
+        f"FROM {source.rows} {_PARTS} {_MESSAGES if has_message else ''} {_SESSIONS} "
+        f"WHERE {source.condition} AND {conditions}"
+    )
+
+
 class SQLiteSearchIndex:
     """SQLite's half of `engine.base.SearchIndex`."""
 
     # -- writing -------------------------------------------------------------
 
+    words_of_part = staticmethod(words_of_part)
+
     def prepare(self, connection: Connection, rids: str) -> None:
         """Keep the words beside rows of ``part``, a list parameter: `search_words`."""
         changed = []
-        rows = connection.execute(_UNPREPARED, {"rids": rids})
+        rows = connection.execute(_TEXTS, {"rids": rids})
         for rid, stored, *texts in iter(rows.fetchone, None):
             words = words_beside(texts)
             if words != stored:
@@ -182,8 +250,18 @@ class SQLiteSearchIndex:
             connection.executemany("UPDATE part SET words = ? WHERE rid = ?", changed)
 
     def put(self, connection: Connection, rids: str) -> None:
-        """Index rows of ``part``, a list parameter, which are marked as indexed."""
+        """Index rows of ``part``, a list parameter, that do not wait for others."""
         connection.execute(_PUT, {"rids": rids})
+
+    def read_places(self, connection: Connection) -> tuple[int, int]:
+        """Return the last place that was given out, and the last that is indexed."""
+        last, indexed = connection.execute(_PLACES).fetchone()
+        return last, indexed
+
+    def put_waiting(self, connection: Connection) -> None:
+        """Index all that waits."""
+        connection.execute(_PUT_WAITING)
+        connection.execute(_RAISE_MARK.format(f"max({_LAST_PLACE}, {_MARK})"))
 
     # -- reading -------------------------------------------------------------
 
@@ -195,39 +273,41 @@ class SQLiteSearchIndex:
         self, terms: Sequence[str], bounds: Iterable[str], *, order: str, is_shown: bool
     ) -> str:
         """Return the query for matches in parts, newest first, at most ``:rows``."""
-        message = f"m.id, {_SNIPPET_OF_PART}" if is_shown else "NULL, NULL"
-        return (
-            f"SELECT f.rowid, p.session_id, p.seq, {message}, {_SORT_KEYS[order]} "
-            f"{self._from_parts(terms, bounds, has_message=is_shown)} "
-            "ORDER BY f.rowid DESC LIMIT :rows"
-        )
+        conditions = _conditions(terms, bounds)
+        queries = []
+        for source in _SOURCES:
+            message = f"m.id, {source.snippet}" if is_shown else "NULL, NULL"
+            sort_key = {
+                "newest": "NULL",
+                # That of the part: the row of its message is elsewhere in the file,
+                # and would double the cost.
+                "time": "-p.time_created",
+                "rank": source.score,
+            }[order]
+            columns = f"f.rowid, p.session_id, p.seq, {message}, {sort_key}"
+            queries.append(_select(columns, source, conditions))
+        return f"{_UNION.join(queries)} ORDER BY 1 DESC LIMIT :rows"
 
     def sessions(self, terms: Sequence[str], bounds: Iterable[str]) -> str:
         """Return the query for the sessions with matches in parts.
 
         The session of the newest match comes first.
         """
-        return f"SELECT DISTINCT p.session_id {self._from_parts(terms, bounds)}"
-
-    def _from_parts(
-        self, terms: Sequence[str], bounds: Iterable[str], *, has_message: bool = False
-    ) -> str:
-        # Only some terms need the message, whose row is elsewhere in the file.
-        has_message = has_message or any(_OF_MESSAGE.search(term) for term in terms)
-        conditions = [*terms, *(_BOUNDS[name] for name in bounds if name in _BOUNDS)]
-        return (
-            f"FROM {_PARTS} {_MESSAGES if has_message else ''} {_SESSIONS} "
-            f"WHERE f.part_search MATCH :match AND {_VISIBLE}{_and_terms(conditions)}"
+        conditions = _conditions(terms, bounds)
+        matches = _UNION.join(
+            _select("p.session_id", source, conditions) for source in _SOURCES
         )
+        return f"SELECT DISTINCT session_id FROM ({matches})"
 
     def snippets(self) -> str:
         """Return the query for the matches ``:rids``, from ``:low`` to ``:high``."""
-        return (
-            f"SELECT f.rowid, m.id, {_SNIPPET_OF_PART} "
-            f"FROM {_PARTS} {_MESSAGES} "
-            "WHERE f.part_search MATCH :match AND f.rowid BETWEEN :low AND :high "
+        return _UNION.join(
+            f"SELECT f.rowid, m.id, {source.snippet} "
+            f"FROM {source.rows} {_PARTS} {_MESSAGES} "
+            f"WHERE {source.condition} AND f.rowid BETWEEN :low AND :high "
             # The + keeps SQLite from looking up rows, which would repeat the MATCH.
             f"AND +f.rowid IN {DIALECT.list_text('rids')}"
+            for source in _SOURCES
         )
 
     def titles(
@@ -241,12 +321,14 @@ class SQLiteSearchIndex:
             is_new = f"s.id NOT IN {DIALECT.list_text('shown')}"
         else:
             meant = f" AND {_BOUNDS['comparison']}" if "comparison" in bounds else ""
+            places = _UNION.join(
+                f"SELECT f.rowid FROM {source.rows} WHERE {source.condition}{meant}"
+                for source in _SOURCES
+            )
             is_new = (
                 "NOT EXISTS (SELECT 1 FROM part AS p JOIN message AS m "
                 "ON m.session_id = p.session_id AND m.seq = p.seq "
-                "WHERE p.session_id = s.id AND p.rid IN ("
-                "SELECT f.rowid FROM part_search AS f "
-                f"WHERE f.part_search MATCH :match{meant}) "
+                f"WHERE p.session_id = s.id AND p.rid IN ({places}) "
                 f"AND p.rid <= :top{_and_terms(terms_of_parts)})"
             )
         conditions = [_VISIBLE, "s.message_count > 0", is_new, *terms]
@@ -267,7 +349,7 @@ class SQLiteSearchIndex:
             if "comparison" in bounds:
                 matches = f"{matches} AND {meant}"
             united = (
-                f"SELECT f.rowid, {_OF_TITLE}, {_snippet_sql('session_search', 0)} "
+                f"SELECT f.rowid, {_OF_TITLE}, {snippet_sql('session_search', 0)} "
                 f"FROM {indexed} WHERE {matches} AND {further}"
                 f"{is_later.format('f.rowid')}"
             )
@@ -305,12 +387,12 @@ class SQLiteSearchIndex:
     #: The number of parts that are marked as indexed and are not, and of entries of the
     #: index without such a part.
     count_missing = (
-        "SELECT count(*) FROM part WHERE indexed = 1 "
+        f"SELECT count(*) FROM part WHERE indexed = 1 AND rid <= {_MARK} "
         "AND rid NOT IN (SELECT id FROM part_search_docsize)"
     )
     count_orphans = (
-        "SELECT count(*) FROM part_search_docsize AS i "
-        "WHERE i.id NOT IN (SELECT rid FROM part WHERE indexed = 1)"
+        "SELECT count(*) FROM part_search_docsize AS i WHERE i.id NOT IN "
+        f"(SELECT rid FROM part WHERE indexed = 1 AND rid <= {_MARK})"
     )
 
     def damaged(self, connection: Connection) -> Iterator[str]:
@@ -333,10 +415,13 @@ class SQLiteSearchIndex:
     def rebuild(self, connection: Connection, names: Iterable[str] = NAMES) -> None:
         """Rebuild search tables from their content."""
         for name in names:
+            if name == "part_search":
+                connection.execute(_RAISE_MARK.format(_LAST_PLACE))
             connection.execute(f"INSERT INTO {name} ({name}) VALUES ('rebuild')")
 
     def optimize(self, connection: Connection) -> None:
         """Merge the segments of all transactions, and drop removed entries."""
+        self.put_waiting(connection)
         for name in NAMES:
             connection.execute(f"INSERT INTO {name} ({name}) VALUES ('optimize')")
 

@@ -48,6 +48,17 @@ _CAPITAL = re.compile(
 _NUMBER = re.compile("[0-9]+")
 
 
+def words_of_part(text: str | None, input: str | None, title: str | None) -> str | None:
+    """Return the words beside the texts of a part; *input* is JSON."""
+    json_words = input
+    if input is not None and "\\" in input:
+        # Spaces, as in the view of the index.
+        json_words = input.replace("\\\\", "\\ ")
+        for escape in "ntrbf":
+            json_words = json_words.replace(f"\\{escape}", " ")
+    return words_beside((text, json_words, title))
+
+
 def words_beside(texts: Iterable[str | None]) -> str | None:
     """Return the words beside *texts*, separated by spaces; None if there are none."""
     tokens: set[str] = set()

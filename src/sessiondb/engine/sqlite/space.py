@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.engine.disk import free_bytes
-from sessiondb.engine.sqlite.connection import checkpoint
+from sessiondb.engine.sqlite.connection import begin_write, checkpoint
 from sessiondb.engine.sqlite.search import SQLiteSearchIndex
 from sessiondb.engine.upkeep import Room, Space
 from sessiondb.errors import StorageFullError
@@ -52,7 +52,9 @@ def rewrite(connection: Any, path: Path) -> bool:
     """Give unused pages back to the disk; False where a reader kept the -wal."""
     # The one checkpoint here waits for the write lock, as those of the writer do.
     connection.execute("PRAGMA wal_autocheckpoint=0")
+    begin_write(connection)
     SQLiteSearchIndex().optimize(connection)
+    connection.execute("COMMIT")
     checkpoint(connection)
     _check_room(space(connection, path).rooms)
     connection.execute("VACUUM")

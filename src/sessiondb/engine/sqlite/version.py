@@ -58,7 +58,7 @@ def stamp(connection: sqlite3.Connection, version: int) -> None:
         "database_uuid": str(uuid.uuid4()),
         "min_reader": MIN_READER,
         "min_writer": MIN_WRITER,
-        "change": "0",
+        "indexed_to": "0",
     }
     connection.executemany(
         "INSERT INTO meta (key, value) VALUES (?, ?)", list(facts.items())
