@@ -425,16 +425,19 @@ class Engine(Protocol):
         the decoded value, in bytes.
         """
 
-    def log_bytes(self, path: Path) -> int:
-        """Return the bytes of committed data that `checkpoint` would move.
+    def log_reaches(self, path: Path, size: int) -> bool:
+        """Return whether `checkpoint` has *size* bytes of committed data to move.
 
-        0 for an engine that keeps no such log, or takes care of it by itself.
+        False for an engine that keeps no such log, or takes care of it by itself.
         """
 
-    def checkpoint(self, connection: Connection, busy_timeout: float = 0.0) -> bool:
+    def checkpoint(
+        self, connection: Connection, busy_timeout: float = 0.0, room: int = 0
+    ) -> bool:
         """Move the log into the database and empty it; True if there is none.
 
         It waits like `begin_write`; False if another connection still needs the log.
+        *room* is how many bytes may stay on the disk for the commits that follow.
         """
 
     # -- places --------------------------------------------------------------

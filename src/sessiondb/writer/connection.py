@@ -15,7 +15,9 @@ from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import DatabaseReplacedError, SessionDBError
 
-CHECKPOINT_BYTES = 4 * 1024 * 1024
+#: A log that is larger slows readers down. It is shortened in the background, and by
+#: who commits once it has grown by as much again.
+LOG_BYTES = 8 * 1024 * 1024
 #: Seconds that a checkpoint waits for other processes; it can be made up for later.
 CHECKPOINT_PATIENCE = 0.05
 _UNKNOWN_DURABILITY = ""
@@ -30,6 +32,10 @@ class WriterConnection:
     #: None while it is closed.
     inner: Connection | None = None
     durability: str = _UNKNOWN_DURABILITY
+    #: Whether the log is to be shortened, as far as the last commit saw.
+    has_large_log: bool = False
+    #: From how many bytes on that is so; more while others keep the log.
+    _log_limit: int = LOG_BYTES
     #: That of the schema which was compared last.
     _schema_mark: tuple[int, ...] | None = None
 
@@ -87,22 +93,37 @@ class WriterConnection:
                 "what is at the path now was not written",
             )
 
-    def checkpoint_if_large(self) -> None:
-        """Checkpoint a log that has grown; without it readers slow down."""
-        if ENGINE.log_bytes(self.path) > CHECKPOINT_BYTES:
-            self.checkpoint()
+    def look_at_log(self) -> None:
+        """Record whether the log is large, and shorten it if that comes to nothing."""
+        limit = self._log_limit
+        self.has_large_log = ENGINE.log_reaches(self.path, limit)
+        if self.has_large_log and ENGINE.log_reaches(self.path, limit + LOG_BYTES):
+            self.shorten_log()
 
-    def checkpoint(self) -> None:
-        """Move the log into the database; a no-op if it is closed or in use."""
+    def shorten_log(self) -> None:
+        """Move a large log into the database, while more is written."""
+        if self.has_large_log and not self.checkpoint(room=LOG_BYTES):
+            # It is tried again once it has grown: each attempt waits for its readers.
+            self._log_limit += LOG_BYTES
+        self.has_large_log = False
+
+    def checkpoint(self, room: int = 0) -> bool:
+        """Move the log into the database; False if it is closed or in use.
+
+        *room* is that of `Engine.checkpoint`.
+        """
         connection = self.inner
         if connection is None:
-            return
+            return False
 
         try:
-            ENGINE.checkpoint(connection, CHECKPOINT_PATIENCE)
+            is_moved = ENGINE.checkpoint(connection, CHECKPOINT_PATIENCE, room)
         except ENGINE.Error:
             # The commit is on disk; the next one tries again.
-            return
+            return False
+        if is_moved:
+            self._log_limit = LOG_BYTES
+        return is_moved
 
     def index_waiting(self) -> None:
         """Put what waits into the search index; a no-op if it is closed or in use."""

@@ -141,7 +141,7 @@ class Writer:
             if batch.jobs:
                 self._commit_batch(batch)
             self._end_batch()
-            self.connection.checkpoint_if_large()
+            self.connection.look_at_log()
 
     def _take_batch(self) -> Batch:
         """Take what is queued.
@@ -253,6 +253,10 @@ class Writer:
         self._batch = None
 
     # -- when it is not committing -------------------------------------------
+
+    def shorten_log(self) -> None:
+        """Checkpoint a log that is large."""
+        self._as_writer(self.connection.shorten_log)
 
     def idle(self) -> None:
         """Complete the search index and checkpoint, if no unit is queued."""

@@ -13,7 +13,7 @@ from sessiondb.writer.job import Job
 from sessiondb.writer.role import Writer
 from sessiondb.writer.thread import Worker
 
-#: After this many seconds without a write the WAL is checkpointed.
+#: After this many seconds without a write the log is emptied.
 IDLE_SECONDS = 1.0
 #: After this many seconds what was interrupted on this thread is begun again.
 AGAIN_SECONDS = 0.01
@@ -59,7 +59,9 @@ class Service(Worker):
         self.post(self._serve_queue)
 
     def touch(self) -> None:
-        """Have the WAL checkpointed once the commits are over."""
+        """Have a large log shortened, and any log emptied once the commits are over."""
+        if self._writer.connection.has_large_log:
+            self.post(self._writer.shorten_log)
         # The consumer alone changes the flag: an interrupt here cannot leave it wrong.
         if not (self._watching and self.running):
             self.post(self._watch_idle)
@@ -78,6 +80,8 @@ class Service(Worker):
             # Its jobs are back in the queue, and no other thread will take them.
             self.call_later(AGAIN_SECONDS, self._serve_queue)
             raise
+        if self._writer.connection.has_large_log:
+            self._writer.shorten_log()
         self._watch_idle()
 
     def _hand_over(self, job: Job) -> None:

@@ -14,11 +14,11 @@ from sessiondb.engine.sqlite.blobs import insert_large
 from sessiondb.engine.sqlite.connection import (
     SYNCHRONOUS,
     begin_write,
-    checkpoint,
     connect,
     open_files,
 )
 from sessiondb.engine.sqlite.failures import translate
+from sessiondb.engine.sqlite.write_ahead_log import checkpoint, log_reaches
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from sessiondb.engine.sqlite.search import SQLiteSearchIndex
     from sessiondb.engine.sqlite.session_sizes import SQLiteSessionSizes
     from sessiondb.engine.sqlite.upkeep import SQLiteUpkeep
-
-#: Pages of the -wal after which a commit moves it into the file. More than SQLite's own
-#: 1,000: the writer checkpoints by itself, before the file has grown that far.
-_AUTOCHECKPOINT = 4000
 
 
 class SQLite:
@@ -68,6 +64,7 @@ class SQLite:
     translate = staticmethod(translate)
     connect = staticmethod(connect)
     begin_write = staticmethod(begin_write)
+    log_reaches = staticmethod(log_reaches)
     checkpoint = staticmethod(checkpoint)
     insert_large_blob = staticmethod(insert_large)
     temporary = staticmethod(files.TemporaryDatabase)
@@ -78,7 +75,8 @@ class SQLite:
     def connect_writer(self, path: Path) -> Any:
         """Open *path* for the writer of this process."""
         connection = connect(path)
-        connection.execute(f"PRAGMA wal_autocheckpoint={_AUTOCHECKPOINT}")
+        # The writer does both by itself.
+        connection.execute("PRAGMA wal_autocheckpoint=0")
         connection.execute("PRAGMA busy_timeout=0")
         return connection
 
@@ -98,10 +96,6 @@ class SQLite:
         from sessiondb.engine.sqlite.admission import admit, schema_of
 
         admit(connection, path, schema_of(connection, path), writing=True)
-
-    def log_bytes(self, path: Path) -> int:
-        """Return the bytes of the -wal."""
-        return files.wal_bytes(path)
 
     @property
     def upkeep(self) -> SQLiteUpkeep:

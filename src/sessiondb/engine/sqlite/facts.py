@@ -9,11 +9,11 @@ from typing import Any
 
 from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files
+from sessiondb.engine.sqlite.write_ahead_log import WAL_RESET_FIXED
 from sessiondb.hints import command, word
 
 #: The first SQLite without the WAL-reset defect
 #: (https://sqlite.org/wal.html#walresetbug).
-WAL_RESET_FIXED = (3, 51, 3)
 #: A write-ahead log larger than this is not being checkpointed.
 LARGE_WAL = 64_000_000
 #: Unused pages of more than this are worth giving back.

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.engine.disk import free_bytes
-from sessiondb.engine.sqlite.connection import begin_write, checkpoint
+from sessiondb.engine.sqlite.connection import begin_write
 from sessiondb.engine.sqlite.search import SQLiteSearchIndex
+from sessiondb.engine.sqlite.write_ahead_log import checkpoint
 from sessiondb.engine.upkeep import Room, Space
 from sessiondb.errors import StorageFullError
 

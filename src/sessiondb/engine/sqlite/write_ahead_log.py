@@ -1,0 +1,71 @@
+"""The ``-wal`` beside a database: how long it is, and its checkpoints.
+
+A log that commits overwrite costs a quarter less than one that grows: then each commit
+also has to write the file system's own journal. But who begins a log again while
+another process checkpoints may damage the file, before SQLite 3.51.3. So a log is
+emptied under the write lock, and a busy writer has it filled with zeros before that
+lock is given back: to SQLite, the log that begins over them is an empty one.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from sessiondb.engine.sqlite import files
+from sessiondb.engine.sqlite.connection import attempts, begin_write
+
+#: The first release in which a log may begin again at any time.
+WAL_RESET_FIXED = (3, 51, 3)
+_HEADER_BYTES = 32
+_FRAME_HEADER_BYTES = 24
+
+
+def log_reaches(path: Path, size: int) -> bool:
+    """Return whether the log has *size* bytes that a checkpoint has not moved.
+
+    The file may be longer than its log: behind that are zeros, or the frames of an
+    earlier log, which have other salts than the header
+    (https://www.sqlite.org/fileformat2.html#the_write_ahead_log).
+    """
+    if files.wal_bytes(path) < size:
+        return False
+
+    with Path(f"{path}-wal").open("rb") as log:
+        header = log.read(_HEADER_BYTES)
+        frame_bytes = _FRAME_HEADER_BYTES + int.from_bytes(header[8:12])
+        log.seek(size - (size - _HEADER_BYTES) % frame_bytes)
+        frame = log.read(_FRAME_HEADER_BYTES)
+    return any(header) and frame[8:16] == header[16:24]
+
+
+def checkpoint(connection: Any, busy_timeout: float = 0.0, room: int = 0) -> bool:
+    """Move the log into the file; False if a reader or writer kept it.
+
+    It waits for them up to *busy_timeout* seconds. The log is emptied, but for *room*
+    bytes of the file, which the next commits overwrite.
+    """
+    overwrites = room > 0 and sqlite3.sqlite_version_info >= WAL_RESET_FIXED
+    mode = "RESTART" if overwrites else "TRUNCATE"
+    for _ in attempts(busy_timeout):
+        is_busy, *_ = connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+        if not is_busy:
+            if room > 0 and not overwrites:
+                _fill(connection, room)
+            return True
+    return False
+
+
+def _fill(connection: Any, size: int) -> None:
+    """Write zeros into a log that is still empty."""
+    begin_write(connection)
+    try:
+        with Path(f"{connection.path}-wal").open("r+b", buffering=0) as log:
+            # Nobody else writes now; what was written since it was emptied stays.
+            if os.fstat(log.fileno()).st_size > 0:
+                return
+            log.write(bytes(size))
+    finally:
+        connection.execute("ROLLBACK")
