@@ -45,7 +45,7 @@ WAL_LIMIT_BYTES = 16 * 1024 * 1024
 #: Not set on every connection, because it also hides damage of the schema.
 _SHORT = "database disk image is malformed"
 #: Seconds between two attempts to get a lock.
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 200e-6, 4e-3
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 50e-6, 1e-3
 #: ``PRAGMA synchronous`` for each of `DURABILITIES`.
 SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
 
