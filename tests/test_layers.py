@@ -22,7 +22,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 ORDER = (
     "errors words readers arguments hints clock living ids places model prices codec schema engine effects "
     "writer streaming repository location formats database importing "
-    "store aio adapters testing maintenance cli __main__"
+    "store aio adapters testing maintenance statements cli __main__"
 ).split()
 #: A layer that may import less than its place in the order allows.
 ONLY: dict[str, set[str]] = {
@@ -38,18 +38,7 @@ LIBRARIES = {
     "msgpack": {"codec", "formats"},
     "pygments": {"formats"},
     "rich": {"cli"},
-    "sqlalchemy": {
-        "schema",
-        "engine",
-        "effects",
-        "repository",
-        "database",
-        "importing",
-        "store",
-        "adapters",
-        "streaming",
-        "writer",
-    },
+    "sqlalchemy": {"schema", "engine", "statements"},
     "ulid": {"ids"},
 }
 

@@ -136,6 +136,10 @@ def test_the_figures_of_a_room_are_shares() -> None:
     assert plainness(ODD) == {"hidden": 100, "vague": 250, "words": 1, "once": 50}
 
 
+def test_a_room_without_functions_has_reached_the_goals() -> None:
+    assert not list(fallen_behind({"a": plainness("PLACE = 1\n")}, {}))
+
+
 def test_a_room_may_not_become_worse_than_it_was_written_down() -> None:
     before = {"a": plainness(ODD)}
     table = to_be_mended(before)

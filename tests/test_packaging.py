@@ -102,6 +102,9 @@ def test_the_wheel_carries_the_migrations_and_the_types(wheel: Path) -> None:
     assert {n for n in names if n.startswith("sessiondb/_migrations/")} == shipped
     assert any("/versions/0001_" in name for name in shipped)
     assert "sessiondb/py.typed" in names
+    assert {
+        f"sessiondb/engine/sqlite/{n}.sql" for n in ("statements", "tables")
+    } < names
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 

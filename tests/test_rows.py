@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 
-from sessiondb.schema import message, part, rows
-from sessiondb.schema.tables import TOKENS
+from sessiondb.schema import rows
+from sessiondb.schema.tables import message, part
+from sessiondb.schema.terms import TOKENS
 
 PART = rows.PartRow(*range(len(rows.PartRow._fields)))  # type: ignore[call-arg,arg-type]
 MESSAGE = rows.MessageRow(*range(len(rows.MessageRow._fields)))  # type: ignore[call-arg,arg-type]

@@ -11,7 +11,7 @@ from benchmarks.fixtures import built, conversation
 from benchmarks.measure import Bench, Row, alternate, timed
 from sessiondb import Store, ids
 from sessiondb.engine.sqlite.connection import connect
-from sessiondb.schema import message, part, session
+from sessiondb.schema.tables import message, part, session
 
 
 def rows(bench: Bench) -> Iterator[Row]:

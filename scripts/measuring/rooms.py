@@ -62,7 +62,8 @@ class Room:
         return {
             "hidden": round(100 * hidden / max(branches, 1), 1),
             "vague": round(1000 * vague / max(self.lines, 1), 1),
-            "words": round(words / max(len(functions), 1), 2),
+            # A room without functions has no name that says too little.
+            "words": round(words / len(functions), 2) if functions else GOALS["words"],
             "once": round(100 * once / max(len(functions), 1), 1),
         }
 

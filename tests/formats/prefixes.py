@@ -24,7 +24,7 @@ from samples import OWN, files_in, new_store, read_into
 from sessiondb import Store
 from sessiondb.maintenance import check
 from sessiondb.model import Problem
-from sessiondb.schema import metadata
+from sessiondb.schema.tables import metadata
 
 #: Columns that are this database's own, and not those of the sessions in it.
 OWN_COLUMNS = {

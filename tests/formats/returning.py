@@ -23,7 +23,7 @@ from sessiondb.formats import exporter, writable
 from sessiondb.formats.registry import REGISTRY, format_of_program
 from sessiondb.maintenance import check
 from sessiondb.model import Document
-from sessiondb.schema import metadata
+from sessiondb.schema.tables import metadata
 
 #: Histories of aider have no ids, so that no import recognises them.
 NAMELESS = {"aider"}

@@ -176,6 +176,10 @@ def _build(folder: Path, revision: str, migrations: Path) -> Release:
             f"from sqlalchemy import DefaultClause\n{NAMED}",
         )
         _edit(stated, "^MIN_(READER|WRITER) = .*", rf'MIN_\1 = "{released}"')
+    subprocess.run(
+        [sys.executable, ROOT / "scripts" / "freeze_statements.py"],
+        env={**os.environ, "PYTHONPATH": str(folder)}, check=True,
+    )  # fmt: skip
     return Release(folder)
 
 

@@ -51,6 +51,8 @@ class Project:
             # After the columns that earlier releases have added.
             tables.write('session.append_column(_int_column("priority"))\n')
             tables.write('Index("ix_session_priority", session.c.priority)\n')
+        frozen = self.run("scripts/freeze_statements.py")
+        assert frozen.returncode == 0, frozen.stderr
 
     def show_it_in_a_view(self) -> None:
         self.edit(

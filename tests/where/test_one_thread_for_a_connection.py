@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 from processes import run, said
-from sqlalchemy import text as sql
 
 from sessiondb import ALL, AsyncStore, BusyError, user
 from sessiondb.database.executor import SerialExecutor
-from sessiondb.engine.sql import Statement
+from sessiondb.engine.sql import ComposedStatement
 from sessiondb.model import Problem, SourceSession
 from sessiondb.repository import Read
 
@@ -149,8 +148,8 @@ async def test_a_thread_that_cannot_start_is_a_typed_error_and_the_store_still_c
     assert store._core.closed
 
 
-_SLOW = Statement(
-    lambda: sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000) SELECT count(*) FROM n")
+_SLOW = ComposedStatement(
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000) SELECT count(*) FROM n"
 )  # fmt: skip
 
 

@@ -125,7 +125,7 @@ def _exists(options: Options) -> bool:
 
 def _status_of(store: Store, prices: Prices) -> Status:
     from sessiondb.repository.sessions import ALL
-    from sessiondb.schema import LIVING_LEASE
+    from sessiondb.schema.terms import LIVING_LEASE
 
     midnight, _ = read_span("today", local_now())
     today = int(midnight.timestamp() * 1000)

@@ -63,16 +63,15 @@ def answered(connection: Connection, query: Read[T], past: Past | None = None) -
             rows = []
             continue
 
-        sql, bound = statement.bind(params)
         try:
-            rows = source.execute(sql, bound).fetchall()
+            rows = source.execute(statement.text, params).fetchall()
         except ENGINE.Error as error:
             if past is None or source is not connection or not past.helps(error):
                 raise
 
             # For the rest of the read, too: its statements must agree on what there is.
             source = past.connection()
-            rows = source.execute(sql, bound).fetchall()
+            rows = source.execute(statement.text, params).fetchall()
 
 
 def read_on(connection: Connection, query: Read[T], past: Past | None = None) -> T:

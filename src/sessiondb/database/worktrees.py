@@ -11,48 +11,20 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import select
-
 from sessiondb import codec, location
 from sessiondb.effects.project import SAME_REPOSITORY, ProjectPlace, moved_project
 from sessiondb.effects.unit import Unit
-from sessiondb.engine.sql import Statement, p
+from sessiondb.engine.sql import Statement
 from sessiondb.errors import InvalidInputError, SessionDBError, abridged
 from sessiondb.places import named, stored
 from sessiondb.repository import Read
 from sessiondb.repository.sessions import project_at
-from sessiondb.schema import project, project_directory
 
 #: Seconds after which a write looks again whether the current worktree has changed.
 LOOK_AGAIN = 60.0
 
-_KNOWN = Statement(
-    lambda: (
-        select(project.c.root_commit)
-        .join_from(
-            project, project_directory, project_directory.c.project_id == project.c.id
-        )
-        .where(project_directory.c.directory == p("directory"))
-        .where(project_directory.c.kind != "former")
-        .order_by(
-            project_directory.c.time_created.desc(), project_directory.c.project_id
-        )
-        .limit(1)
-    )
-)
-_WITH_REMOTE = Statement(
-    lambda: (
-        select(project.c.root_commit, project.c.id, project_directory.c.directory)
-        .join_from(
-            project, project_directory, project_directory.c.project_id == project.c.id
-        )
-        .where(
-            project.c.root_commit.is_not(None),
-            project.c.remote.is_not_distinct_from(p("remote")),
-            project_directory.c.kind == "worktree",
-        )
-    )
-)
+_KNOWN = Statement("database.worktrees.KNOWN")
+_WITH_REMOTE = Statement("database.worktrees.WITH_REMOTE")
 #: Remote and first commit; None is unknown, or already known to the database.
 _Facts = tuple[str | None, str | None]
 #: The facts of a worktree before its first look; its stamp is equal to no other.

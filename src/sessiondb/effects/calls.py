@@ -11,28 +11,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, func, select, text
-
 from sessiondb import codec
-from sessiondb.effects import paths
 from sessiondb.effects.encode import data_columns, same_json
 from sessiondb.effects.transaction import (
-    INDEXING,
     NOT_INDEXED,
     SessionState,
     Transaction,
 )
-from sessiondb.engine.sql import Statement, by_index, p, update_of
+from sessiondb.engine.sql import Statement
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model.draft import ending
 from sessiondb.model.handles import PartKey
-from sessiondb.schema import UNSETTLED, blob, part
 from sessiondb.schema.rows import Blob, PartRow
-
-#: Of two indexes that fit, the planner prefers the one that gives the order, and then
-#: walks the session. Every search for calls names its index instead.
-BY_CALL = by_index(part, "ix_part_call_id")
-_UNSETTLED = by_index(part, "ix_part_unsettled")
 
 
 class StoredCall(NamedTuple):
@@ -58,36 +48,12 @@ class StoredCall(NamedTuple):
         return self.status in ("completed", "error")
 
 
-def _select_call(*conditions: Any) -> Any:
-    return (
-        select(*(part.c[name] for name in StoredCall._fields))
-        .where(
-            part.c.session_id == p("sid"), part.c.type == text("'tool'"), *conditions
-        )
-        .order_by(part.c.seq.desc(), part.c.idx.desc())
-        .limit(1)
-    )
-
-
-_BY_ID = Statement(lambda: _select_call(part.c.id == p("pid")))
-_UNSETTLED_BY_ID = Statement(
-    lambda: _select_call(part.c.id == p("pid"), UNSETTLED).with_hint(*_UNSETTLED)
-)
-_BY_CALL_ID = Statement(
-    lambda: _select_call(part.c.call_id == p("pid")).with_hint(*BY_CALL)
-)
-_START = update_of(
-    part,
-    f"status input input_blob {INDEXING} time_updated time_started",
-    part.c.rid == p("row"),
-)
-_SETTLE = update_of(
-    part,
-    f"status outcome title text text_blob data data_blob {INDEXING} time_updated "
-    "time_started time_ended",
-    part.c.rid == p("row"),
-)
-_BLOB = Statement(lambda: select(blob.c.data).where(blob.c.hash == p("hash")))
+_BY_ID = Statement("effects.calls.BY_ID")
+_UNSETTLED_BY_ID = Statement("effects.calls.UNSETTLED_BY_ID")
+_BY_CALL_ID = Statement("effects.calls.BY_CALL_ID")
+_START = Statement("effects.calls.START")
+_SETTLE = Statement("effects.calls.SETTLE")
+_BLOB = Statement("effects.calls.BLOB")
 
 
 def data_of(
@@ -244,52 +210,11 @@ class Settle:
         tx.used(state, self.time)
 
 
-_is_call = and_(
-    part.c.session_id == p("sid"),
-    part.c.type == text("'tool'"),
-    # Not by the index of call ids: any number of calls may have that id.
-    func.coalesce(part.c.call_id, text("''")) == p("call"),
-)
-_CALL_AT = Statement(
-    lambda: (
-        select(*(part.c[name] for name in StoredCall._fields))
-        .where(_is_call, part.c.seq == p("at"))
-        .order_by(part.c.idx.desc())
-        .limit(1)
-    )
-)
-_ANY_CALL = Statement(
-    lambda: (
-        select(part.c.rid)
-        .with_hint(*BY_CALL)
-        .where(
-            part.c.session_id == p("sid"),
-            part.c.call_id == p("call"),
-            part.c.type == text("'tool'"),
-        )
-        .limit(1)
-    )
-)
-_NEAREST = Statement(lambda: paths.first_above(part, _is_call))
-_FILL = update_of(
-    part,
-    f"status outcome text text_blob data data_blob {INDEXING} time_updated time_ended",
-    part.c.rid == p("row"),
-)
-_FILLED = Statement(
-    lambda: (
-        select(part.c.rid)
-        .with_hint(*BY_CALL)
-        .where(
-            part.c.session_id == p("sid"),
-            part.c.call_id == p("call"),
-            part.c.type == text("'tool'"),
-            part.c.text.is_not_distinct_from(p("shown")),
-            part.c.text_blob.is_not_distinct_from(p("shown_blob")),
-        )
-        .limit(1)
-    )
-)
+_CALL_AT = Statement("effects.calls.CALL_AT")
+_ANY_CALL = Statement("effects.calls.ANY_CALL")
+_NEAREST = Statement("effects.calls.NEAREST")
+_FILL = Statement("effects.calls.FILL")
+_FILLED = Statement("effects.calls.FILLED")
 
 
 def fill_call(

@@ -12,15 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from sqlalchemy import select, text, update
-
 from sessiondb import ids
 from sessiondb.arguments import one_of
 from sessiondb.effects import encode
 from sessiondb.effects.project import Locate
 from sessiondb.effects.session import SHARE, CreateSession
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, p
+from sessiondb.engine.sql import Statement
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import bounds
 from sessiondb.model.bounds import Time
@@ -33,7 +31,6 @@ from sessiondb.model.handles import (
     message_key,
     session_key,
 )
-from sessiondb.schema import session
 
 _TEXTS = ("title", "call_id", "agent", "version")
 
@@ -124,16 +121,8 @@ def _lineage_columns(fields: SessionFields) -> dict[str, Any]:
     return lineage
 
 
-_NAMED = Statement(
-    lambda: select(session.c.id, session.c.time_deleted).where(
-        session.c.source == p("source"),
-        session.c.source_id == p("source_id"),
-        session.c.namespace == text("''"),
-    )
-)
-_FREE_NAME = Statement(
-    lambda: update(session).where(session.c.id == p("sid")).values(source_id=None)
-)
+_NAMED = Statement("effects.creation.NAMED")
+_FREE_NAME = Statement("effects.creation.FREE_NAME")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,124 +13,32 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import delete, exists, func, or_, select, text, update
-
 from sessiondb.effects import ownership
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import (
     Statement,
     as_list,
-    numbers,
-    p,
-    texts,
-    update_of,
     upsert_text,
 )
 from sessiondb.errors import ConflictError
 from sessiondb.model.versions import Version, digest
-from sessiondb.schema import (
-    blob,
-    deletion,
-    file_diff,
-    message,
-    part,
-    session,
-    tombstone,
-)
 from sessiondb.schema.rows import DELETION, TOMBSTONE
 
 REAP_ROWS = 2_000
 REAP_BYTES = 4 * 1024 * 1024
 
-_CHILDREN = Statement(
-    lambda: select(session.c.id, session.c.relation).where(
-        session.c.parent_id == p("sid"), session.c.time_deleted.is_(None)
-    )
-)
-_MARK = Statement(
-    lambda: (
-        update(session)
-        .where(session.c.id.in_(texts("ids")))
-        .values(time_deleted=p("now"), revision=session.c.revision + text("1"))
-    )
-)
+_CHILDREN = Statement("effects.delete.CHILDREN")
+_MARK = Statement("effects.delete.MARK")
+_DETACH = Statement("effects.delete.DETACH")
+_STAMP = Statement("effects.delete.STAMP")
+_IDS = Statement("effects.delete.IDS")
+_REVISION = Statement("effects.delete.REVISION")
+_FACTS = Statement("effects.delete.FACTS")
 
 
-def _detach_statement() -> Any:
-    parent = session.alias("parent")
-    same_source = (
-        select(session.c.parent_source_id)
-        .where(parent.c.id == session.c.parent_id)
-        .where(parent.c.source == session.c.source)
-        .where(parent.c.source_id == session.c.parent_source_id)
-        .scalar_subquery()
-    )
-    return (
-        update(session)
-        .where(session.c.id.in_(texts("ids")))
-        .values(
-            parent_source_id=func.coalesce(same_source, session.c.parent_id),
-            parent_id=None,
-        )
-    )
-
-
-#: A detached fork still names its parent, and where it began there. If that is
-#: restored, from whatever file, the fork is linked again, and costs count once.
-_DETACH = Statement(_detach_statement)
-_STAMP = update_of(session, "change", session.c.id == p("sid"))
-_IDS = Statement(lambda: select(message.c.id).where(message.c.session_id == p("sid")))
-
-_REVISION = Statement(
-    lambda: select(session.c.revision).where(session.c.id == p("sid"))
-)
-_FACTS = Statement(
-    lambda: select(
-        session.c.source,
-        session.c.source_id,
-        session.c.revision,
-        session.c.last_seq,
-        session.c.time_imported,
-        session.c.namespace,
-    ).where(session.c.id == p("sid"))
-)  # fmt: skip
-
-
-# Only forks hold copies without a usage key: a thousand subagents stay cheap.
-_FORKS = Statement(
-    lambda: select(session.c.id).where(
-        session.c.root_id == p("root"),
-        session.c.relation == text("'fork'"),
-        session.c.time_deleted.is_(None),
-    )
-)
-
-
-def _shared_statement() -> Any:
-    other = message.alias("other")
-    by_key = exists().where(
-        other.c.usage_key == message.c.usage_key, other.c.inherited == text("1")
-    )
-    by_family = exists().where(
-        other.c.session_id.in_(texts("forks")),
-        other.c.id == message.c.id,
-        other.c.inherited == text("1"),
-    )
-    return select(
-        message.c.seq, message.c.id, message.c.time_created, message.c.usage_key
-    ).where(
-        message.c.session_id == p("sid"),
-        message.c.inherited == text("0"),
-        or_(by_key, by_family),
-    )
-
-
-_SHARED = Statement(_shared_statement)
-_INHERITED = Statement(
-    lambda: select(
-        message.c.seq, message.c.id, message.c.time_created, message.c.usage_key
-    ).where(message.c.session_id == p("sid"), message.c.inherited == text("1"))
-)
+_FORKS = Statement("effects.delete.FORKS")
+_SHARED = Statement("effects.delete.SHARED")
+_INHERITED = Statement("effects.delete.INHERITED")
 
 
 def below(
@@ -227,7 +135,7 @@ class Delete:
         _put_tombstone(tx, session_id, tx.now, revision, seen)
         change = tx.take_change()
         tx.run(_STAMP, sid=session_id, change=change)
-        tx.insert(deletion, DELETION, (change, session_id, revision, last_seq))
+        tx.insert("deletion", DELETION, (change, session_id, revision, last_seq))
         tx.note_change(change, session_id, revision, last_seq, 0, deleted=True)
         tx.states.pop(session_id, None)
 
@@ -248,7 +156,7 @@ def _put_tombstone(
         "namespace": name[1],
     }
     row = tuple(map(values.__getitem__, TOMBSTONE))
-    tx.connection.execute(upsert_text(tombstone, TOMBSTONE), row)
+    tx.connection.execute(upsert_text("tombstone", TOMBSTONE), row)
 
 
 def seen_in(tx: Transaction, session_id: str) -> str:
@@ -288,87 +196,15 @@ class DeleteLogged:
         self.done = True
 
 
-def _leaves_statement() -> Any:
-    child = session.alias("child")
-    return (
-        select(session.c.id)
-        .where(
-            session.c.time_deleted.is_not(None),
-            ~exists().where(child.c.parent_id == session.c.id),
-        )
-        .order_by(session.c.time_deleted)
-        .limit(1)
-    )
-
-
-_LEAF = Statement(_leaves_statement)
-_text_blob, _input_blob, _data_blob = (
-    blob.alias("tb"),
-    blob.alias("ib"),
-    blob.alias("db"),
-)
-_before, _after = blob.alias("before"), blob.alias("after")
-_PARTS = Statement(
-    lambda: (
-        select(
-            part.c.rid,
-            func.length(func.coalesce(part.c.text, text("''")))
-            + func.length(func.coalesce(part.c.input, text("''")))
-            + func.length(func.coalesce(part.c.data, text("''")))
-            + func.coalesce(_text_blob.c.size, text("0"))
-            + func.coalesce(_input_blob.c.size, text("0"))
-            + func.coalesce(_data_blob.c.size, text("0")),
-            part.c.text_blob,
-            part.c.input_blob,
-            part.c.data_blob,
-        )
-        .outerjoin(_text_blob, _text_blob.c.hash == part.c.text_blob)
-        .outerjoin(_input_blob, _input_blob.c.hash == part.c.input_blob)
-        .outerjoin(_data_blob, _data_blob.c.hash == part.c.data_blob)
-        .where(part.c.session_id == p("sid"))
-        .order_by(part.c.seq.desc(), part.c.idx.desc())
-        .limit(p("rows"))
-    )
-)
-_MESSAGES = Statement(
-    lambda: (
-        select(
-            message.c.rid,
-            func.length(func.coalesce(message.c.data, text("''")))
-            + func.coalesce(_data_blob.c.size, text("0")),
-            message.c.data_blob,
-        )
-        .outerjoin(_data_blob, _data_blob.c.hash == message.c.data_blob)
-        .where(message.c.session_id == p("sid"))
-        .order_by(message.c.seq.desc())
-        .limit(p("rows"))
-    )
-)
-_DIFFS = Statement(
-    lambda: (
-        select(
-            file_diff.c.rid,
-            func.length(func.coalesce(file_diff.c.patch, text("''")))
-            + func.coalesce(_before.c.size, text("0"))
-            + func.coalesce(_after.c.size, text("0")),
-            file_diff.c.before_blob,
-            file_diff.c.after_blob,
-        )
-        .outerjoin(_before, _before.c.hash == file_diff.c.before_blob)
-        .outerjoin(_after, _after.c.hash == file_diff.c.after_blob)
-        .where(file_diff.c.session_id == p("sid"))
-        .limit(p("rows"))
-    )
-)
-_DATA = Statement(lambda: select(session.c.data_blob).where(session.c.id == p("sid")))
-_DROP_PARTS = Statement(lambda: delete(part).where(part.c.rid.in_(numbers("rids"))))
-_DROP_MESSAGES = Statement(
-    lambda: delete(message).where(message.c.rid.in_(numbers("rids")))
-)
-_DROP_DIFFS = Statement(
-    lambda: delete(file_diff).where(file_diff.c.rid.in_(numbers("rids")))
-)
-_DROP_SESSION = Statement(lambda: delete(session).where(session.c.id == p("sid")))
+_LEAF = Statement("effects.delete.LEAF")
+_PARTS = Statement("effects.delete.PARTS")
+_MESSAGES = Statement("effects.delete.MESSAGES")
+_DIFFS = Statement("effects.delete.DIFFS")
+_DATA = Statement("effects.delete.DATA")
+_DROP_PARTS = Statement("effects.delete.DROP_PARTS")
+_DROP_MESSAGES = Statement("effects.delete.DROP_MESSAGES")
+_DROP_DIFFS = Statement("effects.delete.DROP_DIFFS")
+_DROP_SESSION = Statement("effects.delete.DROP_SESSION")
 _STEPS = ((_PARTS, _DROP_PARTS), (_MESSAGES, _DROP_MESSAGES), (_DIFFS, _DROP_DIFFS))
 
 

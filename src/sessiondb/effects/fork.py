@@ -12,20 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    Table,
-    and_,
-    case,
-    exists,
-    func,
-    literal_column,
-    null,
-    or_,
-    select,
-    text,
-    union_all,
-)
-
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.ownership import derive_model, recount
 from sessiondb.effects.project import ProjectPlace, home_of
@@ -33,7 +19,7 @@ from sessiondb.effects.session import check_chain, free_slug, refuse_deleted
 from sessiondb.effects.transaction import Transaction
 from sessiondb.effects.tree import links
 from sessiondb.engine.default import ENGINE
-from sessiondb.engine.sql import Statement, as_list, numbers, p
+from sessiondb.engine.sql import Statement, as_list
 from sessiondb.errors import ConflictError, NotFoundError, abridged
 from sessiondb.model.damage import (
     CIRCLE,
@@ -46,164 +32,30 @@ from sessiondb.model.damage import (
 )
 from sessiondb.model.handles import LEAF, SessionHandle
 from sessiondb.model.paths import break_of, path_to
-from sessiondb.schema import (
-    UNSETTLED,
-    blob,
-    file_diff,
-    label,
-    message,
-    part,
-    session,
-    todo,
-)
-from sessiondb.schema.rows import FILE_DIFF, LABEL, MESSAGE, TODO, columns
 
 _SUFFIX = re.compile(r"(?:^| )\(fork #(\d{1,9})\)$")
 
 
-def _copied_rows(table: Table) -> Any:
-    return and_(
-        table.c.session_id == p("sid"),
-        table.c.seq <= p("cut"),
-        table.c.seq.not_in(numbers("off")),
-    )
-
-
-def _copy_statement(
-    table: Table, columns: tuple[str, ...], condition: Any, **changed: Any
-) -> Any:
-    values = [changed.get(name, table.c[name]).label(name) for name in columns]
-    return table.insert().from_select(list(columns), select(*values).where(condition))
-
-
-_new = p("new")
-_open = message.c.time_completed.is_(None)
-_COPY_MESSAGES = Statement(
-    lambda: _copy_statement(
-        message,
-        MESSAGE,
-        _copied_rows(message),
-        session_id=_new,
-        inherited=literal_column("1"),
-        finish=case((_open, literal_column("'cancelled'")), else_=message.c.finish),
-        time_completed=func.coalesce(message.c.time_completed, p("now")),
-    )
-)
-
-
-def _seq_of_name() -> Any:
-    """The seq of a message by its id, else by a label: the id takes precedence."""
-    by_id = select(message.c.seq, literal_column("0").label("rank")).where(
-        message.c.session_id == p("sid"), message.c.id == p("name")
-    )
-    by_label = select(label.c.seq, literal_column("1")).where(
-        label.c.session_id == p("sid"), label.c.label == p("name")
-    )
-    return union_all(by_id, by_label).order_by(text("rank")).limit(1)
-
-
-_SEQ_OF_NAME = Statement(_seq_of_name)
-
-
-def _copy_parts() -> Any:
-    result, copy = part.alias("result"), part.alias("here")
-    behind = or_(result.c.seq > p("cut"), result.c.seq.in_(numbers("off")))
-    # One query for all calls: with one for each, those of one id cost their square.
-    ended_behind = select(result.c.call_id).where(
-        result.c.session_id == p("sid"),
-        result.c.call_id.is_not(None),
-        result.c.type == text("'tool-result'"),
-        result.c.text.is_(None),
-        result.c.text_blob.is_(None),
-        behind,
-    )
-    is_here = and_(
-        copy.c.session_id == part.c.session_id,
-        copy.c.call_id == part.c.call_id,
-        copy.c.type == text("'tool-result'"),
-        copy.c.seq > part.c.seq,
-        copy.c.seq <= p("cut"),
-        copy.c.seq.not_in(numbers("off")),
-    )
-    lost = and_(
-        part.c.type == text("'tool'"),
-        part.c.call_id.in_(ended_behind),
-        ~exists().where(is_here),
-    )
-    cut = or_(UNSETTLED, lost)
-    return _copy_statement(
-        part,
-        columns(part),
-        _copied_rows(part),
-        session_id=_new,
-        inherited=literal_column("1"),
-        indexed=literal_column("0"),
-        status=case((cut, literal_column("'error'")), else_=part.c.status),
-        outcome=case((cut, literal_column("'interrupted'")), else_=part.c.outcome),
-        text=case((lost, null()), else_=part.c.text),
-        text_blob=case((lost, null()), else_=part.c.text_blob),
-        time_ended=case((UNSETTLED, p("now")), else_=part.c.time_ended),
-        words=null(),
-    )
-
-
-_COPY_PARTS = Statement(_copy_parts)
-_COPY_TODOS = Statement(
-    lambda: _copy_statement(todo, TODO, todo.c.session_id == p("sid"), session_id=_new)
-)
-_COPY_LABELS = Statement(
-    lambda: _copy_statement(label, LABEL, _copied_rows(label), session_id=_new)
-)
-_COPY_DIFFS = Statement(
-    lambda: _copy_statement(
-        file_diff, FILE_DIFF, _copied_rows(file_diff), session_id=_new
-    )
-)
-_SESSION = tuple(
+_COPY_MESSAGES = Statement("effects.fork.COPY_MESSAGES")
+_SEQ_OF_NAME = Statement("effects.fork.SEQ_OF_NAME")
+_COPY_PARTS = Statement("effects.fork.COPY_PARTS")
+_COPY_TODOS = Statement("effects.fork.COPY_TODOS")
+_COPY_LABELS = Statement("effects.fork.COPY_LABELS")
+_COPY_DIFFS = Statement("effects.fork.COPY_DIFFS")
+COPIED_OF_SESSION = tuple(
     "id project_id parent_id relation parent_seq root_id slug title title_source "
     "directory version source agent provider_id model_id model_source leaf_seq "
     "last_seq permission metadata "
     "time_created time_updated data data_blob".split()
 )
-_COPY_SESSION = Statement(
-    lambda: _copy_statement(
-        session,
-        _SESSION,
-        session.c.id == p("sid"),
-        id=_new,
-        parent_id=p("sid"),
-        relation=literal_column("'fork'"),
-        project_id=p("project_id"),
-        parent_seq=p("parent_seq"),
-        slug=p("slug"),
-        title=p("title"),
-        title_source=p("title_source"),
-        directory=p("directory"),
-        source=p("source"),
-        # It is that of the source.
-        version=case((session.c.source == p("source"), session.c.version)),
-        leaf_seq=p("leaf"),
-        metadata=func.json_remove(session.c.metadata, text("'$.share'")),
-        time_created=p("now"),
-        time_updated=p("now"),
-        data=null(),
-        data_blob=null(),
-    )
-)
-_TITLES = Statement(
-    lambda: select(session.c.title).where(
-        session.c.root_id == p("root"),
-        session.c.title.like(literal_column("'%(fork #%)'")),
-        session.c.time_deleted.is_(None),
-    )
-)
-_FORK = Statement(
-    lambda: select(
-        session.c.parent_id,
-        session.c.relation,
-        session.c.parent_seq,
-        session.c.time_deleted,
-    ).where(session.c.id == p("sid"))
+_COPY_SESSION = Statement("effects.fork.COPY_SESSION")
+_TITLES = Statement("effects.fork.TITLES")
+_FORK = Statement("effects.fork.FORK")
+#: How an error names the place that a query finds.
+_LOST: tuple[tuple[Callable[..., str], Statement], ...] = (
+    (part_name, Statement("effects.fork.LOST_IN_PART")),
+    (message_name, Statement("effects.fork.LOST_IN_MESSAGE")),
+    (diff_name, Statement("effects.fork.LOST_IN_DIFF")),
 )
 
 
@@ -218,29 +70,6 @@ def fork_title(tx: Transaction, root_id: str, title: str) -> str:
             numbers.append(int(match[1]))
 
     return f"{base} (fork #{max(numbers) + 1})".strip()
-
-
-def _without_value(table: Table, *place: Any) -> Statement:
-    """Return the query for the *place* of the first row of which a blob is missing."""
-
-    def build() -> Any:
-        gone = [
-            and_(column.is_not(None), ~exists().where(blob.c.hash == column))
-            for column in table.c
-            if column.name.endswith("_blob")
-        ]
-        of_session = table.c.session_id == p("sid")
-        return select(*place).where(of_session, or_(*gone)).order_by(*place).limit(1)
-
-    return Statement(build)
-
-
-#: How an error names the place that a query finds.
-_LOST: tuple[tuple[Callable[..., str], Statement], ...] = (
-    (part_name, _without_value(part, part.c.seq, part.c.idx)),
-    (message_name, _without_value(message, message.c.seq)),
-    (diff_name, _without_value(file_diff, file_diff.c.path)),
-)
 
 
 def _check_values(tx: Transaction, session_id: str) -> None:

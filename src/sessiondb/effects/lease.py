@@ -11,26 +11,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import delete, select, text
-
 from sessiondb.effects.holders import held, new_holder
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, p, upsert_text
-from sessiondb.schema import LIVING_LEASE, lease
+from sessiondb.engine.sql import Statement, upsert_text
 from sessiondb.schema.rows import LEASE
 
 __all__ = ["DropLease", "TakeLease", "new_holder", "require_free"]
 
-_HELD = Statement(
-    lambda: select(lease.c.holder, lease.c.time_expires).where(
-        lease.c.session_id == p("sid"), text(LIVING_LEASE)
-    )
-)
-_DROP = Statement(
-    lambda: delete(lease).where(
-        lease.c.session_id == p("sid"), lease.c.holder == p("holder")
-    )
-)
+_HELD = Statement("effects.lease.HELD")
+_DROP = Statement("effects.lease.DROP")
 
 
 def require_free(tx: Transaction, session_id: str, holder: str | None = None) -> None:
@@ -56,7 +45,7 @@ class TakeLease:
             tx.peek(self.session_id)
 
         require_free(tx, self.session_id, self.holder)
-        sql = upsert_text(lease, LEASE)
+        sql = upsert_text("lease", LEASE)
         values = (self.session_id, self.holder, self.ttl_ms, tx.now + self.ttl_ms)
         tx.connection.execute(sql, values)
 

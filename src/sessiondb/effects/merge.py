@@ -9,88 +9,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
-
-from sqlalchemy import or_, select, text
 
 from sessiondb.effects.session import free_slug, slug_holder
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, insert_new, p, update_of
-from sessiondb.schema import project, project_directory, prompt, session
+from sessiondb.engine.sql import Statement
 
-_MERGED = (
+MERGED = (
     "vcs remote root_commit name permission metadata time_initialized time_created"
 ).split()
-_PROJECT = Statement(
-    lambda: select(*(project.c[name] for name in _MERGED)).where(
-        project.c.id == p("pid")
-    )
-)
-_SET_PROJECT = update_of(
-    project, " ".join((*_MERGED, "time_updated")), project.c.id == p("pid")
-)
-_DROP_PROJECT = Statement(lambda: project.delete().where(project.c.id == p("pid")))
-_SESSIONS = Statement(
-    lambda: select(session.c.id, session.c.slug).where(session.c.project_id == p("pid"))
-)
-_MOVE_SESSION = update_of(session, "project_id slug", session.c.id == p("sid"))
-_MOVE_PROMPTS = update_of(prompt, "project_id", prompt.c.project_id == p("pid"))
-_DIRECTORIES = Statement(
-    lambda: select(project_directory.c.directory, project_directory.c.kind).where(
-        project_directory.c.project_id == p("pid")
-    )
-)
-_ADD_DIRECTORIES = Statement(
-    lambda: insert_new(project_directory).from_select(
-        ["directory", "project_id", "kind", "time_created"],
-        select(
-            project_directory.c.directory,
-            p("into"),
-            project_directory.c.kind,
-            project_directory.c.time_created,
-        )
-        .where(project_directory.c.project_id == p("pid"))
-        .order_by(project_directory.c.time_created, project_directory.c.directory),
-    )
-)
-_REVIVE = Statement(
-    lambda: (
-        project_directory.update()
-        .where(
-            project_directory.c.project_id == p("into"),
-            project_directory.c.kind == text("'former'"),
-            project_directory.c.directory.in_(
-                select(project_directory.c.directory)
-                .where(project_directory.c.project_id == p("pid"))
-                .where(project_directory.c.kind != text("'former'"))
-            ),
-        )
-        .values(kind=text("'worktree'"))
-    )
-)
-
-
-def _project_at() -> Any:
-    return (
-        select(project.c.id)
-        .join(
-            project_directory,
-            project_directory.c.project_id == project.c.id,
-            isouter=True,
-        )
-        .where(
-            or_(
-                project.c.worktree == p("worktree"),
-                (project_directory.c.directory == p("worktree"))
-                & (project_directory.c.kind == text("'worktree'")),
-            )
-        )
-        .group_by(project.c.id)
-        .order_by(project.c.time_created, project.c.id)
-    )
-
-
-_AT = Statement(_project_at)
+_PROJECT = Statement("effects.merge.PROJECT")
+_SET_PROJECT = Statement("effects.merge.SET_PROJECT")
+_DROP_PROJECT = Statement("effects.merge.DROP_PROJECT")
+_SESSIONS = Statement("effects.merge.SESSIONS")
+_MOVE_SESSION = Statement("effects.merge.MOVE_SESSION")
+_MOVE_PROMPTS = Statement("effects.merge.MOVE_PROMPTS")
+_DIRECTORIES = Statement("effects.merge.DIRECTORIES")
+_ADD_DIRECTORIES = Statement("effects.merge.ADD_DIRECTORIES")
+_REVIVE = Statement("effects.merge.REVIVE")
+_AT = Statement("effects.merge.AT")
 
 
 def projects_at(tx: Transaction, worktree: str) -> list[str]:
@@ -128,8 +64,8 @@ def _move_sessions(tx: Transaction, other: str, target: str) -> int:
 
 
 def _merge_row(tx: Transaction, target: str, other: str) -> None:
-    target_row = dict(zip(_MERGED, tx.one(_PROJECT, pid=target), strict=True))
-    other_row = dict(zip(_MERGED, tx.one(_PROJECT, pid=other), strict=True))
+    target_row = dict(zip(MERGED, tx.one(_PROJECT, pid=target), strict=True))
+    other_row = dict(zip(MERGED, tx.one(_PROJECT, pid=other), strict=True))
     # A fact that both projects have is kept as *into* has it.
     columns = {name: value for name, value in target_row.items() if value is not None}
     new = {**other_row, **columns}

@@ -10,19 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import or_, select
-
 from sessiondb import codec
 from sessiondb.effects import ownership
 from sessiondb.effects.calls import fill_call, filled_call
 from sessiondb.effects.encode import same_json, usage_key
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.default import ENGINE
-from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.engine.sql import Statement
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model.handles import LEAF, MessageHandle
 from sessiondb.model.purposes import is_prompt
-from sessiondb.schema import message, part, session
 from sessiondb.schema.rows import (
     MESSAGE,
     PART,
@@ -33,26 +30,10 @@ from sessiondb.schema.rows import (
 
 TITLE_LENGTH = 80
 
-in_session = message.c.session_id == p("sid")
-_BY_ID = Statement(
-    lambda: select(
-        message.c.seq,
-        message.c.role,
-        message.c.kind,
-        message.c.turn_id,
-        message.c.time_completed,
-    ).where(in_session, message.c.id == p("mid"))
-)
-_SEQ_OF = Statement(
-    lambda: select(message.c.seq).where(in_session, message.c.id == p("mid"))
-)
-_SEQ_IS = Statement(
-    lambda: select(message.c.seq).where(in_session, message.c.seq == p("at"))
-)
-_TURN = Statement(
-    lambda: select(message.c.turn_id).where(in_session, message.c.seq == p("at"))
-)
-of_message = (part.c.session_id == p("sid"), part.c.seq == p("at"))
+_BY_ID = Statement("effects.message.BY_ID")
+_SEQ_OF = Statement("effects.message.SEQ_OF")
+_SEQ_IS = Statement("effects.message.SEQ_IS")
+_TURN = Statement("effects.message.TURN")
 
 
 class StoredPart(NamedTuple):
@@ -72,14 +53,8 @@ class StoredPart(NamedTuple):
     data_blob: str | None
 
 
-_PARTS = Statement(
-    lambda: (
-        select(*(part.c[name] for name in StoredPart._fields))
-        .where(*of_message)
-        .order_by(part.c.idx)
-    )
-)
-TITLE = update_of(session, "title", session.c.id == p("sid"))
+_PARTS = Statement("effects.message.PARTS")
+TITLE = Statement("effects.message.TITLE")
 
 
 def seq_of(tx: Transaction, session_id: str, key: str | int) -> int:
@@ -118,7 +93,7 @@ def insert_message(
         time_created=created,
         time_completed=row.time_completed,
     )
-    tx.insert(message, MESSAGE, values)
+    tx.insert("message", MESSAGE, values)
     return created
 
 
@@ -165,7 +140,7 @@ def insert_part(
         time_created=created,
         time_updated=updated,
     )
-    tx.insert(part, PART, values)
+    tx.insert("part", PART, values)
 
 
 def parts_of(tx: Transaction, session_id: str, seq: int) -> list[StoredPart]:
@@ -306,7 +281,7 @@ class Append:
             time_created=created,
             time_completed=completed,
         )
-        tx.insert(message, MESSAGE, values)
+        tx.insert("message", MESSAGE, values)
         for idx, part_row in enumerate(self.parts):
             item = part_row
             # The text of a result is stored once, with its call.
@@ -438,16 +413,7 @@ def shortened(text: str) -> str:
     return f"{words[: TITLE_LENGTH - 1]}…"
 
 
-_TWIN = Statement(
-    lambda: (
-        select(message.c.seq)
-        .where(
-            message.c.usage_key == p("key"),
-            or_(message.c.session_id != p("sid"), message.c.seq != p("at")),
-        )
-        .limit(1)
-    )
-)
+_TWIN = Statement("effects.message.TWIN")
 
 
 def count_once(

@@ -9,26 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, func, literal_column, select, text
-
 from sessiondb.effects.encode import same_json, usage_key
 from sessiondb.effects.message import (
     count_once,
-    in_session,
     insert_part,
-    of_message,
     parts_of,
     same_part,
     seq_of,
 )
 from sessiondb.effects.transaction import SessionState, Transaction
-from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.engine.sql import Statement
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model.purposes import is_prompt
-from sessiondb.schema import message, part
-from sessiondb.schema.purposes import is_prompt as is_prompt_sql
 from sessiondb.schema.rows import Blob, PartRow
-from sessiondb.schema.tables import USAGE
+from sessiondb.schema.terms import USAGE
 
 
 class OpenMessage(NamedTuple):
@@ -52,30 +46,11 @@ class OpenMessage(NamedTuple):
     inherited: int
 
 
-_NEXT_IDX = Statement(
-    lambda: select(func.coalesce(func.max(part.c.idx), text("-1")) + text("1")).where(
-        *of_message
-    )
-)
-_RIDS = Statement(
-    lambda: select(part.c.rid).where(*of_message, part.c.indexed == text("0"))
-)
-_OPEN = Statement(
-    lambda: select(*(message.c[name] for name in OpenMessage._fields)).where(
-        in_session, message.c.seq == p("at")
-    )
-)
-_WAS_PROMPT = Statement(
-    lambda: select(literal_column(is_prompt_sql("message"))).where(
-        in_session, message.c.seq == p("at")
-    )
-)
-_FINISH = update_of(
-    message,
-    " ".join(("finish error usage_key time_completed", *USAGE)),
-    message.c.session_id == p("sid"),
-    message.c.seq == p("at"),
-)
+_NEXT_IDX = Statement("effects.open_message.NEXT_IDX")
+_RIDS = Statement("effects.open_message.RIDS")
+_OPEN = Statement("effects.open_message.OPEN")
+_WAS_PROMPT = Statement("effects.open_message.WAS_PROMPT")
+_FINISH = Statement("effects.open_message.FINISH")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,45 +179,9 @@ class Finish:
             state.count(cost, tokens, sign)
 
 
-_ROW = Statement(
-    lambda: (
-        select(
-            part.c.rid,
-            part.c.seq,
-            message.c.time_completed,
-            func.length(func.coalesce(part.c.text, text("''"))),
-            part.c.text,
-            part.c.text_blob,
-            part.c.data,
-            part.c.data_blob,
-        )
-        .join(
-            message,
-            and_(
-                message.c.session_id == part.c.session_id, message.c.seq == part.c.seq
-            ),
-        )
-        .where(
-            part.c.session_id == p("sid"),
-            part.c.id == p("pid"),
-            message.c.id == p("mid"),
-        )
-    )
-)
-_APPEND = Statement(
-    lambda: (
-        part.update()
-        .where(part.c.rid == p("row"))
-        .values(
-            text=text("coalesce(part.text, '') || :delta"), time_updated=text(":now")
-        )
-    )
-)
-_COMPLETE = update_of(
-    part,
-    "text text_blob data data_blob time_updated time_ended",
-    part.c.rid == p("row"),
-)
+_ROW = Statement("effects.open_message.ROW")
+_APPEND = Statement("effects.open_message.APPEND")
+_COMPLETE = Statement("effects.open_message.COMPLETE")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

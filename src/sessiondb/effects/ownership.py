@@ -16,14 +16,9 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, func, literal_column, null, select, text
-
 from sessiondb.effects.transaction import SessionState, Transaction
-from sessiondb.engine.sql import Statement, as_list, p, texts, update_of
-from sessiondb.schema import message, part, session
-from sessiondb.schema.purposes import is_prompt
-from sessiondb.schema.sums import cost_sum, count_sum
-from sessiondb.schema.tables import TOKENS, USAGE
+from sessiondb.engine.sql import ComposedStatement, Statement, as_list
+from sessiondb.schema.terms import TOKENS, USAGE
 
 
 class CopyPlace(NamedTuple):
@@ -74,95 +69,31 @@ class Copy:
     links: set[Link]
 
 
-_COLUMNS = (
-    session.c.id,
-    session.c.parent_id,
-    session.c.time_created,
-    message.c.inherited,
-    and_(session.c.relation == text("'fork'"), message.c.seq <= session.c.parent_seq),
-    session.c.root_id,
-    message.c.seq,
-    message.c.id,
-    message.c.time_created,
-    message.c.usage_key,
-)
-_alive = session.c.time_deleted.is_(None)
-_BY_KEY = Statement(
-    lambda: (
-        select(*_COLUMNS)
-        .join_from(message, session, session.c.id == message.c.session_id)
-        .where(message.c.usage_key.in_(texts("keys")), _alive)
-    )
-)
-_BY_PLACE = Statement(
-    lambda: (
-        select(*_COLUMNS)
-        .join_from(session, message, session.c.id == message.c.session_id)
-        .where(
-            session.c.root_id.in_(texts("roots")),
-            _alive,
-            message.c.seq.between(p("least"), p("most")),
-        )
-    )
-)
+_BY_KEY = Statement("effects.ownership.BY_KEY")
+_BY_PLACE = Statement("effects.ownership.BY_PLACE")
 #: Where `Place` is in a row of these columns.
 _PLACE = slice(-5, -1)
 #: Places whose seqs are this close are read together, with what is between them.
 _GAP = 32
-_PARENT = Statement(lambda: select(session.c.parent_id).where(session.c.id == p("sid")))
-_SET_MESSAGE = update_of(
-    message, "inherited", message.c.session_id == p("sid"), message.c.seq == p("at")
-)
-_SET_PARTS = update_of(
-    part, "inherited", part.c.session_id == p("sid"), part.c.seq == p("at")
-)
-_UNINDEX = Statement(
-    lambda: (
-        part.update()
-        .where(
-            part.c.session_id == p("sid"),
-            part.c.seq == p("at"),
-            part.c.indexed == text("1"),
-        )
-        # A part that the index has not has no words beside it, either.
-        .values(indexed=text("0"), words=null())
-    )
-)
-_PART_RIDS = Statement(
-    lambda: select(part.c.rid).where(
-        part.c.session_id == p("sid"), part.c.seq == p("at")
-    )
-)
+_PARENT = Statement("effects.ownership.PARENT")
+_SET_MESSAGE = Statement("effects.ownership.SET_MESSAGE")
+_SET_PARTS = Statement("effects.ownership.SET_PARTS")
+_UNINDEX = Statement("effects.ownership.UNINDEX")
+_PART_RIDS = Statement("effects.ownership.PART_RIDS")
 
 
 #: The counters of a session, in the order of `_TOTAL`.
-_COUNTERS = ("message_count", "prompt_count", "cost", "cost_inherited", *TOKENS)
+COUNTERS = ("message_count", "prompt_count", "cost", "cost_inherited", *TOKENS)
 
 
-def _total_statement() -> Any:
-    sums = [f"count(CASE WHEN {is_prompt('message')} THEN 1 END)"]
-    sums += [cost_sum("cost", "inherited = 0"), cost_sum("cost", "inherited = 1")]
-    sums += [count_sum(name, "inherited = 0") for name in TOKENS]
-    columns: list[Any] = [literal_column(sql) for sql in sums]
-    return (
-        select(func.count(), *columns)
-        .select_from(message)
-        .where(message.c.session_id == p("sid"))
-    )
-
-
-_TOTAL = Statement(_total_statement)
-_RECOUNT = update_of(
-    session,
-    " ".join(_COUNTERS),
-    session.c.id == p("sid"),
-)
+_TOTAL = Statement("effects.ownership.TOTAL")
+_RECOUNT = Statement("effects.ownership.RECOUNT")
 
 
 def recount(tx: Transaction, session_ids: Iterable[str]) -> None:
     """Make the counters of sessions those of their messages."""
     for session_id in session_ids:
-        values = dict(zip(_COUNTERS, tx.one(_TOTAL, sid=session_id), strict=True))
+        values = dict(zip(COUNTERS, tx.one(_TOTAL, sid=session_id), strict=True))
         tx.run(_RECOUNT, sid=session_id, **values)
         state = tx.states.get(session_id)
         if state is None:
@@ -171,22 +102,9 @@ def recount(tx: Transaction, session_ids: Iterable[str]) -> None:
             setattr(state, name, value)
 
 
-_MODEL_SOURCE = Statement(
-    lambda: select(session.c.model_source).where(session.c.id == p("sid"))
-)
-_LAST_ANSWER = Statement(
-    lambda: (
-        select(message.c.provider_id, message.c.model_id)
-        .where(
-            message.c.session_id == p("sid"),
-            message.c.role == text("'assistant'"),
-            message.c.model_id.is_not(None),
-        )
-        .order_by(message.c.seq.desc())
-        .limit(1)
-    )
-)
-_SET_MODEL = update_of(session, "provider_id model_id", session.c.id == p("sid"))
+_MODEL_SOURCE = Statement("effects.ownership.MODEL_SOURCE")
+_LAST_ANSWER = Statement("effects.ownership.LAST_ANSWER")
+_SET_MODEL = Statement("effects.ownership.SET_MODEL")
 
 
 def derive_model(tx: Transaction, session_id: str) -> None:
@@ -207,17 +125,9 @@ def derive_model(tx: Transaction, session_id: str) -> None:
 @cache
 def _known_statement(column: str, inherited: int) -> Statement:
     """Return the query for a message that still states a *column*, the last first."""
-    return Statement(
-        lambda: (
-            select(message.c.seq)
-            .where(
-                message.c.session_id == p("sid"),
-                message.c.inherited == text(str(inherited)),
-                message.c[column].is_not(None),
-            )
-            .order_by(message.c.seq.desc())
-            .limit(1)
-        )
+    return ComposedStatement(
+        f"SELECT seq FROM message WHERE session_id = :sid AND inherited = {inherited} "
+        f"AND {column} IS NOT NULL ORDER BY seq DESC LIMIT 1"
     )
 
 

@@ -8,56 +8,12 @@ that one look says whether seqs bound a walk.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
-
-from sqlalchemy import CTE, ColumnElement, Select, Table, exists, select, text
 
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, as_list, by_index, numbers, p
-from sessiondb.schema import message
-from sessiondb.schema.tables import DISORDERED
+from sessiondb.engine.sql import Statement, as_list
 
-_DISORDERED = Statement(
-    lambda: (
-        select(message.c.seq)
-        .with_hint(*by_index(message, "ix_message_disordered"))
-        .where(message.c.session_id == p("sid"), text(DISORDERED))
-        .limit(1)
-    )
-)
-
-
-def _path_up() -> CTE:
-    """Return the seqs from ``:leaf`` up to ``:least`` of session ``:sid``.
-
-    A statement that ends at the first hit walks no further: SQLite makes the rows of
-    the recursion when they are needed. UNION ends a cycle in a damaged file.
-    """
-    path = select(p("leaf").label("seq")).cte("path", recursive=True)
-    parents = (
-        select(message.c.parent_seq)
-        .select_from(path.join(message, message.c.seq == path.c.seq))
-        .where(message.c.session_id == p("sid"), message.c.parent_seq >= p("least"))
-    )
-    return path.union(parents)
-
-
-def _first_on_path() -> Select[Any]:
-    path = _path_up()
-    return select(path.c.seq).where(path.c.seq.in_(numbers("seqs"))).limit(1)
-
-
-_FIRST = Statement(_first_on_path)
-
-
-def first_above(table: Table, condition: ColumnElement[bool]) -> Select[Any]:
-    """Return a query for the first message from ``:leaf`` up to ``:least``.
-
-    Only one with a row of *table* that meets *condition* is meant.
-    """
-    path = _path_up()
-    is_there = exists().where(condition, table.c.seq == path.c.seq)
-    return select(path.c.seq).where(is_there).limit(1)
+_DISORDERED = Statement("effects.paths.IS_DISORDERED")
+_FIRST = Statement("effects.paths.FIRST")
 
 
 def is_ordered(tx: Transaction, session_id: str) -> bool:

@@ -7,68 +7,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, or_, select
-
 from sessiondb.effects.merge import merge_projects, projects_at
 from sessiondb.effects.project import ProjectPlace, add_directory, project_of
 from sessiondb.effects.session import free_slug
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, p, update_of, upsert_text
+from sessiondb.engine.sql import Statement, upsert_text
 from sessiondb.errors import NotFoundError
 from sessiondb.places import stored
-from sessiondb.schema import project, project_directory, session, terminal
 from sessiondb.schema.rows import TERMINAL
 
-
-def _is_below(column: ColumnElement[Any]) -> ColumnElement[bool]:
-    # Not LIKE, which takes /A for /a and refuses a long path.
-    folder = p("below")
-    return or_(
-        column == p("old"), func.substr(column, 1, func.length(folder)) == folder
-    )
-
-
-#: When the session of a terminal and directory was used.
-LAST_USE = Statement(
-    lambda: select(terminal.c.time_updated).where(
-        terminal.c.id == p("name"), terminal.c.directory == p("directory")
-    )
-)
-_USES = Statement(
-    lambda: select(*(terminal.c[name] for name in TERMINAL)).where(
-        _is_below(terminal.c.directory)
-    )
-)
-_DROP_USES = Statement(lambda: delete(terminal).where(_is_below(terminal.c.directory)))
-_SESSIONS = Statement(
-    lambda: select(session.c.id, session.c.directory, session.c.project_id).where(
-        _is_below(session.c.directory)
-    )
-)
-MOVE = update_of(session, "directory project_id slug", session.c.id == p("sid"))
-_ROOTED = Statement(
-    lambda: (
-        select(project.c.id, project.c.worktree)
-        .where(_is_below(project.c.worktree))
-        .order_by(project.c.time_created, project.c.id)
-    )
-)
-_WORKTREE = update_of(project, "worktree time_updated", project.c.id == p("pid"))
-_DIRECTORIES = Statement(
-    lambda: (
-        select(project_directory.c.directory, project_directory.c.kind)
-        .where(project_directory.c.project_id == p("pid"))
-        .where(_is_below(project_directory.c.directory))
-        .where(project_directory.c.kind != "former")
-        .order_by(project_directory.c.time_created, project_directory.c.directory)
-    )
-)
-_FORMER = update_of(
-    project_directory,
-    "kind",
-    project_directory.c.project_id == p("pid"),
-    project_directory.c.directory == p("old"),
-)
+LAST_USE = Statement("effects.place.LAST_USE")
+_USES = Statement("effects.place.USES")
+_DROP_USES = Statement("effects.place.DROP_USES")
+_SESSIONS = Statement("effects.place.SESSIONS")
+MOVE = Statement("effects.place.MOVE")
+_ROOTED = Statement("effects.place.ROOTED")
+_WORKTREE = Statement("effects.place.WORKTREE")
+_DIRECTORIES = Statement("effects.place.DIRECTORIES")
+_FORMER = Statement("effects.place.FORMER")
 
 
 @dataclass(slots=True)
@@ -179,7 +135,7 @@ class TakeUses:
 
 def _take_uses(tx: Transaction, uses: Iterable[tuple[Any, ...]]) -> None:
     """Write the rows of *uses*, unless there is one that is as new."""
-    sql = upsert_text(terminal, TERMINAL)
+    sql = upsert_text("terminal", TERMINAL)
     for row in uses:
         name, directory, _, time = row
         last_use = tx.value(LAST_USE, name=name, directory=directory)
@@ -208,7 +164,7 @@ class UseTerminal:
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `NotFoundError`."""
         tx.peek(self.session_id)
-        sql = upsert_text(terminal, TERMINAL)
+        sql = upsert_text("terminal", TERMINAL)
         directory = self.directory
         tx.connection.execute(
             sql, (self.terminal_id, directory, self.session_id, tx.now)

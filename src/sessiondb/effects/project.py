@@ -14,12 +14,9 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import select
-
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.engine.sql import Statement
 from sessiondb.places import stored
-from sessiondb.schema import project, project_directory
 from sessiondb.schema.rows import DIRECTORY
 
 
@@ -45,50 +42,16 @@ class ProjectPlace:
 
 #: Returns the place of a directory, None being the current one.
 Locate = Callable[[str | None], ProjectPlace]
-_BY_DIRECTORY = Statement(
-    lambda: (
-        select(project_directory.c.project_id)
-        .where(project_directory.c.directory == p("directory"))
-        .where(project_directory.c.kind != "former")
-        .order_by(
-            project_directory.c.time_created.desc(), project_directory.c.project_id
-        )
-        .limit(1)
-    )
-)
-#: (project, directory) of every worktree of one repository.
-SAME_REPOSITORY = Statement(
-    lambda: (
-        select(project.c.id, project_directory.c.directory)
-        .join_from(
-            project, project_directory, project_directory.c.project_id == project.c.id
-        )
-        .where(
-            project.c.root_commit == p("root_commit"),
-            project.c.remote.is_not_distinct_from(p("remote")),
-            project_directory.c.kind == "worktree",
-        )
-    )
-)
-_FACTS = Statement(
-    lambda: select(project.c.vcs, project.c.remote, project.c.root_commit).where(
-        project.c.id == p("pid")
-    )
-)
-_SET_FACTS = update_of(
-    project, "vcs remote root_commit time_updated", project.c.id == p("pid")
-)
-_BY_ID = Statement(lambda: select(project.c.worktree).where(project.c.id == p("pid")))
-_SET_WORKTREE = update_of(project, "worktree time_updated", project.c.id == p("pid"))
+_BY_DIRECTORY = Statement("effects.project.BY_DIRECTORY")
+SAME_REPOSITORY = Statement("effects.project.SAME_REPOSITORY")
+_FACTS = Statement("effects.project.FACTS")
+_SET_FACTS = Statement("effects.project.SET_FACTS")
+_BY_ID = Statement("effects.project.BY_ID")
+_SET_WORKTREE = Statement("effects.project.SET_WORKTREE")
 _PROJECT = tuple(
     "id worktree vcs remote root_commit name time_created time_updated".split()
 )
-_FORGET_DIRECTORY = Statement(
-    lambda: project_directory.delete().where(
-        project_directory.c.directory == p("directory"),
-        project_directory.c.project_id == p("pid"),
-    )
-)
+_FORGET_DIRECTORY = Statement("effects.project.FORGET_DIRECTORY")
 
 
 def project_of(tx: Transaction, place: ProjectPlace) -> str:
@@ -117,7 +80,7 @@ def add_directory(tx: Transaction, project_id: str, directory: str, kind: str) -
     """Record that a directory belongs to a project, or belongs to it again."""
     # Not an upsert: the row that was written last is the one that counts.
     tx.run(_FORGET_DIRECTORY, directory=directory, pid=project_id)
-    tx.insert(project_directory, DIRECTORY, (directory, project_id, kind, tx.now))
+    tx.insert("project_directory", DIRECTORY, (directory, project_id, kind, tx.now))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,7 +166,7 @@ def _make_project(tx: Transaction, place: ProjectPlace, root: str) -> str:
         tx.now,
         tx.now,
     )
-    tx.insert(project, _PROJECT, facts)
+    tx.insert("project", _PROJECT, facts)
     add_directory(tx, project_id, root, "worktree")
     return project_id
 

@@ -4,40 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import select, text
-
 from sessiondb.effects.lease import require_free
-from sessiondb.effects.transaction import INDEXING, NOT_INDEXED, Transaction
-from sessiondb.engine.sql import Statement, p, update_of
-from sessiondb.schema import UNSETTLED, message, part
+from sessiondb.effects.transaction import NOT_INDEXED, Transaction
+from sessiondb.engine.sql import Statement
 
-_CALLS = Statement(
-    lambda: select(part.c.rid, part.c.seq, part.c.inherited).where(
-        part.c.session_id == p("sid"), UNSETTLED
-    )
-)
-_SETTLE = update_of(
-    part, f"status outcome {INDEXING} time_updated time_ended", part.c.rid == p("row")
-)
-_MESSAGES = Statement(
-    lambda: select(message.c.seq).where(
-        message.c.session_id == p("sid"), message.c.time_completed.is_(None)
-    )
-)
-_FINISH = update_of(
-    message,
-    "finish time_completed",
-    message.c.session_id == p("sid"),
-    message.c.seq == p("at"),
-)
-_RIDS = Statement(
-    lambda: select(part.c.rid).where(
-        part.c.session_id == p("sid"),
-        part.c.seq == p("at"),
-        part.c.indexed == text("0"),
-        part.c.inherited == text("0"),
-    )
-)
+_CALLS = Statement("effects.recovery.CALLS")
+_SETTLE = Statement("effects.recovery.SETTLE")
+_MESSAGES = Statement("effects.recovery.MESSAGES")
+_FINISH = Statement("effects.recovery.FINISH")
+_RIDS = Statement("effects.recovery.RIDS")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,36 +7,21 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from sqlalchemy import delete, select
-
 from sessiondb import ids
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.ownership import derive_model, parent_of
 from sessiondb.effects.project import ProjectPlace, home_of
 from sessiondb.effects.transaction import SessionState, Transaction
-from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.engine.sql import ComposedStatement, Statement
 from sessiondb.errors import ConflictError, InvalidInputError, NotFoundError
 from sessiondb.model.versions import TITLE_RANK
-from sessiondb.schema import file_diff, label, prompt, session, todo
 from sessiondb.schema.rows import FILE_DIFF, LABEL, PROMPT, SESSION, TODO, Blob
 
 #: A cascade of SQLite's fails at 1,000 levels.
 MAX_CHAIN = 500
 
-_EXISTING = Statement(
-    lambda: select(
-        session.c.parent_id,
-        session.c.relation,
-        session.c.source,
-        session.c.source_id,
-        session.c.time_deleted,
-    ).where(session.c.id == p("sid"))
-)
-_SLUG = Statement(
-    lambda: select(session.c.id).where(
-        session.c.project_id == p("pid"), session.c.slug == p("slug")
-    )
-)
+_EXISTING = Statement("effects.session.EXISTING")
+_SLUG = Statement("effects.session.SLUG")
 
 
 def slug_holder(tx: Transaction, project_id: str, slug: str) -> str | None:
@@ -132,7 +117,7 @@ class CreateSession:
             "time_created": created,
             "time_updated": created,
         }
-        tx.insert(session, SESSION, tuple(map(values.get, SESSION)))
+        tx.insert("session", SESSION, tuple(map(values.get, SESSION)))
         tx.session(self.id)
 
     def _parent_seq(self, tx: Transaction, parent: SessionState) -> int | None:
@@ -168,14 +153,13 @@ class CreateSession:
 
 @cache
 def _columns_statement(*columns: str) -> Statement:
-    return update_of(session, " ".join(columns), session.c.id == p("sid"))
+    values = ", ".join(f"{name} = :{name}" for name in columns)
+    return ComposedStatement(f"UPDATE session SET {values} WHERE id = :sid")
 
 
 #: The key of a session's metadata under which `set_share` keeps the secret.
 SHARE = "share"
-_METADATA = Statement(
-    lambda: select(session.c.metadata).where(session.c.id == p("sid"))
-)
+_METADATA = Statement("effects.session.METADATA")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -274,15 +258,9 @@ class SetDirectory:
         )
 
 
-_CLEAR_TODOS = Statement(lambda: delete(todo).where(todo.c.session_id == p("sid")))
-_DIFF_BLOBS = Statement(
-    lambda: select(file_diff.c.before_blob, file_diff.c.after_blob).where(
-        file_diff.c.session_id == p("sid")
-    )
-)
-_CLEAR_DIFFS = Statement(
-    lambda: delete(file_diff).where(file_diff.c.session_id == p("sid"))
-)
+_CLEAR_TODOS = Statement("effects.session.CLEAR_TODOS")
+_DIFF_BLOBS = Statement("effects.session.DIFF_BLOBS")
+_CLEAR_DIFFS = Statement("effects.session.CLEAR_DIFFS")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -307,7 +285,7 @@ def write_todos(
     """Replace the rows of a todo list."""
     tx.run(_CLEAR_TODOS, sid=state.id)
     for position, row in enumerate(todos):
-        tx.insert(todo, TODO, (state.id, position, *row, tx.now, tx.now))
+        tx.insert("todo", TODO, (state.id, position, *row, tx.now, tx.now))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -328,17 +306,11 @@ class SetDiffs:
         tx.run(_CLEAR_DIFFS, sid=state.id)
         tx.insert_blobs(self.blobs)
         for row in self.rows:
-            tx.insert(file_diff, FILE_DIFF, (state.id, *row))
+            tx.insert("file_diff", FILE_DIFF, (state.id, *row))
 
 
-_DROP_LABELS = Statement(
-    lambda: delete(label).where(label.c.session_id == p("sid"), label.c.seq == p("at"))
-)
-_DROP_NAME = Statement(
-    lambda: delete(label).where(
-        label.c.session_id == p("sid"), label.c.label == p("name")
-    )
-)
+_DROP_LABELS = Statement("effects.session.DROP_LABELS")
+_DROP_NAME = Statement("effects.session.DROP_NAME")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -362,10 +334,10 @@ def put_label(tx: Transaction, session_id: str, seq: int, name: str | None) -> N
         tx.run(_DROP_LABELS, sid=session_id, at=seq)
         return
     tx.run(_DROP_NAME, sid=session_id, name=name)
-    tx.insert(label, LABEL, (session_id, seq, name))
+    tx.insert("label", LABEL, (session_id, seq, name))
 
 
-_PROMPT_IS = Statement(lambda: select(prompt.c.text).where(prompt.c.id == p("pid")))
+_PROMPT_IS = Statement("effects.session.PROMPT_IS")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -408,7 +380,7 @@ class AddPrompt:
             self.source,
             created,
         )
-        tx.insert(prompt, PROMPT, row)
+        tx.insert("prompt", PROMPT, row)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,9 +13,6 @@ from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from sqlalchemy import and_, exists, or_, select, text, update
-from sqlalchemy.sql import ClauseElement
-
 from sessiondb.clock import now_ms
 from sessiondb.effects.holders import held, of_this_process
 from sessiondb.engine.base import Connection, Cursor
@@ -25,69 +22,29 @@ from sessiondb.engine.sql import (
     as_list,
     insert_new_text,
     insert_text,
-    numbers,
-    p,
-    texts,
-    update_of,
 )
 from sessiondb.errors import NotFoundError
 from sessiondb.model import Change
 from sessiondb.model.feed import cursor_of
-from sessiondb.schema import (
-    LIVING_LEASE,
-    blob,
-    file_diff,
-    lease,
-    message,
-    part,
-    session,
-)
-from sessiondb.schema.feed import DATABASE, NEWEST_CHANGE
-from sessiondb.schema.rows import BLOB, SEARCHED, Blob
-from sessiondb.schema.tables import TOKENS
+from sessiondb.schema.rows import BLOB, SESSION_ROW, Blob
+from sessiondb.schema.terms import TOKENS
 
 E = TypeVar("E")
 #: The columns of a session row that a transaction moves.
-_KEPT = (
+KEPT = (
     "leaf_seq", "last_seq", "revision", "change", "message_count", "prompt_count",
     "cost", "cost_inherited", *TOKENS, "time_updated", "time_detached", "provider_id",
     "model_id",
 )  # fmt: skip
 #: The limit of counters, which only another program can have reached.
 _INT64 = (1 << 63) - 1
-_OWN = tuple(name for name in _KEPT if name not in ("revision", "change"))
+_OWN = tuple(name for name in KEPT if name not in ("revision", "change"))
 _own = attrgetter(*_OWN)
 
-_KEEP = update_of(session, " ".join(_KEPT), session.c.id == p("sid"))
-_NEXT_CHANGE = Statement(lambda: select(text(f"{NEWEST_CHANGE} + 1"), DATABASE))
-_MARK = Statement(
-    lambda: (
-        update(part)
-        .where(
-            part.c.rid.in_(numbers("rids")),
-            part.c.indexed == text("0"),
-            part.c.inherited == text("0"),
-            or_(*(part.c[name] != text("''") for name in SEARCHED)),
-        )
-        .values(indexed=text("1"))
-        .returning(part.c.rid)
-    )
-)
-
-
-def _free_statement() -> ClauseElement:
-    holders = [
-        part.c.text_blob,
-        part.c.input_blob,
-        part.c.data_blob,
-        message.c.data_blob,
-    ]
-    holders += [session.c.data_blob, file_diff.c.before_blob, file_diff.c.after_blob]
-    unused = [~exists().where(column == blob.c.hash) for column in holders]
-    return blob.delete().where(and_(blob.c.hash.in_(texts("hashes")), *unused))
-
-
-_FREE = Statement(_free_statement)
+_KEEP = Statement("effects.transaction.KEEP")
+_NEXT_CHANGE = Statement("effects.transaction.NEXT_CHANGE")
+_MARK = Statement("effects.transaction.MARK")
+_FREE = Statement("effects.transaction.FREE")
 
 
 @dataclass(slots=True)
@@ -158,26 +115,8 @@ class SessionState:
 
 #: The columns of `SessionState`, which ends in those of the lease; after them comes the
 #: turn of the leaf, which nearly every append continues.
-_STATE = [of.name for of in fields(SessionState) if of.name in session.c]
-_LOAD = Statement(
-    lambda: (
-        select(
-            *(session.c[name] for name in _STATE),
-            lease.c.holder,
-            lease.c.time_expires,
-            message.c.turn_id,
-        )
-        .outerjoin(
-            message,
-            and_(
-                message.c.session_id == session.c.id,
-                message.c.seq == session.c.leaf_seq,
-            ),
-        )
-        .outerjoin(lease, and_(lease.c.session_id == session.c.id, text(LIVING_LEASE)))
-        .where(session.c.id == p("sid"), session.c.time_deleted.is_(None))
-    )
-)
+STATE = [of.name for of in fields(SessionState) if of.name in SESSION_ROW]
+_LOAD = Statement("effects.transaction.LOAD")
 #: The columns of ``part`` that say whether the search index has it, and their values if
 #: it has not: then it has no words beside its text, either.
 INDEXING = "indexed words"
@@ -223,15 +162,15 @@ class Transaction:
 
     def run(self, statement: Statement, **params: Any) -> Cursor:
         """Execute a compiled statement."""
-        return self.connection.execute(*statement.bind(params))
+        return self.connection.execute(statement.text, params)
 
     def one(self, statement: Statement, **params: Any) -> Any:
         """Return the first row, or None."""
-        return self.connection.execute(*statement.bind(params)).fetchone()
+        return self.connection.execute(statement.text, params).fetchone()
 
     def value(self, statement: Statement, **params: Any) -> Any:
         """Return the first column of the first row, or None."""
-        row = self.connection.execute(*statement.bind(params)).fetchone()
+        row = self.connection.execute(statement.text, params).fetchone()
         return row and row[0]
 
     def column(self, statement: Statement, **params: Any) -> list[Any]:
@@ -239,7 +178,7 @@ class Transaction:
         return [first for first, *_ in self.run(statement, **params).fetchall()]
 
     def insert(
-        self, table: Any, columns: tuple[str, ...], values: Sequence[Any]
+        self, table: str, columns: tuple[str, ...], values: Sequence[Any]
     ) -> None:
         """Insert one row; *columns* are in table order."""
         self.connection.execute(insert_text(table, columns), values)
@@ -254,7 +193,7 @@ class Transaction:
         for item in blobs:
             (small if item.size < LARGE_BLOB else large).append(item)
 
-        self.connection.executemany(insert_new_text(blob, BLOB), small)
+        self.connection.executemany(insert_new_text("blob", BLOB), small)
         for item in large:
             ENGINE.insert_large_blob(self.connection, *item)
 

@@ -5,63 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, literal_column, select
-
 from sessiondb.effects import ownership, paths
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, as_list, numbers, p
-from sessiondb.schema import file_diff, message, part
-from sessiondb.schema.purposes import is_prompt
-from sessiondb.schema.tables import USAGE
+from sessiondb.engine.sql import Statement, as_list
 
-_LINKS = Statement(
-    lambda: (
-        select(message.c.seq, message.c.parent_seq)
-        .where(message.c.session_id == p("sid"))
-        .order_by(message.c.seq)
-    )
-)
-_LINKS_BEHIND = Statement(
-    lambda: (
-        select(message.c.seq, message.c.parent_seq)
-        .where(message.c.session_id == p("sid"), message.c.seq > p("after"))
-        .order_by(message.c.seq)
-    )
-)
-_GOING = Statement(
-    lambda: select(
-        message.c.seq,
-        message.c.id,
-        message.c.time_created,
-        message.c.usage_key,
-        message.c.data_blob,
-        message.c.inherited,
-        message.c.model_id,
-        literal_column(is_prompt("message")),
-        *(message.c[name] for name in USAGE),
-    ).where(message.c.session_id == p("sid"), message.c.seq.in_(numbers("seqs")))
-)
-_PART_BLOBS = Statement(
-    lambda: select(part.c.text_blob, part.c.input_blob, part.c.data_blob).where(
-        part.c.session_id == p("sid"), part.c.seq.in_(numbers("seqs"))
-    )
-)
-_DIFF_BLOBS = Statement(
-    lambda: select(file_diff.c.before_blob, file_diff.c.after_blob).where(
-        file_diff.c.session_id == p("sid"), file_diff.c.seq.in_(numbers("seqs"))
-    )
-)
-_DROP = Statement(
-    lambda: delete(message).where(
-        message.c.session_id == p("sid"), message.c.seq.in_(numbers("seqs"))
-    )
-)
-_DROP_DIFFS = Statement(
-    lambda: delete(file_diff).where(
-        file_diff.c.session_id == p("sid"), file_diff.c.seq.in_(numbers("seqs"))
-    )
-)
+_LINKS = Statement("effects.tree.LINKS")
+_LINKS_BEHIND = Statement("effects.tree.LINKS_BEHIND")
+_GOING = Statement("effects.tree.GOING")
+_PART_BLOBS = Statement("effects.tree.PART_BLOBS")
+_DIFF_BLOBS = Statement("effects.tree.DIFF_BLOBS")
+_DROP = Statement("effects.tree.DROP")
+_DROP_DIFFS = Statement("effects.tree.DROP_DIFFS")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

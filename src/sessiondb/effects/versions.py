@@ -8,78 +8,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, select
-
 from sessiondb import codec
 from sessiondb.effects.session import SHARE
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, p, upsert_text
+from sessiondb.engine.sql import Statement, upsert_text
 from sessiondb.model import versions
 from sessiondb.model.versions import Version
-from sessiondb.schema import blob, file_diff, label, merge_base, message, session, todo
 from sessiondb.schema.rows import MERGE_BASE
 
-_COLUMNS = (
+VERSIONED = (
     "title", "title_source", "metadata", "time_archived", *versions.PLAIN,
     *versions.ABOUT_FIELDS, *versions.SUMMARY_FIELDS, "data",
 )  # fmt: skip
 _JSON = ("metadata", "revert", "permission", "summary_diffs")
-_ROW = Statement(
-    lambda: (
-        select(
-            *(session.c[name] for name in _COLUMNS[:-1]),
-            func.coalesce(session.c.data, blob.c.data),
-        )
-        .select_from(session.outerjoin(blob, blob.c.hash == session.c.data_blob))
-        .where(session.c.id == p("sid"))
-    )
-)
-_LABELS = Statement(
-    lambda: (
-        select(label.c.label, message.c.id)
-        .join_from(
-            label,
-            message,
-            (message.c.session_id == label.c.session_id)
-            & (message.c.seq == label.c.seq),
-        )
-        .where(label.c.session_id == p("sid"))
-    )
-)
-_TODOS = Statement(
-    lambda: (
-        select(
-            todo.c.content, todo.c.status, todo.c.priority, todo.c.id,
-            todo.c.time_created, todo.c.time_updated,
-        )
-        .where(todo.c.session_id == p("sid"))
-        .order_by(todo.c.position)
-    )
-)  # fmt: skip
-_DIFFS = Statement(
-    lambda: (
-        select(
-            message.c.id, file_diff.c.path, file_diff.c.patch, file_diff.c.before_blob,
-            file_diff.c.after_blob, file_diff.c.additions, file_diff.c.deletions,
-        )
-        .select_from(
-            file_diff.outerjoin(
-                message,
-                (message.c.session_id == file_diff.c.session_id)
-                & (message.c.seq == file_diff.c.seq),
-            )
-        )
-        .where(file_diff.c.session_id == p("sid"))
-    )
-)  # fmt: skip
-_ID = Statement(
-    lambda: select(message.c.id).where(
-        message.c.session_id == p("sid"), message.c.seq == p("at")
-    )
-)
-_BASE = Statement(
-    lambda: select(merge_base.c.fields).where(merge_base.c.session_id == p("sid"))
-)
+_ROW = Statement("effects.versions.ROW")
+_LABELS = Statement("effects.versions.LABELS")
+_TODOS = Statement("effects.versions.TODOS")
+_DIFFS = Statement("effects.versions.DIFFS")
+_ID = Statement("effects.versions.ID")
+_BASE = Statement("effects.versions.BASE")
 
 
 def values_in(tx: Transaction, session_id: str) -> dict[str, Any]:
@@ -87,7 +34,7 @@ def values_in(tx: Transaction, session_id: str) -> dict[str, Any]:
     leaf_seq = tx.peek(session_id).leaf_seq
     leaf = None if leaf_seq is None else tx.one(_ID, sid=session_id, at=leaf_seq)
     return values_of_row(
-        dict(zip(_COLUMNS, tx.one(_ROW, sid=session_id), strict=True)),
+        dict(zip(VERSIONED, tx.one(_ROW, sid=session_id), strict=True)),
         labels=dict(tx.run(_LABELS, sid=session_id).fetchall()),
         todos=tx.run(_TODOS, sid=session_id).fetchall(),
         diffs=tx.run(_DIFFS, sid=session_id).fetchall(),
@@ -157,7 +104,7 @@ def versions_in(
 
 def agree(tx: Transaction, session_id: str, base: Mapping[str, Version]) -> None:
     """Make *base* the merge base of a session."""
-    sql = upsert_text(merge_base, MERGE_BASE)
+    sql = upsert_text("merge_base", MERGE_BASE)
     tx.connection.execute(sql, (session_id, versions.encoded(base)))
 
 

@@ -102,26 +102,24 @@ class Connection(Protocol):
 
 
 class Dialect(Protocol):
-    """The SQL of an engine: Core expressions as the text that `Connection` runs."""
+    """The SQL of an engine: the text that `Connection` runs."""
 
     @property
     def name(self) -> str:
         """SQLAlchemy's name of the dialect."""
 
-    def compile(
-        self, expression: ClauseElement, columns: Sequence[str] | None = None
-    ) -> tuple[str, dict[str, Any]]:
-        """Return the text, with ``:name`` for each parameter, and its constants.
+    @property
+    def shipped(self) -> Mapping[str, str]:
+        """The text of each statement of `statements`, by its name."""
 
-        *columns* are the keys of an INSERT or UPDATE whose values come at run time.
+    def compile(self, expression: ClauseElement) -> str:
+        """Return the text, with ``:name`` for each parameter.
+
         Raises `sqlalchemy.exc.CompileError` for an expression that it cannot write.
         """
 
-    def placeholders(self, expression: ClauseElement, columns: Sequence[str]) -> str:
-        """Return the text of an INSERT with one ``?`` for each of *columns*.
-
-        Raises `ValueError` if *columns* are not in table order.
-        """
+    def insert_text(self, table: str, columns: Sequence[str]) -> str:
+        """Return the text of an INSERT with one ``?`` for each of *columns*."""
 
     def index_hint(self, index: str) -> str:
         """Return the text after a table that is to be searched by *index*.
@@ -140,10 +138,6 @@ class EngineStatement(NamedTuple):
     """A statement in the engine's own SQL, as a read yields it."""
 
     text: str
-
-    def bind(self, params: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-        """Return the SQL text and its parameters."""
-        return self.text, params
 
 
 #: The marks around a word of a snippet that matches.

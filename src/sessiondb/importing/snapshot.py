@@ -16,13 +16,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import select
-
 from sessiondb import location
 from sessiondb.database.reading import read_on
 from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
-from sessiondb.engine.sql import Statement, p
+from sessiondb.engine.sql import Statement
 from sessiondb.errors import UNREADABLE, CorruptionError, SessionDBError, SourceError
 from sessiondb.formats.jsonl import relay_session
 from sessiondb.formats.kit.order import parents_first
@@ -32,25 +30,11 @@ from sessiondb.model import Export, Message, Problem, SourceSession, versions
 from sessiondb.model.damage import message_name, session_name
 from sessiondb.repository import Read, family, lists, transcript
 from sessiondb.repository.references import session_by_id
-from sessiondb.repository.sessions import VISIBLE
-from sessiondb.schema import message, session
 
 T = TypeVar("T")
 
-_FAMILIES = Statement(
-    lambda: (
-        select(session.c.id, session.c.parent_id)
-        .where(VISIBLE)
-        .order_by(session.c.time_created, session.c.id)
-    )
-)
-_IDS = Statement(
-    lambda: (
-        select(message.c.seq, message.c.id)
-        .where(message.c.session_id == p("sid"))
-        .order_by(message.c.seq)
-    )
-)
+_FAMILIES = Statement("importing.snapshot.FAMILIES")
+_IDS = Statement("importing.snapshot.IDS")
 
 
 @contextlib.contextmanager

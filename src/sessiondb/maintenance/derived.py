@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sessiondb.schema.purposes import is_prompt
 from sessiondb.schema.rows import SEARCHED
 from sessiondb.schema.sums import cost_sum, count_sum
-from sessiondb.schema.tables import HIDDEN, TOKENS
+from sessiondb.schema.terms import HIDDEN, TOKENS
 
 #: The sessions whose columns must be right: neither deleted nor half imported.
 LIVE = "s.time_deleted IS NULL AND s.time_importing IS NULL"

@@ -50,7 +50,6 @@ from sessiondb.maintenance.questions import (
     UNNUMBERED,
     UNOWNED,
 )
-from sessiondb.schema import meta
 from sessiondb.schema.version import MIN_READER, MIN_WRITER
 
 _LATER = "SELECT seq FROM message WHERE session_id = ? AND parent_seq > seq"
@@ -202,7 +201,7 @@ def _repair_meta(run: _RepairRun) -> None:
     }
     # Only what is missing: another value may be that of a newer release.
     for fact in facts.items():
-        run.rows(insert_new_text(meta, ("key", "value")), *fact)
+        run.rows(insert_new_text("meta", ("key", "value")), *fact)
 
 
 def _repair_projects(run: _RepairRun) -> None:

@@ -10,9 +10,7 @@ import json
 import posixpath
 from typing import Any
 
-from sqlalchemy import func, select
-
-from sessiondb.engine.sql import Statement, as_list, numbers
+from sessiondb.engine.sql import Statement, as_list
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Hit, Page
 from sessiondb.model.tools import files_changed
@@ -32,28 +30,10 @@ from sessiondb.repository.sessions import (
     decode_cursor,
     encode_cursor,
 )
-from sessiondb.schema import blob, part, session
 
 #: Mentions that are looked at in one statement.
 _AT_ONCE = 200
-_text_blob, _input_blob = blob.alias("tb"), blob.alias("ib")
-_CALLS = Statement(
-    lambda: (
-        select(
-            part.c.rid,
-            part.c.tool,
-            func.coalesce(part.c.input, _input_blob.c.data),
-            func.coalesce(part.c.text, _text_blob.c.data),
-            session.c.directory,
-        )
-        .join_from(part, session, session.c.id == part.c.session_id)
-        .outerjoin(_text_blob, _text_blob.c.hash == part.c.text_blob)
-        .outerjoin(_input_blob, _input_blob.c.hash == part.c.input_blob)
-        .where(part.c.rid.in_(numbers("rids")))
-        # A call that failed changed nothing.
-        .where(part.c.status.is_distinct_from("error"))
-    )
-)
+_CALLS = Statement("repository.changed_files.CALLS")
 
 
 def changed_file(

@@ -21,10 +21,8 @@ from dataclasses import dataclass, fields
 from hashlib import sha256
 from typing import Any, TypeVar
 
-from sqlalchemy import select, text
-
 from sessiondb import codec
-from sessiondb.engine.sql import Statement, as_list, texts
+from sessiondb.engine.sql import ComposedStatement, Statement, as_list
 from sessiondb.errors import CodecError, CorruptionError
 from sessiondb.model import Message, Part, Session
 from sessiondb.model.damage import (
@@ -38,7 +36,6 @@ from sessiondb.model.damage import (
 )
 from sessiondb.places import absolute
 from sessiondb.repository import Read, Rows
-from sessiondb.schema import blob, message, part, session
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -87,21 +84,17 @@ _EMPTY = {"metadata": "{}"}
 _SESSION_LAST = ("directory", *_SESSION_JSON, "data")
 _NO_DATA = {"data": None, "large": None, "data_blob": None}
 _make_session = maker(Session, _SESSION_LAST)
-_session_blob = blob.alias("session_blob")
-_SESSION_COLUMNS = (
-    *(session.c[name] for name in _field_names(Session, without=_SESSION_LAST)),
-    *(session.c[name] for name in _SESSION_LAST[:-1]),
-    session.c.data,
-    _session_blob.c.data.label("large"),
-    session.c.data_blob,
-)
-SELECT_SESSION = select(*_SESSION_COLUMNS).select_from(
-    session.outerjoin(_session_blob, _session_blob.c.hash == session.c.data_blob)
+#: The columns of a row of a session: ``large`` is the blob that ``data_blob`` names.
+SESSION_COLUMNS = (
+    *_field_names(Session, without=_SESSION_LAST),
+    *_SESSION_LAST,
+    "large",
+    "data_blob",
 )
 
 
 def session_of(row: Row, base: str | None = None) -> Session:
-    """Return the record of a row of `SELECT_SESSION`; raises `CorruptionError`."""
+    """Return the record of a row of `SESSION_COLUMNS`; raises `CorruptionError`."""
     *plain, directory, diffs, revert, permission, metadata, packed, large, name = row
     if name is not None:
         if reason := why_unreadable(large, name):
@@ -139,8 +132,8 @@ def listed(rows: Iterable[Row], base: str | None) -> list[Session]:
 
 
 def _without_damage(row: Row) -> Row:
-    """Return a row of `SELECT_SESSION` without the values that cannot be decoded."""
-    values = dict(zip((column.name for column in _SESSION_COLUMNS), row, strict=True))
+    """Return a row of `SESSION_COLUMNS` without the values that cannot be decoded."""
+    values = dict(zip(SESSION_COLUMNS, row, strict=True))
     for name in _SESSION_JSON:
         try:
             json.loads(values[name])
@@ -160,9 +153,7 @@ def _without_damage(row: Row) -> Row:
 
 # -- blobs -----------------------------------------------------------------------
 
-_BLOBS = Statement(
-    lambda: select(blob.c.hash, blob.c.data).where(blob.c.hash.in_(texts("names")))
-)
+_BLOBS = Statement("repository.decode.BLOBS")
 
 
 def _blobs_of(rows: Iterable[Row], columns: slice) -> Read[dict[str, bytes]]:
@@ -170,8 +161,8 @@ def _blobs_of(rows: Iterable[Row], columns: slice) -> Read[dict[str, bytes]]:
     names = {name for row in rows for name in row[columns] if name is not None}
     if not names:
         return {}
-    found = yield _BLOBS, {"names": as_list(sorted(names))}
-    return dict(found)
+    blobs = yield _BLOBS, {"names": as_list(sorted(names))}
+    return dict(blobs)
 
 
 def _readable(
@@ -192,20 +183,20 @@ def _readable(
 
 _MESSAGE_LAST = ("inherited", "error", "data", "parts")
 _make_message = maker(Message, _MESSAGE_LAST)
-#: Rows begin with the session's id and seq, and end with the name of a blob.
-SELECT_MESSAGE = select(
-    *(message.c[name] for name in _field_names(Message, without=_MESSAGE_LAST)),
-    message.c.inherited,
-    message.c.error,
-    message.c.data,
-    message.c.data_blob,
+#: The columns of a row of a message.
+MESSAGE_COLUMNS = (
+    *_field_names(Message, without=_MESSAGE_LAST),
+    "inherited",
+    "error",
+    "data",
+    "data_blob",
 )
 
 
 def messages_by_seq(
     rows: Rows, parts: Mapping[int, list[Part]], missing: list[Missing]
 ) -> Read[dict[int, Message]]:
-    """Return the records of rows of `SELECT_MESSAGE`, by their seq.
+    """Return the records of rows of `MESSAGE_COLUMNS`, by their seq.
 
     If the ``data`` of one is in a blob that cannot be shown, it is empty, and added to
     *missing*. Raises `CorruptionError`.
@@ -235,20 +226,11 @@ def messages_by_seq(
 
 _PART_LAST = ("input_json", "text", "inherited", "synthetic", "data")
 _make_part = maker(Part, _PART_LAST)
-#: Rows begin with the message's seq and the part's idx, and end with the names of three
-#: blobs.
-SELECT_PART = select(
-    part.c.seq,
-    *(part.c[name] for name in _field_names(Part, without=_PART_LAST)),
-    part.c.input,
-    part.c.text,
-    part.c.inherited,
-    part.c.synthetic,
-    part.c.data,
-    part.c.input_blob,
-    part.c.text_blob,
-    part.c.data_blob,
-)
+#: The columns of a row of a part, from the seq of its message to the names of blobs.
+PART_COLUMNS = (
+    "seq", *_field_names(Part, without=_PART_LAST), "input", "text", "inherited",
+    "synthetic", "data", "input_blob", "text_blob", "data_blob",
+)  # fmt: skip
 _EXACT = codec.EXACT.encode()
 #: The end of a row that has no value beside its columns.
 _NOTHING_BESIDE = (None, None, None, None)
@@ -257,7 +239,7 @@ _NOTHING_BESIDE = (None, None, None, None)
 def parts_by_seq(
     rows: Rows, session_id: str, missing: list[Missing]
 ) -> Read[dict[int, list[Part]]]:
-    """Return the records of rows of `SELECT_PART`, by the seq of their message.
+    """Return the records of rows of `PART_COLUMNS`, by the seq of their message.
 
     A value in a blob that cannot be shown is None, and added to *missing*. Raises
     `CorruptionError`.
@@ -309,10 +291,10 @@ def _part_with_data(
 #: Not run: a read yields it in place of a statement, for something stored that is
 #: missing. The driver raises `CorruptionError`, or answers ``[]`` and the read
 #: continues without it.
-LOST = Statement(lambda: text("SELECT 1 WHERE 0"))
+LOST = ComposedStatement("SELECT 1 WHERE 0")
 
 
 def report_missing(session_id: str, missing: Iterable[Missing]) -> Read[None]:
     """Report what is missing of a session, and why."""
-    for name, why in missing:
-        yield LOST, {"session_id": session_id, "missing": name, "reason": why}
+    for name, reason in missing:
+        yield LOST, {"session_id": session_id, "missing": name, "reason": reason}

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import Text, cast, func, literal_column, select, text
-
 from sessiondb.engine.default import ENGINE
-from sessiondb.engine.sql import Statement, p
+from sessiondb.engine.sql import Statement
 from sessiondb.model import (
     Comparison,
     DeletePlan,
@@ -19,12 +15,10 @@ from sessiondb.model import (
 from sessiondb.model.paths import path_to
 from sessiondb.repository import Read
 from sessiondb.repository.decode import (
-    SELECT_SESSION,
     listed,
     maker,
     report_missing,
 )
-from sessiondb.repository.sessions import VISIBLE
 from sessiondb.repository.transcript import (
     Identity,
     identities,
@@ -33,57 +27,10 @@ from sessiondb.repository.transcript import (
     load,
     missing_messages,
 )
-from sessiondb.schema import blob, label, message, part, session
 
-# Ids of sessions descend, and those of imports end in a hash: within a millisecond only
-# the row number shows which session was made first.
-_FAMILY = Statement(
-    lambda: SELECT_SESSION.where(session.c.root_id == p("root"), VISIBLE).order_by(
-        session.c.time_created, session.c.rid
-    )
-)
-_LABELS = Statement(
-    lambda: select(label.c.session_id, label.c.seq, label.c.label)
-    .where(label.c.session_id == p("sid"))
-    .order_by(label.c.seq, label.c.label)
-)  # fmt: skip
-
-
-def _preview_statement() -> Any:
-    shown = func.coalesce(part.c.text, cast(blob.c.data, Text), part.c.tool)
-    first = (
-        select(func.substr(shown, text("1"), text("80")))
-        .select_from(part.outerjoin(blob, blob.c.hash == part.c.text_blob))
-        .where(
-            part.c.session_id == message.c.session_id,
-            part.c.seq == message.c.seq,
-            part.c.type.in_(
-                [
-                    literal_column("'text'"),
-                    literal_column("'tool'"),
-                    literal_column("'reasoning'"),
-                ]
-            ),
-        )
-        .order_by(part.c.type != text("'text'"), part.c.idx)
-        .limit(1)
-        .scalar_subquery()
-    )
-    return (
-        select(
-            message.c.seq,
-            message.c.parent_seq,
-            message.c.id,
-            message.c.role,
-            message.c.kind,
-            first,
-        )
-        .where(message.c.session_id == p("sid"))
-        .order_by(message.c.seq)
-    )
-
-
-_NODES = Statement(_preview_statement)
+_FAMILY = Statement("repository.family.FAMILY")
+_LABELS = Statement("repository.family.LABELS")
+_NODES = Statement("repository.family.NODES")
 _make_node = maker(MessageNode)
 
 
@@ -205,11 +152,7 @@ def _split_seqs(
     return common, only_a, only_b
 
 
-_CHILDREN = Statement(
-    lambda: SELECT_SESSION.where(
-        session.c.parent_id == p("sid"), session.c.time_deleted.is_(None)
-    ).order_by(session.c.id)
-)
+_CHILDREN = Statement("repository.family.CHILDREN")
 
 
 def plan_delete(

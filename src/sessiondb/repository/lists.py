@@ -7,80 +7,29 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import exists, or_, select, text
-
 from sessiondb.clock import now_ms
 from sessiondb.engine.default import ENGINE
-from sessiondb.engine.sql import Statement, p
+from sessiondb.engine.sql import ComposedStatement, Statement
 from sessiondb.model import FileDiff, Page, Project, Prompt, Session, Todo, Unfinished
 from sessiondb.model.damage import Missing, diff_name
 from sessiondb.model.versions import Version, decoded
 from sessiondb.places import absolute
 from sessiondb.repository import Read
 from sessiondb.repository.decode import (
-    SELECT_SESSION,
     listed,
     report_missing,
     why_unreadable,
 )
 from sessiondb.repository.sessions import (
-    VISIBLE,
     Filters,
     check_limit,
     decode_cursor,
     encode_cursor,
 )
-from sessiondb.schema import (
-    LIVING_LEASE,
-    UNSETTLED,
-    blob,
-    file_diff,
-    lease,
-    merge_base,
-    message,
-    part,
-    project,
-    session,
-    todo,
-)
 
-_PROJECTS = Statement(
-    lambda: select(
-        project.c.id,
-        project.c.worktree,
-        project.c.vcs,
-        project.c.remote,
-        project.c.root_commit,
-        project.c.name,
-        project.c.metadata,
-        project.c.time_created,
-        project.c.time_updated,
-        project.c.permission,
-        project.c.time_initialized,
-    ).order_by(project.c.worktree, project.c.id)
-)
-_TODOS = Statement(
-    lambda: select(
-        todo.c.content, todo.c.status, todo.c.priority, todo.c.id, todo.c.time_created,
-        todo.c.time_updated,
-    )
-    .where(todo.c.session_id == p("sid"))
-    .order_by(todo.c.position)
-)  # fmt: skip
-_before, _after = blob.alias("before"), blob.alias("after")
-_DIFFS = Statement(
-    lambda: (
-        select(
-            file_diff.c.path, file_diff.c.seq, file_diff.c.patch, file_diff.c.additions,
-            file_diff.c.deletions, _before.c.data, file_diff.c.before_blob,
-            _after.c.data, file_diff.c.after_blob,
-        )
-        .outerjoin(_before, _before.c.hash == file_diff.c.before_blob)
-        .outerjoin(_after, _after.c.hash == file_diff.c.after_blob)
-        .where(file_diff.c.session_id == p("sid"))
-        .order_by(file_diff.c.seq, file_diff.c.path)
-    )
-)  # fmt: skip
+_PROJECTS = Statement("repository.lists.PROJECTS")
+_TODOS = Statement("repository.lists.TODOS")
+_DIFFS = Statement("repository.lists.DIFFS")
 
 
 def projects(base: str | None) -> Read[list[Project]]:
@@ -123,9 +72,7 @@ def diffs(session_id: str) -> Read[list[FileDiff]]:
     return items
 
 
-_BASE = Statement(
-    lambda: select(merge_base.c.fields).where(merge_base.c.session_id == p("sid"))
-)
+_BASE = Statement("repository.lists.BASE")
 
 
 def merge_base_of(session_id: str) -> Read[dict[str, Version]]:
@@ -134,13 +81,8 @@ def merge_base_of(session_id: str) -> Read[dict[str, Version]]:
     return decoded(rows[0][0] if rows else None)
 
 
-_COLUMNS = "id, text, directory, project_id, session_id, source, time_created"
-_PROMPTS = Statement(
-    lambda: text(
-        f"SELECT {_COLUMNS} FROM prompt WHERE session_id = :sid "
-        "ORDER BY time_created, id"
-    )
-)
+PROMPT_COLUMNS = "id, text, directory, project_id, session_id, source, time_created"
+_PROMPTS = Statement("repository.lists.PROMPTS")
 _OF = "EXISTS (SELECT 1 FROM session s WHERE s.id = prompt.session_id AND"
 _TERMS_OF_PROMPTS = {
     "project_id": "project_id = :project_id",
@@ -187,8 +129,8 @@ def _prompts_statement(names: tuple[str, ...]) -> Statement:
     # The time and the id of a cursor are one term.
     terms = [_TERMS_OF_PROMPTS[name] for name in names if name in _TERMS_OF_PROMPTS]
     bounds = [name for name in names if name not in (*_TERMS_OF_PROMPTS, "below_id")]
-    sql = ENGINE.search.prompts(_COLUMNS, terms, bounds)
-    return Statement(lambda: text(sql))
+    sql = ENGINE.search.prompts(PROMPT_COLUMNS, terms, bounds)
+    return ComposedStatement(sql)
 
 
 def prompts_of(base: str | None, session_id: str) -> Read[list[Prompt]]:
@@ -201,12 +143,7 @@ def _prompt_of(row: Any, base: str | None) -> Prompt:
     return Prompt(row[0], row[1], row[2] and absolute(row[2], base), *row[3:])
 
 
-_HALF_IMPORTED = Statement(
-    lambda: text(
-        "SELECT id FROM session "
-        "WHERE time_importing IS NOT NULL AND time_deleted IS NULL ORDER BY id"
-    )
-)
+_HALF_IMPORTED = Statement("repository.lists.HALF_IMPORTED")
 
 
 def half_imported() -> Read[list[str]]:
@@ -215,33 +152,9 @@ def half_imported() -> Read[list[str]]:
     return [session_id for (session_id,) in rows]
 
 
-def _abandoned_statement() -> Any:
-    open_message = exists().where(
-        message.c.session_id == session.c.id, message.c.time_completed.is_(None)
-    )
-    open_call = exists().where(part.c.session_id == session.c.id, UNSETTLED)
-    is_held = exists().where(lease.c.session_id == session.c.id, text(LIVING_LEASE))
-    is_local = or_(
-        session.c.time_imported.is_(None), session.c.time_detached.is_not(None)
-    )
-    return SELECT_SESSION.where(
-        VISIBLE, is_local, or_(open_message, open_call), ~is_held
-    ).order_by(session.c.id)
-
-
-_ABANDONED = Statement(_abandoned_statement)
-_OPEN_MESSAGES = Statement(
-    lambda: select(message.c.id)
-    .where(message.c.session_id == p("sid"), message.c.time_completed.is_(None))
-    .order_by(message.c.seq)
-)  # fmt: skip
-_OPEN_CALLS = Statement(
-    lambda: (
-        select(part.c.id)
-        .where(part.c.session_id == p("sid"), UNSETTLED)
-        .order_by(part.c.seq, part.c.idx)
-    )
-)
+_ABANDONED = Statement("repository.lists.ABANDONED")
+_OPEN_MESSAGES = Statement("repository.lists.OPEN_MESSAGES")
+_OPEN_CALLS = Statement("repository.lists.OPEN_CALLS")
 
 
 def unfinished(base: str | None) -> Read[list[Unfinished]]:

@@ -11,10 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import literal_column, select
-
 from sessiondb.codec import is_unicode
-from sessiondb.engine.sql import Statement, as_list, p, texts
+from sessiondb.engine.sql import Statement, as_list
 from sessiondb.errors import (
     AmbiguousIdError,
     InvalidInputError,
@@ -26,15 +24,13 @@ from sessiondb.ids import MAX_ID_BYTES
 from sessiondb.ids import SESSION as PREFIX
 from sessiondb.model import Session
 from sessiondb.repository import Read, Rows
-from sessiondb.repository.decode import SELECT_SESSION, Row, listed, session_of
+from sessiondb.repository.decode import Row, listed, session_of
 from sessiondb.repository.sessions import (
     MAX_LIMIT,
-    VISIBLE,
     Filters,
     escape_like,
     list_sessions,
 )
-from sessiondb.schema import session, terminal, tombstone
 
 _ALL_SESSIONS = f"{command('list', '-a')} shows every session"
 #: Sessions that the error of an ambiguous REF names.
@@ -46,61 +42,17 @@ _FULL_ID = re.compile(PREFIX + "[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _LAST = re.compile("@(?:~([0-9]+))?")
 
 
-def _equal_statement(column: Any) -> Statement:
-    """Return the query for the sessions with exactly this name."""
-    return Statement(
-        lambda: SELECT_SESSION.where(
-            column == p("ref"), session.c.time_deleted.is_(None)
-        )
-    )
-
-
-def _candidates_statement(*conditions: Any) -> Statement:
-    """Return the query for the sessions that an unclear name may mean."""
-    return Statement(
-        lambda: SELECT_SESSION.where(VISIBLE, *conditions).limit(
-            literal_column(str(MAX_CANDIDATES + 1))
-        )
-    )
-
-
-def _like_statement(column: Any, *conditions: Any) -> Statement:
-    """Return the query for the sessions whose name fits a pattern."""
-    return _candidates_statement(column.like(p("pattern"), escape="\\"), *conditions)
-
-
-_BY_ID = _equal_statement(session.c.id)
-_BY_SOURCE_ID = _equal_statement(session.c.source_id)
-_BY_SLUG = _equal_statement(session.c.slug)
-_BY_PREFIX = _candidates_statement(session.c.id >= p("ref"), session.c.id < p("stop"))
-_BY_TAIL = _like_statement(session.c.id)
-_BY_SOURCE_PREFIX = _like_statement(session.c.source_id)
-_BY_TITLE = _candidates_statement(session.c.title == p("ref"))
-# Some programs have ids of subagents that begin with that of their session.
-_ABOVE_SUBAGENTS = _like_statement(
-    session.c.source_id, session.c.source_id.not_like(p("below"), escape="\\")
-)
-_REMOVED = Statement(
-    lambda: (
-        select(tombstone.c.source_id)
-        .where(tombstone.c.source_id == p("ref"))
-        .limit(literal_column("1"))
-    )
-)
-
-
-def _used_here(*conditions: Any) -> Any:
-    """Return the query for the sessions used last in a directory, newest first."""
-    return (
-        SELECT_SESSION.add_columns(terminal.c.id, terminal.c.time_updated)
-        .join(terminal, terminal.c.session_id == session.c.id)
-        .where(terminal.c.directory == p("directory"), VISIBLE, *conditions)
-        .order_by(terminal.c.time_updated.desc())
-    )
-
-
-_IN_ANY = Statement(lambda: _used_here().limit(1))
-_IN_TERMINAL = Statement(lambda: _used_here(terminal.c.id.in_(texts("names"))))
+_BY_ID = Statement("repository.references.BY_ID")
+_BY_SOURCE_ID = Statement("repository.references.BY_SOURCE_ID")
+_BY_SLUG = Statement("repository.references.BY_SLUG")
+_BY_PREFIX = Statement("repository.references.BY_PREFIX")
+_BY_TAIL = Statement("repository.references.BY_TAIL")
+_BY_SOURCE_PREFIX = Statement("repository.references.BY_SOURCE_PREFIX")
+_BY_TITLE = Statement("repository.references.BY_TITLE")
+_ABOVE_SUBAGENTS = Statement("repository.references.ABOVE_SUBAGENTS")
+_REMOVED = Statement("repository.references.REMOVED")
+_IN_ANY = Statement("repository.references.IN_ANY")
+_IN_TERMINAL = Statement("repository.references.IN_TERMINAL")
 
 
 def _not_found(reason: str) -> NotFoundError:

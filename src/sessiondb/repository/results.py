@@ -13,49 +13,17 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from sqlalchemy import and_, or_, select, text
-
-from sessiondb.engine.sql import Statement, as_list, by_index, p, texts
+from sessiondb.engine.sql import Statement, as_list
 from sessiondb.model import Message, Part
 from sessiondb.model.damage import Missing
 from sessiondb.model.draft import ending
 from sessiondb.repository import Read, Rows
-from sessiondb.repository.decode import SELECT_PART, parts_by_seq, report_missing
-from sessiondb.schema import part
+from sessiondb.repository.decode import parts_by_seq, report_missing
 
-_of_calls = and_(
-    part.c.session_id == p("sid"),
-    part.c.call_id.in_(texts("calls")),
-)
-_BY_CALL = by_index(part, "ix_part_call_id")
-_CALLS = Statement(
-    lambda: SELECT_PART.with_hint(*_BY_CALL).where(
-        _of_calls, part.c.type == text("'tool'")
-    )
-)
-_BY_RESULT = by_index(part, "ix_part_result")
-_has_text = and_(
-    part.c.type == text("'tool-result'"),
-    or_(part.c.text.is_not(None), part.c.text_blob.is_not(None)),
-)
-_ANY_RESULT = Statement(
-    lambda: (
-        select(part.c.seq)
-        .with_hint(*_BY_RESULT)
-        .where(part.c.session_id == p("sid"), _has_text)
-        .limit(1)
-    )
-)
-_RECORDS = Statement(
-    lambda: (
-        select(part.c.call_id)
-        .with_hint(*_BY_CALL)
-        .where(_of_calls, part.c.type == text("'tool-result'"))
-    )
-)
-_RESULTS = Statement(
-    lambda: SELECT_PART.with_hint(*_BY_RESULT).where(_of_calls, _has_text)
-)
+_CALLS = Statement("repository.results.CALLS")
+_ANY_RESULT = Statement("repository.results.ANY_RESULT")
+_RECORDS = Statement("repository.results.RECORDS")
+_RESULTS = Statement("repository.results.RESULTS")
 
 _CALL_ID, _PARTS, _TYPE = map(attrgetter, ("call_id", "parts", "type"))
 _PLACE = itemgetter(0)

@@ -18,17 +18,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import text
-
 from sessiondb.arguments import one_of
 from sessiondb.engine.base import SNIPPET_MARKS
 from sessiondb.engine.default import ENGINE
-from sessiondb.engine.sql import Statement, as_list, texts
+from sessiondb.engine.sql import ComposedStatement, Statement, as_list
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Hit, Page
 from sessiondb.model.tools import names_of_tool
 from sessiondb.repository import Read
-from sessiondb.repository.decode import SELECT_SESSION, listed
+from sessiondb.repository.decode import listed
 from sessiondb.repository.sessions import (
     Filters,
     check_limit,
@@ -37,7 +35,6 @@ from sessiondb.repository.sessions import (
     encode_cursor,
     terms_of_messages,
 )
-from sessiondb.schema import session
 
 #: How many of the newest matches ``rank`` and ``time`` sort.
 WINDOW = 2_000
@@ -72,14 +69,14 @@ def match_statement(names: tuple[str, ...], order: str, is_shown: bool) -> State
     sql = ENGINE.search.matches(
         _terms_of_parts(names), _bounds_in(names), order=order, is_shown=is_shown
     )
-    return Statement(lambda: text(sql))
+    return ComposedStatement(sql)
 
 
 @lru_cache(maxsize=256)
 def _session_statement(names: tuple[str, ...]) -> Statement:
     """Return the query for the sessions that earlier pages have shown, newest first."""
     sql = ENGINE.search.sessions(_terms_of_parts(names), _bounds_in(names))
-    return Statement(lambda: text(sql))
+    return ComposedStatement(sql)
 
 
 @lru_cache(maxsize=256)
@@ -97,7 +94,7 @@ def _title_statement(names: tuple[str, ...]) -> Statement:
     )
     times = [name for name in names if name in ("since", "until")]
     sql = ENGINE.search.titles(terms, _bounds_in(names), terms_of_messages(times))
-    return Statement(lambda: text(sql))
+    return ComposedStatement(sql)
 
 
 def _terms_of_parts(names: Iterable[str]) -> list[str]:
@@ -118,9 +115,8 @@ def _bounds_in(names: Iterable[str]) -> list[str]:
     return [name for name in names if name in _BOUNDS]
 
 
-_SNIPPETS = Statement(lambda: text(ENGINE.search.snippets()))
-#: The sessions of the list parameter ``ids``, as lists have them.
-SESSIONS_BY_ID = Statement(lambda: SELECT_SESSION.where(session.c.id.in_(texts("ids"))))
+_SNIPPETS = ComposedStatement(ENGINE.search.snippets())
+SESSIONS_BY_ID = Statement("repository.search.SESSIONS_BY_ID")
 
 
 def search_params(

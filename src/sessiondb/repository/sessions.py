@@ -19,17 +19,14 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
-from sqlalchemy import and_, func, literal_column, or_, select, text, union_all
-
 from sessiondb import codec
 from sessiondb.arguments import one_of
 from sessiondb.engine.default import ENGINE
-from sessiondb.engine.sql import Statement, as_list, by_index, p, texts
+from sessiondb.engine.sql import ComposedStatement, Statement, as_list
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Page, Project, Session
 from sessiondb.repository import Read
-from sessiondb.repository.decode import SELECT_SESSION, listed
-from sessiondb.schema import project_directory, session
+from sessiondb.repository.decode import SESSION_COLUMNS, listed
 
 
 class Scope:
@@ -47,7 +44,6 @@ ALL: Final = Scope("ALL")
 #: The project of a list or search: one of these, a directory, or a record.
 ProjectScope = Scope | Project | str | os.PathLike[str]
 
-VISIBLE = and_(session.c.time_deleted.is_(None), session.c.time_importing.is_(None))
 ORDERS = ("used", "created", "cost", "size")
 MAX_LIMIT = 10_000
 #: Characters of a cursor: an id of `MAX_ID_BYTES`, escaped, and a number.
@@ -98,32 +94,33 @@ class Filters:
         left_out = {"unarchived": not self.archived, "own": not self.subagents}
         return {name: 1 for name, out in left_out.items() if out}
 
-    def conditions(self) -> list[Any]:
-        """Return the WHERE terms, without values."""
+    def conditions(self) -> list[str]:
+        """Return the WHERE terms over ``session``, without values."""
         terms = [_NARROWING[name] for name in self.params()]
         if self.is_default:
             return [_LISTED, *terms]
 
         shown = [term for name, term in _LEFT_OUT.items() if not getattr(self, name)]
-        return [VISIBLE, *shown, *terms]
+        return [_VISIBLE, *shown, *terms]
 
 
-_LISTED, _HIDDEN = session.c.hidden == text("0"), session.c.hidden == text("1")
+_LISTED, _HIDDEN = "session.hidden = 0", "session.hidden = 1"
+_VISIBLE = "session.time_deleted IS NULL AND session.time_importing IS NULL"
 #: Filter → the term that leaves its sessions out unless it is set.
-_LEFT_OUT: dict[str, Any] = {
-    "archived": session.c.time_archived.is_(None),
-    "empty": session.c.message_count > text("0"),
-    "subagents": session.c.relation.is_distinct_from(text("'subagent'")),
+_LEFT_OUT = {
+    "archived": "session.time_archived IS NULL",
+    "empty": "session.message_count > 0",
+    "subagents": "session.relation IS NOT 'subagent'",
 }
 #: Filter → its term.
-_NARROWING: dict[str, Any] = {
-    "project_id": session.c.project_id == p("project_id"),
+_NARROWING = {
+    "project_id": "session.project_id = :project_id",
     # The + keeps the planner on the index that has the order.
-    "source": literal_column("+session.source") == p("source"),
-    "agent": session.c.agent == p("agent"),
-    "since": session.c.time_updated >= p("since"),
-    "until": session.c.time_updated < p("until"),
-    "title": session.c.title.like(p("title"), escape="\\"),
+    "source": "+session.source = :source",
+    "agent": "session.agent = :agent",
+    "since": "session.time_updated >= :since",
+    "until": "session.time_updated < :until",
+    "title": "session.title LIKE :title ESCAPE '\\'",
 }
 _values_of = attrgetter(*_NARROWING)
 
@@ -243,65 +240,70 @@ def check_limit(limit: int) -> int:
     return limit
 
 
-_COST = func.coalesce(session.c.cost, text("-1"))
-#: Order → the columns that it sorts by.
-_ORDER_BY: dict[str, tuple[Any, ...]] = {
-    "used": (session.c.time_updated.desc(), session.c.id),
-    "created": (session.c.id,),
-    "cost": (_COST.desc(), session.c.id),
+_COST = "coalesce(session.cost, -1)"
+#: Order → what it sorts by.
+_ORDER_BY = {
+    "used": "session.time_updated DESC, session.id",
+    "created": "session.id",
+    "cost": f"{_COST} DESC, session.id",
 }
-_LATER_ID = session.c.id > p("after_id")
 
 
-def _behind_cursor(column: Any) -> Any:
+def _behind_cursor(column: str) -> str:
     """Return the term of a descending column, and then the id, behind a cursor."""
-    return or_(column < p("after"), and_(column == p("after"), _LATER_ID))
+    return f"({column} < :after OR {column} = :after AND session.id > :after_id)"
 
 
 #: Order → the terms of what comes after a cursor.
-_AFTER: dict[str, tuple[Any, ...]] = {
+_AFTER = {
     # A bound that the index can seek to; the OR is only a filter.
     "used": (
-        session.c.time_updated <= p("after"),
-        _behind_cursor(session.c.time_updated),
+        f"session.time_updated <= :after AND {_behind_cursor('session.time_updated')}"
     ),
-    "created": (_LATER_ID,),
-    "cost": (_behind_cursor(_COST),),
+    "created": "session.id > :after_id",
+    "cost": _behind_cursor(_COST),
 }
-
-
-#: Order → the position of its columns in `SELECT_SESSION`, as a union sorts by them.
-_COLUMNS = [column.name for column in SELECT_SESSION.selected_columns]
-_PLACES = {name: place for place, name in enumerate(_COLUMNS, 1)}
+_PLACES = {name: place for place, name in enumerate(SESSION_COLUMNS, 1)}
+#: Order → the positions of its columns, as a union sorts by them.
 _MERGED_BY = {
-    "used": text(f"{_PLACES['time_updated']} DESC, {_PLACES['id']}"),
-    "created": text(f"{_PLACES['id']}"),
+    "used": f"{_PLACES['time_updated']} DESC, {_PLACES['id']}",
+    "created": f"{_PLACES['id']}",
+}
+_ALL = Statement("repository.sessions.ALL")
+#: Order → the query for all sessions by the index that has it; then within a project.
+_BY_INDEX = {
+    "used": Statement("repository.sessions.USED"),
+    "created": Statement("repository.sessions.CREATED"),
+}
+_BY_INDEX_OF_PROJECT = {
+    "used": Statement("repository.sessions.PROJECT_USED"),
+    "created": Statement("repository.sessions.PROJECT_CREATED"),
 }
 
 
 @lru_cache(maxsize=256)
 def _page_statement(shape: Filters, order: str, has_cursor: bool) -> Statement:
-    return Statement(lambda: _page_query(shape, order, has_cursor))
-
-
-def _page_query(shape: Filters, order: str, has_cursor: bool) -> Any:
     """Return the query for a page of sessions: the first, or the one after a cursor."""
-    statement = SELECT_SESSION.where(*shape.conditions())
+    terms = shape.conditions()
     if has_cursor:
-        statement = statement.where(*_AFTER[order])
+        terms.append(_AFTER[order])
+    condition = " AND ".join(terms)
     if order == "cost":
-        return statement.order_by(*_ORDER_BY[order]).limit(p("limit"))
-
-    index = f"ix_session_{order}"
-    if shape.project_id is not None:
-        index = f"ix_session_project_{order}"
-    statement = statement.with_hint(*by_index(session, index))
-    if shape.is_default:
-        return statement.order_by(*_ORDER_BY[order]).limit(p("limit"))
+        every = _ALL.text
+    elif shape.project_id is None:
+        every = _BY_INDEX[order].text
+    else:
+        every = _BY_INDEX_OF_PROJECT[order].text
+    if order == "cost" or shape.is_default:
+        return ComposedStatement(
+            f"{every} WHERE {condition} ORDER BY {_ORDER_BY[order]} LIMIT :limit"
+        )
 
     # Each half is in order, and SQLite merges the two up to the limit.
-    halves = [statement.where(half) for half in (_LISTED, _HIDDEN)]
-    return union_all(*halves).order_by(_MERGED_BY[order]).limit(p("limit"))
+    halves = [f"{every} WHERE {condition} AND {half}" for half in (_LISTED, _HIDDEN)]
+    return ComposedStatement(
+        f"{' UNION ALL '.join(halves)} ORDER BY {_MERGED_BY[order]} LIMIT :limit"
+    )
 
 
 #: Filter → some value of its type: a statement depends only on which ones are set.
@@ -390,22 +392,12 @@ def _by_size(
 
 @lru_cache(maxsize=256)
 def _ids_of(shape: Filters) -> Statement:
-    return Statement(lambda: select(session.c.id).where(*shape.conditions()))
+    condition = " AND ".join(shape.conditions())
+    return ComposedStatement(f"SELECT session.id FROM session WHERE {condition}")
 
 
-_BY_IDS = Statement(lambda: SELECT_SESSION.where(session.c.id.in_(texts("ids"))))
-_PROJECT = Statement(
-    lambda: (
-        select(project_directory.c.project_id)
-        .where(project_directory.c.directory == p("directory"))
-        .order_by(
-            project_directory.c.kind == text("'former'"),
-            project_directory.c.time_created.desc(),
-            project_directory.c.project_id,
-        )
-        .limit(1)
-    )
-)
+_BY_IDS = Statement("repository.sessions.BY_IDS")
+_PROJECT = Statement("repository.sessions.PROJECT")
 
 
 def project_at(directories: tuple[str, ...]) -> Read[str | None]:

@@ -14,9 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-from sqlalchemy import exists, func, or_, select, text
-
-from sessiondb.engine.sql import Statement, as_list, numbers, p
+from sessiondb.engine.sql import Statement, as_list
 from sessiondb.errors import InvalidInputError, NotFoundError, abridged
 from sessiondb.hints import command
 from sessiondb.model import Message, bounds
@@ -32,110 +30,30 @@ from sessiondb.model.damage import (
 from sessiondb.model.paths import break_of, path_to
 from sessiondb.repository import Read, Rows
 from sessiondb.repository.decode import (
-    SELECT_MESSAGE,
-    SELECT_PART,
     messages_by_seq,
     parts_by_seq,
     report_missing,
     why_unreadable,
 )
 from sessiondb.repository.results import with_results
-from sessiondb.schema import blob, file_diff, label, message, part, session
 
 #: Messages, and about how many bytes, are read by one pair of statements while walking.
 PAGE = 200
 PAGE_BYTES = 4 * 1024 * 1024
 
-_of_session = message.c.session_id == p("sid")
-_LINKS = Statement(
-    lambda: (
-        select(message.c.seq, message.c.parent_seq)
-        .where(_of_session)
-        .order_by(message.c.seq)
-    )
-)
-_DOWN = Statement(
-    lambda: (
-        select(message.c.seq, message.c.parent_seq)
-        .where(_of_session, message.c.seq <= p("top"))
-        .order_by(message.c.seq.desc())
-        .limit(p("rows"))
-    )
-)
-_MESSAGES = Statement(
-    lambda: SELECT_MESSAGE.where(
-        _of_session, message.c.seq.between(p("low"), p("high"))
-    ).order_by(message.c.seq)
-)
-_PARTS = Statement(
-    lambda: SELECT_PART.where(
-        part.c.session_id == p("sid"), part.c.seq.between(p("low"), p("high"))
-    ).order_by(part.c.seq, part.c.idx)
-)
-_SOME_MESSAGES = Statement(
-    lambda: SELECT_MESSAGE.where(_of_session, message.c.seq.in_(numbers("seqs")))
-)
-_SOME_PARTS = Statement(
-    lambda: SELECT_PART.where(
-        part.c.session_id == p("sid"), part.c.seq.in_(numbers("seqs"))
-    ).order_by(part.c.seq, part.c.idx)
-)
-_SEQ_OF_ID = Statement(
-    lambda: select(message.c.seq).where(_of_session, message.c.id == p("key"))
-)
-_SEQ_OF_LABEL = Statement(
-    lambda: select(label.c.seq).where(
-        label.c.session_id == p("sid"), label.c.label == p("key")
-    )
-)
-_SEQ_IS = Statement(
-    lambda: select(message.c.seq).where(_of_session, message.c.seq == p("key"))
-)
-_LEAF_OF = Statement(
-    lambda: text(
-        "SELECT leaf_seq FROM session WHERE id = :sid AND time_deleted IS NULL"
-    )
-)
-
-
-def _weights_statement() -> Any:
-    large = [blob.alias(name) for name in ("tb", "ib", "db")]
-    columns = (part.c.text_blob, part.c.input_blob, part.c.data_blob)
-    rows: Any = part
-    for value, column in zip(large, columns, strict=True):
-        rows = rows.outerjoin(value, value.c.hash == column)
-
-    sizes = [func.coalesce(value.c.size, text("0")) for value in large]
-    # A small value is in the row: 1 KB is a guess that is never far off.
-    weight = func.sum(text("1024") + sizes[0] + sizes[1] + sizes[2])
-    return (
-        select(part.c.seq, weight)
-        .select_from(rows)
-        .where(part.c.session_id == p("sid"))
-        .group_by(part.c.seq)
-    )
-
-
-_WEIGHTS = Statement(_weights_statement)
-_BLOB = Statement(lambda: select(blob.c.data).where(blob.c.hash == p("hash")))
-
-
-def _blob_of() -> Any:
-    owner = {
-        session.c.id: (session.c.data_blob,),
-        message.c.session_id: (message.c.data_blob,),
-        part.c.session_id: (part.c.text_blob, part.c.input_blob, part.c.data_blob),
-        file_diff.c.session_id: (file_diff.c.before_blob, file_diff.c.after_blob),
-    }
-    holders = [
-        exists().where(kind == p("sid"), column == blob.c.hash)
-        for kind, columns in owner.items()
-        for column in columns
-    ]
-    return select(blob.c.data).where(blob.c.hash == p("hash"), or_(*holders))
-
-
-_BLOB_OF = Statement(_blob_of)
+_LINKS = Statement("repository.transcript.LINKS")
+_DOWN = Statement("repository.transcript.DOWN")
+_MESSAGES = Statement("repository.transcript.MESSAGES")
+_PARTS = Statement("repository.transcript.PARTS")
+_SOME_MESSAGES = Statement("repository.transcript.SOME_MESSAGES")
+_SOME_PARTS = Statement("repository.transcript.SOME_PARTS")
+_SEQ_OF_ID = Statement("repository.transcript.SEQ_OF_ID")
+_SEQ_OF_LABEL = Statement("repository.transcript.SEQ_OF_LABEL")
+_SEQ_IS = Statement("repository.transcript.SEQ_IS")
+_LEAF_OF = Statement("repository.transcript.LEAF_OF")
+_WEIGHTS = Statement("repository.transcript.WEIGHTS")
+_BLOB = Statement("repository.transcript.BLOB")
+_BLOB_OF = Statement("repository.transcript.BLOB_OF")
 
 
 def seq_of(session_id: str, key: str | int) -> Read[int]:
@@ -479,13 +397,7 @@ class Identity(NamedTuple):
         return kin and self[:2] == other[:2]
 
 
-_IDENTITIES = Statement(
-    lambda: (
-        select(message.c.seq, *(message.c[name] for name in Identity._fields))
-        .where(_of_session)
-        .order_by(message.c.seq)
-    )
-)
+_IDENTITIES = Statement("repository.transcript.IDENTITIES")
 
 
 def identities(session_id: str) -> Read[dict[int, Identity]]:

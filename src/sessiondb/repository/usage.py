@@ -12,9 +12,7 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import text
-
-from sessiondb.engine.sql import Statement, as_list, list_text
+from sessiondb.engine.sql import ComposedStatement, Statement, as_list, list_text
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Tokens, UsageRecord, UsageRow
 from sessiondb.prices import Prices, Rates, known_prices
@@ -63,7 +61,7 @@ def _usage_statement(
         f"{_messages_sql(keys_by, shape)} AND m.inherited = 0 "
         f"GROUP BY m.model_id, request_size, {keys} ORDER BY {keys}"
     )
-    return Statement(lambda: text(sql))
+    return ComposedStatement(sql)
 
 
 def _request_size(sizes: tuple[int, ...]) -> str:
@@ -126,7 +124,7 @@ def _records_statement(
         f"{_messages_sql(keys_by, shape)}{keys} "
         "ORDER BY m.time_created, s.id, m.seq"
     )
-    return Statement(lambda: text(sql))
+    return ComposedStatement(sql)
 
 
 def usage_records(

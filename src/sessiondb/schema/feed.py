@@ -7,20 +7,14 @@ is recorded by a trigger of the engine.
 
 from __future__ import annotations
 
-from sqlalchemy import func, select
-
 from sessiondb.model.feed import NAME_LENGTH
-from sessiondb.schema.tables import meta
 
 #: The number of the newest change, 0 for none.
 NEWEST_CHANGE = (
     "max(coalesce((SELECT max(change) FROM session), 0), "
     "coalesce((SELECT max(change) FROM deletion), 0))"
 )
-_identity = meta.alias("identity")
 #: The name of this database in the cursors of changes.
 DATABASE = (
-    select(func.substr(_identity.c.value, 1, NAME_LENGTH))
-    .where(_identity.c.key == "database_uuid")
-    .scalar_subquery()
+    f"(SELECT substr(value, 1, {NAME_LENGTH}) FROM meta WHERE key = 'database_uuid')"
 )

@@ -12,32 +12,35 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import Table
-
-from sessiondb.schema import tables
-from sessiondb.schema.tables import TOKENS, USAGE
+from sessiondb.schema.columns import TABLES
+from sessiondb.schema.terms import TOKENS, USAGE
 
 
-def columns(table: Table, *, without: Sequence[str] = ("rid",)) -> tuple[str, ...]:
+def columns(table: str, *, without: Sequence[str] = ("rid",)) -> tuple[str, ...]:
     """Return the names of a table's columns in their order, except *without*."""
-    return tuple(column.name for column in table.c if column.name not in without)
+    return tuple(name for name in TABLES[table] if name not in without)
 
 
-BLOB = columns(tables.blob)
-DELETION = columns(tables.deletion)
-DIRECTORY = columns(tables.project_directory)
-FILE_DIFF = columns(tables.file_diff)
-LABEL = columns(tables.label)
-LEASE = columns(tables.lease)
-LEDGER = columns(tables.import_ledger)
-MERGE_BASE = columns(tables.merge_base)
-MESSAGE = columns(tables.message)
+BLOB = columns("blob")
+DELETION = columns("deletion")
+DIRECTORY = columns("project_directory")
+FILE_DIFF = columns("file_diff")
+LABEL = columns("label")
+LEASE = columns("lease")
+LEDGER = columns("import_ledger")
+MERGE_BASE = columns("merge_base")
+MESSAGE = columns("message")
 #: The only table whose row numbers are given out by us: search addresses parts by them.
-PART = columns(tables.part, without=())
-PROMPT = columns(tables.prompt)
-TERMINAL = columns(tables.terminal)
-TODO = columns(tables.todo)
-TOMBSTONE = columns(tables.tombstone)
+PART = columns("part", without=())
+PROMPT = columns("prompt")
+TERMINAL = columns("terminal")
+TODO = columns("todo")
+TOMBSTONE = columns("tombstone")
+
+#: Every column of a session.
+SESSION_ROW = columns("session")
+#: The columns of a part that a copy has: all but its row number.
+PART_COPIED = columns("part")
 
 #: Counted by transactions, or stated only later in the life of a session.
 _LATER = (
@@ -46,7 +49,7 @@ _LATER = (
     "cost_inherited", "time_detached", "time_deleted",
 )  # fmt: skip
 #: The columns of a session that are stated when it is made.
-SESSION = columns(tables.session, without=_LATER)
+SESSION = columns("session", without=_LATER)
 
 #: The columns of a part that search reads.
 SEARCHED = ("text", "text_blob", "input", "input_blob", "title")

@@ -10,7 +10,7 @@ from sessiondb.model.records import SOURCE_KEYS
 from sessiondb.model.tools import TOOL_KINDS
 from sessiondb.schema.purposes import purpose_of
 from sessiondb.schema.sums import cost_sum, count_sum
-from sessiondb.schema.tables import TOKENS
+from sessiondb.schema.terms import TOKENS
 
 #: Stands for the function of the engine with a row (key, value) for each element of a
 #: JSON array.

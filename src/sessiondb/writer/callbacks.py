@@ -8,13 +8,16 @@ subscription has seen keeps its callback from being called twice.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from sessiondb.errors import BusyError
 from sessiondb.model import Change
 from sessiondb.writer.thread import Worker
+
+if TYPE_CHECKING:
+    import asyncio
 
 _log = logging.getLogger("sessiondb")
 Callback = Callable[[list[Change]], object]

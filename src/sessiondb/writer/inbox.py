@@ -6,12 +6,14 @@ resolved while it sleeps wakes it once: 64 appenders of one commit, one wake-up.
 
 from __future__ import annotations
 
-import asyncio
 import weakref
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sessiondb.living import LivingObjects
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Inbox:

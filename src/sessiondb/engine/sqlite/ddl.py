@@ -1,21 +1,23 @@
 """The schema of this release as the statements that make it in SQLite.
 
-SQLAlchemy writes them from the tables, once per process that makes a new file;
-`fingerprint` compares existing files with them.
+Those of tables and indexes ship as text: `scripts/freeze_statements.py` writes them
+from the tables. `fingerprint` compares existing files with the others.
 """
 
 from __future__ import annotations
 
 import re
 from functools import cache
+from pathlib import Path
 
-from sqlalchemy.dialects import sqlite
-from sqlalchemy.schema import CreateIndex, CreateTable
-
+from sessiondb.engine.shipped import read_texts
 from sessiondb.engine.sqlite import search
 from sessiondb.schema import views
 from sessiondb.schema.feed import NEWEST_CHANGE
-from sessiondb.schema.tables import HIDDEN, metadata
+from sessiondb.schema.terms import HIDDEN
+
+#: The CREATE statements of tables and indexes, by name.
+TABLES = Path(__file__).with_name("tables.sql")
 
 #: Records the sessions that a shell deletes, whether foreign keys are on or off. The
 #: library marks a session before it removes the row: it takes the number of a change
@@ -68,18 +70,9 @@ def view_statements() -> list[str]:
 @cache
 def statements() -> tuple[str, ...]:
     """Return every CREATE statement of a fresh file, in order."""
-    dialect = sqlite.dialect()
-    tables = metadata.sorted_tables
-    tables_ddl = [str(CreateTable(t).compile(dialect=dialect)).strip() for t in tables]
-    for table in tables:
-        indexes = sorted(table.indexes, key=lambda index: str(index.name))
-        tables_ddl += [
-            str(CreateIndex(i).compile(dialect=dialect)).strip() for i in indexes
-        ]
-
     return (
         _ALEMBIC,
-        *tables_ddl,
+        *read_texts(TABLES.read_text(encoding="utf-8")).values(),
         *view_statements(),
         *search.VIEWS,
         *search.TABLES,

@@ -1,34 +1,19 @@
-"""How SQLite writes SQL; the other half of `engine.sql`."""
+"""How SQLite writes SQL, without SQLAlchemy; `compiling` is the other half."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sqlalchemy.dialects import sqlite
-from sqlalchemy.dialects.sqlite.base import SQLiteCompiler, SQLiteDialect
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql import ClauseElement
+from sessiondb.engine.shipped import read_texts
 
-from sessiondb.engine.elements import ListParameter
+if TYPE_CHECKING:
+    from sqlalchemy.sql import ClauseElement
 
-
-class _Compiler(SQLiteCompiler):
-    """SQLAlchemy's, with the hints of `SQLiteText.index_hint`."""
-
-    def get_from_hint_text(
-        self,
-        table: Any,  # noqa: ARG002
-        text: str | None,
-    ) -> str | None:
-        """Write the text of ``with_hint`` after the table."""
-        return text
-
-
-@compiles(ListParameter, "sqlite")
-def _json_each(element: ListParameter, compiler: Any, **options: Any) -> str:
-    return f"json_each({compiler.process(element.clauses, **options)})"
+#: The texts of all statements: `scripts/freeze_statements.py` writes it.
+STATEMENTS = Path(__file__).with_name("statements.sql")
 
 
 class SQLiteText:
@@ -37,38 +22,22 @@ class SQLiteText:
     name = "sqlite"
 
     @cached_property
-    def _named_dialect(self) -> SQLiteDialect:
-        dialect = sqlite.dialect(paramstyle="named")
-        dialect.statement_compiler = _Compiler
-        return dialect
+    def shipped(self) -> Mapping[str, str]:
+        """The text of each statement by its name."""
+        return read_texts(STATEMENTS.read_text(encoding="utf-8"))
 
-    def compile(
-        self, expression: ClauseElement, columns: Sequence[str] | None = None
-    ) -> tuple[str, dict[str, Any]]:
-        """Return the text with named parameters, and its own constants."""
-        keys = None if columns is None else list(columns)
-        compiled: Any = expression.compile(
-            dialect=self._named_dialect, column_keys=keys
-        )
-        constants = {
-            name: bound.effective_value
-            for name, bound in compiled.binds.items()
-            if not bound.required
-        }
+    def compile(self, expression: ClauseElement) -> str:
+        """Return the text with named parameters."""
+        # Not at the top: a process that runs shipped statements loads no SQLAlchemy.
+        from sessiondb.engine.sqlite.compiling import compile_expression
 
-        return str(compiled), constants
+        return compile_expression(expression)
 
-    def placeholders(self, expression: ClauseElement, columns: Sequence[str]) -> str:
-        """Return INSERT text with one ``?`` for each of *columns*.
-
-        They are in table order.
-        """
-        compiled: Any = expression.compile(
-            dialect=sqlite.dialect(), column_keys=list(columns)
-        )
-        if tuple(compiled.positiontup or ()) != tuple(columns):
-            raise ValueError(f"columns must be in table order: {', '.join(columns)}")
-        return str(compiled)
+    def insert_text(self, table: str, columns: Sequence[str]) -> str:
+        """Return INSERT text with one ``?`` for each of *columns*."""
+        marks = ", ".join("?" * len(columns))
+        names = ", ".join(columns)
+        return f"INSERT INTO {table} ({names}) VALUES ({marks})"
 
     def index_hint(self, index: str) -> str:
         """Return the hint for *index*: the planner may prefer the larger one."""

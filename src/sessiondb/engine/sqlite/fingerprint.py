@@ -11,15 +11,13 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
-
-from sqlalchemy import Integer, LargeBinary, Text
 
 from sessiondb.engine.sqlite import search
 from sessiondb.engine.sqlite.ddl import TRIGGERS, named, tidy, view_statements
 from sessiondb.errors import SchemaVersionError, UntrustedDatabaseError
-from sessiondb.schema.tables import metadata
+from sessiondb.schema.columns import TABLES
 from sessiondb.schema.version import VERSION
 
 # From the first letter of a word, which is never read again: every opening comes here.
@@ -30,14 +28,6 @@ _HARMLESS = set("json_valid check key unique in varchar and or not".split())
 _checked: set[tuple[int, tuple[object, ...]]] = set()
 _KEPT = 8
 _HINT = "if the file is yours, export its sessions with the release that wrote it"
-
-
-def _type_of(column_type: object) -> str:
-    if isinstance(column_type, Integer):
-        return "INTEGER"
-    if isinstance(column_type, LargeBinary):
-        return "BLOB"
-    return "TEXT" if isinstance(column_type, Text) else "REAL"
 
 
 def check_schema(connection: sqlite3.Connection, path: Path, version: int) -> None:
@@ -114,7 +104,7 @@ def _other_schema(path: Path, difference: str) -> SchemaVersionError:
 
 def _check_functions(connection: sqlite3.Connection, path: Path) -> None:
     """Refuse functions that a CHECK, a default or an index would call on each write."""
-    tables = list(metadata.tables)
+    tables = list(TABLES)
     marks = ", ".join("?" * len(tables))
     rows = connection.execute(
         "SELECT name, sql FROM sqlite_schema WHERE type IN ('table', 'index') "
@@ -137,26 +127,17 @@ def _odd_words(sql: str) -> frozenset[str]:
     return frozenset(called.union(_ODD.findall(sql.lower())))
 
 
-@cache
-def _our_columns() -> dict[str, dict[str, tuple[str, int]]]:
-    """Return (type, required) of each column of our tables."""
-    return {
-        table.name: {c.name: (_type_of(c.type), int(not c.nullable)) for c in table.c}
-        for table in metadata.tables.values()
-    }
-
-
 def _check_columns(connection: sqlite3.Connection, path: Path, version: int) -> None:
     rows = connection.execute(
         'SELECT m.name, c.name, c.type, c."notnull" FROM sqlite_schema AS m '
         "JOIN pragma_table_xinfo(m.name) AS c WHERE m.type = 'table' AND m.name IN "
-        f"({', '.join(map(repr, metadata.tables))})"
+        f"({', '.join(map(repr, TABLES))})"
     ).fetchall()
-    stored: dict[str, dict[str, tuple[str, int]]] = {}
+    stored: dict[str, dict[str, tuple[str, bool]]] = {}
     for table, column, kind, required in rows:
-        stored.setdefault(table, {})[column] = (kind, required)
+        stored.setdefault(table, {})[column] = (kind, required == 1)
 
-    for table, our_columns in _our_columns().items():
+    for table, our_columns in TABLES.items():
         columns = stored.get(table)
         if columns is None:
             raise _other_schema(path, f"it has no table {table}")

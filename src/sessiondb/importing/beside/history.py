@@ -15,15 +15,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
-from sqlalchemy import delete, exists, or_, select, union_all
-
 from sessiondb import ids
 from sessiondb.database.core import Core
 from sessiondb.effects import encode
 from sessiondb.effects.project import ProjectPlace, home_of
 from sessiondb.effects.queue import Effect
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, as_list, p, texts, upsert_text
+from sessiondb.engine.sql import Statement, as_list, upsert_text
 from sessiondb.errors import InvalidInputError
 from sessiondb.formats.kit.naming import original_id
 from sessiondb.importing.beside.prompts import as_prompt, plain, prompt_row
@@ -33,43 +31,16 @@ from sessiondb.importing.rows.close import write_entry
 from sessiondb.model import Problem, Problems, SourceHistory, SourcePrompt
 from sessiondb.places import stored
 from sessiondb.repository import Read
-from sessiondb.schema import deletion, import_ledger, prompt, session, tombstone
 from sessiondb.schema.rows import PROMPT
 
 #: Milliseconds between the line of a prompt and its message, if no session is named.
 _NEAR = 60_000
-_KNOWN = Statement(
-    lambda: select(prompt.c.id, prompt.c.session_id).where(
-        prompt.c.id.in_(texts("names"))
-    )
-)
-_SESSIONS = Statement(
-    lambda: select(
-        session.c.id, session.c.source, session.c.source_id, session.c.time_deleted
-    ).where(
-        or_(
-            session.c.id.in_(texts("own")),
-            (session.c.source == p("source")) & session.c.source_id.in_(texts("names")),
-        )
-    )
-)
-_BURIED = Statement(
-    lambda: union_all(
-        select(tombstone.c.source_id).where(
-            tombstone.c.source == p("source"), tombstone.c.source_id.in_(texts("names"))
-        ),
-        select(deletion.c.session_id).where(deletion.c.session_id.in_(texts("own"))),
-    )
-)
-_FACTS = (prompt.c.id, prompt.c.text, prompt.c.time_created)
-_IN_SESSION = Statement(lambda: select(*_FACTS).where(prompt.c.session_id == p("sid")))
-_AT_TIME = Statement(
-    lambda: select(*_FACTS).where(
-        prompt.c.time_created.between(p("since"), p("until")),
-        prompt.c.source == p("source"),
-    )
-)
-_REMOVE = Statement(lambda: delete(prompt).where(prompt.c.id == p("pid")))
+_KNOWN = Statement("importing.beside.history.KNOWN")
+_SESSIONS = Statement("importing.beside.history.SESSIONS")
+_BURIED = Statement("importing.beside.history.BURIED")
+_IN_SESSION = Statement("importing.beside.history.IN_SESSION")
+_AT_TIME = Statement("importing.beside.history.AT_TIME")
+_REMOVE = Statement("importing.beside.history.REMOVE")
 
 #: The times of prompts by their text.
 _Times = dict[str, list[int]]
@@ -133,7 +104,7 @@ class AddHistory:
             else:
                 rows.append(self._prompt_columns(tx, line, home))
 
-        tx.connection.executemany(upsert_text(prompt, PROMPT), rows)
+        tx.connection.executemany(upsert_text("prompt", PROMPT), rows)
 
     def _prompt_columns(
         self, tx: Transaction, line: HistoryLine, home: _Home
@@ -272,21 +243,7 @@ class NoteHistory:
 MAX_LINES = 500
 
 
-def _noted_statement() -> Any:
-    other = import_ledger.alias("other")
-    # Histories have no "#" before the name of a session.
-    is_newer = exists().where(
-        other.c.source == import_ledger.c.source,
-        other.c.time_imported >= import_ledger.c.time_imported,
-        other.c.path.contains("#"),
-    )
-    return select(
-        import_ledger.c.digest,
-        import_ledger.c.problems.is_(None) & ~is_newer,
-    ).where(import_ledger.c.source == p("source"), import_ledger.c.path == p("path"))
-
-
-_NOTED = Statement(_noted_statement)
+_NOTED = Statement("importing.beside.history.NOTED")
 _HISTORY: Mapping[str, Check] = {
     "source": ids.valid_id,
     "path": values.path,

@@ -11,39 +11,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from sqlalchemy import delete, select, text
-
 from sessiondb import codec, ids
 from sessiondb.effects.queue import Effect
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, as_list, numbers, p, texts, upsert_text
+from sessiondb.engine.sql import Statement, as_list, upsert_text
 from sessiondb.importing.rows.run import ImportEntry, Run
 from sessiondb.model import MessageDraft, PartDraft
-from sessiondb.schema import message, prompt
 from sessiondb.schema.rows import PROMPT
 
-_KNOWN = Statement(
-    lambda: select(prompt.c.id, prompt.c.text, prompt.c.session_id).where(
-        prompt.c.id.in_(texts("names"))
-    )
-)
-_REMOVE = Statement(
-    lambda: delete(prompt).where(
-        prompt.c.id.in_(texts("names")), prompt.c.session_id == p("sid")
-    )
-)
-_OF_SESSION = Statement(
-    lambda: select(prompt.c.id, prompt.c.text, prompt.c.time_created).where(
-        prompt.c.session_id == p("sid"), prompt.c.source == p("source")
-    )
-)
-_COPIES = Statement(
-    lambda: select(message.c.seq).where(
-        message.c.session_id == p("sid"),
-        message.c.seq.in_(numbers("places")),
-        message.c.inherited == text("1"),
-    )
-)
+_KNOWN = Statement("importing.beside.prompts.KNOWN")
+_REMOVE = Statement("importing.beside.prompts.REMOVE")
+_OF_SESSION = Statement("importing.beside.prompts.OF_SESSION")
+_COPIES = Statement("importing.beside.prompts.COPIES")
 
 
 class TypedPrompt(NamedTuple):
@@ -127,7 +106,7 @@ class FeedPrompts:
             if [columns["text"], columns["session_id"]] == facts:
                 del rows_by_id[name]
         tx.connection.executemany(
-            upsert_text(prompt, PROMPT), list(rows_by_id.values())
+            upsert_text("prompt", PROMPT), list(rows_by_id.values())
         )
 
 

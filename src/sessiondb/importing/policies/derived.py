@@ -12,15 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, select, text, update
-
 from sessiondb import codec, ids
 from sessiondb.effects import ownership
 from sessiondb.effects.calls import fill_call
 from sessiondb.effects.message import TITLE, shortened
 from sessiondb.effects.session import SHARE, free_slug
 from sessiondb.effects.transaction import SessionState, Transaction
-from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.engine.sql import Statement
 from sessiondb.importing.rows import lists
 from sessiondb.importing.rows.family import find_cut, move_cuts
 from sessiondb.importing.rows.messages import is_bare, seq_by_id
@@ -49,54 +47,23 @@ from sessiondb.importing.rows.stored_parts import (
     part_identity,
     with_blobs_of,
 )
-from sessiondb.schema import import_ledger, message, session
 from sessiondb.schema.rows import UNKNOWN_TOKENS, PartRow
 
-_IS_TAKEN = Statement(lambda: select(session.c.id).where(session.c.id == p("sid")))
-_FREE_SOURCE = Statement(
-    lambda: (
-        update(session)
-        .where(session.c.id == p("sid"))
-        .values(source_id=None, namespace=text("''"), time_imported=None)
-    )
-)
-_MERGED = (
+_IS_TAKEN = Statement("importing.policies.derived.IS_TAKEN")
+_FREE_SOURCE = Statement("importing.policies.derived.FREE_SOURCE")
+MERGED = (
     "title title_source version agent provider_id model_id model_source "
     "summary_additions summary_deletions summary_files summary_diffs share_url revert "
     "permission metadata time_created time_compacting time_archived data data_blob"
 ).split()
-_STORED = Statement(
-    lambda: select(*(session.c[name] for name in _MERGED)).where(
-        session.c.id == p("sid")
-    )
-)
-_MERGE = update_of(session, " ".join(_MERGED), session.c.id == p("sid"))
-# Forks keep what they copied, but stay copies: copies are found by their key.
-_RENAME_COPIES = update_of(
-    message,
-    "usage_key",
-    message.c.usage_key == p("old"),
-    message.c.id == p("mid"),
-    message.c.seq == p("at"),
-    message.c.inherited == text("1"),
-)
-_IMPORTED = Statement(
-    lambda: select(import_ledger.c.time_imported).where(
-        import_ledger.c.source == p("source"), import_ledger.c.path == p("path")
-    )
-)
-_CLOSED = "leaf_seq time_updated time_importing parent_seq call_id".split()
-_FACTS = Statement(
-    lambda: select(session.c.parent_id, *(session.c[name] for name in _CLOSED)).where(
-        session.c.id == p("sid")
-    )
-)
-_CLOSE = update_of(session, " ".join(_CLOSED), session.c.id == p("sid"))
-_LAST_TIME = Statement(
-    lambda: select(func.max(message.c.time_created)).where(
-        message.c.session_id == p("sid")
-    )
-)
+_STORED = Statement("importing.policies.derived.STORED")
+_MERGE = Statement("importing.policies.derived.MERGE")
+_RENAME_COPIES = Statement("importing.policies.derived.RENAME_COPIES")
+_IMPORTED = Statement("importing.policies.derived.IMPORTED")
+CLOSED = "leaf_seq time_updated time_importing parent_seq call_id".split()
+_FACTS = Statement("importing.policies.derived.FACTS")
+_CLOSE = Statement("importing.policies.derived.CLOSE")
+_LAST_TIME = Statement("importing.policies.derived.LAST_TIME")
 
 
 #: (model_source here, of the source) for which the model here stays: one that the user
@@ -155,8 +122,8 @@ class Derived:
 
     def update_row(self, tx: Transaction, run: Run) -> None:
         """Take over the columns of the source; what the user set here stays."""
-        old = dict(zip(_MERGED, tx.one(_STORED, sid=run.session_id), strict=True))
-        new = {name: run.checked.columns[name] for name in _MERGED}
+        old = dict(zip(MERGED, tx.one(_STORED, sid=run.session_id), strict=True))
+        new = {name: run.checked.columns[name] for name in MERGED}
         new["metadata"] = _merged_metadata(old["metadata"], new["metadata"])
 
         stays: tuple[str, ...] = ()
@@ -308,7 +275,7 @@ class Derived:
             leaf = run.last[0]
 
         parent_id, *old = tx.one(_FACTS, sid=state.id)
-        current = dict(zip(_CLOSED, old, strict=True))
+        current = dict(zip(CLOSED, old, strict=True))
         call_id = run.checked.columns["call_id"] or current["call_id"]
         new = {
             "leaf_seq": leaf,

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any
 
-from sqlalchemy import delete, select
-
 from sessiondb import codec
 from sessiondb.effects import encode
 from sessiondb.effects.calls import data_of
@@ -23,14 +21,13 @@ from sessiondb.effects.versions import (
     values_of_row,
     versions_in,
 )
-from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.engine.sql import Statement
 from sessiondb.importing.rows.lists import write_diffs, write_todos
 from sessiondb.importing.rows.messages import seq_by_id
 from sessiondb.importing.rows.run import Run
 from sessiondb.importing.rows.session import set_columns
 from sessiondb.model import StoredSession, versions
 from sessiondb.model.versions import Version, digest, order
-from sessiondb.schema import label, session
 from sessiondb.schema.rows import Blob
 
 #: Field → the columns it is.
@@ -42,18 +39,10 @@ _COLUMNS = {
     **{name: (name,) for name in versions.PLAIN},
 }
 _OF_FIELDS = [column for columns in _COLUMNS.values() for column in columns]
-_MERGED = (*_OF_FIELDS, "metadata", "data", "data_blob")
-_STORED = Statement(
-    lambda: select(*(session.c[name] for name in _MERGED)).where(
-        session.c.id == p("sid")
-    )
-)
-_MERGE = update_of(session, " ".join(_MERGED), session.c.id == p("sid"))
-_DROP_LABEL = Statement(
-    lambda: delete(label).where(
-        label.c.session_id == p("sid"), label.c.label == p("name")
-    )
-)
+MERGED = (*_OF_FIELDS, "metadata", "data", "data_blob")
+_STORED = Statement("importing.policies.fields.STORED")
+_MERGE = Statement("importing.policies.fields.MERGE")
+_DROP_LABEL = Statement("importing.policies.fields.DROP_LABEL")
 _UNSETTLED = Version(0, 0)
 #: Less than the order of any value: a side that does not have a field.
 _NONE = (-1,)
@@ -179,7 +168,7 @@ class Fields:
 
     def _set_columns(self, taken: Iterable[str]) -> None:
         columns = self.run.checked.columns
-        old = dict(zip(_MERGED, self.tx.one(_STORED, sid=self.state.id), strict=True))
+        old = dict(zip(MERGED, self.tx.one(_STORED, sid=self.state.id), strict=True))
 
         new = dict(old)
         for name in taken:

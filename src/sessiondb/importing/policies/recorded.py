@@ -14,15 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import func, select, text
-
 from sessiondb import codec
 from sessiondb.effects import ownership
 from sessiondb.effects.calls import data_of, filled_call
 from sessiondb.effects.project import ProjectPlace, project_of
 from sessiondb.effects.session import free_slug, slug_holder
 from sessiondb.effects.transaction import SessionState, Transaction
-from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.engine.sql import Statement
 from sessiondb.importing.beside.prompts import prompt_row
 from sessiondb.importing.policies.fields import Fields
 from sessiondb.importing.rows.family import match_cut
@@ -37,43 +35,19 @@ from sessiondb.importing.rows.run import (
 from sessiondb.importing.rows.session import BY_SOURCE, UNBURY, place_below
 from sessiondb.model import StoredSession
 from sessiondb.places import stored
-from sessiondb.schema import message, prompt, session
 from sessiondb.schema.rows import PROMPT, MessageRow, PartRow
 
 Dated = TypeVar("Dated", MessageRow, PartRow)
 
-_IS_HERE = Statement(
-    lambda: select(session.c.id).where(
-        session.c.id == p("sid"), session.c.time_deleted.is_(None)
-    )
-)
-_BEFORE = Statement(
-    lambda: select(session.c.revision, session.c.time_importing).where(
-        session.c.id == p("sid")
-    )
-)
-_FORKED = Statement(
-    lambda: (
-        select(session.c.id)
-        .where(session.c.root_id == p("root"), session.c.time_deleted.is_(None))
-        .where(session.c.relation == text("'fork'"))
-        .limit(1)
-    )
-)
-_LINKS = Statement(
-    lambda: select(message.c.seq, message.c.parent_seq).where(
-        message.c.session_id == p("sid")
-    )
-)
-_COUNT = Statement(lambda: select(func.count()).where(message.c.session_id == p("sid")))
-_RELINK = update_of(
-    message, "parent_seq", message.c.session_id == p("sid"), message.c.seq == p("at")
-)
-_LIST = update_of(session, "time_importing", session.c.id == p("sid"))
-_PROMPT_OF = Statement(
-    lambda: select(prompt.c.session_id).where(prompt.c.id == p("pid"))
-)
-_OWN_PROMPT = update_of(prompt, "session_id", prompt.c.id == p("pid"))
+_IS_HERE = Statement("importing.policies.recorded.IS_HERE")
+_BEFORE = Statement("importing.policies.recorded.BEFORE")
+_FORKED = Statement("importing.policies.recorded.FORKED")
+_LINKS = Statement("importing.policies.recorded.LINKS")
+_COUNT = Statement("importing.policies.recorded.COUNT")
+_RELINK = Statement("importing.policies.recorded.RELINK")
+_LIST = Statement("importing.policies.recorded.LIST")
+_PROMPT_OF = Statement("importing.policies.recorded.PROMPT_OF")
+_OWN_PROMPT = Statement("importing.policies.recorded.OWN_PROMPT")
 _EXACT = codec.EXACT.encode()
 #: Later than any time in Unix ms.
 _NEVER = 1 << 62
@@ -407,7 +381,7 @@ class Recorded:
             source=line.source,
             time_created=line.time,
         )
-        tx.insert(prompt, PROMPT, row)
+        tx.insert("prompt", PROMPT, row)
 
 
 def _or_never(time: int | None) -> int:

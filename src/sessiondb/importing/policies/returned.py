@@ -14,13 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 
-from sqlalchemy import and_, func, select
-
 from sessiondb.database.core import Core
 from sessiondb.effects.message import Append
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.disk import translated
-from sessiondb.engine.sql import Statement, as_list, p, texts
+from sessiondb.engine.sql import Statement, as_list
 from sessiondb.errors import NotFoundError
 from sessiondb.formats import registry
 from sessiondb.formats.protocol import Outline, own_name
@@ -35,7 +33,6 @@ from sessiondb.model import Imported, Problem, Problems
 from sessiondb.model.handles import MessageHandle
 from sessiondb.repository import Read
 from sessiondb.repository.references import session_by_id
-from sessiondb.schema import message, part
 
 
 @dataclass(slots=True, eq=False)
@@ -87,30 +84,8 @@ class CloseReturned:
 #: The place in errors. Its path is not looked up before something is written there.
 _TEMPORARY = Path("temporary directory")
 
-_OUTLINES = Statement(
-    lambda: (
-        select(
-            message.c.id,
-            message.c.seq,
-            message.c.time_created,
-            message.c.inherited,
-            func.count(part.c.idx),
-        )
-        .outerjoin(
-            part,
-            and_(
-                part.c.session_id == message.c.session_id, part.c.seq == message.c.seq
-            ),
-        )
-        .where(message.c.session_id == p("sid"))
-        .group_by(message.c.seq)
-    )
-)
-_KNOWN = Statement(
-    lambda: select(message.c.id).where(
-        message.c.session_id == p("sid"), message.c.id.in_(texts("names"))
-    )
-)
+_OUTLINES = Statement("importing.policies.returned.OUTLINES")
+_KNOWN = Statement("importing.policies.returned.KNOWN")
 
 
 def take_back(

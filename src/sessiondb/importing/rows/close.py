@@ -10,7 +10,6 @@ from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import upsert_text
 from sessiondb.importing.rows.run import Run
 from sessiondb.model import Problem, Problems
-from sessiondb.schema import import_ledger
 from sessiondb.schema.rows import LEDGER
 
 
@@ -70,4 +69,4 @@ def write_entry(
         "time_imported": tx.now,
     }
     row = tuple(values[name] for name in LEDGER)
-    tx.connection.execute(upsert_text(import_ledger, LEDGER), row)
+    tx.connection.execute(upsert_text("import_ledger", LEDGER), row)

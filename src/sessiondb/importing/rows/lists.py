@@ -5,37 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import delete, select
-
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, p, upsert_text
+from sessiondb.engine.sql import Statement, upsert_text
 from sessiondb.importing.rows.run import Run
-from sessiondb.schema import file_diff, todo
 from sessiondb.schema.rows import FILE_DIFF, TODO
 
-_TODOS = Statement(
-    lambda: (
-        select(todo.c.id, todo.c.content, todo.c.status, todo.c.priority)
-        .where(todo.c.session_id == p("sid"))
-        .order_by(todo.c.position)
-    )
-)
-_CLEAR_TODOS = Statement(lambda: delete(todo).where(todo.c.session_id == p("sid")))
-_DIFFS = Statement(
-    lambda: (
-        select(*(file_diff.c[name] for name in FILE_DIFF[1:]))
-        .where(file_diff.c.session_id == p("sid"))
-        .order_by(file_diff.c.rid)
-    )
-)
-_DIFF_BLOBS = Statement(
-    lambda: select(file_diff.c.before_blob, file_diff.c.after_blob).where(
-        file_diff.c.session_id == p("sid")
-    )
-)
-_CLEAR_DIFFS = Statement(
-    lambda: delete(file_diff).where(file_diff.c.session_id == p("sid"))
-)
+_TODOS = Statement("importing.rows.lists.TODOS")
+_CLEAR_TODOS = Statement("importing.rows.lists.CLEAR_TODOS")
+_DIFFS = Statement("importing.rows.lists.DIFFS")
+_DIFF_BLOBS = Statement("importing.rows.lists.DIFF_BLOBS")
+_CLEAR_DIFFS = Statement("importing.rows.lists.CLEAR_DIFFS")
 
 
 def replace_changed(tx: Transaction, run: Run) -> bool:
@@ -66,7 +45,9 @@ def write_todos(
     for position, (*columns, created, updated) in enumerate(rows):
         time_created = created or tx.now
         place = (session_id, position)
-        tx.insert(todo, TODO, (*place, *columns, time_created, updated or time_created))
+        tx.insert(
+            "todo", TODO, (*place, *columns, time_created, updated or time_created)
+        )
 
 
 def write_diffs(tx: Transaction, run: Run, rows: Iterable[Sequence[Any]]) -> None:
@@ -77,6 +58,6 @@ def write_diffs(tx: Transaction, run: Run, rows: Iterable[Sequence[Any]]) -> Non
     tx.run(_CLEAR_DIFFS, sid=run.session_id)
 
     # Of two diffs that a damaged log has at one place the last one stays.
-    sql = upsert_text(file_diff, FILE_DIFF)
+    sql = upsert_text("file_diff", FILE_DIFF)
     for row in rows:
         tx.connection.execute(sql, (run.session_id, *row))

@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sqlalchemy import delete, func, select, text
-
 from sessiondb.effects import ownership
 from sessiondb.effects.message import insert_message, insert_part
 from sessiondb.effects.ownership import UsageClass
 from sessiondb.effects.session import put_label
 from sessiondb.effects.transaction import SessionState, Transaction
-from sessiondb.engine.sql import Statement, as_list, p, texts, update_of
+from sessiondb.engine.sql import Statement, as_list
 from sessiondb.importing.beside.prompts import PromptsOfBatch
 from sessiondb.importing.rows.run import (
     CurrentMessage,
@@ -28,71 +26,21 @@ from sessiondb.importing.rows.run import (
     Writing,
 )
 from sessiondb.importing.rows.sums import complete_sums
-from sessiondb.schema import label, message, part, session
-from sessiondb.schema.rows import MESSAGE, PART, PartRow
+from sessiondb.schema.rows import MESSAGE, PartRow
 
-_at = (message.c.session_id == p("sid"), message.c.seq == p("at"))
-_parts_at = (part.c.session_id == p("sid"), part.c.seq == p("at"))
-_MATCH = Statement(
-    lambda: select(*(message.c[name] for name in MESSAGE)).where(
-        message.c.session_id == p("sid"), message.c.id == p("mid")
-    )
-)
-_PARTS = Statement(
-    lambda: (
-        select(*(part.c[name] for name in PART)).where(*_parts_at).order_by(part.c.idx)
-    )
-)
+_MATCH = Statement("importing.rows.messages.MATCH")
+_PARTS = Statement("importing.rows.messages.PARTS")
 #: Columns that an import never changes in a stored message.
 _FIXED = ("session_id", "seq", "id", "inherited")
-_REPLACED = [name for name in MESSAGE if name not in _FIXED]
-_REPLACE = update_of(message, " ".join(_REPLACED), *_at)
-_RELINK = update_of(message, "parent_seq turn_id", *_at)
-_DROP_PARTS = Statement(lambda: delete(part).where(*_parts_at))
-_SEQ = Statement(
-    lambda: select(message.c.seq).where(
-        message.c.session_id == p("sid"), message.c.id == p("mid")
-    )
-)
-_UNLABEL = Statement(
-    lambda: delete(label).where(
-        label.c.session_id == p("sid"),
-        label.c.label == p("name"),
-        label.c.seq == p("at"),
-    )
-)
-_LABELLED = Statement(
-    lambda: select(label.c.seq).where(
-        label.c.session_id == p("sid"), label.c.label == p("name")
-    )
-)
-#: Messages that forks begin with, and count themselves.
-_BEGINNINGS = Statement(
-    lambda: (
-        select(
-            session.c.root_id,
-            message.c.seq,
-            message.c.id,
-            message.c.time_created,
-            message.c.usage_key,
-        )
-        .join_from(session, message, session.c.id == message.c.session_id)
-        .where(
-            session.c.id.in_(texts("names")),
-            session.c.relation == text("'fork'"),
-            message.c.seq <= session.c.parent_seq,
-            message.c.inherited == text("0"),
-        )
-    )
-)
-_SHARED_KEYS = Statement(
-    lambda: (
-        select(message.c.usage_key)
-        .where(message.c.usage_key.in_(texts("keys")))
-        .group_by(message.c.usage_key)
-        .having(func.count() > text("1"))
-    )
-)
+REPLACED = [name for name in MESSAGE if name not in _FIXED]
+_REPLACE = Statement("importing.rows.messages.REPLACE")
+_RELINK = Statement("importing.rows.messages.RELINK")
+_DROP_PARTS = Statement("importing.rows.messages.DROP_PARTS")
+_SEQ = Statement("importing.rows.messages.SEQ")
+_UNLABEL = Statement("importing.rows.messages.UNLABEL")
+_LABELLED = Statement("importing.rows.messages.LABELLED")
+_BEGINNINGS = Statement("importing.rows.messages.BEGINNINGS")
+_SHARED_KEYS = Statement("importing.rows.messages.SHARED_KEYS")
 
 
 def seq_by_id(tx: Transaction, session_id: str, message_id: str | None) -> int | None:
@@ -218,7 +166,7 @@ class WriteBatch:
         tx.insert_blobs(entry.blobs)
         # One that equals what is stored is not referred to.
         tx.loose.update(blob.hash for blob in entry.blobs)
-        values = {name: new[name] for name in _REPLACED}
+        values = {name: new[name] for name in REPLACED}
         tx.run(_REPLACE, sid=state.id, at=revised.seq, **values)
         tx.run(_DROP_PARTS, sid=state.id, at=revised.seq)
         tx.forget_rids()

@@ -8,33 +8,13 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from sqlalchemy import select, text
-
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, p
+from sessiondb.engine.sql import Statement
 from sessiondb.importing.rows.run import Run
-from sessiondb.schema import import_ledger, session
 
-_ENTRY = Statement(
-    lambda: select(import_ledger.c.namespace).where(
-        import_ledger.c.source == p("source"), import_ledger.c.path == p("path")
-    )
-)
-_NAMESPACES = Statement(
-    lambda: select(session.c.namespace).where(
-        session.c.source == p("source"),
-        session.c.source_id == p("name"),
-        session.c.namespace != text("''"),
-    )
-)
-# The last term is that of the index, which has no entries of other sources.
-_PATHS = Statement(
-    lambda: select(import_ledger.c.path).where(
-        import_ledger.c.source == p("source"),
-        import_ledger.c.namespace == p("namespace"),
-        import_ledger.c.namespace != text("''"),
-    )
-)
+_ENTRY = Statement("importing.rows.same_store.ENTRY")
+_NAMESPACES = Statement("importing.rows.same_store.NAMESPACES")
+_PATHS = Statement("importing.rows.same_store.PATHS")
 
 
 def namespace_beside(tx: Transaction, run: Run, name: str) -> str | None:

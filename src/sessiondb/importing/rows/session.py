@@ -8,16 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    delete,
-    exists,
-    func,
-    literal_column,
-    or_,
-    select,
-)
-
 from sessiondb.effects.place import MOVE
 from sessiondb.effects.project import (
     ProjectPlace,
@@ -28,78 +18,24 @@ from sessiondb.effects.project import (
 )
 from sessiondb.effects.session import free_slug
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.engine.sql import Statement
 from sessiondb.importing.rows.family import may_have_child, root_of
 from sessiondb.importing.rows.run import ProjectFacts, Run
 from sessiondb.places import stored
-from sessiondb.schema import project, project_directory, prompt, session, tombstone
 from sessiondb.schema.rows import SESSION
 
-_FACTS = "name permission metadata time_initialized time_created".split()
-_PROJECT = Statement(
-    lambda: (
-        select(project.c.id, *(project.c[name] for name in _FACTS))
-        .join_from(session, project, project.c.id == session.c.project_id)
-        .where(session.c.id == p("sid"))
-    )
-)
-_SET_PROJECT = update_of(
-    project, " ".join((*_FACTS, "time_updated")), project.c.id == p("pid")
-)
+FACTS = "name permission metadata time_initialized time_created".split()
+_PROJECT = Statement("importing.rows.session.PROJECT")
+_SET_PROJECT = Statement("importing.rows.session.SET_PROJECT")
 
 #: The directory of a session whose source does not state any.
 UNKNOWN = os.sep
-_PLACE = Statement(
-    lambda: select(session.c.directory, session.c.project_id).where(
-        session.c.id == p("sid")
-    )
-)
-_MOVE_PROMPTS = update_of(
-    prompt, "directory project_id", prompt.c.session_id == p("sid")
-)
-#: The project of no directory, after its last session and prompt got one.
-_REMOVE_UNUSED = Statement(
-    lambda: delete(project).where(
-        project.c.id == p("pid"),
-        ~exists().where(session.c.project_id == project.c.id),
-        ~exists().where(prompt.c.project_id == project.c.id),
-    )
-)
-#: Whether `Relink` moved a directory, or one above it.
-_FORMER = Statement(
-    lambda: (
-        select(literal_column("1"))
-        .where(project_directory.c.kind == "former")
-        .where(_is_at_or_below(project_directory.c.directory))
-        .limit(literal_column("1"))
-    )
-)
-
-
-def _is_at_or_below(folder: ColumnElement[Any]) -> ColumnElement[bool]:
-    # Not LIKE, which takes /A for /a.
-    prefix = folder + os.sep
-    return or_(
-        p("at") == folder, func.substr(p("at"), 1, func.length(prefix)) == prefix
-    )
-
-
-#: The session that a source names, among those that are not deleted.
-BY_SOURCE = Statement(
-    lambda: select(session.c.id).where(
-        session.c.source == p("source"),
-        session.c.source_id == p("source_id"),
-        session.c.namespace == p("namespace"),
-        session.c.time_deleted.is_(None),
-    )
-)
-UNBURY = Statement(
-    lambda: delete(tombstone).where(
-        tombstone.c.source == p("source"),
-        tombstone.c.source_id == p("source_id"),
-        tombstone.c.namespace == p("namespace"),
-    )
-)
+_PLACE = Statement("importing.rows.session.PLACE")
+_MOVE_PROMPTS = Statement("importing.rows.session.MOVE_PROMPTS")
+_REMOVE_UNUSED = Statement("importing.rows.session.REMOVE_UNUSED")
+_FORMER = Statement("importing.rows.session.FORMER")
+BY_SOURCE = Statement("importing.rows.session.BY_SOURCE")
+UNBURY = Statement("importing.rows.session.UNBURY")
 MODEL = ("provider_id", "model_id", "model_source")
 
 
@@ -146,7 +82,7 @@ class OpenImport:
         }
         # A column that no source states has the default of its table.
         columns = tuple(name for name in SESSION if name in row)
-        tx.insert(session, columns, tuple(row[name] for name in columns))
+        tx.insert("session", columns, tuple(row[name] for name in columns))
         run.session_id = row["id"]
         run.changed = True
 
@@ -187,7 +123,7 @@ class OpenImport:
         """
         project_id, *old = tx.one(_PROJECT, sid=self.run.session_id)
         source = self.run.checked.item.source
-        new = _merge_facts(dict(zip(_FACTS, old, strict=True)), facts, source)
+        new = _merge_facts(dict(zip(FACTS, old, strict=True)), facts, source)
         if list(new.values()) != old:
             tx.run(_SET_PROJECT, pid=project_id, time_updated=tx.now, **new)
 

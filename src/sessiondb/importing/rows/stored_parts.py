@@ -12,31 +12,17 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import literal_column, select, text
-
 from sessiondb import codec
 from sessiondb.effects.calls import add_data, data_of, filled_call
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, p
+from sessiondb.engine.sql import Statement
 from sessiondb.importing.rows.messages import is_bare
 from sessiondb.importing.rows.run import CurrentMessage, ImportEntry, Placed, Writing
-from sessiondb.schema import message
 from sessiondb.schema.rows import MessageRow, PartRow
 
 #: Messages between the usage of an answer and the answer, at most.
 _NEAR = 8
-_ANSWER = Statement(
-    lambda: (
-        select(message.c.seq)
-        .where(
-            message.c.session_id == p("sid"),
-            message.c.seq.between(p("first"), p("last")),
-            message.c.response_id == p("response"),
-            message.c.role == text("'assistant'"),
-        )
-        .limit(literal_column("1"))
-    )
-)
+_ANSWER = Statement("importing.rows.stored_parts.ANSWER")
 #: What a part is, whatever it has.
 part_identity = attrgetter("id", "type", "call_id")
 

@@ -17,69 +17,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import func, select
-
 from sessiondb.effects.calls import data_of
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.engine.sql import Statement
 from sessiondb.model.source import STATED_TOTAL, TOTAL_AFTER, sum_event_id
-from sessiondb.schema import message, session
 
-_COLUMNS = (
+SUMMED = (
     "cost tokens_input tokens_output tokens_reasoning tokens_cache_read "
     "tokens_cache_write"
 ).split()
 #: Sums of floats made in another order differ in their last digits.
 _DIGITS = 9
-_SEQ = Statement(
-    lambda: select(message.c.seq).where(
-        message.c.session_id == p("sid"), message.c.id == p("mid")
-    )
-)
-_EVENT = Statement(
-    lambda: select(
-        message.c.data, message.c.data_blob, *(message.c[name] for name in _COLUMNS)
-    ).where(message.c.session_id == p("sid"), message.c.seq == p("at"))
-)
-_OTHERS = Statement(
-    lambda: select(*(func.sum(message.c[name]) for name in _COLUMNS)).where(
-        message.c.session_id == p("sid"),
-        message.c.seq != p("at"),
-        message.c.seq > p("after"),
-        message.c.inherited <= p("copies"),
-    )
-)
-_copy, _original = session.alias(), session.alias()
-#: Imports of an export of a session under new ids.
-_COPIES = Statement(
-    lambda: (
-        select(_copy.c.id, _copy.c.source_id)
-        .select_from(_original.join(_copy, _original.c.id == _copy.c.parent_id))
-        .where(
-            _original.c.id == p("sid"),
-            _copy.c.relation == "fork",
-            _copy.c.source == _original.c.source,
-            _copy.c.time_created == _original.c.time_created,
-        )
-    )
-)
-_ORIGINAL = Statement(
-    lambda: (
-        select(_original.c.id, _original.c.source_id)
-        .select_from(_copy.join(_original, _original.c.id == _copy.c.parent_id))
-        .where(
-            _copy.c.id == p("sid"),
-            _copy.c.relation == "fork",
-            _copy.c.time_created == _original.c.time_created,
-        )
-    )
-)
-_SET = update_of(
-    message,
-    " ".join(_COLUMNS),
-    message.c.session_id == p("sid"),
-    message.c.seq == p("at"),
-)
+_SEQ = Statement("importing.rows.sums.SEQ")
+_EVENT = Statement("importing.rows.sums.EVENT")
+_OTHERS = Statement("importing.rows.sums.OTHERS")
+_COPIES = Statement("importing.rows.sums.COPIES")
+_ORIGINAL = Statement("importing.rows.sums.ORIGINAL")
+_SET = Statement("importing.rows.sums.SET")
 
 
 def complete_sums(tx: Transaction, session_id: str, source_id: str) -> set[str]:
@@ -120,12 +74,12 @@ def _complete_sum(tx: Transaction, session_id: str, source_id: str) -> None:
         explained += _beside_the_original(tx, session_id)
 
     left = []
-    for name, *amounts in zip(_COLUMNS, *explained, strict=True):
+    for name, *amounts in zip(SUMMED, *explained, strict=True):
         more = (total.get(name) or 0) - sum(amount or 0 for amount in amounts)
         more = round(more, _DIGITS) if name == "cost" else int(more)
         left.append(more if more > 0 else None)
     if left != stored:
-        values = dict(zip(_COLUMNS, left, strict=True))
+        values = dict(zip(SUMMED, left, strict=True))
         tx.run(_SET, sid=session_id, at=event, **values)
 
 

@@ -1,0 +1,30 @@
+"""Terms over the tables as SQL text, and groups of their columns."""
+
+from __future__ import annotations
+
+#: True for a session that a default list leaves out. A column of its own, kept by the
+#: engine, because an index over these columns would be written at every append: the
+#: count of messages changes, and what follows from it nearly never does.
+HIDDEN = (
+    "{0}time_deleted IS NOT NULL OR {0}time_importing IS NOT NULL "
+    "OR {0}time_archived IS NOT NULL OR {0}message_count <= 0 "
+    "OR {0}relation IS 'subagent'"
+)
+#: Which leases have a living holder at ``:now``. A holder renews its lease every third
+#: of ttl, so it never expires later than in ttl, unless the clock was set back; twice
+#: that tolerates a small step.
+LIVING_LEASE = "time_expires > :now AND time_expires - :now <= 2 * ttl"
+
+#: True for a message that an import put behind its child.
+DISORDERED = "parent_seq >= seq"
+
+#: The columns of token counts, of a message and of the sums of a session.
+TOKENS = (
+    "tokens_input",
+    "tokens_output",
+    "tokens_reasoning",
+    "tokens_cache_read",
+    "tokens_cache_write",
+)
+#: The columns of a message that its session sums up.
+USAGE = ("cost", *TOKENS)

@@ -1,0 +1,158 @@
+"""The statements of `effects.delete`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import delete, exists, func, or_, select, text, update
+
+from sessiondb.engine.expressions import numbers, p, texts, update_of
+from sessiondb.schema.tables import blob, file_diff, message, part, session
+
+CHILDREN = select(session.c.id, session.c.relation).where(
+    session.c.parent_id == p("sid"), session.c.time_deleted.is_(None)
+)
+MARK = (
+    update(session)
+    .where(session.c.id.in_(texts("ids")))
+    .values(time_deleted=p("now"), revision=session.c.revision + text("1"))
+)
+
+
+def _detach_statement() -> Any:
+    parent = session.alias("parent")
+    same_source = (
+        select(session.c.parent_source_id)
+        .where(parent.c.id == session.c.parent_id)
+        .where(parent.c.source == session.c.source)
+        .where(parent.c.source_id == session.c.parent_source_id)
+        .scalar_subquery()
+    )
+    return (
+        update(session)
+        .where(session.c.id.in_(texts("ids")))
+        .values(
+            parent_source_id=func.coalesce(same_source, session.c.parent_id),
+            parent_id=None,
+        )
+    )
+
+
+#: A detached fork still names its parent, and where it began there. If that is
+#: restored, from whatever file, the fork is linked again, and costs count once.
+DETACH = _detach_statement()
+STAMP = update_of(session, "change", session.c.id == p("sid"))
+IDS = select(message.c.id).where(message.c.session_id == p("sid"))
+REVISION = select(session.c.revision).where(session.c.id == p("sid"))
+FACTS = select(
+    session.c.source,
+    session.c.source_id,
+    session.c.revision,
+    session.c.last_seq,
+    session.c.time_imported,
+    session.c.namespace,
+).where(session.c.id == p("sid"))
+# Only forks hold copies without a usage key: a thousand subagents stay cheap.
+FORKS = select(session.c.id).where(
+    session.c.root_id == p("root"),
+    session.c.relation == text("'fork'"),
+    session.c.time_deleted.is_(None),
+)
+
+
+def _shared_statement() -> Any:
+    other = message.alias("other")
+    by_key = exists().where(
+        other.c.usage_key == message.c.usage_key, other.c.inherited == text("1")
+    )
+    by_family = exists().where(
+        other.c.session_id.in_(texts("forks")),
+        other.c.id == message.c.id,
+        other.c.inherited == text("1"),
+    )
+    return select(
+        message.c.seq, message.c.id, message.c.time_created, message.c.usage_key
+    ).where(
+        message.c.session_id == p("sid"),
+        message.c.inherited == text("0"),
+        or_(by_key, by_family),
+    )
+
+
+SHARED = _shared_statement()
+INHERITED = select(
+    message.c.seq, message.c.id, message.c.time_created, message.c.usage_key
+).where(message.c.session_id == p("sid"), message.c.inherited == text("1"))
+
+
+def _leaves_statement() -> Any:
+    child = session.alias("child")
+    return (
+        select(session.c.id)
+        .where(
+            session.c.time_deleted.is_not(None),
+            ~exists().where(child.c.parent_id == session.c.id),
+        )
+        .order_by(session.c.time_deleted)
+        .limit(1)
+    )
+
+
+LEAF = _leaves_statement()
+_text_blob, _input_blob, _data_blob = (
+    blob.alias("tb"),
+    blob.alias("ib"),
+    blob.alias("db"),
+)
+_before, _after = blob.alias("before"), blob.alias("after")
+PARTS = (
+    select(
+        part.c.rid,
+        func.length(func.coalesce(part.c.text, text("''")))
+        + func.length(func.coalesce(part.c.input, text("''")))
+        + func.length(func.coalesce(part.c.data, text("''")))
+        + func.coalesce(_text_blob.c.size, text("0"))
+        + func.coalesce(_input_blob.c.size, text("0"))
+        + func.coalesce(_data_blob.c.size, text("0")),
+        part.c.text_blob,
+        part.c.input_blob,
+        part.c.data_blob,
+    )
+    .outerjoin(_text_blob, _text_blob.c.hash == part.c.text_blob)
+    .outerjoin(_input_blob, _input_blob.c.hash == part.c.input_blob)
+    .outerjoin(_data_blob, _data_blob.c.hash == part.c.data_blob)
+    .where(part.c.session_id == p("sid"))
+    .order_by(part.c.seq.desc(), part.c.idx.desc())
+    .limit(p("rows"))
+)
+MESSAGES = (
+    select(
+        message.c.rid,
+        func.length(func.coalesce(message.c.data, text("''")))
+        + func.coalesce(_data_blob.c.size, text("0")),
+        message.c.data_blob,
+    )
+    .outerjoin(_data_blob, _data_blob.c.hash == message.c.data_blob)
+    .where(message.c.session_id == p("sid"))
+    .order_by(message.c.seq.desc())
+    .limit(p("rows"))
+)
+DIFFS = (
+    select(
+        file_diff.c.rid,
+        func.length(func.coalesce(file_diff.c.patch, text("''")))
+        + func.coalesce(_before.c.size, text("0"))
+        + func.coalesce(_after.c.size, text("0")),
+        file_diff.c.before_blob,
+        file_diff.c.after_blob,
+    )
+    .outerjoin(_before, _before.c.hash == file_diff.c.before_blob)
+    .outerjoin(_after, _after.c.hash == file_diff.c.after_blob)
+    .where(file_diff.c.session_id == p("sid"))
+    .limit(p("rows"))
+)
+DATA = select(session.c.data_blob).where(session.c.id == p("sid"))
+DROP_PARTS = delete(part).where(part.c.rid.in_(numbers("rids")))
+DROP_MESSAGES = delete(message).where(message.c.rid.in_(numbers("rids")))
+DROP_DIFFS = delete(file_diff).where(file_diff.c.rid.in_(numbers("rids")))
+DROP_SESSION = delete(session).where(session.c.id == p("sid"))

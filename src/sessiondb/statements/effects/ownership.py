@@ -1,0 +1,94 @@
+"""The statements of `effects.ownership`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import and_, func, literal_column, null, select, text
+
+from sessiondb.effects.ownership import COUNTERS
+from sessiondb.engine.expressions import p, texts, update_of
+from sessiondb.schema.purposes import is_prompt
+from sessiondb.schema.sums import cost_sum, count_sum
+from sessiondb.schema.tables import message, part, session
+from sessiondb.schema.terms import TOKENS
+
+_COLUMNS = (
+    session.c.id,
+    session.c.parent_id,
+    session.c.time_created,
+    message.c.inherited,
+    and_(session.c.relation == text("'fork'"), message.c.seq <= session.c.parent_seq),
+    session.c.root_id,
+    message.c.seq,
+    message.c.id,
+    message.c.time_created,
+    message.c.usage_key,
+)
+_alive = session.c.time_deleted.is_(None)
+BY_KEY = (
+    select(*_COLUMNS)
+    .join_from(message, session, session.c.id == message.c.session_id)
+    .where(message.c.usage_key.in_(texts("keys")), _alive)
+)
+BY_PLACE = (
+    select(*_COLUMNS)
+    .join_from(session, message, session.c.id == message.c.session_id)
+    .where(
+        session.c.root_id.in_(texts("roots")),
+        _alive,
+        message.c.seq.between(p("least"), p("most")),
+    )
+)
+PARENT = select(session.c.parent_id).where(session.c.id == p("sid"))
+SET_MESSAGE = update_of(
+    message, "inherited", message.c.session_id == p("sid"), message.c.seq == p("at")
+)
+SET_PARTS = update_of(
+    part, "inherited", part.c.session_id == p("sid"), part.c.seq == p("at")
+)
+UNINDEX = (
+    part.update()
+    .where(
+        part.c.session_id == p("sid"),
+        part.c.seq == p("at"),
+        part.c.indexed == text("1"),
+    )
+    # A part that the index has not has no words beside it, either.
+    .values(indexed=text("0"), words=null())
+)
+PART_RIDS = select(part.c.rid).where(
+    part.c.session_id == p("sid"), part.c.seq == p("at")
+)
+
+
+def _total_statement() -> Any:
+    sums = [f"count(CASE WHEN {is_prompt('message')} THEN 1 END)"]
+    sums += [cost_sum("cost", "inherited = 0"), cost_sum("cost", "inherited = 1")]
+    sums += [count_sum(name, "inherited = 0") for name in TOKENS]
+    columns: list[Any] = [literal_column(sql) for sql in sums]
+    return (
+        select(func.count(), *columns)
+        .select_from(message)
+        .where(message.c.session_id == p("sid"))
+    )
+
+
+TOTAL = _total_statement()
+RECOUNT = update_of(
+    session,
+    " ".join(COUNTERS),
+    session.c.id == p("sid"),
+)
+MODEL_SOURCE = select(session.c.model_source).where(session.c.id == p("sid"))
+LAST_ANSWER = (
+    select(message.c.provider_id, message.c.model_id)
+    .where(
+        message.c.session_id == p("sid"),
+        message.c.role == text("'assistant'"),
+        message.c.model_id.is_not(None),
+    )
+    .order_by(message.c.seq.desc())
+    .limit(1)
+)
+SET_MODEL = update_of(session, "provider_id model_id", session.c.id == p("sid"))

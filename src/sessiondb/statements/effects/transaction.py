@@ -1,0 +1,59 @@
+"""The statements of `effects.transaction`."""
+
+from __future__ import annotations
+
+from sqlalchemy import and_, exists, or_, select, text, update
+from sqlalchemy.sql import ClauseElement
+
+from sessiondb.effects.transaction import KEPT, STATE
+from sessiondb.engine.expressions import numbers, p, texts, update_of
+from sessiondb.schema.feed import DATABASE, NEWEST_CHANGE
+from sessiondb.schema.rows import SEARCHED
+from sessiondb.schema.tables import blob, file_diff, lease, message, part, session
+from sessiondb.schema.terms import LIVING_LEASE
+
+KEEP = update_of(session, " ".join(KEPT), session.c.id == p("sid"))
+NEXT_CHANGE = select(text(f"{NEWEST_CHANGE} + 1"), text(DATABASE))
+MARK = (
+    update(part)
+    .where(
+        part.c.rid.in_(numbers("rids")),
+        part.c.indexed == text("0"),
+        part.c.inherited == text("0"),
+        or_(*(part.c[name] != text("''") for name in SEARCHED)),
+    )
+    .values(indexed=text("1"))
+    .returning(part.c.rid)
+)
+
+
+def _free_statement() -> ClauseElement:
+    holders = [
+        part.c.text_blob,
+        part.c.input_blob,
+        part.c.data_blob,
+        message.c.data_blob,
+    ]
+    holders += [session.c.data_blob, file_diff.c.before_blob, file_diff.c.after_blob]
+    unused = [~exists().where(column == blob.c.hash) for column in holders]
+    return blob.delete().where(and_(blob.c.hash.in_(texts("hashes")), *unused))
+
+
+FREE = _free_statement()
+LOAD = (
+    select(
+        *(session.c[name] for name in STATE),
+        lease.c.holder,
+        lease.c.time_expires,
+        message.c.turn_id,
+    )
+    .outerjoin(
+        message,
+        and_(
+            message.c.session_id == session.c.id,
+            message.c.seq == session.c.leaf_seq,
+        ),
+    )
+    .outerjoin(lease, and_(lease.c.session_id == session.c.id, text(LIVING_LEASE)))
+    .where(session.c.id == p("sid"), session.c.time_deleted.is_(None))
+)

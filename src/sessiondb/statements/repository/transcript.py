@@ -1,0 +1,86 @@
+"""The statements of `repository.transcript`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import exists, func, or_, select, text
+
+from sessiondb.engine.expressions import numbers, p
+from sessiondb.repository.transcript import Identity
+from sessiondb.schema.tables import blob, file_diff, label, message, part, session
+from sessiondb.statements.repository.decode import select_message, select_part
+
+_of_session = message.c.session_id == p("sid")
+LINKS = (
+    select(message.c.seq, message.c.parent_seq)
+    .where(_of_session)
+    .order_by(message.c.seq)
+)
+DOWN = (
+    select(message.c.seq, message.c.parent_seq)
+    .where(_of_session, message.c.seq <= p("top"))
+    .order_by(message.c.seq.desc())
+    .limit(p("rows"))
+)
+MESSAGES = select_message.where(
+    _of_session, message.c.seq.between(p("low"), p("high"))
+).order_by(message.c.seq)
+PARTS = select_part.where(
+    part.c.session_id == p("sid"), part.c.seq.between(p("low"), p("high"))
+).order_by(part.c.seq, part.c.idx)
+SOME_MESSAGES = select_message.where(_of_session, message.c.seq.in_(numbers("seqs")))
+SOME_PARTS = select_part.where(
+    part.c.session_id == p("sid"), part.c.seq.in_(numbers("seqs"))
+).order_by(part.c.seq, part.c.idx)
+SEQ_OF_ID = select(message.c.seq).where(_of_session, message.c.id == p("key"))
+SEQ_OF_LABEL = select(label.c.seq).where(
+    label.c.session_id == p("sid"), label.c.label == p("key")
+)
+SEQ_IS = select(message.c.seq).where(_of_session, message.c.seq == p("key"))
+LEAF_OF = text("SELECT leaf_seq FROM session WHERE id = :sid AND time_deleted IS NULL")
+
+
+def _weights_statement() -> Any:
+    large = [blob.alias(name) for name in ("tb", "ib", "db")]
+    columns = (part.c.text_blob, part.c.input_blob, part.c.data_blob)
+    rows: Any = part
+    for value, column in zip(large, columns, strict=True):
+        rows = rows.outerjoin(value, value.c.hash == column)
+
+    sizes = [func.coalesce(value.c.size, text("0")) for value in large]
+    # A small value is in the row: 1 KB is a guess that is never far off.
+    weight = func.sum(text("1024") + sizes[0] + sizes[1] + sizes[2])
+    return (
+        select(part.c.seq, weight)
+        .select_from(rows)
+        .where(part.c.session_id == p("sid"))
+        .group_by(part.c.seq)
+    )
+
+
+WEIGHTS = _weights_statement()
+BLOB = select(blob.c.data).where(blob.c.hash == p("hash"))
+
+
+def _blob_of() -> Any:
+    owner = {
+        session.c.id: (session.c.data_blob,),
+        message.c.session_id: (message.c.data_blob,),
+        part.c.session_id: (part.c.text_blob, part.c.input_blob, part.c.data_blob),
+        file_diff.c.session_id: (file_diff.c.before_blob, file_diff.c.after_blob),
+    }
+    holders = [
+        exists().where(kind == p("sid"), column == blob.c.hash)
+        for kind, columns in owner.items()
+        for column in columns
+    ]
+    return select(blob.c.data).where(blob.c.hash == p("hash"), or_(*holders))
+
+
+BLOB_OF = _blob_of()
+IDENTITIES = (
+    select(message.c.seq, *(message.c[name] for name in Identity._fields))
+    .where(_of_session)
+    .order_by(message.c.seq)
+)
