@@ -96,7 +96,7 @@ CREATE TABLE project_directory (
 	time_created INTEGER NOT NULL, 
 	CONSTRAINT pk_project_directory PRIMARY KEY (rid), 
 	CONSTRAINT uq_project_directory_directory_project_id UNIQUE (directory, project_id), 
-	CONSTRAINT ck_project_directory_kind CHECK (kind IN ('worktree', 'sandbox', 'former')), 
+	CONSTRAINT ck_project_directory_kind CHECK (kind = 'worktree' OR kind = 'sandbox' OR kind = 'former'), 
 	CONSTRAINT fk_project_directory_project_id FOREIGN KEY(project_id) REFERENCES project (id) ON DELETE CASCADE
 )
  STRICT
@@ -160,9 +160,9 @@ CREATE TABLE session (
 	CONSTRAINT uq_session_id UNIQUE (id), 
 	CONSTRAINT uq_session_source_source_id_namespace UNIQUE (source, source_id, namespace), 
 	CONSTRAINT uq_session_project_id_slug UNIQUE (project_id, slug), 
-	CONSTRAINT ck_session_relation CHECK (relation IN ('fork', 'subagent')), 
-	CONSTRAINT ck_session_title_source CHECK (title_source IN ('user', 'agent', 'derived')), 
-	CONSTRAINT ck_session_model_source CHECK (model_source IN ('caller', 'source', 'derived')), 
+	CONSTRAINT ck_session_relation CHECK (relation = 'fork' OR relation = 'subagent'), 
+	CONSTRAINT ck_session_title_source CHECK (title_source = 'user' OR title_source = 'agent' OR title_source = 'derived'), 
+	CONSTRAINT ck_session_model_source CHECK (model_source = 'caller' OR model_source = 'source' OR model_source = 'derived'), 
 	CONSTRAINT ck_session_hidden CHECK (hidden IN (0, 1)), 
 	CONSTRAINT ck_session_summary_diffs CHECK (summary_diffs IS NULL OR json_valid(summary_diffs)), 
 	CONSTRAINT ck_session_revert CHECK (revert IS NULL OR json_valid(revert)), 
@@ -249,8 +249,8 @@ CREATE TABLE message (
 	CONSTRAINT pk_message PRIMARY KEY (rid), 
 	CONSTRAINT uq_message_session_id_seq UNIQUE (session_id, seq), 
 	CONSTRAINT uq_message_id_session_id UNIQUE (id, session_id), 
-	CONSTRAINT ck_message_role CHECK (role IN ('user', 'assistant', 'tool', 'system', 'event')), 
-	CONSTRAINT ck_message_finish CHECK (finish IN ('stop', 'length', 'tool-calls', 'error', 'cancelled', 'other')), 
+	CONSTRAINT ck_message_role CHECK (role = 'user' OR role = 'assistant' OR role = 'tool' OR role = 'system' OR role = 'event'), 
+	CONSTRAINT ck_message_finish CHECK (finish = 'stop' OR finish = 'length' OR finish = 'tool-calls' OR finish = 'error' OR finish = 'cancelled' OR finish = 'other'), 
 	CONSTRAINT ck_message_error CHECK (error IS NULL OR json_valid(error)), 
 	CONSTRAINT fk_message_session_id FOREIGN KEY(session_id) REFERENCES session (id) ON DELETE CASCADE, 
 	CONSTRAINT fk_message_data_blob FOREIGN KEY(data_blob) REFERENCES blob (hash)
@@ -346,8 +346,8 @@ CREATE TABLE part (
 	CONSTRAINT pk_part PRIMARY KEY (rid), 
 	CONSTRAINT fk_part_session_id_seq FOREIGN KEY(session_id, seq) REFERENCES message (session_id, seq) ON DELETE CASCADE, 
 	CONSTRAINT uq_part_session_id_seq_idx UNIQUE (session_id, seq, idx), 
-	CONSTRAINT ck_part_status CHECK (status IN ('pending', 'running', 'completed', 'error')), 
-	CONSTRAINT ck_part_outcome CHECK (outcome IN ('failed', 'interrupted', 'skipped', 'denied')), 
+	CONSTRAINT ck_part_status CHECK (status = 'pending' OR status = 'running' OR status = 'completed' OR status = 'error'), 
+	CONSTRAINT ck_part_outcome CHECK (outcome = 'failed' OR outcome = 'interrupted' OR outcome = 'skipped' OR outcome = 'denied'), 
 	CONSTRAINT ck_part_synthetic CHECK (synthetic IN (0, 1)), 
 	CONSTRAINT ck_part_input CHECK (input IS NULL OR json_valid(input)), 
 	CONSTRAINT fk_part_text_blob FOREIGN KEY(text_blob) REFERENCES blob (hash), 
