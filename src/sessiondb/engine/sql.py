@@ -63,6 +63,13 @@ def insert_text(table: str, columns: Sequence[str]) -> str:
 
 
 @cache
+def update_text(table: str, columns: Sequence[str], key: str) -> str:
+    """Return the text of an UPDATE of one row, whose *key* is the last ``?``."""
+    values = ", ".join(f"{name} = ?" for name in columns)
+    return f"UPDATE {table} SET {values} WHERE {key} = ?"
+
+
+@cache
 def insert_new_text(table: str, columns: Sequence[str]) -> str:
     """Return the text of `insert_text` that keeps a row whose key is taken."""
     key = ", ".join(KEYS[table])

@@ -851,16 +851,6 @@ SELECT prompt.text
 FROM prompt
 WHERE prompt.id = :pid
 
--- effects.transaction.KEEP
-UPDATE session
-SET provider_id=:provider_id, model_id=:model_id, leaf_seq=:leaf_seq, last_seq=:last_seq,
-    revision=:revision, change=:change, message_count=:message_count, cost=:cost,
-    tokens_input=:tokens_input, tokens_output=:tokens_output,
-    tokens_reasoning=:tokens_reasoning, tokens_cache_read=:tokens_cache_read,
-    tokens_cache_write=:tokens_cache_write, cost_inherited=:cost_inherited,
-    time_updated=:time_updated, time_detached=:time_detached, prompt_count=:prompt_count
-WHERE session.id = :sid
-
 -- effects.transaction.NEXT_CHANGE
 SELECT max(coalesce((SELECT max(change)
 FROM session), 0), coalesce((SELECT max(change)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from sqlalchemy import and_, exists, or_, select, text, update
 from sqlalchemy.sql import ClauseElement
 
-from sessiondb.effects.transaction import KEPT, STATE
-from sessiondb.engine.expressions import numbers, p, texts, update_of
+from sessiondb.effects.transaction import STATE
+from sessiondb.engine.expressions import numbers, p, texts
 from sessiondb.schema.feed import DATABASE, NEWEST_CHANGE
 from sessiondb.schema.rows import SEARCHED
 from sessiondb.schema.tables import blob, file_diff, lease, message, part, session
 from sessiondb.schema.terms import LIVING_LEASE
 
-KEEP = update_of(session, " ".join(KEPT), session.c.id == p("sid"))
 NEXT_CHANGE = select(text(f"{NEWEST_CHANGE} + 1"), text(DATABASE))
 MARK = (
     update(part)
