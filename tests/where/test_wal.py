@@ -15,7 +15,7 @@ import pytest
 
 from sessiondb import AsyncStore, Store, user
 from sessiondb.engine.default import ENGINE
-from sessiondb.engine.sqlite.write_ahead_log import _fill
+from sessiondb.engine.sqlite.write_ahead_log import _allocate
 from sessiondb.writer.connection import LOG_BYTES
 
 pytestmark = pytest.mark.slow
@@ -122,7 +122,7 @@ def test_nothing_is_written_over_a_log_that_others_began(path: Path) -> None:
     with closing(ENGINE.connect_writer(path)) as connection:
         connection.execute("UPDATE session SET title = 'kept'")
         size = _size(path)
-        _fill(connection, MEGABYTE)
+        _allocate(connection, MEGABYTE)
         assert _size(path) == size
         assert connection.execute("SELECT title FROM session").fetchone() == ("kept",)
         assert ENGINE.checkpoint(connection, room=MEGABYTE)

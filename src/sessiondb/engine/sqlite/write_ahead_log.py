@@ -3,14 +3,15 @@
 A log that commits overwrite costs a quarter less than one that grows: then each commit
 also has to write the file system's own journal. But who begins a log again while
 another process checkpoints may damage the file, before SQLite 3.51.3. So a log is
-emptied under the write lock, and a busy writer has it filled with zeros before that
-lock is given back: to SQLite, the log that begins over them is an empty one.
+emptied under the write lock, and before that is given back a busy writer has room
+allocated for the next commits: SQLite reads zeros there, and takes them for no log.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,19 +58,23 @@ def checkpoint(connection: Any, busy_timeout: float = 0.0, room: int = 0) -> boo
         is_busy, *_ = connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
         if not is_busy:
             if room > 0 and not overwrites:
-                _fill(connection, room)
+                _allocate(connection, room)
             return True
     return False
 
 
-def _fill(connection: Any, size: int) -> None:
-    """Write zeros into a log that is still empty."""
+def _allocate(connection: Any, size: int) -> None:
+    """Give a log that is still empty *size* bytes of the disk, if it has them."""
     begin_write(connection)
     try:
-        with Path(f"{connection.path}-wal").open("r+b", buffering=0) as log:
+        log = os.open(f"{connection.path}-wal", os.O_RDWR)
+        try:
             # Nobody else writes now; what was written since it was emptied stays.
-            if os.fstat(log.fileno()).st_size > 0:
-                return
-            log.write(bytes(size))
+            if os.fstat(log).st_size == 0:
+                # Without it, or without room, the log grows with each commit.
+                with suppress(OSError, AttributeError):
+                    os.posix_fallocate(log, 0, size)
+        finally:
+            os.close(log)
     finally:
         connection.execute("ROLLBACK")
