@@ -23,6 +23,8 @@ T = TypeVar("T")
 TRICKY = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 # Patterns are compiled when they are first used: `--help` uses none.
 _CONTROL = f"[\x00-\x08\x0b-\x1f{TRICKY}]"
+#: Columns of a tab: text is indented by us, so a terminal's own stops do not fit.
+TAB = 4
 #: Characters of a date and time without its zone.
 _SECONDS = 19
 _UNITS = ("kB", "MB", "GB", "TB")

@@ -15,17 +15,24 @@ if TYPE_CHECKING:
 
 #: Columns that a text keeps, however deep it is indented.
 MIN_COLUMN = 8
+#: The words of a style; an output has styles of several, and colours of its own.
 _STYLES: dict[str, dict[str, Any]] = {
-    "": {},
     "bad": {"fg": "red"},
+    "blue": {"fg": "blue"},
     "code": {"fg": "yellow"},
+    "cyan": {"fg": "cyan"},
     "dim": {"dim": True},
     "emphasis": {"italic": True},
     "good": {"fg": "green"},
+    "green": {"fg": "green"},
+    "magenta": {"fg": "magenta"},
     "markdown": {},
     "name": {"fg": "cyan", "bold": True},
+    "red": {"fg": "red"},
     "strong": {"bold": True},
     "thought": {"dim": True, "italic": True},
+    "underline": {"underline": True},
+    "yellow": {"fg": "yellow"},
 }
 _DIFF_STYLES = {"+": "good", "-": "bad", "@": "dim"}
 
@@ -119,5 +126,8 @@ def _colored_text(spans: Iterable[Span], screen: Screen) -> str:
     # Neighbours of one style share its escape sequences.
     pieces = []
     for style, group in groupby(filled, key=lambda span: span.style):
-        pieces.append(screen.style(_plain_text(group), **_STYLES[style]))
+        looks: dict[str, Any] = {}
+        for word in style.split():
+            looks |= _STYLES[word]
+        pieces.append(screen.style(_plain_text(group), **looks))
     return "".join(pieces)

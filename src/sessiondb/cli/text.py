@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 from sessiondb import words
 from sessiondb.clock import now_ms
 from sessiondb.errors import shortened
-from sessiondb.words import TRICKY, count, escape, moment, one_line, size, visible
+from sessiondb.words import (
+    TAB,
+    TRICKY,
+    count,
+    escape,
+    moment,
+    one_line,
+    size,
+    visible,
+)
 
 if TYPE_CHECKING:
     from sessiondb.model import Session
@@ -46,8 +55,6 @@ __all__ = [
 _CELL = f"[\x00-\x1f\\\\{TRICKY}]"
 _JSON = f"[{TRICKY}]"
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"}
-#: Columns of a tab: text is indented by us, so a terminal's own stops do not fit.
-TAB = 4
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 #: Ages up to (ms), the length of their unit, its name; older than all is a date.
 _AGES = (

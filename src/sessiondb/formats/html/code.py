@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -24,6 +25,19 @@ _DIFF_HEADS = ("+++", "---", "***", "diff ", "Index: ", "index ", "====")
 #: The classes of a diff: head, hunk, added and removed lines.
 _DIFF_KINDS = dict.fromkeys(_DIFF_HEADS, "dh") | {"@": "dh", "+": "di", "-": "dd"}
 _DIFF_START = re.compile("|".join(map(re.escape, _DIFF_KINDS)))
+
+
+def output(lines: Iterable[Iterable[tuple[str, str]]]) -> str:
+    """Return a ``pre`` with lines of pieces, each in the style of an output."""
+    inner = "\n".join(["".join([_piece(*piece) for piece in line]) for line in lines])
+    return f"<pre><code>{inner}</code></pre>"
+
+
+def _piece(text: str, style: str) -> str:
+    if not style:
+        return escaped(text)
+    names = " ".join([f"o-{word}" for word in style.split()])
+    return f'<span class="{names}">{escaped(text)}</span>'
 
 
 def block(text: str, language: str | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sessiondb.formats.html.code import block as code_block
+from sessiondb.formats.html.code import output as output_block
 from sessiondb.formats.html.index import index_article
 from sessiondb.formats.html.prose import prose as markdown
 from sessiondb.formats.html.style import STYLE
@@ -119,10 +120,13 @@ class HtmlPage(Look):
         match block:
             case Prose(text):
                 yield markdown(text)
-            case Code(text, language, label, left_out):
+            case Code(text, language, label, left_out, styles):
                 if label:
                     yield f'<p class="label">{escaped(label)}</p>\n'
-                yield code_block(text, language) + "\n"
+                if styles:
+                    yield output_block(block.styled_lines()) + "\n"
+                else:
+                    yield code_block(text, language) + "\n"
                 if left_out:
                     yield f'<p class="cut">… {escaped(left_out)} left out</p>\n'
             case LabelBlock(text):

@@ -123,6 +123,11 @@ figcaption { color: var(--dim); font-size: .75rem; }
 .di { background: var(--add); color: var(--add-ink); }
 .dd { background: var(--del); color: var(--del-ink); }
 .dh { color: var(--dim); }
+.o-red { color: var(--bad); } .o-green { color: var(--good); }
+.o-yellow { color: var(--n); } .o-blue { color: var(--f); }
+.o-magenta { color: var(--k); } .o-cyan { color: var(--t); }
+.o-strong { font-weight: 700; } .o-dim { color: var(--dim); }
+.o-emphasis { font-style: italic; } .o-underline { text-decoration: underline; }
 pre [class^="c"] { color: var(--c); } pre [class^="k"], pre .ow { color: var(--k); }
 pre [class^="s"] { color: var(--s); } pre [class^="m"] { color: var(--n); }
 pre .nf, pre .nc, pre .fm { color: var(--f); }

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from sessiondb.formats.transcript.ansi import OutputStyles, styled_pieces
 from sessiondb.model import Message
 from sessiondb.words import excerpt, size
 
@@ -36,12 +37,20 @@ class Code:
     """Verbatim text. ``language`` is a name or the ending of a file.
 
     ``label`` is a few words above it, ``left_out`` counts the cut: ``3 more lines``.
+    ``styles`` are those of the lines of an output that its program coloured.
     """
 
     text: str
     language: str | None = None
     label: str = ""
     left_out: str = ""
+    styles: OutputStyles | None = None
+
+    def styled_lines(self) -> Iterator[list[tuple[str, str]]]:
+        """Yield each line as pieces with their styles, see `ansi`."""
+        styles = self.styles or {}
+        for number, line in enumerate(self.text.split("\n")):
+            yield list(styled_pieces(line, styles.get(number, [])))
 
 
 @dataclass(slots=True)

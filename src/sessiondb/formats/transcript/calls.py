@@ -8,6 +8,7 @@ from typing import Any
 
 from sessiondb.errors import CorruptionError
 from sessiondb.formats.kit.fields import without_keys
+from sessiondb.formats.transcript.ansi import shown_output
 from sessiondb.formats.transcript.blocks import (
     Block,
     Code,
@@ -108,7 +109,7 @@ def call_fold(
     subject = arguments.subject_words(part.title)
     body: list[Block] = []
     if detail.bodies:
-        body = _call_body(part, arguments, changed, "" if detail.records else subject)
+        body = _call_body(part, arguments, changed, subject, detail)
         if records.levels_having(MARKS):
             body += album.pictures_inside(part.data)
     if detail.records and part.data:
@@ -181,9 +182,11 @@ def _joined_strings(value: Any) -> str:
 
 
 def _call_body(
-    part: Part, arguments: Arguments, changed: Changes, subject: str
+    part: Part, arguments: Arguments, changed: Changes, subject: str, detail: Detail
 ) -> list[Block]:
     """Return the arguments and the result of a call, without those in *subject*."""
+    if detail.records:
+        subject = ""
     # A command stays: a subject is an excerpt, and may end in the middle of it.
     mentioned = [
         key
@@ -200,7 +203,7 @@ def _call_body(
     result = (part.text or "").rstrip("\n")
     if result:
         label = "Error" if part.status == "error" else "Result"
-        body.append(Output(result, language_of(result), label))
+        body.append(output_code(result, detail, label, Output))
     return body
 
 
@@ -246,7 +249,19 @@ def _field_blocks(fields: Mapping[str, Any]) -> Iterator[Code]:
     yield from long
 
 
-def language_of(text: str) -> str | None:
+def output_code(
+    text: str, detail: Detail, label: str = "", kind: type[Code] = Code
+) -> Code:
+    """Return what a program wrote, as its terminal showed it.
+
+    A level with all records has each state of a progress bar, and sees the rest too.
+    """
+    shown, styles = shown_output(text, complete=detail.records)
+    language = _language_of(shown)
+    return kind(shown, language, label, styles=None if language else styles)
+
+
+def _language_of(text: str) -> str | None:
     """Return the language of a result if it is obvious, else None."""
     if text.startswith(_JSON_STARTS):
         return "json"
@@ -277,7 +292,7 @@ def cut_code(code: Code, detail: Detail) -> Code:
 
 def _with_text(code: Code, text: str, left_out: str = "") -> Code:
     # `dataclasses.replace` would take three times as long.
-    return type(code)(text, code.language, code.label, left_out)
+    return type(code)(text, code.language, code.label, left_out, code.styles)
 
 
 def _count_left_out(left_out: str) -> str:

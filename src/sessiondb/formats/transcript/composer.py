@@ -17,7 +17,7 @@ from sessiondb.formats.transcript.blocks import (
     Prose,
     TranscriptEntry,
 )
-from sessiondb.formats.transcript.calls import call_fold, cut_all, language_of
+from sessiondb.formats.transcript.calls import call_fold, cut_all, output_code
 from sessiondb.formats.transcript.changes import file_ending
 from sessiondb.formats.transcript.detail import Detail
 from sessiondb.formats.transcript.facts import model_name
@@ -150,7 +150,7 @@ class Composer:
             case "tool-result":
                 call_id = part.call_id or ""
                 if text and self._results.get(call_id) != hash(text):
-                    code = Code(text, language_of(text))
+                    code = output_code(text, self._detail)
                     yield self._note_fold("Result", call_id, [code])
             case "file":
                 yield self._file_block(part)
@@ -175,7 +175,8 @@ class Composer:
         if message.role != "user" or not part.synthetic:
             yield Prose(text)
         elif self._detail.asides:
-            yield self._note_fold("Added by the program", text, [Code(text)])
+            code = output_code(text, self._detail)
+            yield self._note_fold("Added by the program", code.text, [code])
 
     def _file_block(self, part: Part) -> Block:
         file = file_of(part)
@@ -231,14 +232,15 @@ class Composer:
     def _named_event(self, message: Message) -> list[Block]:
         name, text = name_of(message.kind or "event"), message.text
         if text.strip():
-            about = text
+            code = output_code(text, self._detail)
+            about = code.text
             for value in (message.data.get("name"), message.data.get("path")):
                 if is_text(value) and value:
                     about = value
                     break
             others = tuple(part for part in message.parts if part.type != "text")
 
-            note = self._note_fold(name, about, [Code(text)])
+            note = self._note_fold(name, about, [code])
             return [note, *self._part_blocks(replace(message, parts=others))]
 
         blocks = self._part_blocks(message)

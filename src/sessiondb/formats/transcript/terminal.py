@@ -41,7 +41,16 @@ from sessiondb.model.purposes import (
     ANSWER,
     BOOKKEEPING,
 )
-from sessiondb.words import count, excerpt, moment, one_line, price, tokens, visible
+from sessiondb.words import (
+    TAB,
+    count,
+    excerpt,
+    moment,
+    one_line,
+    price,
+    tokens,
+    visible,
+)
 
 #: Of a text that is not a prompt or an answer a few lines are kept, and of each what
 #: some rows hold.
@@ -284,15 +293,26 @@ class Terminal:
         self, code: Code, indent: Span, prefix: str = ""
     ) -> list[TerminalLine]:
         """Return the lines of *code*, the first after *prefix*, the others below it."""
+        if code.styles:
+            lines, margin = [], prefix
+            for pieces in code.styled_lines():
+                line = [(margin, ""), *pieces]
+                lines.append(_styled_line(line, indent, is_cut=not self._full))
+                margin = " " * len(prefix)
+            return lines + self._left_out_lines(code, indent)
+
         line_break = "\n" + " " * len(prefix)
         text = prefix + visible(code.text).replace("\n", line_break)
 
         style, is_cut = _CODE_STYLES.get(code.language, ""), not self._full
         lines = [TerminalLine(text, style, indent, None, is_cut)]
-        if code.left_out:
-            left_out = f"… {code.left_out} (--detail full)"
-            lines.append(TerminalLine(left_out, "", indent, None, is_cut))
-        return lines
+        return lines + self._left_out_lines(code, indent)
+
+    def _left_out_lines(self, code: Code, indent: Span) -> list[TerminalLine]:
+        if not code.left_out:
+            return []
+        left_out = f"… {code.left_out} (--detail full)"
+        return [TerminalLine(left_out, "", indent, None, not self._full)]
 
 
 def _fact_lines(session: Session, usage: UsageRow | None) -> Iterator[list[str]]:
@@ -355,6 +375,21 @@ def _essential_blocks(fold: Fold) -> tuple[Block, ...]:
 
 def _paragraph_line(text: str, indent: Span) -> TerminalLine:
     return TerminalLine(visible(text), indent.style or "markdown", indent)
+
+
+def _styled_line(
+    pieces: Iterable[tuple[str, str]], indent: Span, *, is_cut: bool
+) -> TerminalLine:
+    spans: list[Span] = []
+    column = 0
+    for piece, style in pieces:
+        # A tab ends at a column of the line, not of the piece.
+        margin = " " * (column % TAB)
+        text = (margin + visible(piece)).expandtabs(TAB)[len(margin) :]
+        spans.append(Span(text, style))
+        column += len(text)
+    text = "".join([span.text for span in spans])
+    return TerminalLine(text, "", indent, None, is_cut, tuple(spans))
 
 
 def _todo_lines(todos: Todos, indent: Span) -> list[TerminalLine]:
