@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from transcripts import nasty
+from transcripts import exported, nasty
 
 from sessiondb import (
     PartDraft,
@@ -113,6 +113,25 @@ def test_a_conversation_has_a_line_for_each_call_and_why_it_failed(
         "· thought: Hm well\nLook:\n▸ bash ✓ ls\n"
         "▸ bash ✗ denied lss #3\n  │ lss: not found\n── #4\nDone."
     )
+
+
+def test_a_brief_conversation_has_what_a_brief_page_has(store: Store) -> None:
+    session = store.create_session(title="Turns").id
+    for number in range(2):
+        store.append(session, user(f"prompt {number}"))
+        call = tool("bash", {"command": f"call {number}"}, output="result")
+        store.append(session, assistant(f"early {number}", call))
+        store.append(session, assistant(reasoning("hm"), f"last {number}"))
+        store.append(session, assistant(part("step-start")))
+    expected = [f"{word} {n}" for n in range(2) for word in ("prompt", "call", "last")]
+    look = Terminal("brief")
+    shown = said(list(chain(*look.conversation(store.messages(session), {}))))
+    page = exported(store, "markdown", session, detail="brief")
+    for words in (shown, page):
+        assert re.findall(r"\b(?:prompt|early|last|call) \d\b", words) == expected
+        assert not {"hm", "result"} & {*words.split()}
+    whole = said(list(chain(*Terminal().conversation(store.messages(session), {}))))
+    assert whole.count("early") == 2
 
 
 def test_a_pause_or_another_model_gives_an_answer_its_heading_again(

@@ -71,7 +71,7 @@ HELD_CHARACTERS = 16_000_000
 @click.option(
     "--detail",
     metavar="D",
-    help="For markdown, html: brief, normal or full; for codex: full or complete.",
+    help=f"In html, markdown: {shared.DETAIL_HELP} For codex: full or complete.",
 )
 @redacting.redaction
 @click.pass_obj

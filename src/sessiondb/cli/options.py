@@ -30,6 +30,11 @@ as_json = click.option("--json", "as_json", is_flag=True, help="One JSON documen
 _as_jsonl = click.option(
     "--jsonl", "as_jsonl", is_flag=True, help="One JSON object per line."
 )
+#: The levels of detail of a conversation, on a terminal and as a page.
+DETAIL_HELP = (
+    "brief has prompts, last answers and a line for each call, normal also other "
+    "answers, changes and why a call failed, full everything that is recorded."
+)
 _cursor = click.option(
     "--cursor",
     metavar="C",

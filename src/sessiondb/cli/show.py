@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     type=click.Choice(["brief", "normal", "full"]),
     default="normal",
     show_default=True,
-    help="brief: one line for each call; full: everything that is recorded.",
+    help=shared.DETAIL_HELP,
 )
 @click.option("--full", is_flag=True, help="The same as --detail full.")
 @shared.as_json_or_jsonl
@@ -123,6 +123,4 @@ def _shown_lines(
 
     look = Terminal(level)
     yield look.head(session, usages_of(store, [session]).get(session.id))
-    for message in messages:
-        yield look.message(message, labels.get(message.seq, ()))
-    yield look.tail()
+    yield from look.conversation(messages, labels)

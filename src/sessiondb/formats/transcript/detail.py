@@ -26,14 +26,16 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """The content shown besides prompts, answers and one line for each call.
+    """The content shown besides prompts, last answers and one line for each call.
 
-    ``asides``: reasoning, system texts, what a program added, what happened between
-    messages. ``bodies``: what a call was given and returned, the content of files.
-    ``records``: bookkeeping and the raw data of each record. ``limits`` bound one text,
+    ``earlier_answers``: what was said in a turn before its last answer. ``asides``:
+    reasoning, system texts, what a program added, what happened between messages.
+    ``bodies``: what a call was given and returned, the content of files. ``records``:
+    bookkeeping and the raw data of each record. ``limits`` bound one text,
     ``diffs`` one diff, which may be longer; the default shows all of it.
     """
 
+    earlier_answers: bool = True
     asides: bool = True
     bodies: bool = True
     records: bool = False
@@ -41,10 +43,11 @@ class Detail:
     diffs: Limits = Limits()
 
 
-#: The levels of an export by name; the first is the default.
+#: The levels by name; the first is the default. What a page folds has less room on a
+#: terminal: its ``normal`` differs, see `terminal`.
 LEVELS = {
     "normal": Detail(limits=Limits(40, 6_000), diffs=Limits(200, 30_000)),
-    "brief": Detail(asides=False, bodies=False),
+    "brief": Detail(earlier_answers=False, asides=False, bodies=False),
     "full": Detail(records=True),
 }
 DETAILS = tuple(LEVELS)

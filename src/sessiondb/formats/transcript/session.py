@@ -1,7 +1,7 @@
 """A session as a transcript: its entries in one pass, then what surrounds them.
 
-A pass holds one message at a time, or the lines of one turn if only its last answer
-is shown. The facts of the head are counted on the way, so the head is known last.
+A pass holds one message at a time, or one turn if only its last answer is shown. The
+facts of the head are counted on the way, so the head is known last.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from sessiondb.formats.transcript.facts import (
     session_title,
 )
 from sessiondb.formats.transcript.pictures import Album
+from sessiondb.formats.transcript.turns import with_last_answers
 from sessiondb.model import Export, FileDiff, Loss, Message, Part, Session
 from sessiondb.model.purposes import BOOKKEEPING, INJECTED, PROMPT
 from sessiondb.words import changed, count, excerpt
@@ -86,12 +87,10 @@ class Transcript:
 
     def entries(self) -> Iterator[TranscriptEntry]:
         """Yield what is shown, oldest first."""
-        found = self._message_entries()
-        if not self.detail.asides:
-            found = _last_answers(found)
-        elif not self.detail.records:
-            found = _gather_asides(found)
-        yield from _join_entries(found)
+        entries = self._message_entries()
+        if self.detail.asides and not self.detail.records:
+            entries = _gather_asides(entries)
+        yield from _join_entries(entries)
 
         # Those whose message or call is not on the path.
         if self._waiting:
@@ -104,7 +103,10 @@ class Transcript:
     def _message_entries(self) -> Iterator[TranscriptEntry]:
         labels = _labels_by_seq(self.export)
         inherited = False
-        for message in self.export.messages:
+        messages = self.export.messages
+        if not self.detail.earlier_answers:
+            messages = with_last_answers(messages)
+        for message in messages:
             self._tally.add_message(message)
             if inherited and not message.inherited:
                 time = message.time_created
@@ -270,32 +272,3 @@ def _one_of_run(run: list[TranscriptEntry]) -> Iterator[TranscriptEntry]:
     gathered = Fold("note", counted_purposes(numbers), blocks=blocks)
     first = run[0]
     yield TranscriptEntry(first.anchor, "event", "", first.time, blocks=(gathered,))
-
-
-def _last_answers(entries: Iterator[TranscriptEntry]) -> Iterator[TranscriptEntry]:
-    """Yield of each turn its prompt, a line for each call, and the last answer."""
-    turn: list[TranscriptEntry] = []
-    for entry in entries:
-        if entry.role != "user":
-            turn.append(entry)
-            continue
-
-        # A prompt ends the turn before it.
-        yield from _shorten_turn(turn)
-        turn.clear()
-        yield entry
-    yield from _shorten_turn(turn)
-
-
-def _shorten_turn(turn: list[TranscriptEntry]) -> Iterator[TranscriptEntry]:
-    """Yield a turn without what was said before its last answer."""
-    answer = None
-    for entry in turn:
-        if any(isinstance(block, Prose) for block in entry.blocks):
-            answer = entry
-    for entry in turn:
-        blocks = [block for block in entry.blocks if not isinstance(block, Prose)]
-        if entry is answer:
-            yield entry
-        elif blocks:
-            yield replace(entry, blocks=tuple(blocks))

@@ -8,7 +8,7 @@ passes `visible` here, so a line contains no control characters.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ from sessiondb.formats.transcript.blocks import (
     Todos,
 )
 from sessiondb.formats.transcript.composer import Composer
-from sessiondb.formats.transcript.detail import Detail, Limits
+from sessiondb.formats.transcript.detail import LEVELS, Detail, Limits
 from sessiondb.formats.transcript.facts import (
     counted_purposes,
     model_name,
@@ -36,6 +36,7 @@ from sessiondb.formats.transcript.facts import (
     spent_text,
 )
 from sessiondb.formats.transcript.pictures import Album
+from sessiondb.formats.transcript.turns import with_last_answers
 from sessiondb.model import Message, Session, UsageRow
 from sessiondb.model.purposes import (
     ANSWER,
@@ -55,11 +56,10 @@ from sessiondb.words import (
 #: Of a text that is not a prompt or an answer a few lines are kept, and of each what
 #: some rows hold.
 _FEW = Limits(8, width=400)
-#: The levels of a session on a terminal; the first is the default.
-LEVELS = {
+#: The levels of a session on a terminal.
+_LEVELS = {
+    **LEVELS,
     "normal": Detail(asides=False, limits=_FEW, diffs=Limits(20, width=400)),
-    "brief": Detail(asides=False, bodies=False),
-    "full": Detail(records=True),
 }
 #: One line for each message: no bodies.
 _PREVIEW = Detail(bodies=False)
@@ -114,17 +114,18 @@ _EMPTY = TerminalLine()
 
 
 class Terminal:
-    """Makes the lines of one session, in one of `LEVELS`.
+    """Makes the lines of one session, in one of `detail.LEVELS`.
 
     ``normal`` is a conversation: prompts, answers, a line for what was thought, one for
-    each call, with the changes that it made and why it failed. ``brief`` has the first
-    line of each call alone, ``full`` everything that is recorded.
+    each call, with the changes that it made and why it failed. ``brief`` has of each
+    turn the last answer, and the first line of each call alone, ``full`` everything
+    that is recorded.
     """
 
     def __init__(self, level: str = "normal") -> None:
         self._level, self._full = level, level == "full"
         self._album = Album(takes=False)
-        self._composer = Composer(LEVELS[level], self._album)
+        self._composer = Composer(_LEVELS[level], self._album)
         #: What was left out, by purpose.
         self._left_out: Counter[str] = Counter()
         #: The answer that the next one may continue.
@@ -145,6 +146,19 @@ class Terminal:
                 lines.append(TerminalLine(one_line(text), "dim"))
         return lines
 
+    def conversation(
+        self, messages: Iterable[Message], labels: Mapping[int, Sequence[str]]
+    ) -> Iterator[list[TerminalLine]]:
+        """Yield the lines of each message, then those of `tail`.
+
+        *labels* are those of the messages by seq.
+        """
+        if not _LEVELS[self._level].earlier_answers:
+            messages = with_last_answers(messages)
+        for message in messages:
+            yield self.message(message, labels.get(message.seq, ()))
+        yield self.tail()
+
     def message(
         self, message: Message, labels: Sequence[str] = ()
     ) -> list[TerminalLine]:
@@ -159,7 +173,9 @@ class Terminal:
         lines = self._thought_lines(message)
         lines += self._block_lines(blocks, _MARGIN)
         if not lines and not labels and not self._full:
-            self._left_out[message.purpose] += 1
+            # A brief look has no earlier answers, which goes without saying.
+            if self._level != "brief" or message.purpose != ANSWER:
+                self._left_out[message.purpose] += 1
             return []
 
         is_aside = message.purpose == BOOKKEEPING and not self._full
