@@ -9,6 +9,7 @@ from command_line import Run, Story
 from sessiondb import (
     MessageDraft,
     Store,
+    Todo,
     assistant,
     event,
     part,
@@ -233,3 +234,36 @@ def test_show_names_a_share_and_a_revert(sessiondb: Run, store: Store) -> None:
     assert "shared at https://example.org/s/1" in shown
     assert "reverted in its program" in shown
     assert "hush" not in shown
+
+
+def test_show_names_todos_labels_and_subagents(sessiondb: Run, store: Store) -> None:
+    session = store.create_session(title="Parent")
+    store.append(session, user("Hello"))
+    assert " done" not in sessiondb("show", session.id).out
+    states = ("completed", "completed", "in_progress", "pending", "cancelled")
+    store.set_todos(session, [Todo(state, status=state) for state in states])
+    for number in range(10):
+        store.label(session, 1, f"label {number}")
+    first = store.create_session(parent=session, relation="subagent", title="Survey")
+    short = first.id[-6:].lower()
+    facts = f"todos 2 done, 2 open, 1 cancelled · labels label 0 (#1), {{}} · 1 subagent: sessiondb show {short}\n"  # fmt: skip
+    head = sessiondb("show", session.id).out.split("\n\n")[0] + "\n"
+    assert head.endswith(facts.format(", ".join([f"label {n} (#1)" for n in range(1, 8)] + ["2 more"])))  # fmt: skip
+
+    second = store.create_session(parent=session, relation="subagent", title="Check")
+    assert f"2 subagents: sessiondb tree {session.id[-6:].lower()}\n" in sessiondb("show", session.id).out  # fmt: skip
+    shown = sessiondb("show", session.id, "--json").json["session"]
+    assert [todo["status"] for todo in shown["todos"]] == [*states]
+    assert shown["labels"][0] == {
+        "session_id": session.id,
+        "seq": 1,
+        "label": "label 0",
+    }
+    assert shown["subagents"] == [first.id, second.id]
+
+    page = sessiondb("export", session.id, "--to", "markdown").out
+    assert "- **Todo list:** 2 done, 2 open, 1 cancelled\n" in page
+    assert "- **Labels:** label 0 (\\#1), " in page
+    assert "- **Subagents:** 2 (not in this file; --with-children" in page
+    family = sessiondb("export", session.id, "--to", "markdown", "--with-children").out
+    assert "- **Subagents:** 2\n" in family

@@ -354,8 +354,11 @@ class Readable:
     def _export(self, session: Session) -> Export:
         export = self._store.export(session, **self._to.read)
         if self._to.shows_cost:
-            usages = usages_of(self._store, [session])
-            export = replace(export, usage=usages.get(session.id))
+            export = replace(
+                export,
+                usage=usages_of(self._store, [session]).get(session.id),
+                subagents=tuple(self._store.subagents(session)),
+            )
         return export
 
 

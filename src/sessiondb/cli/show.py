@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +97,13 @@ def show_command(
 def _session_json(store: Store, session: Session) -> dict[str, Any]:
     from sessiondb.model import session_json
 
-    return session_json(session) | cost_json(session, usages_of(store, [session]))
+    return {
+        **session_json(session),
+        **cost_json(session, usages_of(store, [session])),
+        "todos": [asdict(todo) for todo in store.todos(session)],
+        "labels": [asdict(label) for label in store.labels(session)],
+        "subagents": [subagent.id for subagent in store.subagents(session)],
+    }
 
 
 def _shown_rows(lines: Iterable[list[TerminalLine]]) -> Iterator[str]:
@@ -117,10 +124,17 @@ def _shown_lines(
     """Yield the lines of the head, then those of each message."""
     from sessiondb.formats.transcript.terminal import Terminal
 
-    labels: dict[int, list[str]] = {}
-    for label in store.labels(session):
-        labels.setdefault(label.seq, []).append(label.label)
+    labels = store.labels(session)
+    names: dict[int, list[str]] = {}
+    for label in labels:
+        names.setdefault(label.seq, []).append(label.label)
 
     look = Terminal(level)
-    yield look.head(session, usages_of(store, [session]).get(session.id))
-    yield from look.conversation(messages, labels)
+    yield look.head(
+        session,
+        usages_of(store, [session]).get(session.id),
+        todos=store.todos(session),
+        labels=labels,
+        subagents=store.subagents(session),
+    )
+    yield from look.conversation(messages, names)

@@ -180,6 +180,7 @@ class Facade:
     todos = _read_verb(Queries.todos)
     diffs = _read_verb(Queries.diffs)
     labels = _read_verb(Queries.labels)
+    subagents = _read_verb(Queries.subagents)
     projects = _read_verb(Queries.projects)
     unfinished = _read_verb(Queries.unfinished)
     half_imported = _read_verb(Queries.half_imported)

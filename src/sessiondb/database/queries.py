@@ -347,6 +347,14 @@ class Queries(UsageQueries):
         """Return the labels of a session's messages; none is ``[]``."""
         return (yield from family.labels((yield from self.session(ref)).id))
 
+    def subagents(self, ref: SessionRef) -> Read[list[Session]]:
+        """Return the subagents that a session started, oldest first; none is ``[]``.
+
+        Not those that these started in turn: `tree` has them.
+        """
+        session = yield from self.session(ref)
+        return (yield from family.subagents(self._base, session.id))
+
     def projects(self) -> Read[list[Project]]:
         """Return every project that has or had a session in this database."""
         return (yield from lists.projects(self._base))

@@ -31,7 +31,8 @@ class Export:
     session it belongs to, None for a root or if that is unknown. ``prompts`` is
     what the prompt history has of it, ``base`` the versions of its fields that this
     database last agreed on with a log (see `model.versions`). ``usage`` has what is
-    estimated of its cost, None if that was not asked for.
+    estimated of its cost, None if that was not asked for, ``subagents`` those that it
+    started, none if they were not.
     """
 
     session: Session
@@ -44,6 +45,7 @@ class Export:
     prompts: tuple[Prompt, ...] = ()
     base: Mapping[str, Version] = field(default_factory=dict)
     usage: UsageRow | None = None
+    subagents: tuple[Session, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

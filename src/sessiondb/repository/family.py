@@ -30,6 +30,7 @@ from sessiondb.repository.transcript import (
 
 _FAMILY = Statement("repository.family.FAMILY")
 _LABELS = Statement("repository.family.LABELS")
+_SUBAGENTS = Statement("repository.family.SUBAGENTS")
 _NODES = Statement("repository.family.NODES")
 _make_node = maker(MessageNode)
 
@@ -38,6 +39,12 @@ def labels(session_id: str) -> Read[list[Label]]:
     """Return the labels of a session, in order of seq."""
     rows = yield _LABELS, {"sid": session_id}
     return [Label(*row) for row in rows]
+
+
+def subagents(base: str | None, session_id: str) -> Read[list[Session]]:
+    """Return the subagents that a session started, oldest first."""
+    rows = yield _SUBAGENTS, {"sid": session_id}
+    return listed(rows, base)
 
 
 def nodes(session_id: str, count: int) -> Read[tuple[MessageNode, ...]]:

@@ -1650,6 +1650,27 @@ WHERE session.root_id = :root AND session.time_deleted IS NULL AND session.time_
     NULL
 ORDER BY session.time_created, session.rid
 
+-- repository.family.SUBAGENTS
+SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
+    session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
+    session.title_source, session.version, session.source, session.source_id, session.namespace,
+    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.leaf_seq, session.last_seq, session.revision, session.message_count,
+    session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
+    session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
+    session.tokens_cache_write, session.summary_additions, session.summary_deletions,
+    session.summary_files, session.share_url, session.time_created, session.time_updated,
+    session.time_compacting, session.time_archived, session.time_imported,
+    session.time_detached, session.directory, session.summary_diffs, session.revert,
+    session.permission, session.metadata, session.data, session_blob.data AS large,
+    session.data_blob
+FROM session
+LEFT OUTER
+JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+WHERE session.parent_id = :sid AND session.relation = 'subagent' AND session.time_deleted IS
+    NULL AND session.time_importing IS NULL
+ORDER BY session.time_created, session.rid
+
 -- repository.family.LABELS
 SELECT label.session_id, label.seq, label.label
 FROM label

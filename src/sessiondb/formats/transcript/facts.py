@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
-from sessiondb.model import Export, Message, Session, UsageRow
+from sessiondb.model import Export, Label, Message, Session, Todo, UsageRow
 from sessiondb.model.purposes import (
     ANSWER,
     BOOKKEEPING,
@@ -26,8 +27,11 @@ from sessiondb.words import (
     tokens,
 )
 
-#: So many models are listed.
-_MODELS = 12
+#: So many models and labels are listed.
+_MODELS, _LABELS = 12, 8
+#: How an item of a todo list ended, if it did.
+_TODO_ENDS = {"completed": "done", "cancelled": "cancelled"}
+_TODO_WORDS = ("done", "open", "cancelled")
 
 #: Messages of each purpose, as they are counted.
 _PURPOSE_NOUNS = {
@@ -104,7 +108,7 @@ def session_facts(
 
     *inside* are the subagents that it contains, *nested* is one inside another.
     """
-    session = export.session
+    session, subagents = export.session, list(inside)
     models = ", ".join(list(tally.models)[:_MODELS])
     agent = [program_name(session), session.agent]
     values = {
@@ -114,13 +118,38 @@ def session_facts(
         "Date": _period_text(tally),
         "Messages": _counts_text(tally),
         "Tokens": tokens(session.tokens.columns()),
-        "Cost": _cost_text(export, list(inside)),
+        "Cost": _cost_text(export, subagents),
         "Changes": _changes_text(session),
         "Origin": "" if nested else _origin_fact(session, export.parent),
+        "Todo list": todos_text(export.todos),
+        "Labels": labels_text(export.labels),
+        "Subagents": _subagents_fact(export, subagents),
+        "Shared at": session.share_url or "",
+        "Reverted": "in its program" if session.revert else "",
         "Archived": known(session.time_archived, lambda time: f"{moment(time)} UTC"),
         "Session": session.id,
     }
     return [(name, excerpt(text, 1000)) for name, text in values.items() if text]
+
+
+def todos_text(todos: Sequence[Todo]) -> str:
+    """Return ``2 done, 1 open``; empty without any."""
+    numbers = Counter([_TODO_ENDS.get(todo.status, "open") for todo in todos])
+    return ", ".join([f"{numbers[end]} {end}" for end in _TODO_WORDS if numbers[end]])
+
+
+def labels_text(labels: Sequence[Label]) -> str:
+    """Return ``start (#2), end (#5)``; empty without any, and cut if there are many."""
+    words = [f"{label.label} (#{label.seq})" for label in labels[:_LABELS]]
+    more = len(labels) - len(words)
+    return ", ".join([*words, f"{more} more"] if more else words)
+
+
+def _subagents_fact(export: Export, inside: list[Export]) -> str:
+    number = len(export.subagents)
+    if number and not inside:
+        return f"{number} (not in this file; --with-children includes them)"
+    return str(number or "")
 
 
 def _period_text(tally: Tally) -> str:

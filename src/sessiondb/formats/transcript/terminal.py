@@ -29,15 +29,17 @@ from sessiondb.formats.transcript.composer import Composer
 from sessiondb.formats.transcript.detail import LEVELS, Detail, Limits
 from sessiondb.formats.transcript.facts import (
     counted_purposes,
+    labels_text,
     model_name,
     origin_text,
     parent_name,
     program_name,
     spent_text,
+    todos_text,
 )
 from sessiondb.formats.transcript.pictures import Album
 from sessiondb.formats.transcript.turns import with_last_answers
-from sessiondb.model import Message, Session, UsageRow
+from sessiondb.model import Label, Message, Session, Todo, UsageRow
 from sessiondb.model.purposes import (
     ANSWER,
     BOOKKEEPING,
@@ -70,6 +72,8 @@ _TONES = {"ok": "good", "error": "bad", "odd": "bad"}
 _CALL_MARKS = {"ok": "✓", "odd": "✗", "error": "✗", "open": "…"}
 #: Milliseconds after which an answer that continues another one has a heading again.
 _PAUSE = 60_000
+#: So many characters at the end of an id name a session.
+_SHORT_ID = 6
 _CODE_STYLES: dict[str | None, str] = {"diff": "diff"}
 #: Ends that no note names, and that are not the usual ones.
 _ENDS: dict[str | None, str] = {"other": "ended otherwise"}
@@ -132,19 +136,29 @@ class Terminal:
         self._last: Message | None = None
 
     def head(
-        self, session: Session, usage: UsageRow | None = None
+        self,
+        session: Session,
+        usage: UsageRow | None = None,
+        *,
+        todos: Sequence[Todo] = (),
+        labels: Sequence[Label] = (),
+        subagents: Sequence[Session] = (),
     ) -> list[TerminalLine]:
-        """Return the facts that the columns of a session provide, and an empty line.
+        """Return the facts about a session, and an empty line.
 
-        With its *usage* also what is estimated of its cost.
+        With its *usage* also what is estimated of its cost. *todos*, *labels* and
+        *subagents* are those that belong to it.
         """
         title = one_line(session.title or "(no title)")
         lines = [TerminalLine(title, "strong")]
         for facts in _fact_lines(session, usage):
-            text = " · ".join(fact for fact in facts if fact)
-            if text:
-                lines.append(TerminalLine(one_line(text), "dim"))
-        return lines
+            lines += _fact_line(facts)
+        belongings = [
+            _named_value("todos", todos_text(todos)),
+            _named_value("labels", labels_text(labels)),
+            _subagents_text(session, subagents),
+        ]
+        return lines + _fact_line(belongings)
 
     def conversation(
         self, messages: Iterable[Message], labels: Mapping[int, Sequence[str]]
@@ -349,6 +363,21 @@ def _fact_lines(session: Session, usage: UsageRow | None) -> Iterator[list[str]]
         "reverted in its program" if session.revert else "",
     ]
     yield [_named_value("shared at", session.share_url or "")]
+
+
+def _fact_line(facts: Iterable[str]) -> list[TerminalLine]:
+    """Return a line of the known ones of *facts*, or none."""
+    text = " · ".join([fact for fact in facts if fact])
+    return [TerminalLine(one_line(text), "dim")] if text else []
+
+
+def _subagents_text(session: Session, subagents: Sequence[Session]) -> str:
+    """Return how many there are, and the command that shows them."""
+    if not subagents:
+        return ""
+    verb, shown = ("show", subagents[0]) if len(subagents) == 1 else ("tree", session)
+    number = count(len(subagents), "subagent")
+    return f"{number}: sessiondb {verb} {shown.id[-_SHORT_ID:].lower()}"
 
 
 def _named_value(name: str, value: str) -> str:
