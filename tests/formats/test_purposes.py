@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,11 +16,16 @@ from full_session import make
 from samples import SAMPLES, new_store, read_into
 
 from sessiondb import Store, assistant, event, part, system, text, tool, user
+from sessiondb.cli.costs import usages_of
 from sessiondb.cli.output import Screen
 from sessiondb.cli.paint import painted
+from sessiondb.formats import markdown
+from sessiondb.formats.transcript.facts import spent_text
 from sessiondb.formats.transcript.terminal import Terminal
+from sessiondb.model import Document, Session
 from sessiondb.model.purposes import BOOKKEEPING, INJECTED, PROMPT, PURPOSES
 from sessiondb.repository.sessions import ALL
+from sessiondb.words import count, tokens
 
 EVERYTHING = {"project": ALL, "archived": True, "subagents": True, "empty": True}
 #: Real stores, with what their users typed beyond the ground truth: a prompt of a session
@@ -117,6 +124,7 @@ def test_the_prompts_of_a_real_store_are_what_was_typed(
             own = [m for m in messages if not m.inherited]
             prompts += sum(message.purpose == PROMPT for message in own)
             _check_conversation(store, session.id)
+            _check_numbers(store, session)
     assert prompts == truth["totals"]["user_prompts"] + REAL[name]
 
 
@@ -139,14 +147,55 @@ def _check_conversation(store: Store, session_id: str) -> None:
         if message.purpose in (BOOKKEEPING, INJECTED) and not is_ending:
             asides += sum(map(bool, rows_of_message))
         elif rows_of_message:
-            is_heading = rows_of_message[-1].startswith("── ")
+            is_heading = re.fullmatch("── #\\d+( .* · \\d{4}-.*)?", rows_of_message[-1])
             assert is_ending or not is_heading, (session_id, message.seq)
 
     left_out = list(painted(look.tail(), SCREEN))
     assert first is None or first < 12
     asides += sum(map(bool, left_out))
     lines = sum(map(bool, rows + left_out))
-    assert asides <= 0.15 * lines, session_id
+    # A session of which nothing else is shown has the line that counts alone.
+    assert asides <= max(1, 0.15 * lines), session_id
+
+
+def _check_numbers(store: Store, session: Session) -> None:
+    """Check that a session has the same numbers in lists, `show`, a page and SQL."""
+    with closing(sqlite3.connect(store.path)) as shell:
+        (messages,) = shell.execute(
+            "SELECT count(*) FROM message WHERE session_id = ?", (session.id,)
+        ).fetchone()
+        (prompts,) = shell.execute(
+            "SELECT count(DISTINCT seq) FROM transcript "
+            "WHERE session_id = ? AND purpose = 'prompt'",
+            (session.id,),
+        ).fetchone()
+        listed = shell.execute(
+            "SELECT message_count, prompt_count, cost, tokens FROM session_list "
+            "WHERE id = ?",
+            (session.id,),
+        ).fetchone()
+    assert (session.message_count, session.prompt_count) == (messages, prompts)
+    columns = session.tokens.columns()
+    total = sum([number or 0 for number in columns])
+    assert listed == (messages, prompts, session.cost, total)
+
+    usage = usages_of(store, [session]).get(session.id)
+    export = replace(store.export(session), usage=usage)
+    (page,) = [
+        it for it in markdown.EXPORTER.write([export]) if isinstance(it, Document)
+    ]
+    texts = (
+        "".join(page.chunks),
+        "\n".join(painted(Terminal().head(session, usage), SCREEN)),
+    )
+    facts = [
+        count(messages, "message"),
+        count(prompts, "prompt"),
+        tokens(columns),
+        spent_text(session, usage),
+    ]
+    for text_ in texts:
+        assert all(fact in text_.replace("\\~", "~") for fact in facts), facts
 
 
 SCREEN = Screen(False, False, 80, 24)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import chain, islice, repeat
 
 import pytest
@@ -12,6 +13,7 @@ from rich.cells import cell_len
 from transcripts import exported, nasty
 
 from sessiondb import (
+    MessageDraft,
     PartDraft,
     Store,
     assistant,
@@ -34,6 +36,7 @@ from sessiondb.formats.transcript.terminal import (
     preview_of,
 )
 
+NOON = 1_770_000_000_000
 CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -71,7 +74,8 @@ def test_an_edit_is_a_coloured_diff_and_its_line_counts(store: Store) -> None:
     red, green, dim = "\x1b[31m", "\x1b[32m", "\x1b[2m"
     assert f"  {red}-a <= b\x1b[0m" in rows
     assert f"  {green}+a < b\x1b[0m" in rows
-    assert {f"  {dim}--- lexer.py\x1b[0m", f"  {dim}@@ -1 +1 @@\x1b[0m"} <= {*rows}
+    assert f"  {dim}@@ -1 +1 @@\x1b[0m" in rows
+    assert not any("---" in row for row in rows), "the line of the call names the file"
 
 
 @pytest.mark.parametrize("terminal", [False, True])
@@ -197,6 +201,73 @@ def test_an_event_shows_its_parts_whatever_they_are(store: Store) -> None:
     assert "\nCheckpoint\n[Commit]\n  │ abc" in out
 
 
+def test_the_line_of_a_call_names_what_it_was_about(store: Store) -> None:
+    session = store.create_session(directory="/home/ada/tea").id
+    patch = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-a\n+b\n*** End Patch"
+    files = patch.replace("*** End", "*** Add File: b.py\n+x\n*** End")
+    command = {"description": "Brew it", "command": "make\n tea"}
+    calls = [
+        replace(
+            tool("bash", command, output="ok"),
+            time_started=NOON,
+            time_ended=NOON + 3200,
+        ),
+        tool("Read", {"file_path": "/home/ada/tea/pot.py"}, output="x"),
+        tool("Read", {"file_path": "/home/ada/teapot"}, output="x"),
+        tool("apply_patch", patch, output="ok"),
+        tool("apply_patch", {"input": files}, output="ok"),
+    ]
+    plan = {"plan": [{"step": "Brew", "status": "completed"}, {"step": "Drink"}]}
+    store.append(session, assistant(*calls, tool("update_plan", plan, output="ok")))
+    look = Terminal(directory="/home/ada/tea")
+    _, _, *shown = said(look.message(store.messages(session)[0])).split("\n")
+    assert shown == [
+        "▸ bash ✓ Brew it $ make tea 3.2 s",
+        "▸ Read ✓ pot.py",
+        "▸ Read ✓ /home/ada/teapot",
+        "▸ apply_patch ✓ src/a.py +1 −1", "  @@", "  -a", "  +b",
+        "▸ apply_patch ✓ src/a.py, b.py +2 −1", *["  " + row for row in files.split("\n")],
+        "▸ update_plan ✓", "  [x] Brew", "  [ ] Drink",
+    ]  # fmt: skip
+
+
+def test_a_narrow_screen_keeps_the_seconds_and_the_number_of_a_call(
+    store: Store,
+) -> None:
+    session = store.create_session().id
+    long = {"command": "make " + "tea " * 40}
+    for number in range(2):
+        call = replace(
+            tool("bash", long, output="ok"), time_started=NOON, time_ended=NOON + 3200
+        )
+        store.append(session, assistant(call), time=NOON + number)
+    look, screen = Terminal(), Screen(True, False, 40, 24)
+    *_, last = painted(chain(*map(look.message, store.messages(session))), screen)
+    assert last.endswith("… 3.2 s #2")
+    assert cell_len(last) <= 40
+
+
+def test_a_result_and_a_summary_have_no_heading_of_their_own(store: Store) -> None:
+    session = store.create_session().id
+    store.append(session, user("go"))
+    output = file(content=b"lines\n", filename="log.txt")
+    store.append(session, MessageDraft("tool", (output,)))
+    store.append(session, event("compaction", "So far"))
+    shown = said(lines(store, session))
+    assert shown.endswith("go\n── #3 [Context compacted]\n\n… 1 result (--detail full)")
+
+
+def test_prompts_off_the_live_path_are_counted(store: Store) -> None:
+    session = store.create_session().id
+    store.append(session, user("one"))
+    for text_ in ("two", "three"):
+        store.append(session, user(text_), after=1)
+    rows = chain(*Terminal().conversation(store.messages(session), {}, prompts=3))
+    assert said(list(rows)).endswith(
+        "three\n\n… 1 prompt off the live path (--branches)"
+    )
+
+
 def test_a_context_source_is_a_line(store: Store) -> None:
     session = store.create_session().id
     sources = [
@@ -228,7 +299,7 @@ def test_a_file_is_named_with_its_address(store: Store) -> None:
     store.append(session, user(file("file:///a/b.py", filename="b.py")))
     store.append(session, user(file("file:///c.png", mime="image/png")))
     out = said(lines(store, session))
-    assert "[File b.py · application/octet-stream · file:///a/b.py]" in out
+    assert "[File b.py · file:///a/b.py]" in out
     assert "[Image file:///c.png · image/png]" in out
 
 

@@ -113,7 +113,8 @@ class _Text:
         self._store, self._id = store, session.id
         self._first = first
         self._shown: set[str] = set()
-        self._look, self._screen = Terminal(), output.screen()
+        self._look = Terminal(directory=session.directory)
+        self._screen = output.screen()
 
     def begin(self, messages: list[Message]) -> Iterator[str]:
         """Yield the lines of the first messages."""

@@ -45,9 +45,9 @@ def painted(lines: Iterable[TerminalLine], screen: Screen) -> Iterator[str]:
 
 
 def _plain_line(line: TerminalLine) -> str:
-    indent = line.indent.text
+    indent, text = line.indent.text, line.text + line.end.text
     # Most lines have no indent.
-    return indent + line.text.replace("\n", f"\n{indent}") if indent else line.text
+    return indent + text.replace("\n", f"\n{indent}") if indent else text
 
 
 def _styled_rows(lines: Iterable[TerminalLine], screen: Screen) -> Iterator[str]:
@@ -57,7 +57,7 @@ def _styled_rows(lines: Iterable[TerminalLine], screen: Screen) -> Iterator[str]
             rows = (
                 _wrapped_rows(line, screen)
                 if screen.terminal
-                else [line.styled_spans()]
+                else [(*line.styled_spans(), line.end)]
             )
             for row in rows:
                 spans = (indent, *row)
@@ -91,10 +91,17 @@ def _diff_style(line: str) -> str:
 
 
 def _wrapped_rows(line: TerminalLine, screen: Screen) -> Iterator[Sequence[Span]]:
+    from rich.cells import cell_len
+
     room = max(screen.width - len(line.indent.text), MIN_COLUMN)
     if line.cut:
-        yield _slice_spans(line, 0, cut(line.text.expandtabs(TAB), room))
+        least = max(room - cell_len(line.end.text), MIN_COLUMN)
+        text = cut(line.text.expandtabs(TAB), least)
+        yield (*_slice_spans(line, 0, text), line.end)
         return
+    if line.end.text:
+        spans = (*line.styled_spans(), line.end)
+        line = line._replace(text=line.text + line.end.text, spans=spans)
 
     start = 0
     for row in wrap(line.text, room):

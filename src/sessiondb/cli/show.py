@@ -71,14 +71,17 @@ def show_command(
     with open_store(options) as store:
         session, place = find_place(store, ref)
         messages: Iterable[Message]
+        # How many there are, if the conversation is to be complete.
+        prompts = 0
         if place is not None:
             exclusive({"REF#M": ref, "--last": last})
-            number = 3 if around is None else around
-            messages = messages_around(store, session, place.seq, number)
+            distance = 3 if around is None else around
+            messages = messages_around(store, session, place.seq, distance)
         elif around is not None:
             raise click.UsageError("--around needs the place of a message: REF#M")
         elif last is None:
             messages = store.walk(session, branches=branches)
+            prompts = session.prompt_count
         else:
             messages = store.messages(session, last=last, branches=branches)
 
@@ -91,7 +94,8 @@ def show_command(
             output.write_jsonl(chain([_session_json(store, session)], records))
         else:
             level = "full" if full else detail
-            output.page(_shown_rows(_shown_lines(store, session, messages, level)))
+            lines = _shown_lines(store, session, messages, level, prompts)
+            output.page(_shown_rows(lines))
 
 
 def _session_json(store: Store, session: Session) -> dict[str, Any]:
@@ -119,7 +123,11 @@ def _shown_rows(lines: Iterable[list[TerminalLine]]) -> Iterator[str]:
 
 
 def _shown_lines(
-    store: Store, session: Session, messages: Iterable[Message], level: str
+    store: Store,
+    session: Session,
+    messages: Iterable[Message],
+    level: str,
+    prompts: int = 0,
 ) -> Iterator[list[TerminalLine]]:
     """Yield the lines of the head, then those of each message."""
     from sessiondb.formats.transcript.terminal import Terminal
@@ -129,7 +137,7 @@ def _shown_lines(
     for label in labels:
         names.setdefault(label.seq, []).append(label.label)
 
-    look = Terminal(level)
+    look = Terminal(level, session.directory)
     yield look.head(
         session,
         usages_of(store, [session]).get(session.id),
@@ -137,4 +145,4 @@ def _shown_lines(
         labels=labels,
         subagents=store.subagents(session),
     )
-    yield from look.conversation(messages, names)
+    yield from look.conversation(messages, names, prompts)

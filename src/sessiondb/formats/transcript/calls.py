@@ -30,9 +30,11 @@ from sessiondb.formats.transcript.shapes import (
     CallRecords,
     as_json,
     as_text,
+    first_text,
     is_list_of,
     is_object,
     is_text,
+    text_of,
 )
 from sessiondb.model import Part
 from sessiondb.words import count, duration, excerpt
@@ -49,7 +51,11 @@ _SUBJECTS = (
     "title",
     "name",
     "prompt",
+    "message",
+    "i",
 )
+#: The arguments that are a todo list, and the text of an item.
+_TODO_LISTS, _TODO_TEXTS = ("todos", "plan"), ("content", "step", "description")
 _COMMANDS = ("command", "cmd", "script")
 #: Those that are not shown again below the line of the call.
 _MENTIONS = frozenset(_SUBJECTS).difference(_COMMANDS)
@@ -87,16 +93,25 @@ class Arguments:
         """Return a few words for the call: its title, or what it was given."""
         values = [title, self.bare, *(self.fields.get(name) for name in _SUBJECTS)]
         for value in values:
-            words = excerpt(_joined_strings(value)) if value else ""
-            if words:
+            text = _joined_strings(value) if value else ""
+            words = excerpt(text)
+            # The files that a patch changes say more than how it begins.
+            if words and not is_diff(text):
                 return words
         return ""
 
 
 def call_fold(
-    part: Part, detail: Detail, album: Album, nested: tuple[Block, ...] = ()
+    part: Part,
+    detail: Detail,
+    album: Album,
+    nested: tuple[Block, ...] = (),
+    directory: str = "",
 ) -> Fold:
-    """Return the call *part*; *nested* are the sessions it started."""
+    """Return the call *part*; *nested* are the sessions it started.
+
+    A file below *directory* is named by its place in it.
+    """
     arguments = Arguments.of_call(part)
     records = CallRecords(part.data)
     codes = _error_codes(records)
@@ -118,12 +133,18 @@ def call_fold(
     return Fold(
         kind="call",
         label=part.tool or "tool",
-        about=subject,
+        about=_place_in(directory, subject or changed.name_files()),
         details=_call_details(part, changed, codes),
         state=_call_state(part),
         tone=_call_tone(part, codes),
         blocks=(*cut_all(body, detail), *nested),
     )
+
+
+def _place_in(directory: str, subject: str) -> str:
+    # Of a session without a directory it may be the root.
+    folder = directory.rstrip("/")
+    return subject.removeprefix(f"{folder}/") if folder else subject
 
 
 def _call_state(part: Part) -> str:
@@ -209,17 +230,22 @@ def _call_body(
 
 def _take_todos(fields: dict[str, Any]) -> list[Todos]:
     """Return the todo list among the arguments, and take it out of them."""
-    items = fields.get("todos")
-    if not items or not is_list_of(items, _is_todo):
-        return []
+    for name in _TODO_LISTS:
+        items = fields.get(name)
+        if not items or not is_list_of(items, _is_todo):
+            continue
 
-    del fields["todos"]
-    pairs = [(str(item.get("status") or "pending"), item["content"]) for item in items]
-    return [Todos(tuple(pairs))]
+        del fields[name]
+        todos = []
+        for item in items:
+            status = str(item.get("status") or "pending")
+            todos.append((status, text_of(item, _TODO_TEXTS)))
+        return [Todos(tuple(todos))]
+    return []
 
 
 def _is_todo(item: Any) -> bool:
-    return is_object(item) and isinstance(item.get("content"), str)
+    return is_object(item) and first_text(item, _TODO_TEXTS) is not None
 
 
 def _take_command(fields: dict[str, Any]) -> list[Command]:

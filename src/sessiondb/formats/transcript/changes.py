@@ -49,6 +49,10 @@ _SHAPES = (
     (("diff --git ", "Index: ", "--- ", "*** Begin Patch"), re.compile(r"\n[+-]")),
     (("@@ ", "+", "-"), re.compile(r"^@@", re.MULTILINE)),
 )
+#: The lines of a patch that name a file as it is afterwards.
+_FILE = re.compile(
+    r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)([^\t\n]+)", re.MULTILINE
+)
 #: Above so many lines a difference is shown as all of the old and all of the new.
 _DIFF_LINES = 1500
 #: Characters at the start of a text that may precede a patch.
@@ -74,6 +78,16 @@ class Changes(NamedTuple):
         # A line break before the first line too, so that each line is found by one.
         text = "\n".join(["", *diffs])
         return f"+{_count_lines_with(text, '+')} −{_count_lines_with(text, '-')}"
+
+    def name_files(self) -> str:
+        """Return the names of the changed files, ``a.py, b.py``, or nothing."""
+        names = [
+            match[1].strip()
+            for code in self.codes
+            if code.language == "diff"
+            for match in _FILE.finditer(code.text)
+        ]
+        return ", ".join(dict.fromkeys(names))
 
 
 NO_CHANGES = Changes()

@@ -46,6 +46,9 @@ _ENDS = {"cancelled": "Cancelled", "failed": "Failed"}
 _SPEAKERS = {"user": "Prompt", "system": "System", "event": ""}
 _UNNAMED = {"tool": "Tool"}
 
+#: The type of a file of which none is known.
+_UNKNOWN_MIME = "application/octet-stream"
+
 Children = Callable[[Part], tuple[Block, ...]]
 
 
@@ -59,6 +62,7 @@ class Composer:
     """Composes the entries of one session; remembers which results calls have shown.
 
     *children* returns the sessions that a call started, *anchor* begins the anchors.
+    Files below *directory* are named by their place in it.
     """
 
     def __init__(
@@ -67,9 +71,10 @@ class Composer:
         album: Album,
         children: Children = no_children,
         anchor: str = "",
+        directory: str = "",
     ) -> None:
         self._detail, self._album, self._children = detail, album, children
-        self._anchor = anchor
+        self._anchor, self._directory = anchor, directory
         self._results: dict[str, int] = {}
 
     def blocks(self, message: Message) -> list[Block]:
@@ -146,7 +151,9 @@ class Composer:
                     # The hash alone: a long session has many results.
                     self._results[part.call_id] = hash(part.text)
                 children = self._children(part)
-                yield call_fold(part, self._detail, self._album, children)
+                yield call_fold(
+                    part, self._detail, self._album, children, self._directory
+                )
             case "tool-result":
                 call_id = part.call_id or ""
                 if text and self._results.get(call_id) != hash(text):
@@ -186,13 +193,16 @@ class Composer:
             return self._album.add_picture(excerpt(name), file.mime, file.data, address)
 
         raw = base64.b64decode(file.data or "")
-        facts = (file.mime, size(len(raw)) if raw else "")
+        mime = "" if file.mime == _UNKNOWN_MIME else file.mime
+        facts = (mime, size(len(raw)) if raw else "")
 
         codes = []
         try:
             codes.append(Code(_text_of(raw), file_ending(name)))
         except ValueError:
             self._album.losses.append(f"the file {excerpt(name)} ({', '.join(facts)})")
+        if not self._detail.asides:
+            codes = []
 
         return self._note_fold("File", name, codes, facts, address)
 

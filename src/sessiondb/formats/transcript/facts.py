@@ -116,7 +116,7 @@ def session_facts(
         "Models" if len(tally.models) > 1 else "Model": models,
         "Directory": session.directory,
         "Date": _period_text(tally),
-        "Messages": _counts_text(tally),
+        "Messages": _counts_text(session, tally),
         "Tokens": tokens(session.tokens.columns()),
         "Cost": _cost_text(export, subagents),
         "Changes": _changes_text(session),
@@ -162,11 +162,14 @@ def _period_text(tally: Tally) -> str:
     return f"{moment(first)} to {end} UTC ({duration(last - first)})"
 
 
-def _counts_text(tally: Tally) -> str:
+def _counts_text(session: Session, tally: Tally) -> str:
+    """Return the numbers that a list of sessions has too, and the calls of the path."""
+    off = session.prompt_count - tally.prompts
+    elsewhere = f" ({off:,} off the live path)" if off > 0 else ""
     failed = f" ({tally.failed:,} failed)" if tally.failed else ""
     words = [
-        count(tally.messages, "message"),
-        count(tally.prompts, "prompt"),
+        count(session.message_count, "message"),
+        count(session.prompt_count, "prompt") + elsewhere,
         count(tally.calls, "tool call") + failed,
     ]
     return ", ".join(words)

@@ -76,7 +76,9 @@ class Transcript:
         self._waiting, self._inside = children, tuple(children)
 
         anchor = f"{self.anchor}-"
-        self._composer = Composer(detail, album, self._started_by, anchor)
+        self._composer = Composer(
+            detail, album, self._started_by, anchor, export.session.directory
+        )
         self._tally = Tally(export.session)
         self._prompts: list[PromptLine] = []
 

@@ -7,6 +7,7 @@ passes `visible` here, so a line contains no control characters.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -43,6 +44,9 @@ from sessiondb.model import Label, Message, Session, Todo, UsageRow
 from sessiondb.model.purposes import (
     ANSWER,
     BOOKKEEPING,
+    PROMPT,
+    RESULT,
+    SUMMARY,
 )
 from sessiondb.words import (
     TAB,
@@ -68,6 +72,12 @@ _PREVIEW = Detail(bodies=False)
 #: Columns of a preview.
 PREVIEW = 200
 _TONES = {"ok": "good", "error": "bad", "odd": "bad"}
+#: The lines of a patch before its changes; the last one names the file.
+_DIFF_HEADING = re.compile(
+    r"(?:(?:diff |index |Index: |=+$|--- |\*\*\* Begin Patch).*\n)*"
+    r"(?:\+\+\+ |\*\*\* (?:Add|Update|Delete) File: )(?P<name>[^\t\n]+).*\n",
+    re.MULTILINE,
+)
 #: How a call ended.
 _CALL_MARKS = {"ok": "✓", "odd": "✗", "error": "✗", "open": "…"}
 #: Milliseconds after which an answer that continues another one has a heading again.
@@ -99,7 +109,8 @@ class TerminalLine(NamedTuple):
     Most texts are made and written as they are: a text of one style may be several
     lines with ``\n`` between them. A line of several styles has *spans* too, which
     are its text in pieces, and contains no tabs. The styles ``diff`` and ``markdown``
-    are those of each line of a diff, and of what is marked in a text.
+    are those of each line of a diff, and of what is marked in a text. The *end* of a
+    line with spans is never cut.
     """
 
     text: str = ""
@@ -108,9 +119,10 @@ class TerminalLine(NamedTuple):
     hang: Span | None = None
     cut: bool = False
     spans: tuple[Span, ...] = ()
+    end: Span = _MARGIN
 
     def styled_spans(self) -> tuple[Span, ...]:
-        """Return the spans of the line; one if it has a single style."""
+        """Return the spans of the line but for its end; one if it has one style."""
         return self.spans or (Span(self.text, self.style),)
 
 
@@ -123,13 +135,13 @@ class Terminal:
     ``normal`` is a conversation: prompts, answers, a line for what was thought, one for
     each call, with the changes that it made and why it failed. ``brief`` has of each
     turn the last answer, and the first line of each call alone, ``full`` everything
-    that is recorded.
+    that is recorded. Files below *directory* are named by their place in it.
     """
 
-    def __init__(self, level: str = "normal") -> None:
+    def __init__(self, level: str = "normal", directory: str = "") -> None:
         self._level, self._full = level, level == "full"
         self._album = Album(takes=False)
-        self._composer = Composer(_LEVELS[level], self._album)
+        self._composer = Composer(_LEVELS[level], self._album, directory=directory)
         #: What was left out, by purpose.
         self._left_out: Counter[str] = Counter()
         #: The answer that the next one may continue.
@@ -161,17 +173,26 @@ class Terminal:
         return lines + _fact_line(belongings)
 
     def conversation(
-        self, messages: Iterable[Message], labels: Mapping[int, Sequence[str]]
+        self,
+        messages: Iterable[Message],
+        labels: Mapping[int, Sequence[str]],
+        prompts: int = 0,
     ) -> Iterator[list[TerminalLine]]:
         """Yield the lines of each message, then those of `tail`.
 
-        *labels* are those of the messages by seq.
+        *labels* are those of the messages by seq, *prompts* is how many prompts there
+        are together with those that are not on the path.
         """
         if not _LEVELS[self._level].earlier_answers:
             messages = with_last_answers(messages)
         for message in messages:
+            if message.purpose == PROMPT:
+                prompts -= 1
             yield self.message(message, labels.get(message.seq, ()))
         yield self.tail()
+        if prompts > 0:
+            text = f"… {count(prompts, 'prompt')} off the live path (--branches)"
+            yield [_EMPTY, TerminalLine(text, "dim")]
 
     def message(
         self, message: Message, labels: Sequence[str] = ()
@@ -181,6 +202,9 @@ class Terminal:
         One with nothing to show has none, and is counted: see `tail`.
         """
         blocks = self._composer.blocks(message)
+        if message.purpose == RESULT and not self._full:
+            # It belongs to its call, which shows why it failed.
+            blocks = []
         # Images are always left out here, which is not worth a report.
         self._album.losses.clear()
 
@@ -192,7 +216,7 @@ class Terminal:
                 self._left_out[message.purpose] += 1
             return []
 
-        is_aside = message.purpose == BOOKKEEPING and not self._full
+        is_aside = message.purpose in (BOOKKEEPING, SUMMARY) and not self._full
         if is_aside and len(lines) == 1 and not labels:
             # Such as that the user stopped the answer: no heading of its own.
             return [TerminalLine(f"#{message.seq} {lines[0].text}", "dim", _HEAD)]
@@ -205,9 +229,9 @@ class Terminal:
             return [TerminalLine(f"#{message.seq}", "dim", _HEAD), *lines]
         # Its number is at the end of its first line.
         first, *others = lines
-        text = f"{first.text} #{message.seq}"
-        spans = (*first.styled_spans(), Span(f" #{message.seq}", "dim"))
-        return [first._replace(text=text, style="", spans=spans), *others]
+        end = Span(f"{first.end.text} #{message.seq}", "dim")
+        first = first._replace(style="", spans=first.styled_spans(), end=end)
+        return [first, *others]
 
     def tail(self) -> list[TerminalLine]:
         """Return a line that counts what was left out, if anything was."""
@@ -276,7 +300,9 @@ class Terminal:
                 return self._named_fold(fold, indent)
 
     def _call_lines(self, fold: Fold, indent: Span) -> list[TerminalLine]:
+        command = ""
         if not self._full:
+            command = _command_shown(fold)
             fold = replace(fold, blocks=_essential_blocks(fold))
         name = Span(f"{indent.text}▸ {one_line(fold.label)}", "strong")
         subject = Span(one_line(_subject_shown(fold)))
@@ -284,15 +310,21 @@ class Terminal:
         if fold.tone == "error":
             mark = f"{mark} {fold.state}"
         ended = Span(one_line(mark), _TONES.get(fold.tone, ""))
-        details = Span(one_line(" ".join(fold.details)), "dim")
+        ran = Span(one_line(command), "dim")
+        details = "".join([f" {detail}" for detail in fold.details])
 
         # The spaces between them have no style.
         spans = [name]
-        for span in (ended, subject, details):
+        for span in (ended, subject, ran):
             if span.text:
                 spans += (_SPACE, span)
         text = "".join(span.text for span in spans)
-        line = TerminalLine(text, cut=not self._full, spans=tuple(spans))
+        line = TerminalLine(
+            text,
+            cut=not self._full,
+            spans=tuple(spans),
+            end=Span(visible(details), "dim"),
+        )
 
         return [line, *self._block_lines(fold.blocks, Span(f"{indent.text}  "))]
 
@@ -348,21 +380,40 @@ class Terminal:
 def _fact_lines(session: Session, usage: UsageRow | None) -> Iterator[list[str]]:
     yield [session.id, session.slug]
     yield [session.directory]
-    yield [program_name(session), session.agent or "", model_name(session)]
-
+    parent = parent_name(session)
+    if parent == session.parent_id:
+        parent = parent[-_SHORT_ID:].lower()
     yield [
-        origin_text(session, parent_name(session), " at #{}"),
-        count(session.prompt_count, "prompt"),
-        count(session.message_count, "message"),
-        _named_value("tokens", tokens(session.tokens.columns())),
-        _named_value("cost", spent_text(session, usage)),
+        program_name(session),
+        session.agent or "",
+        model_name(session),
+        origin_text(session, parent, " at #{}"),
     ]
     yield [
-        f"{_clock_time(session.time_created)} to {_clock_time(session.time_updated)}",
+        count(session.prompt_count, "prompt"),
+        count(session.message_count, "message"),
+        _period_text(session),
         "archived" if session.time_archived else "",
         "reverted in its program" if session.revert else "",
     ]
+
+    cost = spent_text(session, usage)
+    has_amount = session.cost is not None or (
+        usage is not None and usage.cost_estimated is not None
+    )
+    yield [
+        _named_value("tokens", tokens(session.tokens.columns())),
+        _named_value("cost", cost) if has_amount else cost,
+    ]
     yield [_named_value("shared at", session.share_url or "")]
+
+
+def _period_text(session: Session) -> str:
+    first, last = _clock_time(session.time_created), _clock_time(session.time_updated)
+    if first == last:
+        return first
+    day = len("2026-11-01 ")
+    return f"{first} to {last[day:] if first[:day] == last[:day] else last}"
 
 
 def _fact_line(facts: Iterable[str]) -> list[TerminalLine]:
@@ -392,8 +443,8 @@ def _message_line(message: Message, labels: Iterable[str]) -> TerminalLine:
         who = message.kind
     facts = [
         _clock_time(message.time_created),
-        message.agent,
-        message.model_id,
+        # A prompt only records which ones were chosen.
+        *(() if message.purpose == PROMPT else (message.agent, message.model_id)),
         price(message.cost),
         _ENDS.get(message.finish),
         "open" if message.time_completed is None else "",
@@ -411,11 +462,31 @@ def _essential_blocks(fold: Fold) -> tuple[Block, ...]:
     """Return what a conversation shows of a call: changes, and why it failed."""
     blocks: list[Block] = []
     for block in fold.blocks:
-        is_diff = isinstance(block, Code) and block.language == "diff"
         is_failure = isinstance(block, Output) and fold.tone in ("error", "odd")
-        if is_diff or is_failure or isinstance(block, Nested | Todos):
+        if isinstance(block, Code) and block.language == "diff":
+            blocks.append(_without_name(block, fold.about))
+        elif is_failure or isinstance(block, Nested | Todos):
             blocks.append(block)
     return tuple(blocks)
+
+
+def _without_name(diff: Code, name: str) -> Code:
+    """Return *diff* without the lines before its changes if they only repeat *name*."""
+    heading = _DIFF_HEADING.match(diff.text)
+    if heading is None or not name or not heading["name"].endswith(name):
+        return diff
+    text = diff.text[heading.end() :].removesuffix("\n*** End Patch")
+    return replace(diff, text=text)
+
+
+def _command_shown(fold: Fold) -> str:
+    """Return the command line of a call that other words describe, or nothing."""
+    for block in fold.blocks:
+        if isinstance(block, Command):
+            command = excerpt(block.text, PREVIEW)
+            is_subject = command.startswith(fold.subject.removesuffix("…"))
+            return "" if is_subject else f"$ {command}"
+    return ""
 
 
 def _paragraph_line(text: str, indent: Span) -> TerminalLine:
