@@ -189,7 +189,7 @@ def test_a_comparison_shows_the_shared_messages(sessiondb: Run, story: Story) ->
     ]
     shown = sessiondb("diff", story.parser, story.fork).out
     assert "2 messages in common, the last #2" in shown
-    assert "user: Thanks" in shown
+    assert "prompt: Thanks" in shown
 
 
 def test_titles_labels_and_archive_are_recorded(sessiondb: Run, story: Story) -> None:

@@ -29,20 +29,33 @@ pytestmark = pytest.mark.slow
 GOLDEN = Path(__file__).with_name("golden")
 # Read before any test begins: tests see no settings of a person.
 REWRITE = os.environ.get("SESSIONDB_GOLDEN") == "write"
+#: Sentences, and the line for a prompt, which have no width.
+ANY_WIDTH = re.compile("--cursor|--bundle|^to remove: |^[0-9]+ sessions today")
 COMMANDS = (
+    "",
+    "status",
     "list -a --subagents",
     "list -a --sort cost --limit 2",
     "list -a --sort size",
     "show nasty1",
+    "show nasty1 --detail brief",
     "show nasty1 --full --last 3",
     "show nasty1 --branches --last 4",
+    "show nasty1#3 --around 1",
     "show helper4",
     "tree deep3",
     "search -a --subagents lexer",
     "search -a --all-hits 空文件",
+    "search -a --count lexer",
     "stats -a --by session",
+    "stats -a --by day,model",
+    "stats -a --by tool",
     "diff nasty1 deep3",
     "prompts -a",
+    "rm --dry-run fork",
+    "prune --dry-run -a --older-than 1d",
+    "sql SELECT(title)FROM(session_list)",
+    "check",
 )
 
 
@@ -84,6 +97,7 @@ def test_a_pipe_gets_exact_fields(nasty: None, sessiondb: Run) -> None:
     ("name", "width", "env"),
     [
         ("terminal-80", 80, {}),
+        ("terminal-120", 120, {}),
         ("terminal-40", 40, {}),
         ("no-color-80", 80, {"NO_COLOR": "1"}),
     ],
@@ -95,11 +109,12 @@ def test_a_terminal_gets_lines_that_fit(
 
 
 def test_no_row_is_wider_than_the_terminal() -> None:
-    for name, width in (("terminal-80", 80), ("terminal-40", 40), ("no-color-80", 80)):
-        lines = (GOLDEN / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    for path in GOLDEN.glob("*-*.txt"):
+        width = int(path.stem.rpartition("-")[2])
+        lines = path.read_text(encoding="utf-8").splitlines()
         for line in lines:
             shown = re.sub(r"␛\[[0-9;]*m", "", line)
-            if not line.startswith("$ sessiondb") and "--cursor" not in line:
+            if not line.startswith("$ sessiondb") and not ANY_WIDTH.search(line):
                 assert cell_len(shown) <= width, line
 
 

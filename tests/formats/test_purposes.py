@@ -22,6 +22,7 @@ from sessiondb.cli.paint import painted
 from sessiondb.formats import markdown
 from sessiondb.formats.transcript.facts import spent_text
 from sessiondb.formats.transcript.terminal import Terminal
+from sessiondb.formats.transcript.terminal_head import head_lines
 from sessiondb.model import Document, Session
 from sessiondb.model.purposes import BOOKKEEPING, INJECTED, PROMPT, PURPOSES
 from sessiondb.repository.sessions import ALL
@@ -135,7 +136,7 @@ def _check_conversation(store: Store, session_id: str) -> None:
     few are about what a program records for itself.
     """
     look = Terminal()
-    rows = list(painted(look.head(store.session(session_id)), SCREEN))
+    rows = list(painted(head_lines(store.session(session_id)), SCREEN))
     first, asides = None, 0
     for message in store.messages(session_id):
         rows_of_message = list(painted(look.message(message), SCREEN))
@@ -186,7 +187,7 @@ def _check_numbers(store: Store, session: Session) -> None:
     ]
     texts = (
         "".join(page.chunks),
-        "\n".join(painted(Terminal().head(session, usage), SCREEN)),
+        "\n".join(painted(head_lines(session, usage), SCREEN)),
     )
     facts = [
         count(messages, "message"),

@@ -35,6 +35,7 @@ from sessiondb.formats.transcript.terminal import (
     TerminalLine,
     preview_of,
 )
+from sessiondb.formats.transcript.terminal_head import head_lines
 
 NOON = 1_770_000_000_000
 CONTROL = re.compile(
@@ -45,7 +46,7 @@ CONTROL = re.compile(
 def lines(store: Store, session: str, *, full: bool = False) -> list[TerminalLine]:
     look = Terminal("full" if full else "normal")
     labels = {label.seq: [label.label] for label in store.labels(session)}
-    found = look.head(store.session(session))
+    found = head_lines(store.session(session))
     for message in store.messages(session):
         found += look.message(message, labels.get(message.seq, ()))
     return found + look.tail()

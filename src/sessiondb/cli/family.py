@@ -301,6 +301,6 @@ def _lines_of_one_side(
 def _message_summary(message: Message) -> str:
     from sessiondb.formats.transcript.terminal import preview_of
 
-    who = one_line(" ".join(filter(None, [message.role, message.kind])))
+    who = one_line(" ".join(filter(None, [message.purpose, message.kind])))
     when = clock(message.time_created)
     return f"#{message.seq} {when} {who}: {preview_of(message)}"

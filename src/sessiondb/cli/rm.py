@@ -16,7 +16,7 @@ from sessiondb.cli.emptiness import unknown_names
 from sessiondb.cli.moments import FORMS, Moment
 from sessiondb.cli.opening import Options, current, open_store, say
 from sessiondb.cli.sizes import Size
-from sessiondb.cli.text import ago, count, one_line, short_id, size, title_of
+from sessiondb.cli.text import ago, count, cut, one_line, short_id, size, title_of
 from sessiondb.cli.usage import exclusive
 from sessiondb.engine.outputs import check_place
 from sessiondb.errors import ConflictError
@@ -302,11 +302,16 @@ def _session_lines(sessions: Sequence[Session], verbose: bool) -> Iterator[str]:
     if len(sessions) > LISTED and not verbose:
         yield from _source_lines(sessions)
         return
+    shown = output.screen()
     for s in sessions:
         relation = f"({s.relation}) " if s.relation else ""
         messages = count(s.message_count, "message")
-        facts = f"{messages}, {s.source}, {ago(s.time_updated)}"
-        yield f"  {short_id(s.id)}  {relation}{title_of(s)}  ({facts})"
+        facts = f"  ({messages}, {one_line(s.source)}, {ago(s.time_updated)})"
+        line = f"  {short_id(s.id)}  {relation}{title_of(s)}"
+        if shown.terminal:
+            line = cut(line, max(shown.width - len(facts), output.MIN_TITLE))
+            facts = cut(facts, max(shown.width - output.MIN_TITLE, output.MIN_COLUMN))
+        yield line + facts
 
 
 def _source_lines(sessions: Sequence[Session]) -> Iterator[str]:

@@ -131,6 +131,7 @@ def _shown_lines(
 ) -> Iterator[list[TerminalLine]]:
     """Yield the lines of the head, then those of each message."""
     from sessiondb.formats.transcript.terminal import Terminal
+    from sessiondb.formats.transcript.terminal_head import head_lines
 
     labels = store.labels(session)
     names: dict[int, list[str]] = {}
@@ -138,7 +139,7 @@ def _shown_lines(
         names.setdefault(label.seq, []).append(label.label)
 
     look = Terminal(level, session.directory)
-    yield look.head(
+    yield head_lines(
         session,
         usages_of(store, [session]).get(session.id),
         todos=store.todos(session),

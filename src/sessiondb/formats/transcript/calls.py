@@ -122,6 +122,10 @@ def call_fold(
     )
 
     subject = arguments.subject_words(part.title)
+    about = subject or changed.name_files()
+    # The directory of a session that has none may be the root.
+    if directory.strip("/"):
+        about = about.removeprefix(f"{directory.rstrip('/')}/")
     body: list[Block] = []
     if detail.bodies:
         body = _call_body(part, arguments, changed, subject, detail)
@@ -133,18 +137,12 @@ def call_fold(
     return Fold(
         kind="call",
         label=part.tool or "tool",
-        about=_place_in(directory, subject or changed.name_files()),
+        about=about,
         details=_call_details(part, changed, codes),
         state=_call_state(part),
         tone=_call_tone(part, codes),
         blocks=(*cut_all(body, detail), *nested),
     )
-
-
-def _place_in(directory: str, subject: str) -> str:
-    # Of a session without a directory it may be the root.
-    folder = directory.rstrip("/")
-    return subject.removeprefix(f"{folder}/") if folder else subject
 
 
 def _call_state(part: Part) -> str:
@@ -283,15 +281,11 @@ def output_code(
     A level with all records has each state of a progress bar, and sees the rest too.
     """
     shown, styles = shown_output(text, complete=detail.records)
-    language = _language_of(shown)
+    # Its language if that is obvious.
+    language = "diff" if is_diff(shown) else None
+    if shown.startswith(_JSON_STARTS):
+        language = "json"
     return kind(shown, language, label, styles=None if language else styles)
-
-
-def _language_of(text: str) -> str | None:
-    """Return the language of a result if it is obvious, else None."""
-    if text.startswith(_JSON_STARTS):
-        return "json"
-    return "diff" if is_diff(text) else None
 
 
 def cut_all(blocks: Iterable[Block], detail: Detail) -> list[Block]:

@@ -53,6 +53,12 @@ _SHAPES = (
 _FILE = re.compile(
     r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)([^\t\n]+)", re.MULTILINE
 )
+#: The lines of a patch before its changes; the last one names the file.
+_HEADING = re.compile(
+    r"(?:(?:diff |index |Index: |=+$|--- |\*\*\* Begin Patch).*\n)*"
+    r"(?:\+\+\+ |\*\*\* (?:Add|Update|Delete) File: )(?P<name>[^\t\n]+).*\n",
+    re.MULTILINE,
+)
 #: Above so many lines a difference is shown as all of the old and all of the new.
 _DIFF_LINES = 1500
 #: Characters at the start of a text that may precede a patch.
@@ -198,6 +204,17 @@ def is_diff(text: str) -> bool:
         if start.startswith(beginnings):
             return content.search(text) is not None
     return False
+
+
+def without_heading(diff: str, name: str) -> str:
+    """Return *diff* without the lines before its changes, if they only repeat *name*.
+
+    A patch of several files stays as it is.
+    """
+    heading = _HEADING.match(diff)
+    if heading is None or not name or not heading["name"].endswith(name):
+        return diff
+    return diff[heading.end() :].removesuffix("\n*** End Patch")
 
 
 def unified_diff(path: str, old: str, new: str) -> str:

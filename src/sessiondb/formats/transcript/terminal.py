@@ -7,7 +7,6 @@ passes `visible` here, so a line contains no control characters.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -26,21 +25,15 @@ from sessiondb.formats.transcript.blocks import (
     Prose,
     Todos,
 )
+from sessiondb.formats.transcript.changes import without_heading
 from sessiondb.formats.transcript.composer import Composer
 from sessiondb.formats.transcript.detail import LEVELS, Detail, Limits
 from sessiondb.formats.transcript.facts import (
     counted_purposes,
-    labels_text,
-    model_name,
-    origin_text,
-    parent_name,
-    program_name,
-    spent_text,
-    todos_text,
 )
 from sessiondb.formats.transcript.pictures import Album
 from sessiondb.formats.transcript.turns import with_last_answers
-from sessiondb.model import Label, Message, Session, Todo, UsageRow
+from sessiondb.model import Message
 from sessiondb.model.purposes import (
     ANSWER,
     BOOKKEEPING,
@@ -55,7 +48,6 @@ from sessiondb.words import (
     moment,
     one_line,
     price,
-    tokens,
     visible,
 )
 
@@ -72,18 +64,10 @@ _PREVIEW = Detail(bodies=False)
 #: Columns of a preview.
 PREVIEW = 200
 _TONES = {"ok": "good", "error": "bad", "odd": "bad"}
-#: The lines of a patch before its changes; the last one names the file.
-_DIFF_HEADING = re.compile(
-    r"(?:(?:diff |index |Index: |=+$|--- |\*\*\* Begin Patch).*\n)*"
-    r"(?:\+\+\+ |\*\*\* (?:Add|Update|Delete) File: )(?P<name>[^\t\n]+).*\n",
-    re.MULTILINE,
-)
 #: How a call ended.
 _CALL_MARKS = {"ok": "✓", "odd": "✗", "error": "✗", "open": "…"}
 #: Milliseconds after which an answer that continues another one has a heading again.
 _PAUSE = 60_000
-#: So many characters at the end of an id name a session.
-_SHORT_ID = 6
 _CODE_STYLES: dict[str | None, str] = {"diff": "diff"}
 #: Ends that no note names, and that are not the usual ones.
 _ENDS: dict[str | None, str] = {"other": "ended otherwise"}
@@ -147,31 +131,6 @@ class Terminal:
         #: The answer that the next one may continue.
         self._last: Message | None = None
 
-    def head(
-        self,
-        session: Session,
-        usage: UsageRow | None = None,
-        *,
-        todos: Sequence[Todo] = (),
-        labels: Sequence[Label] = (),
-        subagents: Sequence[Session] = (),
-    ) -> list[TerminalLine]:
-        """Return the facts about a session, and an empty line.
-
-        With its *usage* also what is estimated of its cost. *todos*, *labels* and
-        *subagents* are those that belong to it.
-        """
-        title = one_line(session.title or "(no title)")
-        lines = [TerminalLine(title, "strong")]
-        for facts in _fact_lines(session, usage):
-            lines += _fact_line(facts)
-        belongings = [
-            _named_value("todos", todos_text(todos)),
-            _named_value("labels", labels_text(labels)),
-            _subagents_text(session, subagents),
-        ]
-        return lines + _fact_line(belongings)
-
     def conversation(
         self,
         messages: Iterable[Message],
@@ -189,10 +148,7 @@ class Terminal:
             if message.purpose == PROMPT:
                 prompts -= 1
             yield self.message(message, labels.get(message.seq, ()))
-        yield self.tail()
-        if prompts > 0:
-            text = f"… {count(prompts, 'prompt')} off the live path (--branches)"
-            yield [_EMPTY, TerminalLine(text, "dim")]
+        yield self.tail(prompts)
 
     def message(
         self, message: Message, labels: Sequence[str] = ()
@@ -233,12 +189,18 @@ class Terminal:
         first = first._replace(style="", spans=first.styled_spans(), end=end)
         return [first, *others]
 
-    def tail(self) -> list[TerminalLine]:
-        """Return a line that counts what was left out, if anything was."""
-        if not self._left_out:
-            return []
-        text = f"… {counted_purposes(self._left_out)} (--detail full)"
-        return [_EMPTY, TerminalLine(text, "dim")]
+    def tail(self, prompts: int = 0) -> list[TerminalLine]:
+        """Return lines that count what was left out, and *prompts* off the live path.
+
+        There are none if nothing was left out.
+        """
+        texts = []
+        if self._left_out:
+            texts.append(f"{counted_purposes(self._left_out)} (--detail full)")
+        if prompts > 0:
+            texts.append(f"{count(prompts, 'prompt')} off the live path (--branches)")
+        lines = [TerminalLine(f"… {text}", "dim") for text in texts]
+        return [_EMPTY, *lines] if lines else []
 
     def _continues(self, message: Message) -> bool:
         """Return whether a message is one more answer of the same model."""
@@ -377,64 +339,6 @@ class Terminal:
         return [TerminalLine(left_out, "", indent, None, not self._full)]
 
 
-def _fact_lines(session: Session, usage: UsageRow | None) -> Iterator[list[str]]:
-    yield [session.id, session.slug]
-    yield [session.directory]
-    parent = parent_name(session)
-    if parent == session.parent_id:
-        parent = parent[-_SHORT_ID:].lower()
-    yield [
-        program_name(session),
-        session.agent or "",
-        model_name(session),
-        origin_text(session, parent, " at #{}"),
-    ]
-    yield [
-        count(session.prompt_count, "prompt"),
-        count(session.message_count, "message"),
-        _period_text(session),
-        "archived" if session.time_archived else "",
-        "reverted in its program" if session.revert else "",
-    ]
-
-    cost = spent_text(session, usage)
-    has_amount = session.cost is not None or (
-        usage is not None and usage.cost_estimated is not None
-    )
-    yield [
-        _named_value("tokens", tokens(session.tokens.columns())),
-        _named_value("cost", cost) if has_amount else cost,
-    ]
-    yield [_named_value("shared at", session.share_url or "")]
-
-
-def _period_text(session: Session) -> str:
-    first, last = _clock_time(session.time_created), _clock_time(session.time_updated)
-    if first == last:
-        return first
-    day = len("2026-11-01 ")
-    return f"{first} to {last[day:] if first[:day] == last[:day] else last}"
-
-
-def _fact_line(facts: Iterable[str]) -> list[TerminalLine]:
-    """Return a line of the known ones of *facts*, or none."""
-    text = " · ".join([fact for fact in facts if fact])
-    return [TerminalLine(one_line(text), "dim")] if text else []
-
-
-def _subagents_text(session: Session, subagents: Sequence[Session]) -> str:
-    """Return how many there are, and the command that shows them."""
-    if not subagents:
-        return ""
-    verb, shown = ("show", subagents[0]) if len(subagents) == 1 else ("tree", session)
-    number = count(len(subagents), "subagent")
-    return f"{number}: sessiondb {verb} {shown.id[-_SHORT_ID:].lower()}"
-
-
-def _named_value(name: str, value: str) -> str:
-    return f"{name} {value}" if value else ""
-
-
 def _message_line(message: Message, labels: Iterable[str]) -> TerminalLine:
     """Return the line of a message: its number, who speaks, what is known about it."""
     who = f"{message.purpose} {message.kind or ''}"
@@ -442,7 +346,7 @@ def _message_line(message: Message, labels: Iterable[str]) -> TerminalLine:
         # What it is says more than what it is for.
         who = message.kind
     facts = [
-        _clock_time(message.time_created),
+        moment(message.time_created, zone=None),
         # A prompt only records which ones were chosen.
         *(() if message.purpose == PROMPT else (message.agent, message.model_id)),
         price(message.cost),
@@ -464,19 +368,11 @@ def _essential_blocks(fold: Fold) -> tuple[Block, ...]:
     for block in fold.blocks:
         is_failure = isinstance(block, Output) and fold.tone in ("error", "odd")
         if isinstance(block, Code) and block.language == "diff":
-            blocks.append(_without_name(block, fold.about))
+            text = without_heading(block.text, fold.about)
+            blocks.append(replace(block, text=text))
         elif is_failure or isinstance(block, Nested | Todos):
             blocks.append(block)
     return tuple(blocks)
-
-
-def _without_name(diff: Code, name: str) -> Code:
-    """Return *diff* without the lines before its changes if they only repeat *name*."""
-    heading = _DIFF_HEADING.match(diff.text)
-    if heading is None or not name or not heading["name"].endswith(name):
-        return diff
-    text = diff.text[heading.end() :].removesuffix("\n*** End Patch")
-    return replace(diff, text=text)
 
 
 def _command_shown(fold: Fold) -> str:
@@ -564,7 +460,3 @@ def _in_brief(block: Block) -> str:
 
 def _bracketed_words(*words: str) -> str:
     return f"[{' '.join(word for word in words if word)}]"
-
-
-def _clock_time(ms: int) -> str:
-    return moment(ms, zone=None)
