@@ -21,6 +21,7 @@ from sessiondb import (
     Store,
     assistant,
     event,
+    file,
     text,
     tool,
     tool_result,
@@ -160,6 +161,19 @@ def test_a_result_of_its_own_is_shown_once(store: Store) -> None:
     assert exported(store, "markdown", name).count("found it") == 1
 
 
+def test_results_and_added_texts_do_not_interrupt_an_answer(store: Store) -> None:
+    name = store.create_session().id
+    store.append(name, assistant("First", tool("look", {}, call_id="c1")))
+    log = file(content=b"lines\n", filename="log.txt")
+    store.append(name, MessageDraft("tool", (tool_result("c1", "found"), log)))
+    store.append(name, event("custom_message", "a reminder"))
+    store.append(name, assistant("Second"))
+    out = exported(store, "markdown", name)
+    assert out.count("**Assistant** · ") == 1
+    assert "**Tool**" not in out
+    assert "<summary><b>Added by the program</b> a reminder</summary>" in out
+
+
 def test_a_fork_marks_where_its_own_messages_begin(store: Store) -> None:
     name = story(store)
     fork = store.fork(name).id
@@ -252,6 +266,6 @@ def test_what_a_program_added_in_a_row_is_one_fold(store: Store) -> None:
     shown = exported(store, "markdown", session.id)
     folds = re.findall(r"<summary><b>([^<]*)</b>", shown)
     assert folds[0].startswith("3 injected texts")
-    assert folds[1:] == ["Custom message"] * 4, "each of the three is inside"
+    assert folds[1:] == ["Added by the program"] * 4, "each of the three is inside"
     complete = exported(store, "markdown", session.id, detail="full")
     assert "3 injected texts" not in complete

@@ -36,7 +36,7 @@ def _page_line(name: str, export: Export) -> str:
         moment(session.time_updated, "%H:%M"),
         session.source,
         session.directory.rstrip("/").rpartition("/")[2],
-        count(session.message_count, "message"),
+        count(session.prompt_count, "prompt"),
         spent_text(session, export.usage),
     ]
     words = excerpt(" · ".join([fact for fact in facts if fact]), 200)

@@ -44,6 +44,7 @@ dd.exact { font: .75rem/1.9 var(--mono); }
 nav { font-size: .9375rem; margin-bottom: 2rem; }
 nav ol { margin: 0; padding-left: 2rem; } nav a { text-decoration: none; }
 nav a:hover { text-decoration: underline; }
+nav li .label { margin: 0 0 .5rem; font-weight: 400; }
 nav li::marker { color: var(--dim); font-variant-numeric: tabular-nums; }
 .label { margin: .9rem 0 .3rem; color: var(--dim); font-size: .75rem;
   font-weight: 600; }

@@ -181,8 +181,11 @@ class TranscriptEntry:
 
     @property
     def is_named(self) -> bool:
-        """Whether a line names who speaks: an event or a system text names itself."""
-        return self.role not in ("event", "system")
+        """Whether a line names who speaks.
+
+        A result belongs to its call, and an event or a system text names itself.
+        """
+        return self.role in ("user", "assistant")
 
 
 @dataclass(slots=True)

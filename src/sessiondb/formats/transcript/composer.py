@@ -42,9 +42,8 @@ _CHANGES = {
     "thinking_level_change": "Thinking",
 }
 _ENDS = {"cancelled": "Cancelled", "failed": "Failed"}
-#: Who speaks, by role; and if the message names no agent.
-_SPEAKERS = {"user": "Prompt", "system": "System", "event": ""}
-_UNNAMED = {"tool": "Tool"}
+#: What no person and no model said.
+_ADDED = "Added by the program"
 
 #: The type of a file of which none is known.
 _UNKNOWN_MIME = "application/octet-stream"
@@ -88,9 +87,7 @@ class Composer:
         """Return *message* as an entry; its blocks are empty if nothing is shown."""
         facts = [f"label: {label}" for label in labels]
         facts += [fact for fact in self._answer_facts(message) if fact]
-        who = _SPEAKERS.get(message.role)
-        if who is None:
-            who = message.agent or _UNNAMED.get(message.role, "Assistant")
+        who = "Prompt" if message.role == "user" else message.agent or "Assistant"
         # Messages that are not answers only record which model was chosen.
         model_id = message.model_id if message.role == "assistant" else None
         return TranscriptEntry(
@@ -183,7 +180,7 @@ class Composer:
             yield Prose(text)
         elif self._detail.asides:
             code = output_code(text, self._detail)
-            yield self._note_fold("Added by the program", code.text, [code])
+            yield self._note_fold(_ADDED, code.text, [code])
 
     def _file_block(self, part: Part) -> Block:
         file = file_of(part)
@@ -241,6 +238,8 @@ class Composer:
 
     def _named_event(self, message: Message) -> list[Block]:
         name, text = name_of(message.kind or "event"), message.text
+        if message.kind == "custom_message":
+            name = _ADDED
         if text.strip():
             code = output_code(text, self._detail)
             about = code.text

@@ -48,7 +48,6 @@ FEW_ASIDES, MOST_ASIDES = 2, 200
 #: Milliseconds after which the time is shown again.
 PAUSE = 60_000
 _todo = attrgetter("status", "content")
-_CONTINUING = frozenset({"assistant", "tool"})
 _OWN = Note(
     "The messages above were copied when the session was forked; its own begin here."
 )
@@ -230,17 +229,21 @@ def _first_words(blocks: tuple[Block, ...]) -> str:
 
 
 def _join_entries(entries: Iterator[TranscriptEntry]) -> Iterator[TranscriptEntry]:
-    """Mark what the same speaker continues; after a pause, speaker and time return."""
+    """Mark what the same speaker continues; after a pause, speaker and time return.
+
+    Results and what a program added do not interrupt a speaker.
+    """
     last, since = ("", "", ""), 0
     for entry in entries:
         speaker = (entry.role, entry.who, entry.model)
         soon = abs(entry.time - since) < PAUSE
-        continues = speaker == last and soon and entry.role in _CONTINUING
+        continues = speaker == last and soon and entry.role == "assistant"
         yield replace(entry, continues=continues)
 
-        last = speaker
-        if not continues:
-            since = entry.time
+        if entry.is_named:
+            last = speaker
+            if not continues:
+                since = entry.time
 
 
 def _gather_asides(entries: Iterator[TranscriptEntry]) -> Iterator[TranscriptEntry]:
