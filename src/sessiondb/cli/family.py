@@ -225,7 +225,7 @@ def _session_facts(session: Session, usages: Usages) -> str:
         relation += f" at #{session.parent_seq}"
     facts = [
         relation,
-        count(session.message_count, "message"),
+        count(session.prompt_count, "prompt"),
         cost_cell(session, usages),
         ago(session.time_updated),
     ]
