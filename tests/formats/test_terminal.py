@@ -215,6 +215,7 @@ def test_the_line_of_a_call_names_what_it_was_about(store: Store) -> None:
         ),
         tool("Read", {"file_path": "/home/ada/tea/pot.py"}, output="x"),
         tool("Read", {"file_path": "/home/ada/teapot"}, output="x"),
+        tool("edit", {"path": "c.py", "before": "a", "after": "b"}, output="ok"),
         tool("apply_patch", patch, output="ok"),
         tool("apply_patch", {"input": files}, output="ok"),
     ]
@@ -226,6 +227,7 @@ def test_the_line_of_a_call_names_what_it_was_about(store: Store) -> None:
         "▸ bash ✓ Brew it $ make tea 3.2 s",
         "▸ Read ✓ pot.py",
         "▸ Read ✓ /home/ada/teapot",
+        "▸ edit ✓ c.py +1 −1", "  @@ -1 +1 @@", "  -a", "  +b",
         "▸ apply_patch ✓ src/a.py +1 −1", "  @@", "  -a", "  +b",
         "▸ apply_patch ✓ src/a.py, b.py +2 −1", *["  " + row for row in files.split("\n")],
         "▸ update_plan ✓", "  [x] Brew", "  [ ] Drink",

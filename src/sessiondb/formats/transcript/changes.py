@@ -29,7 +29,7 @@ PATHS = (
     "target_file",
     "notebook_path",
 )
-_OLD = ("oldString", "old_string", "old_str", "oldText", "old_text", "search")
+_OLD = ("oldString", "old_string", "old_str", "oldText", "old_text", "search", "before")
 _NEW = (
     "newString",
     "new_string",
@@ -38,6 +38,7 @@ _NEW = (
     "new_text",
     "replace",
     "new_source",
+    "after",
 )
 _REPLACED, _EDITS = frozenset({*_OLD, *_NEW}), frozenset({"edits"})
 _CONTENTS = ("content", "file_text", "contents")
