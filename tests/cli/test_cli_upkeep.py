@@ -13,7 +13,7 @@ import pytest
 from command_line import SAMPLE, Run, Story
 
 from sessiondb import Store, assistant, user
-from sessiondb.cli.checking import RESTORE
+from sessiondb.cli.checking import restore_command
 from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sqlite.space import bytes_by_table, estimated_by_table
 from sessiondb.maintenance import check
@@ -87,7 +87,7 @@ def test_check_finds_damage(
     assert found_by in {finding["check"] for finding in ran.json["findings"]}
     assert all(finding["count"] > 0 for finding in ran.json["findings"])
     (line, *_) = sessiondb("check").lines
-    assert line[3] in ("sessiondb check --repair", RESTORE)
+    assert line[3] in ("sessiondb check --repair", restore_command([story.parser]))
 
 
 @pytest.mark.parametrize(
@@ -107,16 +107,15 @@ def test_check_names_the_steps_that_replace_what_is_lost_from_a_backup(
     assert story.other in ran.out
 
     ran = sessiondb("check")
-    assert RESTORE in {line[3] for line in ran.lines}
+    restore = restore_command([story.parser])
+    assert restore in {line[3] for line in ran.lines}
     first, second, third = re.findall(r"`sessiondb ([^`]*)`", ran.err)[:3]
-    assert first == RESTORE.removeprefix("sessiondb ")
-    names = {"BACKUP": "old.db", "SESSION": story.parser, "FILE": "lost.jsonl"}
-    for step in (first, f"{second} --yes", third):
-        typed = [names.get(word, word) for word in shlex.split(step)]
-        assert sessiondb(*typed).code == 0, step
+    assert first == restore.removeprefix("sessiondb ")
+    for step in (first.replace("BACKUP", "old.db"), f"{second} --yes", third):
+        assert sessiondb(*shlex.split(step)).code == 0, step
 
     assert sessiondb("show", story.parser, "--json").out == before
-    assert RESTORE not in {line[3] for line in sessiondb("check").lines}
+    assert restore not in {line[3] for line in sessiondb("check").lines}
 
 
 def test_check_finds_the_remains_of_a_delete_in_a_shell(

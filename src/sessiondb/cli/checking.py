@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from sessiondb.cli.consent import Consent
 from sessiondb.cli.opening import Options, existing, open_store, say
 from sessiondb.cli.protocol import exit_code
 from sessiondb.cli.text import count, one_line
-from sessiondb.hints import command
+from sessiondb.hints import command, word
 
 if TYPE_CHECKING:
     from sessiondb.maintenance import Finding
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 
 REPAIR = "sessiondb check --repair"
 #: Saves the sessions that can still be read, and names the others.
-SAVE = "sessiondb export -a --to jsonl -o FILE"
-#: The first of three steps that replace a session by an older, intact state of it.
-RESTORE = "sessiondb --db BACKUP export SESSION --with-children --to jsonl -o FILE"
+SAVE = "sessiondb export -a --to jsonl -o saved.jsonl"
+#: The file between the steps that replace sessions by an older, intact state of them.
+LOST = "lost.jsonl"
+#: Sessions that are named in the steps; each has a command of its own in the table.
+NAMED = 10
 
 
 @click.command("check")
@@ -72,39 +74,66 @@ def _report_findings(path: Path, findings: list[Finding], as_json: bool) -> None
         output.write_json({"ok": not findings, "findings": rows})
         return
 
-    _write_findings(rows)
+    _write_findings(findings)
     say(f"{count(len(findings), 'finding')} in {path}" if findings else "all is well")
     if any(finding.repair for finding in findings):
         plans = command("check", "--repair", "--dry-run")
         say(f"{plans} shows what a repair would do")
 
 
-def _write_findings(rows: list[dict[str, Any]]) -> None:
-    """Write findings as lines, with the steps of the command that has several."""
-    for row in rows:
+def _write_findings(findings: list[Finding]) -> None:
+    """Write findings as lines, with the steps that replace what is lost."""
+    for row in _as_json(findings):
         output.write_tsv(*row.values())
-    if any(row["command"] == RESTORE for row in rows):
-        removes = command("rm", "--keep-forks", "SESSION")
-        returns = command("import", "--restore", "FILE")
-        steps = f"`{RESTORE}`, {removes}, {returns}"
-        say(f"a backup may still have the lost content: {steps}")
+    lost = _sessions_with_losses(findings)
+    if lost and not _is_torn(findings):
+        named = lost[:NAMED]
+        removes = command("rm", "--keep-forks", *named)
+        returns = command("import", "--restore", LOST)
+        steps = f"`{restore_command(named)}`, {removes}, {returns}"
+        left = f" ({len(lost) - NAMED:,} more: see above)" if len(lost) > NAMED else ""
+        say(f"BACKUP, the path of one, may still have the lost content: {steps}{left}")
         say(f"`{SAVE}` saves the sessions that can be read, and names the others")
+
+
+def restore_command(sessions: Sequence[str]) -> str:
+    """Return the first of three steps: the state that a backup has of *sessions*."""
+    names = " ".join(map(word, sessions))
+    return f"sessiondb --db BACKUP export {names} --with-children --to jsonl -o {LOST}"
+
+
+def _sessions_with_losses(findings: list[Finding]) -> list[str]:
+    """Return the sessions that lost something which no repair brings back."""
+    lost = [f.session for f in findings if f.session is not None and f.repair is None]
+    return list(dict.fromkeys(lost))
+
+
+def _is_torn(findings: list[Finding]) -> bool:
+    """Return whether pages are damaged: the rest of the file is in danger, too."""
+    return any(f.check == "integrity" and f.repair is None for f in findings)
 
 
 def _as_json(findings: list[Finding]) -> list[dict[str, Any]]:
     """Return findings, each with the command that does something about it."""
-    # With damaged pages the rest of the file is in danger too.
-    is_torn = any(f.check == "integrity" and f.repair is None for f in findings)
-    last_resort = SAVE if is_torn else RESTORE
-    return [
-        {
-            "check": finding.check,
-            "count": finding.count,
-            "what": one_line(finding.what),
-            "command": REPAIR if finding.repair else last_resort,
-        }
-        for finding in findings
-    ]
+    lost = _sessions_with_losses(findings)
+    rows = []
+    for finding in findings:
+        of_session = lost[:NAMED] if finding.session is None else [finding.session]
+        if finding.repair:
+            does = REPAIR
+        elif of_session and not _is_torn(findings):
+            does = restore_command(of_session)
+        else:
+            does = SAVE
+        rows.append(
+            {
+                "check": finding.check,
+                "count": finding.count,
+                "what": one_line(finding.what),
+                "command": does,
+            }
+        )
+    return rows
 
 
 def _repair_findings(store: Store, findings: list[Finding], consent: Consent) -> int:
@@ -147,7 +176,7 @@ def _report_repair(plan: list[Finding], done: Repaired, consent: Consent) -> Non
     if consent.as_json:
         output.write_json(_repair_json(plan, done, consent))
     elif not consent.dry_run:
-        _write_findings(_as_json(done.left))
+        _write_findings(done.left)
         if done.backup:
             say(f"the file before the repair: {done.backup}")
         if plan:

@@ -27,13 +27,15 @@ from sessiondb.maintenance.questions import QUESTIONS
 class Finding:
     """A defect: the check that found it, what is wrong, and how often.
 
-    ``repair`` is what `repair` does about it, None if it is beyond repair.
+    ``repair`` is what `repair` does about it, None if it is beyond repair. ``session``
+    is the id of the session that lost something, None if it is not of one session.
     """
 
     check: str
     what: str
     count: int
     repair: str | None = None
+    session: str | None = None
 
 
 _ORPHANS = {
@@ -126,7 +128,7 @@ def _lost_blobs(connection: Connection) -> Iterator[Finding]:
         )
         for session_id, number in connection.execute(sql):
             defect = f"values of {table}.{column} of session {session_id} are lost"
-            yield Finding("lost", defect, number)
+            yield Finding("lost", defect, number, session=session_id)
 
 
 def _lost_parts(connection: Connection) -> Iterator[Finding]:
@@ -137,7 +139,7 @@ def _lost_parts(connection: Connection) -> Iterator[Finding]:
     )
     for session_id, number in connection.execute(sql):
         defect = f"parts of messages of session {session_id} are lost"
-        yield Finding("lost", defect, number)
+        yield Finding("lost", defect, number, session=session_id)
 
 
 def _check_cycles(connection: Connection) -> Iterator[Finding]:
@@ -220,7 +222,7 @@ def _check_payload(connection: Connection) -> Iterator[Finding]:
                 broken[session_id] += 1
         for session_id, number in broken.items():
             defect = f"values of {table}.data of session {session_id} cannot be decoded"
-            yield Finding("payload", defect, number)
+            yield Finding("payload", defect, number, session=session_id)
 
 
 def _check_blobs(connection: Connection) -> Iterator[Finding]:
@@ -249,7 +251,7 @@ def _altered_values(connection: Connection, names: list[str]) -> Iterator[Findin
             of_sessions.update(row[0] for row in connection.execute(sql, (name,)))
         for session_id, number in of_sessions.items():
             defect = f"values of {table}.{column} of session {session_id} were changed"
-            yield Finding("blobs", defect, number)
+            yield Finding("blobs", defect, number, session=session_id)
 
 
 def used_blobs(connection: Connection) -> str:
