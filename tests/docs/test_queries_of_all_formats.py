@@ -7,6 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from docs_blocks import blocks, page
 
 from sessiondb import ALL, Message, Part, Session, Store
 from sessiondb.formats import find
+from sessiondb.model.tools import files_changed
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +34,7 @@ class Imported:
     """A real store, as the library reads it and as SQL does."""
 
     def __init__(self, store: Store) -> None:
-        self.store = store
+        self.path = store.path
         self.sessions: list[Session] = list(
             store.sessions(
                 project=ALL, archived=True, subagents=True, empty=True, limit=1000
@@ -62,7 +64,7 @@ class Imported:
         for old, new in changed.items():
             assert old in sql
             sql = sql.replace(old, new)
-        with closing(sqlite3.connect(self.store.path)) as shell:
+        with closing(sqlite3.connect(self.path)) as shell:
             shell.row_factory = sqlite3.Row
             return [dict(row) for row in shell.execute(sql)]
 
@@ -83,8 +85,9 @@ def test_every_query_is_right_for_the_store_of_every_agent(
         check_sizes(imported)
         check_tree(imported)
         check_prompts(imported)
-        check_search(imported)
         check_files(imported)
+    # A store that is closed has put its newest parts into the index.
+    check_search(imported)
 
 
 def check_transcript(imported: Imported) -> None:
@@ -183,11 +186,53 @@ def check_search(imported: Imported) -> None:
     )
     ((word, _),) = words.most_common(1)
     rows = imported.ask("Search; an", timer=word)
-    assert len(rows) >= 1
+    found = Counter((row["title"], row["seq"]) for row in rows)
+    assert found == Counter(
+        (session.title, message.seq)
+        for session, message in imported.own()
+        for part in message.parts
+        if has_word(part, word)
+    )
     assert all("[" in row["found"] for row in rows)
 
 
+def has_word(part: Part, word: str) -> bool:
+    """Return whether a part has a word where it is searched."""
+    # The result of a call is found at the call.
+    text = "" if part.type == "tool-result" else part.text or ""
+    texts = [text, part.input_json or "", part.title or ""]
+    is_word = re.compile(rf"(?<![^\W_]){word}(?![^\W_])", re.IGNORECASE)
+    return any(is_word.search(text) for text in texts)
+
+
 def check_files(imported: Imported) -> None:
-    for row in imported.ask("The files that were changed"):
-        page = imported.store.search(file=row["file"], project=ALL, limit=1000)
-        assert len({hit.session.id for hit in page}) >= row["sessions"], row
+    changes: Counter[str] = Counter()
+    sessions: dict[str, set[str]] = {}
+    last: dict[str, int] = {}
+    for session, message in imported.own():
+        for part in message.parts:
+            for file in files_of(session, message, part):
+                changes[file] += 1
+                sessions.setdefault(file, set()).add(session.id)
+                time = part.time_started or part.time_created
+                last[file] = max(last.get(file, 0), time)
+    rows = imported.ask("The files that were changed")
+    assert {row["file"]: row["changes"] for row in rows} == changes
+    for row in rows:
+        assert row["sessions"] == len(sessions[row["file"]])
+        assert (
+            row["last"]
+            == f"{datetime.fromtimestamp(last[row['file']] // 1000, UTC):%F %T}"
+        )
+
+
+def files_of(session: Session, message: Message, part: Part) -> Iterator[str]:
+    """Yield the absolute paths that a call, or an answer of aider, changed."""
+    if part.type == "tool" and part.status != "error":
+        files = files_changed(part.tool or "", part.input, None)
+    elif part.type == "text" and message.role == "assistant":
+        files = files_changed(None, None, part.text)
+    else:
+        return
+    for file in files:
+        yield str(Path(session.directory, file))
