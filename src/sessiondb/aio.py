@@ -25,7 +25,11 @@ from sessiondb.arguments import checked, session_argument
 from sessiondb.database.connections import Readers, async_connection
 from sessiondb.database.core import Core
 from sessiondb.database.executor import SerialExecutor
-from sessiondb.database.exports import with_messages
+from sessiondb.database.exports import (
+    refuse_branches,
+    with_messages,
+    with_messages_at,
+)
 from sessiondb.database.facade import Facade, Kind, reaping
 from sessiondb.database.feed import Watch
 from sessiondb.database.leases import Lease, new_stream
@@ -52,6 +56,7 @@ from sessiondb.writer.job import Job
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
+    from sessiondb.database.queries import MessageKey
     from sessiondb.model import Message
     from sessiondb.model.handles import SessionRef
 
@@ -223,13 +228,22 @@ class AsyncStore(Facade, methods=_METHODS):
 
     @checked
     async def export(
-        self, ref: SessionRef, *, branches: bool = False, resolve: bool = True
+        self,
+        ref: SessionRef,
+        *,
+        at: MessageKey | None = None,
+        branches: bool = False,
+        resolve: bool = True,
     ) -> Export:
         """Return a session for an exporter: see `Store.export`.
 
         Exporters are not asynchronous, so run them in a thread, which then reads the
         messages while it iterates over them.
         """
+        if at is not None:
+            refuse_branches(branches)
+            shell_and_cut = await self._readers.read(self._queries.shell_at(ref, at))
+            return with_messages_at(self._core, shell_and_cut, resolve=resolve)
         export = await self._readers.read(self._queries.session_shell(ref))
         return with_messages(self._core, export, branches=branches, resolve=resolve)
 

@@ -107,7 +107,7 @@ class Rates:
     def sizes(self) -> tuple[int, ...]:
         """The lengths of prompts from which a model has other rates, in order."""
         every = (rates.get(ABOVE, {}) for rates in self._by_model.values())
-        return tuple(sorted({size for above in every for size in above}))
+        return tuple(sorted({size for by_size in every for size in by_size}))
 
     def of_model(self, model: str | None, size: int) -> Mapping[str, float]:
         """Return the rates of a model for prompts of more than *size* tokens.
@@ -117,8 +117,8 @@ class Rates:
         for name in names_of_model(model) if model else ():
             rates = self._by_model.get(name)
             if rates is not None:
-                above = [each for each in rates.get(ABOVE, {}) if each <= size]
-                return rates[ABOVE][max(above)] if above else rates
+                passed = [each for each in rates.get(ABOVE, {}) if each <= size]
+                return rates[ABOVE][max(passed)] if passed else rates
         return {}
 
 

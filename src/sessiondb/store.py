@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from sessiondb.arguments import checked, session_argument
 from sessiondb.database.core import Core
-from sessiondb.database.exports import walked, with_messages
+from sessiondb.database.exports import (
+    refuse_branches,
+    walked,
+    with_messages,
+    with_messages_at,
+)
 from sessiondb.database.facade import Facade, Kind, reaping
 from sessiondb.database.loading import load
 from sessiondb.database.queries import Queries
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
 
     from sessiondb.database.damage import PastDamage
     from sessiondb.database.leases import LeaseBlock
+    from sessiondb.database.queries import MessageKey
     from sessiondb.database.streams import StreamBlock
     from sessiondb.model import (
         Change,
@@ -213,14 +219,27 @@ class Store(Facade, methods=_METHODS):
 
     @checked
     def export(
-        self, ref: SessionRef, *, branches: bool = False, resolve: bool = True
+        self,
+        ref: SessionRef,
+        *,
+        at: MessageKey | None = None,
+        branches: bool = False,
+        resolve: bool = True,
     ) -> Export:
         """Return a session with everything that belongs to it, for an exporter.
 
         Its messages are read while they are iterated: the live path, or with
         *branches* every message in order of seq. Without *resolve* a result is only
         where it is stored: in its call, and not in a record of its own.
+
+        With *at* it is the session as it was at that message, which has no branches:
+        the path to it, its sums and labels; a call whose result was recorded later is
+        interrupted. Todos and settings are those of now.
         """
+        if at is not None:
+            refuse_branches(branches)
+            shell_and_cut = self._core.read(self._queries.shell_at(ref, at))
+            return with_messages_at(self._core, shell_and_cut, resolve=resolve)
         export = self._core.read(self._queries.session_shell(ref))
         return with_messages(self._core, export, branches=branches, resolve=resolve)
 

@@ -434,3 +434,60 @@ def test_an_id_takes_precedence_over_a_label_and_a_handle_is_no_label(
     assert len(store.messages(store.fork(session, at=foreign.id))) == 2
     with pytest.raises(NotFoundError):
         store.fork(session, at=foreign)
+
+
+@pytest.mark.parametrize("place", [1, 2, 3, 4, 5])
+async def test_an_export_at_a_message_is_what_a_fork_there_has(
+    store: Store, plan: str, place: int
+) -> None:
+    store.label(plan, 2, "kept")
+    fork = store.fork(plan, at=place)
+    exported = store.export(plan, at=place)
+    assert [content(item) for item in exported.messages] == [
+        content(item) for item in store.messages(fork)
+    ]
+    session, copy = exported.session, store.session(fork)
+    for name in ("message_count", "prompt_count", "leaf_seq", "last_seq"):
+        assert getattr(session, name) == getattr(copy, name)
+    # It spent itself what the fork inherited.
+    assert (session.cost, session.id) == (copy.cost_inherited, plan)
+    assert [item.seq for item in exported.labels] == [
+        item.seq for item in store.labels(fork)
+    ]
+    async with AsyncStore.open(store.path) as other:
+        again = await other.export(plan, at=place)
+        assert again.session == session
+        assert list(again.messages) == list(store.export(plan, at=place).messages)
+        with pytest.raises(InvalidInputError, match="one path"):
+            await other.export(plan, at=place, branches=True)
+
+
+def test_a_call_whose_result_is_behind_the_place_of_an_export_is_interrupted(
+    store: Store,
+) -> None:
+    session = store.create_session()
+    for output in ("one", "two"):
+        store.append(session, assistant(tool("a", {}, call_id="call_0")))
+        store.append(session, result("call_0", output))
+    first, _, last = (
+        item.parts[0] for item in store.export(session, at=3, resolve=False).messages
+    )
+    assert (first.status, first.text) == ("completed", "one")
+    assert (last.status, last.outcome, last.text) == ("error", "interrupted", None)
+
+
+def test_sessions_are_compared_up_to_a_message(store: Store, plan: str) -> None:
+    fork = store.fork(plan, at=3)
+    for a, b, end_a, end_b, sides in (
+        (plan, plan, 2, 4, (2, 0, 2)),
+        (plan, plan, 4, 5, (2, 2, 1)),
+        (plan, fork, 2, None, (2, 0, 1)),
+        (fork, plan, None, "kept", (2, 1, 0)),
+    ):
+        store.label(plan, 2, "kept")
+        compared = store.compare(a, b, at_a=end_a, at_b=end_b)
+        assert sides == tuple(
+            map(len, (compared.common, compared.only_a, compared.only_b))
+        )
+    with pytest.raises(NotFoundError):
+        store.compare(plan, plan, at_a=99)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from sessiondb.database.core import Core
 from sessiondb.database.queries import Queries
+from sessiondb.errors import InvalidInputError
 from sessiondb.repository.transcript import PAGE
 
 if TYPE_CHECKING:
     from sessiondb.model import Export, Message
     from sessiondb.model.handles import SessionRef
+    from sessiondb.repository.cuts import Cut
 
 
 def walked(
@@ -41,3 +43,22 @@ def with_messages(
         core, Queries(core), export.session, branches=branches, resolve=resolve
     )
     return replace(export, messages=messages)
+
+
+def refuse_branches(branches: bool) -> None:
+    """Raise `InvalidInputError` for an export at a message with *branches*."""
+    if branches:
+        raise InvalidInputError("an export at a message is one path: no branches")
+
+
+def with_messages_at(
+    core: Core, shell_and_cut: tuple[Export, Cut], *, resolve: bool
+) -> Export:
+    """Return the shell of a session with the messages of a cut, read in pages."""
+    shell, cut = shell_and_cut
+
+    def messages() -> Iterator[Message]:
+        for seqs in cut.pages:
+            yield from core.read(cut.load(seqs, resolve=resolve))
+
+    return replace(shell, messages=messages())

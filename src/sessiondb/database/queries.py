@@ -56,6 +56,7 @@ from sessiondb.repository.sessions import (
 
 if TYPE_CHECKING:
     from sessiondb.model import Export
+    from sessiondb.repository.cuts import Cut
 
 MessageKey = MessageHandle | Message | str | int
 
@@ -193,10 +194,23 @@ class Queries(UsageQueries):
         session = yield from self.session(ref)
         return (yield from family.tree(self._base, session, messages=messages))
 
-    def compare(self, a: SessionRef, b: SessionRef) -> Read[Comparison]:
-        """Return the messages that two sessions share, and those that only one has."""
+    def compare(
+        self,
+        a: SessionRef,
+        b: SessionRef,
+        *,
+        at_a: MessageKey | None = None,
+        at_b: MessageKey | None = None,
+    ) -> Read[Comparison]:
+        """Return the messages that two sessions share, and those that only one has.
+
+        Of each the live path, or the path to the message *at_a*, *at_b*; *a* and *b*
+        may be one session then.
+        """
         first, second = (yield from self.session(a)), (yield from self.session(b))
-        return (yield from family.compare(first, second))
+        end_a = yield from self._end_of_range(first, at_a, "at_a")
+        end_b = yield from self._end_of_range(second, at_b, "at_b")
+        return (yield from family.compare(first, second, end_a, end_b))
 
     def plan_delete(
         self, ref: SessionRef, *, keep_forks: bool = False
@@ -358,6 +372,16 @@ class Queries(UsageQueries):
     def projects(self) -> Read[list[Project]]:
         """Return every project that has or had a session in this database."""
         return (yield from lists.projects(self._base))
+
+    def shell_at(self, ref: SessionRef, at: MessageKey) -> Read[tuple[Export, Cut]]:
+        """Return the shell of a session as it was at a message, and the path there."""
+        load("sessiondb.repository.cuts")
+        from sessiondb.repository.cuts import cut_at, export_at
+
+        shell = yield from self.session_shell(ref)
+        seq = yield from self._seq_of_message(shell.session, at, "at")
+        cut = yield from cut_at(shell.session.id, seq)
+        return (yield from export_at(shell, cut)), cut
 
     def session_shell(self, ref: SessionRef) -> Read[Export]:
         """Return a session with everything that belongs to it except its messages."""

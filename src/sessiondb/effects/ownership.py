@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import ComposedStatement, Statement, as_list
-from sessiondb.schema.terms import TOKENS, USAGE
+from sessiondb.schema.terms import COUNTERS, USAGE
 
 
 class CopyPlace(NamedTuple):
@@ -80,10 +80,6 @@ _SET_MESSAGE = Statement("effects.ownership.SET_MESSAGE")
 _SET_PARTS = Statement("effects.ownership.SET_PARTS")
 _UNINDEX = Statement("effects.ownership.UNINDEX")
 _PART_RIDS = Statement("effects.ownership.PART_RIDS")
-
-
-#: The counters of a session, in the order of `_TOTAL`.
-COUNTERS = ("message_count", "prompt_count", "cost", "cost_inherited", *TOKENS)
 
 
 _TOTAL = Statement("effects.ownership.TOTAL")

@@ -110,15 +110,20 @@ def _grow_tree(
     return built[top.id]
 
 
-def compare(a: Session, b: Session) -> Read[Comparison]:
-    """Return the common beginning of two live paths, and the rest of each.
+def compare(
+    a: Session, b: Session, end_a: int | None = None, end_b: int | None = None
+) -> Read[Comparison]:
+    """Return the common beginning of two paths, and the rest of each.
+
+    A path leads to the leaf, or to the message at the seq *end_a*, *end_b*.
 
     A message is common if one session took it over from the other, or both from a
     third: equal id and time within one family, or one usage key (a source may give its
     copies new ids). An event of kind usage is a cost that belongs to no message of the
     conversation, so one that only one side has does not end the common beginning.
     """
-    path_a, path_b = (yield from live_path(a.id)), (yield from live_path(b.id))
+    path_a = yield from live_path(a.id, leaf=... if end_a is None else end_a)
+    path_b = yield from live_path(b.id, leaf=... if end_b is None else end_b)
     known_a, known_b = (yield from identities(a.id)), (yield from identities(b.id))
     common, only_a, only_b = _split_seqs(
         [(seq, known_a[seq]) for seq in path_a],

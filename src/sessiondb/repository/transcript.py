@@ -363,8 +363,14 @@ def pages(
         raise InvalidInputError(f"a page has 1 message or more, not {abridged(size)}")
 
     path = yield from live_path(session_id, branches=branches, count=count)
-    weights: dict[int, int] = dict((yield _WEIGHTS, {"sid": session_id}))
+    return (yield from pages_of(session_id, path, size))
 
+
+def pages_of(
+    session_id: str, path: Sequence[int], size: int = PAGE
+) -> Read[list[list[int]]]:
+    """Return the seqs of *path* in pages of *size* messages and bounded bytes."""
+    weights: dict[int, int] = dict((yield _WEIGHTS, {"sid": session_id}))
     paths: list[list[int]] = []
     filled = PAGE_BYTES + 1  # the first message begins a page
     for seq in path:

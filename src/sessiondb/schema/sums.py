@@ -8,6 +8,9 @@ beyond reason is unknown. As with ``sum``, nothing known is NULL.
 
 from __future__ import annotations
 
+from sessiondb.schema.purposes import is_prompt
+from sessiondb.schema.terms import TOKENS
+
 #: A sum beyond it says nothing about money; infinity is not valid JSON either.
 _COST_LIMIT = "1e300"
 
@@ -23,6 +26,17 @@ def cost_sum(value: str, condition: str = "1") -> str:
     """Return SQL for the sum of a *value* in USD over the rows *condition* holds."""
     total = f"sum({value}){_filter_sql(condition)}"
     return f"CASE WHEN abs({total}) < {_COST_LIMIT} THEN {total} END"
+
+
+def totals_sql() -> list[str]:
+    """Return SQL for the `terms.COUNTERS` of rows of ``message``, in their order."""
+    return [
+        "count(*)",
+        f"count(CASE WHEN {is_prompt('message')} THEN 1 END)",
+        cost_sum("cost", "inherited = 0"),
+        cost_sum("cost", "inherited = 1"),
+        *(count_sum(name, "inherited = 0") for name in TOKENS),
+    ]
 
 
 def _filter_sql(condition: str) -> str:

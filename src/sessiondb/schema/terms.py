@@ -28,3 +28,5 @@ TOKENS = (
 )
 #: The columns of a message that its session sums up.
 USAGE = ("cost", *TOKENS)
+#: The columns of a session that count its messages, in the order of `sums.totals_sql`.
+COUNTERS = ("message_count", "prompt_count", "cost", "cost_inherited", *TOKENS)

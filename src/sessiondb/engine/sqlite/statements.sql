@@ -631,7 +631,7 @@ FROM part
 WHERE part.session_id = :sid AND part.seq = :at
 
 -- effects.ownership.TOTAL
-SELECT count(*) AS count_1, count(CASE WHEN message.role = 'user' AND EXISTS (SELECT 1
+SELECT count(*), count(CASE WHEN message.role = 'user' AND EXISTS (SELECT 1
 FROM part AS t
 WHERE t.session_id = message.session_id AND t.seq = message.seq AND t.synthetic = 0 AND t.type
     IN ('text', 'file', 'agent')) AND coalesce(message.kind, '') NOT IN ('compaction',
@@ -1622,6 +1622,33 @@ LEFT OUTER
 JOIN blob AS ib ON ib.hash = part.input_blob
 WHERE part.rid IN (SELECT anon_1.value
 FROM json_each(:rids) AS anon_1) AND part.status IS NOT 'error'
+
+-- repository.cuts.CALLS_AND_RESULTS
+SELECT part.seq, part.idx, part.type, part.call_id
+FROM part INDEXED BY ix_part_call_id
+WHERE part.session_id = :sid AND part.call_id IS NOT NULL
+ORDER BY part.seq
+
+-- repository.cuts.TOTALS
+SELECT count(*), count(CASE WHEN message.role = 'user' AND EXISTS (SELECT 1
+FROM part AS t
+WHERE t.session_id = message.session_id AND t.seq = message.seq AND t.synthetic = 0 AND t.type
+    IN ('text', 'file', 'agent')) AND coalesce(message.kind, '') NOT IN ('compaction',
+    'branch_summary') THEN 1 END), CASE WHEN abs(sum(cost) FILTER (WHERE inherited = 0)) < 1e300
+    THEN sum(cost) FILTER (WHERE inherited = 0) END, CASE WHEN abs(sum(cost) FILTER (WHERE
+    inherited = 1)) < 1e300 THEN sum(cost) FILTER (WHERE inherited = 1) END, CASE WHEN
+    count(tokens_input) FILTER (WHERE inherited = 0) THEN CAST(total(tokens_input) FILTER (WHERE
+    inherited = 0) AS INTEGER) END, CASE WHEN count(tokens_output) FILTER (WHERE inherited = 0)
+    THEN CAST(total(tokens_output) FILTER (WHERE inherited = 0) AS INTEGER) END, CASE WHEN
+    count(tokens_reasoning) FILTER (WHERE inherited = 0) THEN CAST(total(tokens_reasoning)
+    FILTER (WHERE inherited = 0) AS INTEGER) END, CASE WHEN count(tokens_cache_read) FILTER
+    (WHERE inherited = 0) THEN CAST(total(tokens_cache_read) FILTER (WHERE inherited = 0) AS
+    INTEGER) END, CASE WHEN count(tokens_cache_write) FILTER (WHERE inherited = 0) THEN
+    CAST(total(tokens_cache_write) FILTER (WHERE inherited = 0) AS INTEGER) END,
+    max(coalesce(time_completed, time_created))
+FROM message
+WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
+FROM json_each(:seqs) AS anon_1)
 
 -- repository.decode.BLOBS
 SELECT blob.hash, blob.data

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import and_, func, literal_column, null, select, text
+from sqlalchemy import and_, literal_column, null, select, text
 
-from sessiondb.effects.ownership import COUNTERS
 from sessiondb.engine.expressions import p, texts, update_of
-from sessiondb.schema.purposes import is_prompt
-from sessiondb.schema.sums import cost_sum, count_sum
+from sessiondb.schema.sums import totals_sql
 from sessiondb.schema.tables import message, part, session
-from sessiondb.schema.terms import TOKENS
+from sessiondb.schema.terms import COUNTERS
 
 _COLUMNS = (
     session.c.id,
@@ -62,19 +60,8 @@ PART_RIDS = select(part.c.rid).where(
 )
 
 
-def _total_statement() -> Any:
-    sums = [f"count(CASE WHEN {is_prompt('message')} THEN 1 END)"]
-    sums += [cost_sum("cost", "inherited = 0"), cost_sum("cost", "inherited = 1")]
-    sums += [count_sum(name, "inherited = 0") for name in TOKENS]
-    columns: list[Any] = [literal_column(sql) for sql in sums]
-    return (
-        select(func.count(), *columns)
-        .select_from(message)
-        .where(message.c.session_id == p("sid"))
-    )
-
-
-TOTAL = _total_statement()
+_totals: list[Any] = [literal_column(sql) for sql in totals_sql()]
+TOTAL = select(*_totals).select_from(message).where(message.c.session_id == p("sid"))
 RECOUNT = update_of(
     session,
     " ".join(COUNTERS),
