@@ -98,6 +98,20 @@ def test_each_of_a_sessions_ids_is_completed(ask: Run, story: Story) -> None:
     assert ask("sessiondb show no_such%") == []
 
 
+def test_labels_and_prompts_of_a_session_are_offered_after_its_name(
+    ask: Run, story: Story, store: Store
+) -> None:
+    name = slug(store, story.parser)
+    store.label(story.parser, 2, "good")
+    prompts = [m.seq for m in store.messages(story.parser) if m.purpose == "prompt"]
+    offered = ask(f"sessiondb show {name}#")
+    assert offered == [f"{name}#good", *(f"{name}#{seq}" for seq in prompts[::-1])]
+    assert ask(f"sessiondb diff {name} {name}#g") == [f"{name}#good"]
+    # These take sessions alone.
+    for command in ("rm", "title", "tree"):
+        assert ask(f"sessiondb {command} {name}#") == []
+
+
 def test_titles_are_the_help_and_cannot_write_on_the_terminal(
     ask: Run, store: Store
 ) -> None:

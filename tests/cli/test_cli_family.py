@@ -84,6 +84,23 @@ def test_a_branch_at_an_answer_hides_no_result_of_its_calls(
     assert (call.status, call.text) == ("completed", "done")
 
 
+def test_a_result_is_found_whichever_branch_of_its_answer_it_is_on(
+    sessiondb: Run, store: Store
+) -> None:
+    session = store.create_session()
+    store.append(session, user("Run it"))
+    store.append(session, assistant(tool("a", {}, call_id="1")))
+    store.append(session, event("usage"), after=2)
+    store.append(session, event("usage"), after=3)
+    store.append(session, MessageDraft("tool", (tool_result("1", "done"),)), after=2)
+    # The answer was taken back: no branch of it is live.
+    store.append(session, user("Run another"), after=1)
+    made = sessiondb("fork", f"{session.id}#2", "--json").json["session"]
+    assert [message.seq for message in store.messages(made["id"])] == [1, 2, 5]
+    (call,) = store.messages(made["id"])[1].parts
+    assert (call.status, call.text) == ("completed", "done")
+
+
 def test_calls_that_were_made_at_once_stay_together_in_a_fork(
     sessiondb: Run, store: Store
 ) -> None:

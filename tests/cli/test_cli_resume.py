@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import stat
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -87,7 +89,8 @@ def test_the_program_continues_in_the_directory_of_the_session(
     calls = programs("opencode")
     ran = process("resume", imported, cwd=tmp_path)
     assert (ran.code, ran.out, ran.err) == (0, "", "")
-    assert calls() == [(str(project), ["--session", OPENCODE_ID])]
+    model = ["-m", "anthropic/claude-sonnet-4-5"]
+    assert calls() == [(str(project), ["--session", OPENCODE_ID, *model])]
 
 
 def test_a_place_is_continued_in_a_fork_that_ends_there(
@@ -129,6 +132,75 @@ def test_each_program_has_its_own_command(
             str(there),
             command.split(),
         )
+
+
+ANSWERED = {
+    "opencode": ("--session 019a", "-m p/it's"),
+    "codex": ("resume 019a", "-m it's"),
+    "claude": ("--resume 019a", "--model it's"),
+    "pi": ("--session 019a", "--provider p --model it's"),
+    "oh-my-pi": ("--resume 019a", "--model p/it's"),
+    "xcsh": ("--resume 019a", "--model p/it's"),
+    "gemini": ("--resume 019a", "-m it's"),
+    "qwen": ("--resume 019a", "-m it's"),
+    "llm": ("chat --cid 019a", "-m it's"),
+    "goose": ("session --resume --session-id 019a", ""),
+}
+
+
+@pytest.mark.parametrize("source", ANSWERED)
+def test_a_program_gets_the_model_that_it_answered_with(
+    sessiondb: Run, store: Store, tmp_path: Path, source: str
+) -> None:
+    draft = replace(assistant("Hi", id="m1"), provider_id="p", model_id="it's")
+    found = (SourceMessage(draft),)
+    session = ingested(store, source, "019a", tmp_path, messages=found)
+    options, model = ANSWERED[source]
+    continues = sessiondb("resume", session, "--json").json["commands"][-1]
+    assert continues[1:] == f"{options} {model}".split()
+    printed = sessiondb("resume", session, "--print").out
+    assert shlex.split(printed.splitlines()[-1]) == continues
+
+
+def test_a_model_of_another_program_or_of_no_program_is_not_passed(
+    sessiondb: Run, store: Store, tmp_path: Path
+) -> None:
+    def ends(*args: str) -> list[str]:
+        planned = sessiondb("resume", *args, "--json").json
+        return planned["commands"][-1][3:]  # type: ignore[no-any-return]
+
+    def answered(name: str, model: str) -> str:
+        draft = replace(assistant("Hi", id=f"m-{name}"), model_id=model)
+        found = (SourceMessage(draft),)
+        return ingested(store, "claude", name, tmp_path, messages=found)
+
+    session = answered("019a", "claude-x")
+    assert ends(session) == ["--model", "claude-x"]
+    assert ends(session, "--in", "codex") == []
+    fork = store.fork(session).id
+    assert ends(fork) == ["--model", "claude-x"]
+    assert ends(fork, "--in", "pi") == []
+    store.append(fork, assistant("Added here"), model="gpt-y")
+    assert ends(fork) == []
+    for number, name in enumerate(("<synthetic>", "--yolo", "a\nb")):
+        assert ends(answered(f"019b{number}", name)) == []
+
+
+def test_the_head_of_a_fork_names_the_program_that_continues_it(
+    sessiondb: Run, store: Store, tmp_path: Path
+) -> None:
+    found = (SourceMessage(user("Hello", id="m")),)
+    session = ingested(store, "claude", "019a", tmp_path, messages=found)
+    fork = store.fork(store.fork(session))
+    for ref in (session, fork.id):
+        assert "\nclaude\n" in sessiondb("show", ref).out
+        page = sessiondb("export", ref, "--to", "markdown").out
+        assert "**Agent:** claude" in page
+    assert store.session(fork).source == "sessiondb"
+    # A subagent that was started here is not a session of that program.
+    helper = store.create_session(parent=session, relation="subagent").id
+    store.append(helper, user("Help"))
+    assert "\nsessiondb\n" in sessiondb("show", helper).out
 
 
 def test_of_two_stores_with_one_id_a_program_continues_only_its_own(

@@ -40,6 +40,21 @@ SELECT slug, id, coalesce(source_id, ''), coalesce(title, '') FROM session
         OR substr(id, -6) LIKE :begins ESCAPE '\\')
  ORDER BY time_updated DESC, id LIMIT :offered
 """
+_PLACES = """
+WITH named AS (
+  SELECT id FROM session
+   WHERE time_deleted IS NULL AND time_importing IS NULL
+     AND (:name COLLATE NOCASE IN (slug, id, source_id, substr(id, -6)))
+   ORDER BY time_updated DESC LIMIT 1)
+SELECT label, 'label of #' || seq FROM label WHERE session_id IN named
+UNION ALL
+SELECT * FROM (
+  SELECT CAST(seq AS TEXT), substr(text, 1, 200) FROM part
+   WHERE session_id IN named AND type = 'text' AND synthetic = 0
+     AND seq IN (SELECT seq FROM message
+                  WHERE session_id IN named AND role = 'user')
+   ORDER BY seq DESC LIMIT :offered)
+"""
 
 
 @click.command("completion")
@@ -83,26 +98,44 @@ def sessions(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
     return list(items.values())
 
 
+def places(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    """Return addresses that begin with *incomplete*: of labels, then of prompts."""
+    session, _, begun = incomplete.partition("#")
+    items = []
+    with contextlib.suppress(Exception):
+        values = {"name": session, "offered": OFFERED}
+        for name, text in _rows(ctx, _PLACES, values):
+            if name.startswith(begun) and _PLAIN.fullmatch(name):
+                items.append(CompletionItem(f"{session}#{name}", help=one_line(text)))
+    return items
+
+
 def _session_names(
     ctx: click.Context, incomplete: str
 ) -> Iterator[tuple[list[str], str]]:
     """Yield the names of sessions and their titles."""
-    from sessiondb.engine.default import ENGINE
-
-    path = _database_path(ctx)
-    if path is None or not path.is_file():
-        return
-
     sql: str = _NEWEST
     values: dict[str, Any] = {"offered": OFFERED}
     if incomplete:
         begins = re.sub(r"([\\%_])", r"\\\1", incomplete) + "%"
         sql = _NAMED
         values["begins"] = begins
+    for slug, session_id, source_id, title in _rows(ctx, sql, values):
+        yield [slug, short_id(session_id), session_id, source_id], title
+
+
+def _rows(
+    ctx: click.Context, sql: str, values: dict[str, Any]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a query; none without a database."""
+    from sessiondb.engine.default import ENGINE
+
+    path = _database_path(ctx)
+    if path is None or not path.is_file():
+        return
     connection = ENGINE.connect(path, mode="ro", busy_timeout=PATIENCE)
     with contextlib.closing(connection):
-        for slug, session_id, source_id, title in connection.execute(sql, values):
-            yield [slug, short_id(session_id), session_id, source_id], title
+        yield from connection.execute(sql, values)
 
 
 def _database_path(ctx: click.Context) -> Path | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +52,34 @@ def usages_of(store: Store, sessions: Sequence[Session]) -> Usages:
         return {}
     rows = store.usage(by="session", sessions=counted, prices=read_prices(None))
     return {row.key["session"]: row for row in rows}
+
+
+def usage_until(
+    store: Store, session: Session, seqs: Collection[int]
+) -> UsageRow | None:
+    """Return what a session cost whose sums are those of its messages at *seqs*.
+
+    None if they have no counts.
+    """
+    from sessiondb.model import UsageRow
+
+    key = {"session": session.id}
+    records = store.usage_records(key, prices=read_prices(None))
+    counted = [
+        record for record in records if record.seq in seqs and record.counted_in is None
+    ]
+    if not counted:
+        return None
+    estimates = [r.cost_estimated for r in counted if r.cost_estimated is not None]
+    return UsageRow(
+        key=key,
+        sessions=1,
+        messages=len(counted),
+        cost=session.cost,
+        cost_estimated=sum(estimates) if estimates else None,
+        tokens=session.tokens,
+        tokens_unpriced=sum(record.tokens_unpriced for record in counted),
+    )
 
 
 def cost_cell(session: Session, usages: Usages) -> str:

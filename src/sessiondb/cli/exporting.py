@@ -6,7 +6,7 @@ import contextlib
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -15,8 +15,9 @@ import click
 
 from sessiondb.cli import losses, redacting
 from sessiondb.cli import options as shared
+from sessiondb.cli.around import origin_of, with_results
 from sessiondb.cli.consent import can_ask, typed_yes
-from sessiondb.cli.costs import usages_of
+from sessiondb.cli.costs import usage_until, usages_of
 from sessiondb.cli.emptiness import no_sessions
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.progress import counted
@@ -50,7 +51,7 @@ HELD_CHARACTERS = 16_000_000
 
 
 @click.command("export")
-@click.argument("refs", type=shared.REF, metavar="[REF]...", nargs=-1)
+@click.argument("refs", type=shared.ADDRESS, metavar="[REF]...", nargs=-1)
 @shared.filters
 @shared.format_option("--to", "form", of=writable, required=True)
 @click.option(
@@ -93,11 +94,12 @@ def export_command(
     One session goes to stdout or FILE, several to DIR; in our own log (jsonl)
     several are one FILE as well, compressed if its name ends with .gz. Pages and
     Markdown in DIR are named by day and title, and index.html lists the pages.
-    --open without -o writes to a new temporary folder. Anything
-    the format cannot represent, and each session that cannot be read (exit 4), is
-    reported on stderr. --redact recognises secrets by their shape, not by
-    their meaning; it reports the kind, number, places and first characters of
-    what it removed, with --dry-run on stdout and without writing anything.
+    --open without -o writes to a new temporary folder. REF#M is the session as it
+    was at message M: what leads to it, and nothing later. Anything the format
+    cannot represent, and each session that cannot be read (exit 4), is reported
+    on stderr. --redact recognises secrets by their shape, not by their meaning;
+    it reports the kind, number, places and first characters of what it removed,
+    with --dry-run on stdout and without writing anything.
     """
     from sessiondb.formats import exporter
 
@@ -121,7 +123,10 @@ def export_command(
         from sessiondb.maintenance.bundle import parents_first
         from sessiondb.maintenance.portable import portable_in
 
-        sessions = parents_first(store, selection.sessions(store), with_children)
+        places = list(selection.places(store))
+        ends = _ends_of(store, places, with_children)
+        chosen = [session for session, _ in places]
+        sessions = parents_first(store, chosen, with_children)
         if not refs:
             for line in _left_out(store, selection, {s.id for s in sessions}):
                 say(line)
@@ -129,7 +134,7 @@ def export_command(
             target = target.holding(len(sessions), target_format)
 
         redaction = removal.make_redaction()
-        readable = Readable(store, sessions, target_format, redaction)
+        readable = Readable(store, sessions, ends, target_format, redaction)
         if not refs and target_format.is_complete:
             readable.left_out += _half_imported(store, filters)
         exports: Iterable[Export] = readable
@@ -151,6 +156,31 @@ def export_command(
     if opened and first is not None:
         show_in_browser(first)
     return exit_code(readable.left_out)
+
+
+def _ends_of(
+    store: Store, places: Iterable[tuple[Session, Message | None]], with_children: bool
+) -> dict[str, Message]:
+    """Return by session the message at which it ends, if an address named one.
+
+    An answer keeps the results of its calls, as in a fork. Raises `click.UsageError`
+    for a session with two ends, or with children that have none.
+    """
+    ends: dict[str, Message | None] = {}
+    for session, end in places:
+        if ends.setdefault(session.id, end) != end:
+            raise click.UsageError(
+                f"{short_id(session.id)} is exported once: name it with one end"
+            )
+        if end is not None and with_children:
+            raise click.UsageError("REF#M and --with-children exclude each other")
+        if end is not None:
+            ends[session.id] = end
+    return {
+        name: with_results(store, name, end)
+        for name, end in ends.items()
+        if end is not None
+    }
 
 
 def _read_to_the_end(documents: Iterable[Document | Loss]) -> None:
@@ -297,10 +327,11 @@ class Readable:
         self,
         store: Store,
         sessions: Sequence[Session],
+        ends: Mapping[str, Message],
         target_format: Exporter,
         redaction: Redaction | None,
     ) -> None:
-        self._store, self._sessions = store, sessions
+        self._store, self._sessions, self._ends = store, sessions, ends
         self._to, self._redaction = target_format, redaction
         self.left_out: list[str] = []
 
@@ -352,13 +383,28 @@ class Readable:
         return self._export(session)
 
     def _export(self, session: Session) -> Export:
+        end = self._ends.get(session.id)
+        if end is not None:
+            return self._export_until(session, end)
         export = self._store.export(session, **self._to.read)
         if self._to.shows_cost:
             export = replace(
                 export,
                 usage=usages_of(self._store, [session]).get(session.id),
+                origin=origin_of(self._store, session),
                 subagents=tuple(self._store.subagents(session)),
             )
+        return export
+
+    def _export_until(self, session: Session, end: Message) -> Export:
+        reading = {**self._to.read, "branches": False}
+        export = self._store.export(session, at=end, **reading)
+        if self._to.shows_cost:
+            path = self._store.export(session, at=end).messages
+            seqs = {message.seq for message in path}
+            usage = usage_until(self._store, export.session, seqs)
+            origin = origin_of(self._store, session)
+            export = replace(export, usage=usage, origin=origin)
         return export
 
 

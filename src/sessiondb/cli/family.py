@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +11,15 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
+from sessiondb.cli.around import with_results
 from sessiondb.cli.costs import Usages, cost_cell, usages_of
 from sessiondb.cli.opening import (
     Options,
     find,
-    find_all,
     find_message,
     find_place,
     open_store,
+    place_named,
     remember,
 )
 from sessiondb.cli.text import (
@@ -31,15 +32,18 @@ from sessiondb.cli.text import (
     title_of,
 )
 from sessiondb.cli.usage import exclusive
-from sessiondb.model.purposes import ANSWER, BOOKKEEPING, INJECTED, PROMPT, RESULT
+from sessiondb.model.purposes import BOOKKEEPING, INJECTED, RESULT
 
 if TYPE_CHECKING:
     from sessiondb.model import Comparison, Message, Session, Tree
-    from sessiondb.store import Store
+
+
+#: A session, and the message that an address names in it.
+Place = tuple["Session", "Message | None"]
 
 
 @click.command("fork")
-@click.argument("ref", type=shared.REF)
+@click.argument("ref", type=shared.ADDRESS)
 @click.option("--at", metavar="M", help="The last message to keep: id, seq or label.")
 @click.option("--before", metavar="M", help="The first message to leave out.")
 @click.option("--title", metavar="T", help="The title of the fork.")
@@ -93,55 +97,6 @@ def fork_command(
         output.write(f"{short_id(fork.id)}  {title_of(fork)}\n")
     else:
         output.write(f"{fork.id}\n")
-
-
-def with_results(store: Store, session: Session, last: Message) -> Message:
-    """Return the message with the last result of the calls of *last*, else *last*.
-
-    A result may be several records behind its call, but not behind a prompt or the
-    next answer: a fork that ends there would keep more than was asked for. Calls
-    that were made at once are an answer each in some programs; they stay together.
-    """
-    if not _call_ids(last, "tool"):
-        return last
-
-    # On the live path first: another branch may begin at the same answer.
-    for branches in (False, True):
-        end = _last_result(store.walk(session, branches=branches), last)
-        if end is not last:
-            return end
-    return last
-
-
-def _last_result(messages: Iterable[Message], last: Message) -> Message:
-    """Return the last message with a result of the calls of *last*, else *last*."""
-    end, tail = last, last.seq
-    waiting = _call_ids(last, "tool")
-    for message in messages:
-        if message.parent_seq != tail:
-            continue
-        if message.purpose == PROMPT or not waiting:
-            break
-        if message.purpose == ANSWER:
-            calls = _call_ids(message, "tool")
-            if end is not last or not calls:
-                break
-            waiting |= calls
-        tail = message.seq
-        results = _call_ids(message, "tool-result") & waiting
-        if results:
-            end = message
-            waiting -= results
-    return end
-
-
-def _call_ids(message: Message, type_of_part: str) -> set[str]:
-    """Return the ids of the calls, or of the calls whose results, a message holds."""
-    return {
-        part.call_id
-        for part in message.parts
-        if part.type == type_of_part and part.call_id is not None
-    }
 
 
 @click.command("tree")
@@ -233,38 +188,39 @@ def _session_facts(session: Session, usages: Usages) -> str:
 
 
 @click.command("diff")
-@click.argument("a", type=shared.REF)
-@click.argument("b", type=shared.REF)
+@click.argument("a", type=shared.ADDRESS)
+@click.argument("b", type=shared.ADDRESS)
 @shared.as_json
 @click.pass_obj
 def diff_command(options: Options, *, a: str, b: str, as_json: bool) -> None:
     """Where sessions A and B diverge, and the messages that only one of them has.
 
-    Results, texts for the model and what else programs record are counted; JSON has
-    all of it.
+    REF#M is a session up to message M, also for two places of one session. Results,
+    texts for the model and what else programs record are counted; JSON has all of it.
     """
     from sessiondb.model import message_json, session_json
 
     with open_store(options) as store:
-        first, second = find_all(store, [a, b])
-        result = store.compare(first, second)
+        first, at_a = place_named(store, a)
+        second, at_b = place_named(store, b)
+        result = store.compare(first, second, at_a=at_a, at_b=at_b)
     if as_json:
         output.write_json(
             {
                 "a": session_json(first),
                 "b": session_json(second),
+                "at_a": at_a and at_a.seq,
+                "at_b": at_b and at_b.seq,
                 "common": [message_json(message) for message in result.common],
                 "only_a": [message_json(message) for message in result.only_a],
                 "only_b": [message_json(message) for message in result.only_b],
             }
         )
     else:
-        output.page(_comparison_lines(first, second, result))
+        output.page(_comparison_lines((first, at_a), (second, at_b), result))
 
 
-def _comparison_lines(
-    first: Session, second: Session, result: Comparison
-) -> Iterator[str]:
+def _comparison_lines(first: Place, second: Place, result: Comparison) -> Iterator[str]:
     last = f", the last #{result.common[-1].seq}" if result.common else ""
     yield f"  {count(len(result.common), 'message')} in common{last}"
     yield from _lines_of_one_side(first, result.only_a, "-", "red")
@@ -272,13 +228,17 @@ def _comparison_lines(
 
 
 def _lines_of_one_side(
-    session: Session, messages: tuple[Message, ...], mark: str, color: str
+    place: Place, messages: tuple[Message, ...], mark: str, color: str
 ) -> Iterator[str]:
-    """Yield what only *session* has: the conversation, and how much was recorded."""
+    """Yield what only one side has: the conversation, and how much was recorded."""
     from sessiondb.formats.transcript.facts import counted_purposes
 
     shown = output.screen()
-    name = f"{short_id(session.id)}  {title_of(session)}"
+    session, end = place
+    address = (
+        short_id(session.id) if end is None else f"{short_id(session.id)}#{end.seq}"
+    )
+    name = f"{address}  {title_of(session)}"
     number = f"({count(len(messages), 'message')} alone)"
     if shown.terminal:
         name = cut(name, max(shown.width - len(number) - 5, output.MIN_TITLE))

@@ -27,7 +27,7 @@ _STATES = frozenset({"session_renamed", "archived"})
 
 
 @click.command("tail")
-@click.argument("ref", type=shared.REF, required=False)
+@click.argument("ref", type=shared.ADDRESS, required=False)
 @click.option(
     "--last",
     type=click.IntRange(1),

@@ -37,7 +37,7 @@ def title_command(options: Options, *, ref: str, text: str, as_json: bool) -> No
 
 
 @click.command("label")
-@click.argument("ref", type=shared.REF)
+@click.argument("ref", type=shared.ADDRESS)
 @click.argument("message", metavar="M", required=False)
 @click.argument("name", required=False)
 @shared.as_json

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import click
 
 from sessiondb.cli.text import shortened, visible
-from sessiondb.errors import NotFoundError, ReadOnlyError, SessionDBError
-from sessiondb.hints import command, with_database
+from sessiondb.errors import NotFoundError, ReadOnlyError, SessionDBError, abridged
+from sessiondb.hints import command, with_database, word
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,9 +87,9 @@ class Options:
 def split(argv: Sequence[str], option: str | None) -> list[str]:
     """Return *argv* with each ``--option=value`` as two words."""
     words: list[str] = []
-    for word in argv:
-        is_joined = word.partition("=")[0] == option
-        words += word.split("=", 1) if is_joined else [word]
+    for argument in argv:
+        is_joined = argument.partition("=")[0] == option
+        words += argument.split("=", 1) if is_joined else [argument]
     return words
 
 
@@ -264,7 +264,29 @@ def find(store: Store, ref: str | None) -> Session:
 def find_all(store: Store, refs: Iterable[str]) -> list[Session]:
     """Return the sessions that *refs* name; raises `NotFoundError` for any of them."""
     names = terminal_names()
-    return [store.session(ref, terminal=names) for ref in refs]
+    sessions = []
+    for ref in refs:
+        try:
+            sessions.append(store.session(ref, terminal=names))
+        except NotFoundError:
+            _refuse_address(store, ref)
+            raise
+    return sessions
+
+
+def _refuse_address(store: Store, ref: str) -> None:
+    """Raise `NotFoundError` if *ref* is an address, where a session is needed."""
+    name, _, message = ref.rpartition("#")
+    if not (name and message):
+        return
+    try:
+        store.session(name)
+    except NotFoundError:
+        return
+    raise NotFoundError(
+        f"{abridged(ref)} is the place of a message, and not a session",
+        hint=f"name the session alone: {word(name)}",
+    )
 
 
 def find_message(store: Store, session: Session, name: str) -> Message:
@@ -281,17 +303,30 @@ def find_message(store: Store, session: Session, name: str) -> Message:
 def find_place(store: Store, ref: str | None) -> tuple[Session, Message | None]:
     """Return the session that *ref* names, and its message for an address.
 
+    The session is remembered as the last one used here; None is that one.
+    """
+    if ref is None:
+        return find(store, None), None
+    session, message = place_named(store, ref)
+    remember(store, session)
+    return session, message
+
+
+def place_named(store: Store, ref: str) -> tuple[Session, Message | None]:
+    """Return the session that *ref* names, and its message for an address.
+
     An address is ``REF#M``: M is a seq, an id or a label. A session whose name has a
     ``#`` in it is that session.
     """
-    name, sign, message = (ref or "").rpartition("#")
-    if not (name and sign and message):
-        return find(store, ref), None
+    names = terminal_names()
+    name, _, message = ref.rpartition("#")
     try:
-        return find(store, ref), None
+        return store.session(ref, terminal=names), None
     except NotFoundError:
-        session = find(store, name)
-        return session, find_message(store, session, message)
+        if not (name and message):
+            raise
+    session = store.session(name, terminal=names)
+    return session, find_message(store, session, message)
 
 
 def _find_last(store: Store) -> Session:

@@ -12,13 +12,13 @@ import click
 
 from sessiondb.cli import paths
 from sessiondb.cli.moments import FORMS, Moment
-from sessiondb.cli.opening import current, find_all, here, say
+from sessiondb.cli.opening import current, find_all, here, place_named, say
 from sessiondb.cli.usage import exclusive
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from sessiondb.model import Page, Session
+    from sessiondb.model import Message, Page, Session
     from sessiondb.store import Store
 
 T = TypeVar("T")
@@ -90,8 +90,23 @@ class Ref(click.ParamType):  # type: ignore[type-arg]
         return sessions(ctx, incomplete)
 
 
-#: The type of every argument that names a session.
+class Address(Ref):
+    """The name of a session, or the address of a message in it, as typed."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return names of sessions, or after a ``#`` labels and prompts of one."""
+        from sessiondb.cli.completing import places
+
+        if "#" in incomplete:
+            return places(ctx, incomplete)
+        return super().shell_complete(ctx, param, incomplete)
+
+
+#: The types of arguments that name a session, and of those that take ``REF#M`` as well.
 REF = Ref()
+ADDRESS = Address()
 
 
 def format_option(
@@ -264,6 +279,15 @@ class Selection:
             raise click.UsageError(
                 f"name the sessions to {verb}, or filters that choose them"
             )
+
+    def places(self, store: Store) -> Iterator[tuple[Session, Message | None]]:
+        """Yield the sessions, each with the message that an address names in it."""
+        if self.refs:
+            for ref in self.refs:
+                yield place_named(store, ref)
+        else:
+            for session in self.sessions(store):
+                yield session, None
 
     def sessions(self, store: Store) -> Iterator[Session]:
         """Yield the sessions; those that filters choose newest first."""

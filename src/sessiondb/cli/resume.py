@@ -21,6 +21,7 @@ import click
 from sessiondb.arguments import file_of
 from sessiondb.cli import losses, output
 from sessiondb.cli import options as shared
+from sessiondb.cli.around import origin_of, with_results
 from sessiondb.cli.opening import (
     Options,
     current,
@@ -29,6 +30,7 @@ from sessiondb.cli.opening import (
     remember,
     say,
 )
+from sessiondb.cli.resume_model import with_model
 from sessiondb.cli.resume_plan import Plan
 from sessiondb.cli.text import count, cut, short_id
 from sessiondb.cli.usage import exclusive
@@ -92,7 +94,7 @@ def _agent_names() -> list[str]:
 
 
 @click.command("resume")
-@click.argument("ref", type=shared.REF, required=False)
+@click.argument("ref", type=shared.ADDRESS, required=False)
 @click.option(
     "--source",
     metavar="S",
@@ -127,7 +129,8 @@ def resume_command(
     is opencode, opencode2, claude, codex, pi, oh-my-pi, xcsh or goose; gemini, qwen
     and llm continue only their own sessions. --in opencode keeps the generation of
     OpenCode that a session has, else it is 1.x; --in opencode2 is OpenCode 2. --json
-    prints the same as --print, as JSON.
+    prints the same as --print, as JSON. The model of the session is passed on, unless
+    another program continues it, or the program has no option for it (goose).
 
     REF#M continues after message M, in a fork that ends there.
     """
@@ -145,7 +148,7 @@ def resume_command(
                     f"{command('fork', str(ref))}, then resume that"
                 )
             session = _fork_at(store, session, place)
-        plan = _make_plan(store, session, into)
+        plan = with_model(store, _make_plan(store, session, into))
         steps = list(plan.steps(file_of(store), plan.program))
     if printing or as_json:
         _print_plan(plan, steps, as_json)
@@ -155,8 +158,6 @@ def resume_command(
 
 def _fork_at(store: Store, parent: Session, last: Message) -> Session:
     """Return a new fork that ends at a message, with the results of its calls."""
-    from sessiondb.cli.family import with_results
-
     fork = store.session(store.fork(parent, at=with_results(store, parent, last)))
     remember(store, fork)
     say(f"fork {short_id(fork.id)} ends at #{last.seq} of {short_id(parent.id)}")
@@ -258,12 +259,7 @@ def _hint_elsewhere(store: Store, session: Session, refused: str | None = None) 
 
 def _origin_program(store: Store, session: Session) -> str:
     """Return the program of the nearest session above this one that was imported."""
-    while session.time_imported is None and session.parent_id is not None:
-        try:
-            session = store.session(session.parent_id)
-        except NotFoundError:  # it was deleted
-            break
-    return session.source
+    return origin_of(store, session).source
 
 
 def _hint_copy(session: Session, program: str) -> str:

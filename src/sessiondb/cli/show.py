@@ -11,7 +11,7 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.around import messages_around
+from sessiondb.cli.around import messages_around, origin_of
 from sessiondb.cli.costs import cost_json, usages_of
 from sessiondb.cli.opening import Options, find_place, open_store
 from sessiondb.cli.paint import painted
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command("show")
-@click.argument("ref", type=shared.REF, required=False)
+@click.argument("ref", type=shared.ADDRESS, required=False)
 @click.option(
     "--last", type=click.IntRange(1), metavar="N", help="The last N messages."
 )
@@ -142,6 +142,7 @@ def _shown_lines(
     yield head_lines(
         session,
         usages_of(store, [session]).get(session.id),
+        origin_of(store, session),
         todos=store.todos(session),
         labels=labels,
         subagents=store.subagents(session),

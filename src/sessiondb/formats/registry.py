@@ -27,6 +27,9 @@ class Entry:
     writes: str | None = None
     #: The command that continues a session, ``{}`` its id; empty if there is none.
     resume: str = ""
+    #: The options of that command for the model, ``{provider}`` and ``{model}``; empty
+    #: if it has none.
+    model: str = ""
     #: The name of the format whose modules know its sessions, too, unless it has
     #: modules of its own.
     family: str = ""
@@ -49,6 +52,7 @@ REGISTRY: dict[str, Entry] = {
         reads=f"{_HERE}.opencode",
         writes=f"{_HERE}.opencode.exporter",
         resume="opencode --session {}",
+        model="-m {provider}/{model}",
     ),
     "opencode2": Entry("OpenCode 2", writes=f"{_HERE}.opencode.v2.exporter"),
     "sessiondb": Entry("sessiondb", reads=MODULES["sessiondb"]),
@@ -65,29 +69,34 @@ REGISTRY: dict[str, Entry] = {
         reads=f"{_HERE}.claude",
         writes=f"{_HERE}.claude.exporter",
         resume="claude --resume {}",
+        model="--model {model}",
     ),
     "codex": Entry(
         "Codex",
         reads=f"{_HERE}.codex",
         writes=f"{_HERE}.codex.exporter",
         resume="codex resume {}",
+        model="-m {model}",
     ),
     "pi": Entry(
         "pi",
         reads=f"{_HERE}.pi",
         writes=f"{_HERE}.pi.exporter",
         resume="pi --session {}",
+        model="--provider {provider} --model {model}",
     ),
     "oh-my-pi": Entry(
         "oh-my-pi",
         writes=f"{_HERE}.pi.oh_my_pi",
         resume="omp --resume {}",
+        model="--model {provider}/{model}",
         family="pi",
     ),
     "xcsh": Entry(
         "xcsh",
         writes=f"{_HERE}.pi.xcsh",
         resume="xcsh --resume {}",
+        model="--model {provider}/{model}",
         family="pi",
     ),
     "goose": Entry(
@@ -97,9 +106,24 @@ REGISTRY: dict[str, Entry] = {
         resume="goose session --resume --session-id {}",
     ),
     "aider": Entry("aider", reads=f"{_HERE}.aider", writes=f"{_HERE}.aider.exporter"),
-    "gemini": Entry("Gemini CLI", reads=f"{_HERE}.gemini", resume="gemini --resume {}"),
-    "qwen": Entry("Qwen Code", reads=f"{_HERE}.qwen", resume="qwen --resume {}"),
-    "llm": Entry("llm", reads=f"{_HERE}.llm", resume="llm chat --cid {}"),
+    "gemini": Entry(
+        "Gemini CLI",
+        reads=f"{_HERE}.gemini",
+        resume="gemini --resume {}",
+        model="-m {model}",
+    ),
+    "qwen": Entry(
+        "Qwen Code",
+        reads=f"{_HERE}.qwen",
+        resume="qwen --resume {}",
+        model="-m {model}",
+    ),
+    "llm": Entry(
+        "llm",
+        reads=f"{_HERE}.llm",
+        resume="llm chat --cid {}",
+        model="-m {model}",
+    ),
     "openai-agents": Entry("OpenAI Agents SDK", reads=f"{_HERE}.openai_agents"),
     "openoxide": Entry("OpenOxide", reads=f"{_HERE}.openoxide"),
 }
@@ -155,6 +179,18 @@ def writable() -> list[str]:
 def resume_commands() -> dict[str, str]:
     """Return the command that continues a session, by the name of its source."""
     return _values_of_field("resume")
+
+
+def model_options() -> dict[str, str]:
+    """Return the options for the model of each program whose `resume_commands` has any.
+
+    Read from their parsers of arguments: OpenCode 1 (``tuiOptions``) and 2
+    (``cli/src/commands/commands.ts``), Claude Code (``claude --help``), Codex
+    (``merge_resume_cli_flags``), pi, oh-my-pi and xcsh (``cli/args.ts``), Gemini CLI
+    and Qwen Code (``config.ts``), llm (``chat`` in ``cli.py``). ``goose session`` has
+    none and fails with one (``cli.rs``): it continues with the model that it stored.
+    """
+    return _values_of_field("model")
 
 
 def format_of_program(name: str) -> str:

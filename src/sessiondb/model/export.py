@@ -32,7 +32,8 @@ class Export:
     what the prompt history has of it, ``base`` the versions of its fields that this
     database last agreed on with a log (see `model.versions`). ``usage`` has what is
     estimated of its cost, None if that was not asked for, ``subagents`` those that it
-    started, none if they were not.
+    started, none if they were not. ``origin`` is the session of a program that a fork
+    goes back to: the head of a transcript names that program.
     """
 
     session: Session
@@ -46,6 +47,7 @@ class Export:
     base: Mapping[str, Version] = field(default_factory=dict)
     usage: UsageRow | None = None
     subagents: tuple[Session, ...] = ()
+    origin: Session | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ def session_facts(
     """
     session, subagents = export.session, list(inside)
     models = ", ".join(list(tally.models)[:_MODELS])
-    agent = [program_name(session), session.agent]
+    agent = [program_name(export.origin or session), session.agent]
     values = {
         "Agent": " · ".join(name for name in agent if name),
         "Models" if len(tally.models) > 1 else "Model": models,

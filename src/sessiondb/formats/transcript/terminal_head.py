@@ -24,6 +24,7 @@ _SHORT_ID, _DAY = 6, len("2026-11-01 ")
 def head_lines(
     session: Session,
     usage: UsageRow | None = None,
+    origin: Session | None = None,
     *,
     todos: Sequence[Todo] = (),
     labels: Sequence[Label] = (),
@@ -31,8 +32,8 @@ def head_lines(
 ) -> list[TerminalLine]:
     """Return the title of a session and lines of facts about it.
 
-    With its *usage* also what is estimated of its cost. *todos*, *labels* and
-    *subagents* are those that belong to it.
+    With its *usage* also what is estimated of its cost. The program is that of the
+    *origin* of a fork. *todos*, *labels* and *subagents* are those that belong to it.
     """
     title = one_line(session.title or "(no title)")
     lines = [TerminalLine(title, "strong")]
@@ -41,14 +42,16 @@ def head_lines(
         _named_value("labels", labels_text(labels)),
         _subagents_text(session, subagents),
     ]
-    for facts in [*_facts_by_line(session, usage), belongings]:
+    for facts in [*_facts_by_line(session, usage, origin), belongings]:
         text = " · ".join([fact for fact in facts if fact])
         if text:
             lines.append(TerminalLine(one_line(text), "dim"))
     return lines
 
 
-def _facts_by_line(session: Session, usage: UsageRow | None) -> Iterator[list[str]]:
+def _facts_by_line(
+    session: Session, usage: UsageRow | None, origin: Session | None
+) -> Iterator[list[str]]:
     """Yield the facts of each line; those that are unknown are empty."""
     yield [session.id, session.slug]
     yield [session.directory]
@@ -57,7 +60,7 @@ def _facts_by_line(session: Session, usage: UsageRow | None) -> Iterator[list[st
     if parent == session.parent_id:
         parent = parent[-_SHORT_ID:].lower()
     yield [
-        program_name(session),
+        program_name(origin or session),
         session.agent or "",
         model_name(session),
         origin_text(session, parent, " at #{}"),
