@@ -234,7 +234,7 @@ class Store(Facade, methods=_METHODS):
 
         With *at* it is the session as it was at that message, which has no branches:
         the path to it, its sums and labels; a call whose result was recorded later is
-        interrupted. Todos and settings are those of now.
+        interrupted. Title, todos and settings are those of now.
         """
         if at is not None:
             refuse_branches(branches)
