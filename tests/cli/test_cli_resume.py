@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import stat
@@ -193,7 +194,7 @@ def test_the_head_of_a_fork_names_the_program_that_continues_it(
     session = ingested(store, "claude", "019a", tmp_path, messages=found)
     fork = store.fork(store.fork(session))
     for ref in (session, fork.id):
-        assert "\nclaude\n" in sessiondb("show", ref).out
+        assert re.search(r"(?m)^claude( · fork|$)", sessiondb("show", ref).out)
         page = sessiondb("export", ref, "--to", "markdown").out
         assert "**Agent:** claude" in page
     assert store.session(fork).source == "sessiondb"
