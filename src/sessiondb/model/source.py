@@ -20,6 +20,9 @@ from sessiondb.words import count
 #: Keys of the event of a session's sum: the total that its program states, by column,
 #: and the last message that the session copied, which is not in that total.
 STATED_TOTAL, TOTAL_AFTER = "stated_total", "total_after"
+#: The key of one of several such events of a session: the time, in Unix ms, since which
+#: its total counts the messages of the session and of its subagents.
+TOTAL_SINCE = "total_since"
 
 
 def sum_event_id(source_id: str) -> str:

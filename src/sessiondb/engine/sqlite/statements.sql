@@ -1592,6 +1592,40 @@ JOIN session AS session_1 ON session_1.id = session_2.parent_id
 WHERE session_2.id = :sid AND session_2.relation = 'fork' AND session_2.time_created =
     session_1.time_created
 
+-- importing.rows.sums.RELATED
+SELECT session.parent_id, session.relation
+FROM session
+WHERE session.id = :sid
+
+-- importing.rows.sums.SUBAGENTS
+SELECT session.id
+FROM session
+WHERE session.parent_id IN (SELECT anon_1.value
+FROM json_each(:ids) AS anon_1) AND session.relation = 'subagent' AND session.time_deleted IS
+    NULL
+
+-- importing.rows.sums.TOTALS
+SELECT message.seq, message.time_created, message.cost, message.data, message.data_blob
+FROM message
+WHERE message.session_id = :sid AND message.kind = 'usage' AND message.tokens_input IS NULL AND
+    message.tokens_output IS NULL AND message.tokens_reasoning IS NULL AND
+    message.tokens_cache_read IS NULL AND message.tokens_cache_write IS NULL
+ORDER BY message.time_created, message.seq
+
+-- importing.rows.sums.COSTS
+SELECT message.time_created, message.cost
+FROM message
+WHERE message.session_id IN (SELECT anon_1.value
+FROM json_each(:ids) AS anon_1) AND message.cost IS NOT NULL AND message.time_created >= :since
+    AND NOT (message.kind = 'usage' AND message.tokens_input IS NULL AND message.tokens_output
+    IS NULL AND message.tokens_reasoning IS NULL AND message.tokens_cache_read IS NULL AND
+    message.tokens_cache_write IS NULL)
+
+-- importing.rows.sums.SET_COST
+UPDATE message
+SET cost=:cost
+WHERE message.session_id = :sid AND message.seq = :at
+
 -- importing.rows.sums.SET
 UPDATE message
 SET cost=:cost, tokens_input=:tokens_input, tokens_output=:tokens_output,

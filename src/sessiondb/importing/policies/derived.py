@@ -46,6 +46,7 @@ from sessiondb.importing.rows.stored_parts import (
     is_same_data,
     part_identity,
     with_blobs_of,
+    with_stored_usage,
 )
 from sessiondb.schema.rows import UNKNOWN_TOKENS, PartRow
 
@@ -184,6 +185,8 @@ class Derived:
             seq, inherited = current.columns["seq"], current.columns["inherited"]
             entry = with_blobs_of(writing.tx, current, entry)
             row = row._replace(data_blob=entry.row.data_blob)
+            entry = entry._replace(row=row)
+            row = with_stored_usage(writing.tx, current, entry)
             # A reader of a copy without its original does not know what it is. What is
             # of another kind by now, as a usage that got its answer, is not a copy.
             same = (current.columns["role"], current.columns["kind"]) == (

@@ -18,7 +18,9 @@ from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement
 from sessiondb.importing.rows.messages import is_bare
 from sessiondb.importing.rows.run import CurrentMessage, ImportEntry, Placed, Writing
-from sessiondb.schema.rows import MessageRow, PartRow
+from sessiondb.importing.rows.sums import SessionTotal
+from sessiondb.schema.rows import UNKNOWN_TOKENS, MessageRow, PartRow
+from sessiondb.schema.terms import TOKENS
 
 #: Messages between the usage of an answer and the answer, at most.
 _NEAR = 8
@@ -124,6 +126,40 @@ def has_answer(writing: Writing, event: MessageRow, seq: int) -> bool:
         _ANSWER, sid=writing.state.id, response=event.response_id, **near
     )
     return answer is not None
+
+
+def with_stored_usage(
+    tx: Transaction, current: CurrentMessage, entry: ImportEntry
+) -> MessageRow:
+    """Return a message with the cost and the total that are here, if it has none now.
+
+    A program may remove the record that stated a cost, or the original of a fork, whose
+    part in a total is not known without it. What is left of a total is computed here.
+    """
+    row, stored = entry.row, current.columns
+    counts = tuple(stored[name] for name in TOKENS)
+    if row.cost is not None or (row.role, *row.tokens) != (stored["role"], *counts):
+        return row
+
+    row = row._replace(cost=stored["cost"])
+    if row.kind == "usage" and row.tokens == UNKNOWN_TOKENS:
+        data = {blob.hash: blob.data for blob in entry.blobs}.get(row.data_blob or "")
+        new = codec.unpack_part(row.data, data)
+        old = data_of(tx, stored["data"], stored["data_blob"])
+        if _is_better_known(SessionTotal.of(old), SessionTotal.of(new)):
+            names = ("model_id", "data", "data_blob")
+            row = row._replace(**{name: stored[name] for name in names})
+    return row
+
+
+def _is_better_known(total: SessionTotal | None, other: SessionTotal | None) -> bool:
+    """Return whether a total of an event is the one to keep.
+
+    It has more of the session, or of the same less that the original of a fork has.
+    """
+    if total is None or other is None:
+        return total is not None
+    return (total.since, total.cost) <= (other.since, other.cost)
 
 
 def files_gone(
