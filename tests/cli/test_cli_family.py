@@ -341,6 +341,17 @@ def test_a_row_is_explained_by_its_messages_and_their_rates(
     assert "1 message that a fork copied, counted in the original" in ran.err
 
 
+def test_a_cost_without_tokens_is_counted_apart_in_an_explanation(
+    sessiondb: Run, store: Store
+) -> None:
+    session = store.create_session()
+    store.append(session, assistant("a"), cost=0.5, tokens={"input": 9})
+    store.append(session, MessageDraft("event", kind="usage"), cost=0.25)
+    ran = sessiondb("stats", "--explain", "total")
+    assert "2 messages: $0.75" in ran.err
+    assert "$0.25 of it is stated without tokens" in ran.err
+
+
 @pytest.mark.parametrize("by", ["model", "session", "day,source", "tool"])
 def test_the_messages_behind_each_row_add_up_to_it(
     store: Store, story: Story, by: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,26 @@ def beside(type: str, of: int = 1, **fields: Any) -> Record:
     return {"type": type, **fields, "sessionId": session(of)}
 
 
+def spent(
+    requests: int, usd: float, *, of: int = 1, began: int = 0, model: str = "large"
+) -> Record:
+    """The state of a process: *requests* like those of `answered` have cost *usd*."""
+    usage = {
+        "inputTokens": 10 * requests, "outputTokens": 4 * requests,
+        "cacheReadInputTokens": 2 * requests, "cacheCreationInputTokens": requests,
+        "webSearchRequests": 0, "costUSD": usd,
+    }  # fmt: skip
+    models = {model: usage} if requests else {}
+    return beside(
+        "cost-state", of, totalCostUSD=usd, startTime=time_of(began), modelUsage=models
+    )
+
+
+def time_of(number: int) -> int:
+    """The time of a line, in Unix ms."""
+    return round(datetime.fromisoformat(moment(number)).timestamp() * 1000)
+
+
 def aside(number: int, agent: str | None, *records: Record) -> list[Record]:
     """Lines of a subagent: *number* is that of the first one, which has no parent."""
     marked = [
@@ -129,6 +150,7 @@ def first() -> list[Record]:
         answered(16, words("Yes"), name="msg_3"),
         beside("custom-title", customTitle="Tea"),
         beside("tag", tag="drinks"),
+        spent(5, 0.5),
         beside("cost-state", totalCostUSD=0.2),
         beside("never-seen-before", of=1, a={"b": [1]}),
     ]  # fmt: skip
@@ -141,10 +163,11 @@ def home(folder: Path) -> None:
         answered(20, call("c9", "Agent", prompt="Look"), 16, name="msg_4", stop="tool_use"),
         result(21, "c9", [words("Found")], toolUseResult={"agentId": "a1"}),
     ]  # fmt: skip
-    write(here, session(1), *first(), *task)
+    write(here, session(1), *first(), *task, spent(8, 0.8))
     copied = [{**r, "sessionId": session(2)} for r in first() if "uuid" in r]
     began = beside("queue-operation", of=2, operation="enqueue", timestamp=moment(40))
-    write(here, session(2), began, *copied, asked(30, "And coffee?", 16, of=2))
+    asking = [asked(50, "And coffee?", 16, of=2), spent(6, 0.6, of=2)]
+    write(here, session(2), began, *copied, *asking)
 
     agent = aside(
         22, "a1", asked(22, "Look"), answered(23, words("Found"), name="msg_5")

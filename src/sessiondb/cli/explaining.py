@@ -156,6 +156,10 @@ def _summary(
         words = cost_words(*amounts) or "cost unknown"
         yield f"{count(len(counted), 'message')}: {words}"
 
+    beside = [record.cost for record in counted if not record.tokens.known]
+    if (usd := _sum_of(beside)) is not None:
+        yield f"{money(usd)} of it is stated without tokens"
+
     used: dict[str, None] = {}  # a dict as an ordered set
     for record in counted:
         if record.rates:

@@ -33,6 +33,7 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import MessageDraft, PartDraft, Tokens
+from sessiondb.model.source import STATED_TOTAL, TOTAL_SINCE
 
 Record = dict[str, Any]
 Parts = tuple[PartDraft, ...]
@@ -103,6 +104,9 @@ def _take_columns(record: Record, further: Sequence[NumberedRecord]) -> Columns:
             return _take_system_line(record)
         case "attachment":
             return _take_attachment(record)
+        case "cost-state" if not {STATED_TOTAL, TOTAL_SINCE}.isdisjoint(record):
+            # Keys of the record that would be mistaken for ours.
+            return {"role": "event", "kind": kind}
         case _:
             return {"role": "event", "kind": fields.KINDS.get(kind, kind)}
 

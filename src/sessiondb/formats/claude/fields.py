@@ -113,6 +113,7 @@ KINDS: Mapping[str, str] = {
     "custom-title": "title_change",
     "ai-title": "title_change",
     "mode": "mode_change",
+    "cost-state": "usage",
 }
 #: How a text begins that the program wrote in the name of the user.
 INJECTED = (

@@ -68,6 +68,12 @@ class CopiedLines:
                     return name
         return None
 
+    def has(self, record: Record) -> bool:
+        """Return whether a line is a copy: it says so, or an original has it."""
+        uuid = as_string(record.get("uuid"))
+        is_shared = any(uuid in lines for lines in self._originals)
+        return "forkedFrom" in record or is_shared
+
     def source_of(self, record: Record) -> str | None:
         """Return the first line of the chain of copies that a line is the last of."""
         source = _named_source(record)

@@ -38,6 +38,8 @@ _FILE_NAME = re.compile(rf"(?:{_UUID.pattern}|{_AGENT_NAME.pattern})\.jsonl")
 ANY_LINE = re.compile(rb"\S")
 #: A line of a subagent; in its own transcript, or in that of its parent.
 SIDECHAIN_LINE = re.compile(rb'"isSidechain"\s*:\s*true')
+#: A line with what a process cost; the name in a text has other quotes.
+_COST_STATE = re.compile(rb'"cost-state"')
 _CHUNK, _OVERLAP = 1 << 20, 64
 
 
@@ -64,6 +66,8 @@ class ClaudeLog(NamedTuple):
     titles: tuple[tuple[str, str], ...] = ()
     #: Whether it has no line of a conversation, and so is not a session.
     has_only_notes: bool = False
+    #: The byte at which its last line with a cost names its type; None without one.
+    last_cost: int | None = None
 
     @property
     def agent(self) -> str:
@@ -187,7 +191,8 @@ def read_head(path: Path) -> ClaudeLog | None:
 
     # Most have a line of their own in the head, and are not read for this.
     has_only_notes = not links and not _has_conversation(path)
-    log = log._replace(chain=_conversation_chain(path), has_only_notes=has_only_notes)
+    chain, last_cost = _search_lines(path)
+    log = log._replace(chain=chain, has_only_notes=has_only_notes, last_cost=last_cost)
     original = value_at(first, "forkedFrom", "sessionId")
     if usable_id(original) and original != session:
         return log._replace(parent=original, relation="fork")
@@ -254,16 +259,21 @@ def _as_subagent(log: ClaudeLog) -> ClaudeLog:
     return log._replace(relation="subagent", session=session, parent=parent)
 
 
-def _conversation_chain(path: Path) -> str | None:
-    """Return the chain of the conversation: None without lines of subagents.
+def _search_lines(path: Path) -> tuple[str | None, int | None]:
+    """Return the chain of the conversation, and where the last line with a cost is.
 
-    Nothing is decoded for it.
+    The chain is None without lines of subagents. Nothing is decoded for it.
     """
-    tail = b""
+    chain: str | None = None
+    last_cost: int | None = None
+    tail, read = b"", 0
     with suppress(OSError), path.open("rb") as file:
         while chunk := file.read(_CHUNK):
-            if SIDECHAIN_LINE.search(tail + chunk):
-                return ""
-            tail = chunk[-_OVERLAP:]
+            piece = tail + chunk
+            if chain is None and SIDECHAIN_LINE.search(piece):
+                chain = ""
+            for match in _COST_STATE.finditer(piece):
+                last_cost = read - len(tail) + match.start()
+            tail, read = chunk[-_OVERLAP:], read + len(chunk)
 
-    return None
+    return chain, last_cost

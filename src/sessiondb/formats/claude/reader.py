@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from sessiondb.errors import SourceError
 from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.agents import (
     PLACES_KEY,
@@ -22,6 +23,12 @@ from sessiondb.formats.claude.agents import (
     SubagentChains,
     chains_in,
     read_sidecar,
+)
+from sessiondb.formats.claude.costs import (
+    NO_COSTS,
+    ClaudeCosts,
+    answer_of,
+    read_notes,
 )
 from sessiondb.formats.claude.drafts import NumberedRecord, message_draft
 from sessiondb.formats.claude.files import with_files
@@ -37,7 +44,7 @@ from sessiondb.formats.claude.logs import (
 )
 from sessiondb.formats.claude.tree import FurtherLine, MessagePlace
 from sessiondb.formats.kit.fields import check_storable, take_fields, without_empty
-from sessiondb.formats.kit.files import may_read
+from sessiondb.formats.kit.files import ancestor_named, may_read
 from sessiondb.formats.kit.json import OddRecordError
 from sessiondb.formats.kit.lines import Lines, opened
 from sessiondb.formats.kit.links import MADE
@@ -125,6 +132,9 @@ class _ClaudeStore:
         self._titles = titles
         self._indexes_of_chains = lru_cache(maxsize=1)(_read_indexes)
         self._calls_in = lru_cache(maxsize=1)(SubagentCalls)
+        self._copies_in = lru_cache(maxsize=1)(self._read_copies)
+        #: By session: those of an original and of a parent are needed again.
+        self._costs: dict[str, ClaudeCosts] = {}
 
     def session_of(self, log: ClaudeLog) -> SourceSession:
         """Return a session as the head of its transcript describes it."""
@@ -134,6 +144,9 @@ class _ClaudeStore:
         if log.relation == "subagent":
             # One that may be read again has the same size and time.
             digest += f" {log_digest(log.sidecar)} {may_read(log.sidecar)}"
+        # What an answer cost may be stated later, in another transcript.
+        if log.parent is not None:
+            digest += f" {self._last_cost(log)}"
 
         session = SourceSession(
             "claude",
@@ -156,11 +169,10 @@ class _ClaudeStore:
         index = indexes[log.chain]
 
         columns: Record = {}
-        copies = CopiedLines(log, {})
+        copies = self._copies_of(log)
         if log.relation == "subagent":
             columns = self._describe_subagent(log, index)
         elif log.relation == "fork":
-            copies = CopiedLines(log, self._logs)
             # The last message that its original has, too.
             names = (place.name for place in reversed(index.tree.places))
             copied = index.copied_uuid or copies.first_copied(names)
@@ -175,9 +187,65 @@ class _ClaudeStore:
             leaf=index.tree.end_of(index.leaf.uuid),
             time_updated=index.time_updated,
             metadata=without_empty({"tag": index.tag}),
-            messages=ClaudeMessages(log, index.tree.places, copies, problems),
+            messages=ClaudeMessages(
+                log, index.tree.places, copies, self._costs_of(log), problems
+            ),
             **columns,
         )
+
+    def _copies_of(self, log: ClaudeLog) -> CopiedLines:
+        if log.relation == "fork" and log.session in self._logs:
+            return self._copies_in(log.session)
+        return CopiedLines(log, {})
+
+    def _read_copies(self, session: str) -> CopiedLines:
+        return CopiedLines(self._logs[session], self._logs)
+
+    # -- costs -----------------------------------------------------------------------
+
+    def _last_cost(self, log: ClaudeLog) -> list[int | None]:
+        """Return where the last costs are that those of a subagent or fork follow."""
+        return [other.last_cost for other in self._counting_logs(log)]
+
+    def _counting_logs(self, log: ClaudeLog) -> list[ClaudeLog]:
+        """Return the log that states what the answers of a log cost, and its originals.
+
+        The process of a session counts its subagents, too.
+        """
+        counting: ClaudeLog | None = log
+        if log.relation == "subagent":
+            counting = self._session_of_subagent(log)
+        logs: dict[str, ClaudeLog] = {}
+        while counting is not None and counting.session not in logs:
+            logs[counting.session] = counting
+            counting = counting.parent_log(self._logs)
+        return list(logs.values())
+
+    def _session_of_subagent(self, log: ClaudeLog) -> ClaudeLog | None:
+        """Return the log of the session that a subagent is of, also beside *log*."""
+        name = log.session.partition("/")[0]
+        if name in self._logs:
+            return self._logs[name]
+        folder = ancestor_named(log.path, "subagents")
+        if folder is None:
+            return None
+        with suppress(SourceError):
+            return read_head(folder.parent.with_name(f"{folder.parent.name}.jsonl"))
+        return None
+
+    def _costs_of(self, log: ClaudeLog) -> ClaudeCosts:
+        """Return what the answers in a log cost, as its program states it."""
+        costs = None
+        for counting in reversed(self._counting_logs(log)):
+            if counting.session not in self._costs:
+                self._costs[counting.session] = self._read_costs(counting, costs)
+            costs = self._costs[counting.session]
+        return NO_COSTS if costs is None else costs
+
+    def _read_costs(self, log: ClaudeLog, inherited: ClaudeCosts | None) -> ClaudeCosts:
+        if log.last_cost is None and (inherited is None or not inherited.states):
+            return NO_COSTS
+        return ClaudeCosts(read_notes(log.path, self._copies_of(log).has), inherited)
 
     def _describe_subagent(self, log: ClaudeLog, index: ClaudeIndex) -> Record:
         """Return the properties of a subagent by its sidecar, else by its call."""
@@ -226,11 +294,13 @@ class ClaudeMessages:
         log: ClaudeLog,
         places: list[MessagePlace],
         copies: CopiedLines,
+        costs: ClaudeCosts,
         problems: list[Problem],
     ) -> None:
         self._log = log
         self._places = places
         self._copies = copies
+        self._costs = costs
         self._problems = problems
 
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
@@ -270,7 +340,12 @@ class ClaudeMessages:
 
         # A result that only its call had, before sessiondb wrote it for the program.
         is_written_here = record.get("entrypoint") == fields.WRITER
+        usd = self._costs.cost_of(answer_of(line.record for line in lines))
         draft = _with_times(message_draft(lines, place), times)
+        if usd is not None:
+            draft = replace(draft, cost=usd)
+        elif draft.kind == "usage":
+            draft = self._with_total(draft, place)
         return SourceMessage(
             with_files(draft, self._log.path),
             place.parent,
@@ -278,6 +353,14 @@ class ClaudeMessages:
             alias=place.result_of if is_written_here else None,
             timeless=usage is not None,
         )
+
+    def _with_total(self, draft: MessageDraft, place: MessagePlace) -> MessageDraft:
+        """Return the event of a state with its time and the total of the session."""
+        total = self._costs.totals.get(place.line.offset)
+        if total is None:
+            return draft
+        data = {**draft.data, **total.facts()}
+        return replace(draft, time_created=total.time, model_id=total.model, data=data)
 
 
 def _with_times(draft: MessageDraft, times: list[int]) -> MessageDraft:

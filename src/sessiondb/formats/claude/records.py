@@ -27,6 +27,7 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.links import MADE
 from sessiondb.model import Message, Part
+from sessiondb.model.source import STATED_TOTAL, TOTAL_SINCE
 
 Record = dict[str, Any]
 
@@ -36,6 +37,8 @@ def lines_of(message: Message) -> Iterator[tuple[int, Record]]:
     data = dict(message.data)
     if message.kind == "compaction":
         data.pop("first_kept_id", None)
+    if message.kind == "usage":
+        data = without_keys({STATED_TOTAL, TOTAL_SINCE}, data)
     others = []
     if message.role == "assistant":
         others = as_list(data.pop("other_lines", None))
@@ -62,7 +65,8 @@ def _first_line(message: Message, data: Record, parts: Sequence[Part]) -> Record
     record: Record = {"type": kind}
     if not message.id.startswith(MADE):
         record["uuid"] = message.id
-    put_fields(record, fields.ANSWER, message)
+    if message.role == "assistant":
+        put_fields(record, fields.ANSWER, message)
 
     match kind:
         case "user" | "assistant":
