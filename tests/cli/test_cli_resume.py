@@ -201,7 +201,7 @@ def test_the_head_of_a_fork_names_the_program_that_continues_it(
     # A subagent that was started here is not a session of that program.
     helper = store.create_session(parent=session, relation="subagent").id
     store.append(helper, user("Help"))
-    assert "\nsessiondb\n" in sessiondb("show", helper).out
+    assert "\nsessiondb · subagent of" in sessiondb("show", helper).out
 
 
 def test_of_two_stores_with_one_id_a_program_continues_only_its_own(
