@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb import Store, assistant, codec, ids, text, tool, user
+from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sqlite.connection import connect
 from sessiondb.engine.sqlite.search_words import words_beside
 from sessiondb.model import MessageDraft
@@ -115,9 +116,8 @@ def _bulk(path: Path) -> Generator[sqlite3.Connection]:
     with closing(connect(path)) as connection:
         for pragma in ("synchronous=OFF", "journal_mode=OFF", "cache_size=-400000"):
             connection.execute(f"PRAGMA {pragma}").fetchall()
-        trigger, last = connection.execute(
-            "SELECT sql, (SELECT coalesce(max(rid), 0) FROM part) FROM sqlite_schema "
-            "WHERE name = 'session_search_insert'"
+        (trigger,) = connection.execute(
+            "SELECT sql FROM sqlite_schema WHERE name = 'session_search_insert'"
         ).fetchone()
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("DROP TRIGGER session_search_insert")
@@ -126,11 +126,7 @@ def _bulk(path: Path) -> Generator[sqlite3.Connection]:
         connection.execute(
             "INSERT INTO session_search (session_search) VALUES ('rebuild')"
         )
-        connection.execute(
-            "INSERT INTO part_search (rowid, text, input, title, words) "
-            "SELECT rid, text, input, title, words FROM part_search_content WHERE rid > ?",
-            (last,),
-        )
+        ENGINE.search.put_waiting(connection)
         connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode=WAL").fetchall()
 
