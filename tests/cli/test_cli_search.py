@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from command_line import Ran, Run, Story
 
 from sessiondb import Store, assistant, tool, user
+from sessiondb.repository import scanning
 
 
 def found(ran: Ran) -> list[str]:
@@ -136,7 +138,7 @@ def test_a_file_is_searched_for_with_and_without_words(
 
 def test_nothing_found_offers_the_next_search(sessiondb: Run, story: Story) -> None:
     for query, offered in [
-        ("nowhere", "nowhere* finds what begins with it"),
+        ("nowhere", "`sessiondb search '*nowhere*'` finds it inside of words"),
         ("nowhere never", "'nowhere OR never' finds either"),
     ]:
         assert offered in sessiondb("search", query).err
@@ -202,3 +204,25 @@ def test_the_hits_of_each_session_are_counted_most_first(
     assert (nothing.code, nothing.out) == (0, "")
     assert "nothing found" in nothing.err
     assert sessiondb("search", "wombat", "--count", "--context", "1").code == 2
+
+
+def test_a_search_inside_of_words_says_how_far_back_it_looked(
+    sessiondb: Run, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scanning, "SCANNED_BYTES", 1_000)
+    session = store.create_session(title="Long")
+    store.append(session, user("data/villes.csv"))
+    for number in range(3):
+        store.append(session, user(f"{number} {'x' * 500}"))
+
+    ran = sessiondb("search", "*ille*", "--json")
+    assert (ran.json["hits"], ran.json["searched_to"] is None) == ([], False)
+    ran = sessiondb("search", "*ille*")
+    assert ran.out == ""
+    assert ran.err.startswith("nothing found; searched back to 20")
+    cursor = re.search(r"--cursor (\S+) '\*ille\*'`|--cursor (\S+)`", ran.err)
+    assert cursor is not None
+    (line,) = sessiondb("search", "*ille*", "--cursor", cursor[1] or cursor[2]).lines
+    assert line[-1] == "data/v‹ille›s.csv"
+    ((_, number, *_),) = sessiondb("search", "*ille*", "--count").lines
+    assert number == "1"

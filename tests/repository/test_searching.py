@@ -30,7 +30,7 @@ from sessiondb.errors import InvalidInputError
 from sessiondb.maintenance import check
 from sessiondb.model import Hit, MessageDraft, Page, PartDraft
 from sessiondb.repository import search
-from sessiondb.repository.search import MARKS
+from sessiondb.repository.hits import MARKS
 from sessiondb.repository.sessions import encode_cursor
 
 
@@ -456,13 +456,14 @@ _COUNTLESS = 10**30
     [
         "", "x", "\ud800", "\0", "=" * 1_000, "A" * 1_000_000, 5, b"W10", [],
         *[encode_cursor(*key) for key in (
-            (), ("newest",), ("newest", 5, 3), ("newest", 5, 3, 0, 0), ("newest", 3, 5, 0),
-            ("newest", 5, 0, 0), ("newest", -1, -1, 0), ("newest", 5, 3, -1), ("newest", 5.0, 3, 0),
-            ("newest", True, True, 0), ("newest", _COUNTLESS, 3, 0), ("newest", 5, "3", 0),
-            ("rank", 5, 3, 0), ("end", 0, 0, 0), ("titles", -1, 0, 0), ("titles", 0, -1, 0),
-            (["newest"], 5, 3, 0), (None, 5, 3, 0), ("newest", 5, float("nan"), 0),
+            (), ("newest",), ("newest", 5, 3, 0), ("newest", 5, 3, 0, 0, 0), ("newest", 3, 5, 0, 0),
+            ("newest", 5, 0, 0, 0), ("newest", -1, -1, 0, 0), ("newest", 5, 3, -1, 0),
+            ("newest", 5, 3, 0, -1), ("newest", 5.0, 3, 0, 0), ("newest", True, True, 0, 0),
+            ("newest", _COUNTLESS, 3, 0, 0), ("newest", 5, "3", 0, 0), ("rank", 5, 3, 0, 0),
+            ("end", 0, 0, 0, 0), ("titles", -1, 0, 0, 0), ("titles", 0, -1, 0, 0),
+            (["newest"], 5, 3, 0, 0), (None, 5, 3, 0, 0), ("newest", 5, float("nan"), 0, 0),
         )],
-        encode_cursor("newest", 5, 3, 0) + "=", " " + encode_cursor("newest", 5, 3, 0),
+        encode_cursor("newest", 5, 3, 0, 0) + "=", " " + encode_cursor("newest", 5, 3, 0, 0),
     ],
 )  # fmt: skip
 def test_a_cursor_that_was_not_given_out_is_refused(store: Store, cursor: Any) -> None:

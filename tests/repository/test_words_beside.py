@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from sessiondb import ALL, Store, assistant, text, tool, user
 from sessiondb.engine.default import ENGINE
+from sessiondb.engine.sqlite.search_words import MARK
 from sessiondb.maintenance import check
 from sessiondb.model import Hit, MessageDraft, Page
 
@@ -234,3 +235,30 @@ def test_the_words_that_a_write_states_are_those_of_the_stored_texts(
         ENGINE.search.prepare(connection, rids)
         assert connection.execute(sql, (session,)).fetchall() == stored
     various.delete(session)
+
+
+@pytest.mark.parametrize("recursive", ["OFF", "ON"])
+def test_a_text_that_a_shell_changes_keeps_no_words_of_the_old_one(
+    store: Store, recursive: str
+) -> None:
+    first = talk(store, "in the index", user("oldString here"))
+    store._core.writer.idle()
+    second = talk(store, "waiting", user("oldString there"))
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA recursive_triggers={recursive}")
+        connection.execute("UPDATE part SET text = 'newValue'")
+        connection.execute("UPDATE part SET title = 'a title'")
+        assert connection.execute("SELECT words FROM part").fetchall() == [(None,)] * 2
+        connection.execute(
+            "UPDATE part SET text = 'halfWay', words = ?", (MARK + "way",)
+        )
+        connection.execute(
+            "INSERT INTO part_search (part_search, rank) VALUES ('integrity-check', 1)"
+        )
+    assert titles(store.search("old")) == titles(store.search("newValue")) == []
+    assert titles(store.search("way")) == ["waiting", "in the index"]
+    assert check(store) == []
+    for session in (first, second):
+        store.delete(session)
+    store.reap()
+    assert check(store) == []

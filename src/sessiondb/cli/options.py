@@ -13,6 +13,7 @@ import click
 from sessiondb.cli import paths
 from sessiondb.cli.moments import FORMS, Moment
 from sessiondb.cli.opening import current, find_all, here, place_named, say
+from sessiondb.cli.text import clock
 from sessiondb.cli.usage import exclusive
 
 if TYPE_CHECKING:
@@ -163,13 +164,19 @@ def _page_number(cursor: str | None) -> int | None:
 def further(page: Page[Any], cursor: str | None, *, exact: bool = False) -> str:
     """Return the line that names the page after *page*, that of *cursor*.
 
-    It is short, the number of the page, unless *cursor* was not, or *exact*.
+    It is short, the number of the page, unless *cursor* was not, or *exact*. After a
+    page that was read without an index it says how far back that came.
     """
     number = 1 if cursor is None else _page_number(cursor)
     following = str(page.next_cursor)
-    if number is not None and not exact:
+    # A number would read those texts again.
+    if number is not None and not exact and page.searched_to is None:
         following = str(number + 1)
-    return f"more: {current().again('--cursor', following, without='--cursor')}"
+    more = f"more: {current().again('--cursor', following, without='--cursor')}"
+    if page.searched_to is None:
+        return more
+    found = "" if page.items else "nothing found; "
+    return f"{found}searched back to {clock(page.searched_to)} · {more}"
 
 
 def say_further(

@@ -13,10 +13,11 @@ from sessiondb.cli import output
 from sessiondb.cli.around import messages_around
 from sessiondb.cli.counting import hits_by_session, write_counts
 from sessiondb.cli.emptiness import unknown_names
-from sessiondb.cli.opening import Options, open_store, say
+from sessiondb.cli.opening import Options, current, open_store, say
 from sessiondb.cli.paint import painted
 from sessiondb.cli.text import ago, cut, iso, one_line, short_id, title_of
 from sessiondb.cli.usage import exclusive
+from sessiondb.hints import command
 
 if TYPE_CHECKING:
     from sessiondb.model import Hit, Message
@@ -80,10 +81,11 @@ def search_command(
     """Find words in texts, reasoning, calls, titles of this project (-a: everywhere).
 
     \b
-    half export            both words, in one part of a message
+    half export            both words, in one message (with --tool: in one call)
     '"half export"'        in a row; with symbols literally: '"foo("', lib/csv.mjs
     'trim* OR split'       either; trim* is every word that begins with it
-    'Osaka -villes'        not with villes; parentheses group
+    'Osaka -villes'        in messages without villes; parentheses group
+    '*illes*'              inside of words, too; reads texts, the newest first
     old                    also oldString, old_string; 字 anywhere; 🧵; an agent's id
 
     In a pipe each line is, tab-separated: session id, seq, message id, time
@@ -124,14 +126,14 @@ def search_command(
     if around and not as_json and not as_jsonl:
         output.page(_lines_with_context(page.items, around))
     else:
-        more = {"next_cursor": page.next_cursor}
+        more = {"next_cursor": page.next_cursor, "searched_to": page.searched_to}
         as_object = partial(_hit_json, around=around)
         listing = output.Listing(
             "hits", page.items, as_object, _values_of_hit, _hit_lines, more
         )
         listing.write(as_json=as_json, as_jsonl=as_jsonl)
 
-    if not page.items:
+    if not page.items and page.next_cursor is None:
         say(unknown or _nothing_found(query, filters))
     shared.say_further(page, cursor, as_json=as_json, as_jsonl=as_jsonl)
 
@@ -218,5 +220,6 @@ def _wider_query(query: str) -> str:
     if not words or not is_plain:
         return ""
     if len(words) == 1:
-        return f" · {words[0]}* finds what begins with it"
+        inside = [f"*{word}*" if word == query else word for word in current().argv]
+        return f" · {command(*inside)} finds it inside of words"
     return f" · '{' OR '.join(words)}' finds either"

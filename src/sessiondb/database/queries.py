@@ -285,12 +285,15 @@ class Queries(UsageQueries):
     ) -> Read[Page[Hit]]:
         """Find words in texts, reasoning, tool inputs and outputs, and titles.
 
-        All words of *query* must occur in one part; `engine.query` has its language.
-        *role* ``tool`` finds calls with their results, *tool* a name in any case or a
-        kind with its names (`TOOL_KINDS`), *file* what changed it, also without words.
+        All words of *query* must occur in one message, of calls (*tool*, *role*
+        ``tool``, *file*) in one call; `engine.query` has its language. *role* ``tool``
+        finds calls with their results, *tool* a name in any case or a kind with its
+        names (`TOOL_KINDS`), *file* what changed it, also without words.
         One hit per session unless *all_hits*. *order* is ``newest`` (newest written),
         ``time`` or ``rank``, which look at the newest 2,000 matches. No match is an
-        empty page; raises `InvalidInputError` for a query without words.
+        empty page. A query of ``*parts*`` of words alone reads 64 MB of texts a page,
+        whose ``next_cursor`` continues; that page may be empty, too. Raises
+        `InvalidInputError` for a query without words.
         """
         load("sessiondb.repository.changed_files")
         from sessiondb.repository.changed_files import changed_file

@@ -1,8 +1,9 @@
 """The language of searches: what a query means, whatever index answers it.
 
-    half export            both words, in one part of a message
+    half export            both words, in one message
     "half export"          these words in a row; with symbols the text itself: "foo("
     trim* OR split         either; a trailing * is the beginning of a word
+    *illes*                these characters anywhere; *illes is the same
     Osaka -villes          without the second; NOT villes is the same
     (trim OR split) csv    parentheses group
 
@@ -24,7 +25,7 @@ from sessiondb.errors import InvalidInputError, abridged
 MAX_GROUPS = 50
 #: Words that are no words in capitals.
 OPERATORS = frozenset({"AND", "OR", "NOT"})
-_QUOTED = re.compile(r'-?"[^"]*"\*?')
+_QUOTED = re.compile(r'-?\**"[^"]*"\**')
 _SPACES = re.compile(r"\s+")
 
 
@@ -35,6 +36,8 @@ class Text:
     text: str
     #: Whether its last word may be longer.
     is_prefix: bool = False
+    #: Whether it may be anywhere, also inside of words.
+    is_substring: bool = False
 
     @property
     def words(self) -> list[str]:
@@ -65,30 +68,63 @@ class Either:
 Term: TypeAlias = Text | All | Either
 
 
-class SearchQuery(NamedTuple):
-    """What a query searches for: the parameters of `engine.base.SearchIndex`.
+class Cover(NamedTuple):
+    """Where to look for messages that have a query in several parts.
 
-    ``match`` is the value of ``:match``, opaque to the caller; ``comparison`` that of
-    ``:comparison``, with which texts that match are compared, None if the words of the
-    index say everything. With ``scanned`` the index of titles and prompts does not know
-    what is searched for, so all of them are compared with it. ``own_id`` is what may be
-    the id of a session in its program, or its beginning.
+    Each of them has a part that matches ``match``, as a value of ``:match``. ``spread``
+    is the value of ``:spread``, with which those parts are compared.
     """
 
     match: str
+    spread: str
+
+
+class SearchQuery(NamedTuple):
+    """What a query searches for: the parameters of `engine.search_index.SearchIndex`.
+
+    ``match`` is the value of ``:match``, opaque to the caller, None if the index knows
+    nothing of it, so that texts are scanned; ``comparison`` that of ``:comparison``,
+    with which texts that match are compared, None if the words of the index say
+    everything. With ``scanned`` the index of titles and prompts does not know what is
+    searched for, so all of them are compared with it. ``own_id`` is what may be the id
+    of a session in its program, or its beginning. ``needles`` are what an excerpt of a
+    scanned text shows.
+
+    ``together`` is what no part of a message may have, or None. ``covers`` are the ways
+    to find what several parts of a message have together, each of which is enough;
+    there are none if one part has it all. For a scan that is ``spread``, of parts that
+    have ``cover``.
+    """
+
+    match: str | None
     comparison: str | None = None
     scanned: str | None = None
     own_id: str | None = None
+    needles: str | None = None
+    together: str | None = None
+    covers: tuple[Cover, ...] = ()
+    spread: str | None = None
+    cover: str | None = None
 
     def params(self) -> dict[str, Any]:
-        """Return the parameters of a statement, without those that say nothing."""
+        """Return the parameters of a statement, without those that say nothing.
+
+        They are about one part, title or prompt: see `of_messages` for messages.
+        """
         params: dict[str, Any] = {"match": self.match}
-        if self.comparison is not None:
-            params["comparison"] = self.comparison
-        if self.scanned is not None:
-            params["scanned"] = self.scanned
-        if self.own_id is not None:
-            params["own_id"] = self.own_id
+        for name in ("comparison", "scanned", "own_id", "needles"):
+            value = getattr(self, name)
+            if value is not None:
+                params[name] = value
+        return params
+
+    def of_messages(self) -> dict[str, Any]:
+        """Return the further parameters for the parts of a message together."""
+        params: dict[str, Any] = {}
+        for name in ("together", "spread", "cover"):
+            value = getattr(self, name)
+            if value is not None:
+                params[name] = value
         return params
 
 
@@ -117,6 +153,28 @@ def texts_in(term: Term) -> Iterator[Text]:
         case Either(terms):
             for each in terms:
                 yield from texts_in(each)
+
+
+def is_spread(term: Term) -> bool:
+    """Return whether several parts of a message may have *term* together."""
+    match term:
+        case Text():
+            return False
+        case Either(terms):
+            return any(is_spread(each) for each in terms)
+        case All(terms):
+            return len(terms) > 1 or is_spread(terms[0])
+
+
+def has_exclusion(term: Term) -> bool:
+    """Return whether there is something in *term* that must not occur."""
+    match term:
+        case Text():
+            return False
+        case Either(terms):
+            return any(has_exclusion(each) for each in terms)
+        case All(terms, excluded):
+            return bool(excluded) or any(has_exclusion(each) for each in terms)
 
 
 def _tokens_of(query: str) -> Iterator[str]:
@@ -235,7 +293,7 @@ def _is_excluded(token: str) -> bool:
     ``--no-such`` is a word, and so is a dash between others.
     """
     after = token[1:2]
-    is_text = after.isalnum() or after in ('"', "(") or not after.isascii()
+    is_text = after.isalnum() or after in ('"', "(", "*") or not after.isascii()
     return token.startswith("-") and bool(after) and is_text
 
 
@@ -243,16 +301,17 @@ def _text_of(word: str) -> Text:
     if word == "NEAR":
         raise _refused("search has no operator NEAR", 'quote it: "NEAR"')
 
-    is_prefix = word.endswith("*")
-    text = word.rstrip("*")
+    is_substring = word.startswith("*")
+    is_prefix = word.endswith("*") and not is_substring
+    text = word.strip("*")
     if text.startswith('"'):
         text = " ".join(text.strip('"').split())
     if not text:
         raise _refused("the query has no words", "search for letters or digits")
-    return Text(text, is_prefix)
+    return Text(text, is_prefix, is_substring)
 
 
 def _refused(reason: str, hint: str | None = None) -> InvalidInputError:
     return InvalidInputError(
-        reason, hint=hint or 'words, "a phrase", OR, -word, word*, ( )'
+        reason, hint=hint or 'words, "a phrase", OR, -word, word*, *part*, ( )'
     )

@@ -261,11 +261,15 @@ class Page(Generic[T]):
     continues.
 
     ``sizes`` are the bytes of each session where they were ordered by size, else empty.
+    ``searched_to`` is the time (Unix ms) of the last text that a search read which no
+    index could answer, and None of everything else, or if it has read all of them; such
+    a page may be empty and have a next one.
     """
 
     items: tuple[T, ...]
     next_cursor: str | None = None
     sizes: tuple[int, ...] = ()
+    searched_to: int | None = None
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.items)

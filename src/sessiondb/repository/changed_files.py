@@ -10,6 +10,7 @@ import json
 import posixpath
 from typing import Any
 
+from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement, as_list
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Hit, Page
@@ -17,12 +18,8 @@ from sessiondb.model.tools import files_changed
 from sessiondb.places import absolute
 from sessiondb.repository import Read
 from sessiondb.repository.decode import listed
-from sessiondb.repository.search import (
-    SESSIONS_BY_ID,
-    match_statement,
-    param_names,
-    search_params,
-)
+from sessiondb.repository.hits import SESSIONS_BY_ID, param_names, search_params
+from sessiondb.repository.search import match_statement
 from sessiondb.repository.sessions import (
     Filters,
     check_limit,
@@ -58,7 +55,7 @@ def changed_file(
         raise InvalidInputError(f"no file has the name {abridged(file)}")
 
     words = f'"{name}"' if query is None else f'({query}) "{name}"'
-    params = search_params(words, filters, None, None)
+    params = search_params(ENGINE.search.query(words), filters, None, None)
     # A later page begins after the hits of the earlier ones, which are found again:
     # most files have few.
     passed, top = (0, 0) if cursor is None else decode_cursor(cursor, int, int)

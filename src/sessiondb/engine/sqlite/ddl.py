@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from sessiondb.engine.shipped import read_texts
-from sessiondb.engine.sqlite import search
+from sessiondb.engine.sqlite import search_tables
 from sessiondb.schema import views
 from sessiondb.schema.feed import NEWEST_CHANGE
 from sessiondb.schema.terms import HIDDEN
@@ -39,7 +39,7 @@ _HIDDEN = (
     f"WHEN new.hidden <> ({HIDDEN.format('new.')}) BEGIN {_TURN_HIDDEN} END",
 )
 #: Every trigger of the file.
-TRIGGERS = (*search.TRIGGERS, _DELETED, *_HIDDEN)
+TRIGGERS = (*search_tables.TRIGGERS, _DELETED, *_HIDDEN)
 
 _ALEMBIC = (
     "CREATE TABLE alembic_version (\n\tversion_num VARCHAR(32) NOT NULL, \n"
@@ -74,7 +74,7 @@ def statements() -> tuple[str, ...]:
         _ALEMBIC,
         *read_texts(TABLES.read_text(encoding="utf-8")).values(),
         *view_statements(),
-        *search.VIEWS,
-        *search.TABLES,
+        *search_tables.VIEWS,
+        *search_tables.TABLES,
         *TRIGGERS,
     )

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from sessiondb.engine.sqlite import search
+from sessiondb.engine.sqlite import search_tables
 from sessiondb.engine.sqlite.ddl import TRIGGERS, named, tidy, view_statements
 from sessiondb.errors import SchemaVersionError, UntrustedDatabaseError
 from sessiondb.schema.columns import TABLES
@@ -45,9 +45,9 @@ def check_schema(connection: sqlite3.Connection, path: Path, version: int) -> No
     if schema in _checked:
         return
 
-    derived: tuple[str, ...] = (*TRIGGERS, *search.TABLES)
+    derived: tuple[str, ...] = (*TRIGGERS, *search_tables.TABLES)
     if version == VERSION:
-        derived += (*view_statements(), *search.VIEWS)
+        derived += (*view_statements(), *search_tables.VIEWS)
 
     _check_triggers(connection, path, derived)
     _check_functions(connection, path)

@@ -1,19 +1,11 @@
-"""The search index: FTS5 with its content in a view: text is stored once.
-
-A row of ``part`` is in the index exactly when ``indexed = 1`` and its number is not
-above the *mark*, ``indexed_to`` in ``meta``; the view shows just those rows, so
-``rebuild`` and ``integrity-check`` are valid at any time. Rows above the mark wait, at
-most a few turns: the writer puts them in together and raises the mark, since the index
-writes a quarter of the pages of a turn, each time. Every query searches those that wait
-as well, in the same snapshot (`search_waiting`).
-
-The triggers take out what goes or changes, while the old value can still be read. One
-that deletes a waiting row first puts in all that wait: so the mark is never below a
-number that was given out, and no number is given twice.
+"""The queries of the search index, over the tables of `search_tables`.
 
 FTS5 answers one MATCH by one walk over its index. A statement that looks up
 single rows of the search table (``rowid IN (…)``, or a join that begins
 elsewhere) repeats the MATCH for each of them, so no statement here does.
+
+A scan has no MATCH: it walks the parts themselves, backwards, and compares their texts.
+Filters are decided first, so that no text is read for nothing.
 """
 
 from __future__ import annotations
@@ -30,120 +22,29 @@ from sessiondb.engine.sqlite.failures import translate
 from sessiondb.engine.sqlite.search_query import (
     EXCERPT,
     IS_MEANT,
+    PART_BORDER,
+    PASSAGE,
+    TEXT_BORDER,
+    TOGETHER,
     search_query,
 )
-from sessiondb.engine.sqlite.search_waiting import (
-    COLUMNS,
-    SEARCH_PARTS,
-    TOKENS,
-    snippet_sql,
+from sessiondb.engine.sqlite.search_tables import (
+    BLOBS,
+    INPUT,
+    MARK_OF_INDEX,
+    PARTS_WITH_BLOBS,
+    PUT_WAITING,
+    TEXT,
+    words_of_json,
 )
+from sessiondb.engine.sqlite.search_waiting import COLUMNS, SEARCH_PARTS, snippet_sql
 from sessiondb.engine.sqlite.search_words import words_beside, words_of_part
 from sessiondb.errors import BusyError
-
-
-def _words_of_json(column: str) -> str:
-    # JSON writes a line break as \n, so the next word would be indexed as "nword". A
-    # backslash is written twice, and not such an escape: C:\\new has the word "new".
-    text = f"replace({column}, '\\\\', '\\ ')"
-    for escape in ("n", "t", "r", "b", "f"):
-        text = f"replace({text}, '\\{escape}', ' ')"
-    return text
-
-
-_STORED = _words_of_json("p.input")
-_LARGE = _words_of_json("CAST(ib.data AS TEXT)")
-_TEXT = "coalesce(p.text, CAST(tb.data AS TEXT), '')"
-_INPUT = f"coalesce({_STORED}, {_LARGE}, '')"
-_PARTS_WITH_BLOBS = """part AS p
-  LEFT JOIN blob AS tb ON tb.hash = p.text_blob
-  LEFT JOIN blob AS ib ON ib.hash = p.input_blob"""
-#: The largest ``rid`` that the index covers.
-_MARK = (
-    "coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'indexed_to'), 0)"
-)
-
-
-def _view(name: str, condition: str) -> str:
-    return f"""
-CREATE VIEW {name} AS
-SELECT p.rid AS rid,
-       {_TEXT} AS text,
-       {_INPUT} AS input,
-       coalesce(p.title, '') AS title,
-       p.words AS words
-  FROM {_PARTS_WITH_BLOBS}
- WHERE p.indexed = 1 AND {condition}
-""".strip()
-
-
-VIEWS = (
-    _view("part_search_content", f"p.rid <= {_MARK}"),
-    _view("part_search_waiting", f"p.rid > {_MARK}"),
-)
-
-TABLES = (
-    f"CREATE VIRTUAL TABLE part_search USING fts5({COLUMNS}, "
-    f"content='part_search_content', content_rowid='rid', {TOKENS})",
-    "CREATE VIRTUAL TABLE session_search USING fts5(title, "
-    f"content='session', content_rowid='rid', {TOKENS})",
-    "CREATE VIRTUAL TABLE prompt_search USING fts5(text, "
-    f"content='prompt', content_rowid='rid', {TOKENS})",
-)
-
-_TAKE_OUT = (
-    f"INSERT INTO part_search (part_search, rowid, {COLUMNS}) "
-    f"SELECT 'delete', rid, {COLUMNS} "
-    "FROM part_search_content WHERE rid = old.rid;"
-)
-_FOLLOWED = "rid, text, text_blob, input, input_blob, title, indexed, words"
-_PUT_WAITING = (
-    f"INSERT INTO part_search (rowid, {COLUMNS}) "
-    f"SELECT rid, {COLUMNS} FROM part_search_waiting"
-)
-_PART_TRIGGERS = (
-    "CREATE TRIGGER part_search_delete BEFORE DELETE ON part "
-    f"WHEN old.indexed = 1 OR old.rid > {_MARK} "
-    f"BEGIN {_PUT_WAITING} WHERE old.rid > {_MARK}; "
-    "UPDATE meta SET value = (SELECT max(rid) FROM part) "
-    f"WHERE key = 'indexed_to' AND old.rid > {_MARK}; {_TAKE_OUT} END",
-    f"CREATE TRIGGER part_search_before_update BEFORE UPDATE OF {_FOLLOWED} ON part "
-    "WHEN old.indexed = 1 "
-    f"BEGIN {_TAKE_OUT} END",
-    f"CREATE TRIGGER part_search_after_update AFTER UPDATE OF {_FOLLOWED} ON part "
-    "WHEN old.indexed = 1 AND new.indexed = 1 "
-    f"BEGIN INSERT INTO part_search (rowid, {COLUMNS}) "
-    f"SELECT rid, {COLUMNS} FROM part_search_content WHERE rid = new.rid; END",
-)
-
-
-def _plain_triggers(table: str, column: str) -> tuple[str, str, str]:
-    search = f"{table}_search"
-    insert = f"INSERT INTO {search} (rowid, {column}) VALUES (new.rid, new.{column});"
-    delete = (
-        f"INSERT INTO {search} ({search}, rowid, {column}) "
-        f"VALUES ('delete', old.rid, old.{column});"
-    )
-
-    return (
-        f"CREATE TRIGGER {search}_insert AFTER INSERT ON {table} BEGIN {insert} END",
-        f"CREATE TRIGGER {search}_delete AFTER DELETE ON {table} BEGIN {delete} END",
-        f"CREATE TRIGGER {search}_update AFTER UPDATE OF rid, {column} ON {table} "
-        f"BEGIN {delete} {insert} END",
-    )
-
-
-TRIGGERS = (
-    *_PART_TRIGGERS,
-    *_plain_triggers("session", "title"),
-    *_plain_triggers("prompt", "text"),
-)
-
 
 #: The search tables, that of parts first.
 NAMES = ("part_search", "session_search", "prompt_search")
 _TEXTS = (
-    f"SELECT p.rid, p.words, {_TEXT}, {_INPUT}, p.title FROM {_PARTS_WITH_BLOBS} "
+    f"SELECT p.rid, p.words, {TEXT}, {INPUT}, p.title FROM {PARTS_WITH_BLOBS} "
     f"WHERE p.rid IN {DIALECT.list_text('rids')} AND p.inherited = 0"
 )
 _PUT = (
@@ -152,7 +53,7 @@ _PUT = (
     f"FROM part_search_content WHERE rid IN {DIALECT.list_text('rids')}"
 )
 _LAST_PLACE = "coalesce((SELECT max(rid) FROM part), 0)"
-_PLACES = f"SELECT max({_LAST_PLACE}, {_MARK}), {_MARK}"
+_PLACES = f"SELECT max({_LAST_PLACE}, {MARK_OF_INDEX}), {MARK_OF_INDEX}"
 _RAISE_MARK = (
     "INSERT INTO meta (key, value) VALUES ('indexed_to', {}) "
     "ON CONFLICT (key) DO UPDATE SET value = excluded.value"
@@ -161,14 +62,57 @@ _VISIBLE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
 _PARTS = "CROSS JOIN part AS p ON p.rid = f.rowid"
 _MESSAGES = "CROSS JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq"
 _SESSIONS = "CROSS JOIN session AS s ON s.id = p.session_id"
-#: The terms of the bounds of `engine.base.SearchIndex`, for matches in parts.
+_HAS_SIBLINGS = (
+    "EXISTS (SELECT 1 FROM part AS q "
+    "WHERE q.session_id = p.session_id AND q.seq = p.seq AND q.rid <> p.rid)"
+)
+
+
+def _together(name: str) -> str:
+    """Return whether the parts of a message have together what is meant."""
+    columns = ("coalesce(q.words, '')", TEXT, INPUT, "coalesce(q.title, '')")
+    texts = f" || char({ord(TEXT_BORDER)}) || ".join(columns)
+    return (
+        f"(SELECT {TOGETHER}(:{name}, p.rid, group_concat(q.rid), "
+        f"group_concat({_of_alias(texts, 'q')}, char({ord(PART_BORDER)}))) "
+        f"FROM {_of_alias(PARTS_WITH_BLOBS, 'q')} WHERE q.session_id = p.session_id "
+        "AND q.seq = p.seq AND q.indexed = 1)"
+    )
+
+
+def _of_alias(sql: str, alias: str) -> str:
+    return re.sub(r"\bp\b", alias, sql)
+
+
+_COMPARED = f"{IS_MEANT}(:comparison, f.words, f.text, f.input, f.title)"
+#: The terms of the bounds of `SearchIndex`, for matches in parts. Of a message with one
+#: part no text is read twice.
 _BOUNDS = {
     "cursor": "f.rowid < :cursor",
     "top": "f.rowid <= :top",
     "last": "f.rowid >= :last",
     "seen": f"p.session_id NOT IN {DIALECT.list_text('seen')}",
-    "comparison": f"{IS_MEANT}(:comparison, f.words, f.text, f.input, f.title)",
+    "found": f"f.rowid NOT IN {DIALECT.list_text('found')}",
+    # A text that is no blob is in the row at hand; FTS5 would look it up again.
+    "comparison": (
+        "iif(p.text_blob IS NULL AND p.input_blob IS NULL, "
+        f"{IS_MEANT}(:comparison, p.words, p.text, {words_of_json('p.input')}, "
+        f"p.title), {_COMPARED})"
+    ),
+    "together": f"iif({_HAS_SIBLINGS}, {_together('together')}, 1)",
+    "spread": f"iif({_HAS_SIBLINGS}, {_together('spread')}, 0)",
 }
+#: The matches after which two covers are compared: the one that is further back then
+#: has fewer.
+_SAMPLE = 20
+#: The terms of the bounds of a scan.
+_SCAN_BOUNDS = {
+    "cursor": "p.rid < :cursor",
+    "top": "p.rid <= :top",
+    "last": "p.rid >= :last",
+    "seen": _BOUNDS["seen"],
+}
+_BYTES = "coalesce(length(p.text), tb.size, 0) + coalesce(length(p.input), ib.size, 0)"
 _OF_MESSAGE = re.compile(r"\bm\.")
 _MARK_BEGIN, _MARK_END = SNIPPET_MARKS
 _UNION = " UNION ALL "
@@ -231,8 +175,37 @@ def _select(columns: str, source: _MatchSource, conditions: str) -> str:
     )
 
 
+def _scanned(conditions: str, sessions: str = "") -> str:
+    """Return the FROM of a scan: filters are decided before a text is read."""
+    messages = _MESSAGES if _OF_MESSAGE.search(conditions) else ""
+    return f"part AS p {messages} {sessions} {BLOBS}"
+
+
+def _meant_in_scan(bounds: Collection[str]) -> str:
+    """Return whether a part that is scanned, or its message, is what is meant."""
+    texts = f"p.words, {TEXT}, {INPUT}, p.title"
+    meant = f"{IS_MEANT}(:scanned, {texts})"
+    if "together" in bounds:
+        meant = f"{meant} AND {_BOUNDS['together']}"
+    if "spread" in bounds:
+        # Nearly every part is decided by its own text.
+        meant = f"{IS_MEANT}(:cover, {texts}) AND ({meant} OR {_BOUNDS['spread']})"
+    return f"({meant})"
+
+
+def _has_scanned_match(terms: Sequence[str], bounds: Collection[str]) -> str:
+    """Return whether a part of the session ``s`` passes the filters and is meant."""
+    conditions = ["p.session_id = s.id", "p.indexed = 1", *terms]
+    conditions += [_SCAN_BOUNDS[name] for name in ("top", "last") if name in bounds]
+    further = " AND ".join(conditions)
+    return (
+        f"EXISTS (SELECT 1 FROM {_scanned(further)} "
+        f"WHERE {further} AND {_meant_in_scan(bounds)})"
+    )
+
+
 class SQLiteSearchIndex:
-    """SQLite's half of `engine.base.SearchIndex`."""
+    """SQLite's half of `engine.search_index.SearchIndex`."""
 
     # -- writing -------------------------------------------------------------
 
@@ -260,8 +233,8 @@ class SQLiteSearchIndex:
 
     def put_waiting(self, connection: Connection) -> None:
         """Index all that waits."""
-        connection.execute(_PUT_WAITING)
-        connection.execute(_RAISE_MARK.format(f"max({_LAST_PLACE}, {_MARK})"))
+        connection.execute(PUT_WAITING)
+        connection.execute(_RAISE_MARK.format(f"max({_LAST_PLACE}, {MARK_OF_INDEX})"))
 
     # -- reading -------------------------------------------------------------
 
@@ -310,6 +283,45 @@ class SQLiteSearchIndex:
             for source in _SOURCES
         )
 
+    def rarest(self, number: int) -> str:
+        """Return the query for the place of an old match of each of *number* covers."""
+        places = [
+            "coalesce((SELECT rowid FROM part_search "
+            f"WHERE part_search MATCH :cover{index} ORDER BY rowid DESC "
+            f"LIMIT 1 OFFSET {_SAMPLE}), 0)"
+            for index in range(number)
+        ]
+        return f"SELECT {', '.join(places)}"
+
+    def scan(self, terms: Sequence[str], bounds: Collection[str], *, order: str) -> str:
+        """Return the query for the next parts, each compared with the query."""
+        sort_key = {"newest": "NULL", "time": "-p.time_created", "rank": _BYTES}[order]
+        conditions = ["p.indexed = 1", _VISIBLE, *terms]
+        conditions += [_SCAN_BOUNDS[name] for name in bounds if name in _SCAN_BOUNDS]
+        further = " AND ".join(conditions)
+        return (
+            f"SELECT p.rid, p.session_id, p.seq, NULL, NULL, {sort_key}, "
+            f"{_meant_in_scan(bounds)}, {_BYTES}, p.time_created "
+            f"FROM {_scanned(further, _SESSIONS)} WHERE {further} "
+            "ORDER BY p.rid DESC LIMIT :rows"
+        )
+
+    def scanned_sessions(self, terms: Sequence[str], bounds: Collection[str]) -> str:
+        """Return the query for those of given sessions with a match in their parts."""
+        return (
+            "SELECT s.id FROM session AS s "
+            f"WHERE s.id IN {DIALECT.list_text('ids')} "
+            f"AND {_has_scanned_match(terms, bounds)}"
+        )
+
+    def passages(self) -> str:
+        """Return the query for the texts around the needles in given parts."""
+        return (
+            f"SELECT p.rid, m.id, {PASSAGE}(:needles, {TEXT}, {INPUT}, p.title) "
+            f"FROM part AS p {_MESSAGES} {BLOBS} "
+            f"WHERE p.rid IN {DIALECT.list_text('rids')}"
+        )
+
     def titles(
         self,
         terms: Sequence[str],
@@ -319,8 +331,10 @@ class SQLiteSearchIndex:
         """Return the query for sessions whose title alone matches."""
         if "shown" in bounds:
             is_new = f"s.id NOT IN {DIALECT.list_text('shown')}"
+        elif "needles" in bounds:
+            is_new = f"NOT {_has_scanned_match(terms_of_parts, bounds)}"
         else:
-            meant = f" AND {_BOUNDS['comparison']}" if "comparison" in bounds else ""
+            meant = f" AND {_COMPARED}" if "comparison" in bounds else ""
             places = _UNION.join(
                 f"SELECT f.rowid FROM {source.rows} WHERE {source.condition}{meant}"
                 for source in _SOURCES
@@ -335,12 +349,15 @@ class SQLiteSearchIndex:
         further = " AND ".join(conditions)
         is_later = " AND {0} < :cursor" if "cursor" in bounds else ""
 
+        shown = f"{EXCERPT}(:match, NULL, s.title)"
+        if "needles" in bounds:
+            shown = f"{PASSAGE}(:needles, s.title)"
         meant = f"{IS_MEANT}(:comparison, NULL, s.title)"
         indexed = "session_search AS f CROSS JOIN session AS s ON s.rid = f.rowid"
         matches = "f.session_search MATCH :match"
         if "scanned" in bounds:
             united = (
-                f"SELECT s.rid, {_OF_TITLE}, {EXCERPT}(:match, NULL, s.title) "
+                f"SELECT s.rid, {_OF_TITLE}, {shown} "
                 f"FROM session AS s WHERE {further} AND "
                 f"{IS_MEANT}(:scanned, NULL, s.title)"
                 f"{is_later.format('s.rid')}"
@@ -387,12 +404,12 @@ class SQLiteSearchIndex:
     #: The number of parts that are marked as indexed and are not, and of entries of the
     #: index without such a part.
     count_missing = (
-        f"SELECT count(*) FROM part WHERE indexed = 1 AND rid <= {_MARK} "
+        f"SELECT count(*) FROM part WHERE indexed = 1 AND rid <= {MARK_OF_INDEX} "
         "AND rid NOT IN (SELECT id FROM part_search_docsize)"
     )
     count_orphans = (
         "SELECT count(*) FROM part_search_docsize AS i WHERE i.id NOT IN "
-        f"(SELECT rid FROM part WHERE indexed = 1 AND rid <= {_MARK})"
+        f"(SELECT rid FROM part WHERE indexed = 1 AND rid <= {MARK_OF_INDEX})"
     )
 
     def damaged(self, connection: Connection) -> Iterator[str]:

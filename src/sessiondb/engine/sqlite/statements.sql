@@ -1796,6 +1796,26 @@ WHERE key = 'database_uuid'), max(coalesce((SELECT max(change)
 FROM session), 0), coalesce((SELECT max(change)
 FROM deletion), 0))
 
+-- repository.hits.SESSIONS_BY_ID
+SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
+    session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
+    session.title_source, session.version, session.source, session.source_id, session.namespace,
+    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.leaf_seq, session.last_seq, session.revision, session.message_count,
+    session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
+    session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
+    session.tokens_cache_write, session.summary_additions, session.summary_deletions,
+    session.summary_files, session.share_url, session.time_created, session.time_updated,
+    session.time_compacting, session.time_archived, session.time_imported,
+    session.time_detached, session.directory, session.summary_diffs, session.revert,
+    session.permission, session.metadata, session.data, session_blob.data AS large,
+    session.data_blob
+FROM session
+LEFT OUTER
+JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+WHERE session.id IN (SELECT anon_1.value
+FROM json_each(:ids) AS anon_1)
+
 -- repository.lists.PROJECTS
 SELECT project.id, project.worktree, project.vcs, project.remote, project.root_commit,
     project.name, project.metadata, project.time_created, project.time_updated,
@@ -2122,25 +2142,9 @@ WHERE part.session_id = :sid AND part.call_id IN (SELECT anon_1.value
 FROM json_each(:calls) AS anon_1) AND part.type = 'tool-result' AND (part.text IS NOT NULL OR
     part.text_blob IS NOT NULL)
 
--- repository.search.SESSIONS_BY_ID
-SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
-    session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
-    session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
-    session.leaf_seq, session.last_seq, session.revision, session.message_count,
-    session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
-    session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
-    session.tokens_cache_write, session.summary_additions, session.summary_deletions,
-    session.summary_files, session.share_url, session.time_created, session.time_updated,
-    session.time_compacting, session.time_archived, session.time_imported,
-    session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
-FROM session
-LEFT OUTER
-JOIN blob AS session_blob ON session_blob.hash = session.data_blob
-WHERE session.id IN (SELECT anon_1.value
-FROM json_each(:ids) AS anon_1)
+-- repository.scanning.NEWEST_PLACE
+SELECT coalesce(max(part.rid), 0) AS coalesce_1
+FROM part
 
 -- repository.sessions.ALL
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,

@@ -1,4 +1,4 @@
-"""The statements of `repository.search`."""
+"""The statements of `repository.hits`."""
 
 from __future__ import annotations
 
