@@ -184,13 +184,15 @@ def _scanned(conditions: str, sessions: str = "") -> str:
 def _meant_in_scan(bounds: Collection[str]) -> str:
     """Return whether a part that is scanned, or its message, is what is meant."""
     texts = f"p.words, {TEXT}, {INPUT}, p.title"
+    # As iif: of AND and OR in a result SQLite computes both sides.
     meant = f"{IS_MEANT}(:scanned, {texts})"
     if "together" in bounds:
-        meant = f"{meant} AND {_BOUNDS['together']}"
+        meant = f"iif({meant}, {_BOUNDS['together']}, 0)"
     if "spread" in bounds:
         # Nearly every part is decided by its own text.
-        meant = f"{IS_MEANT}(:cover, {texts}) AND ({meant} OR {_BOUNDS['spread']})"
-    return f"({meant})"
+        meant = f"iif({meant}, 1, {_BOUNDS['spread']})"
+        meant = f"iif({IS_MEANT}(:cover, {texts}), {meant}, 0)"
+    return meant
 
 
 def _has_scanned_match(terms: Sequence[str], bounds: Collection[str]) -> str:
