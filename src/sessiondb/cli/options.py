@@ -175,8 +175,8 @@ def further(page: Page[Any], cursor: str | None, *, exact: bool = False) -> str:
     more = f"more: {current().again('--cursor', following, without='--cursor')}"
     if page.searched_to is None:
         return more
-    found = "" if page.items else "nothing found; "
-    return f"{found}searched back to {clock(page.searched_to)} · {more}"
+    result = "" if page.items else "nothing found; "
+    return f"{result}searched back to {clock(page.searched_to)} · {more}"
 
 
 def say_further(
