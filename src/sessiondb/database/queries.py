@@ -126,6 +126,7 @@ class Queries(UsageQueries):
                 before=high,
                 limit=limit,
                 branches=branches,
+                leaf=session.leaf_seq,
                 count=session.message_count,
             )
         )

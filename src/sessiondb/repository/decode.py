@@ -39,6 +39,8 @@ from sessiondb.repository import Read, Rows
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
+#: The end of a row of a part that has no value beside its columns; a message has three.
+_NOTHING_BESIDE = (None, None, None, None)
 _UNDECODABLE = (CodecError, ValueError, TypeError, RecursionError)
 
 
@@ -204,22 +206,33 @@ def messages_by_seq(
     blobs = yield from _blobs_of(rows, slice(-1, None))
     messages: dict[int, Message] = {}
     for row in rows:
-        *plain, inherited, error, packed, large_name = row
-        session_id, seq = row[0], row[1]
-        if large_name is not None:
-            name = message_name(session_id, seq)
-            packed = _readable(blobs, large_name, name, missing)
-        try:
-            reason = None if error is None else json.loads(error)
-            data = codec.unpack(packed) if packed else {}
-        except _UNDECODABLE as undecodable:
-            name = message_name(session_id, seq)
-            raise damaged(name, undecodable) from undecodable
-
-        messages[seq] = _make_message(
-            *plain, inherited == 1, reason, data, tuple(parts.get(seq, ()))
-        )
+        seq = row[1]
+        of_message = tuple(parts.get(seq, ()))
+        if row[-3:] == _NOTHING_BESIDE[1:]:
+            messages[seq] = _make_message(*row[:-4], row[-4] == 1, None, {}, of_message)
+        else:
+            name = message_name(row[0], seq)
+            messages[seq] = _message_with_data(row, name, of_message, blobs, missing)
     return messages
+
+
+def _message_with_data(
+    row: Row,
+    name: str,
+    parts: tuple[Part, ...],
+    blobs: Mapping[str, bytes],
+    missing: list[Missing],
+) -> Message:
+    *plain, inherited, error, packed, large_name = row
+    if large_name is not None:
+        packed = _readable(blobs, large_name, name, missing)
+    try:
+        reason = None if error is None else json.loads(error)
+        data = codec.unpack(packed) if packed else {}
+    except _UNDECODABLE as undecodable:
+        raise damaged(name, undecodable) from undecodable
+
+    return _make_message(*plain, inherited == 1, reason, data, parts)
 
 
 # -- parts -----------------------------------------------------------------------
@@ -232,8 +245,6 @@ PART_COLUMNS = (
     "synthetic", "data", "input_blob", "text_blob", "data_blob",
 )  # fmt: skip
 _EXACT = codec.EXACT.encode()
-#: The end of a row that has no value beside its columns.
-_NOTHING_BESIDE = (None, None, None, None)
 
 
 def parts_by_seq(

@@ -189,9 +189,10 @@ class _Descent:
         return True
 
 
-def tail_path(session_id: str, last: int, least: int | None = None) -> Read[list[int]]:
-    """Return the last *last* seqs of the live path (those below seq *least*)."""
-    leaf = yield from leaf_of(session_id)
+def tail_path(
+    session_id: str, leaf: int | None, last: int, least: int | None = None
+) -> Read[list[int]]:
+    """Return the last *last* seqs of the path to *leaf* (those below seq *least*)."""
     scan = _Descent(leaf, last, least or 0)
     while scan.want is not None:
         top = scan.want
@@ -301,23 +302,27 @@ def messages(
     before: int | None = None,
     limit: int | None = None,
     branches: bool = False,
-    count: int | None = None,
+    leaf: int | None,
+    count: int,
 ) -> Read[list[Message]]:
     """Return messages oldest first: the live path, or all branches in order of seq.
 
-    *last* takes from the end, *limit* from the beginning; *after* and *before*
-    (seqs) are exclusive. Empty is ``[]``.
+    *leaf* and *count*, of messages, are those of the session. *last* takes from the
+    end, *limit* from the beginning; *after* and *before* (seqs) are exclusive. Empty is
+    ``[]``.
     """
     bounds.integer(last, "last", least=1)
     bounds.integer(limit, "limit", least=1)
 
     is_from_root = any((branches, after is not None, limit is not None))
     if last is None or is_from_root:
-        live = yield from live_path(session_id, branches=branches, count=count)
+        live = yield from live_path(
+            session_id, branches=branches, leaf=leaf, count=count
+        )
         chosen = _slice_path(live, after, before)[:limit]
         path = chosen if last is None else chosen[-last:]
     else:
-        path = yield from tail_path(session_id, last, before)
+        path = yield from tail_path(session_id, leaf, last, before)
 
     return (yield from load(session_id, path))
 
