@@ -119,8 +119,9 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
                 break
             _check_argument(name, args[index], rules[name])
 
-        for name in kwargs.keys() & rules.keys():
-            _check_argument(name, kwargs[name], rules[name])
+        for name, value in kwargs.items():
+            if name in rules:
+                _check_argument(name, value, rules[name])
 
         return function(*args, **kwargs)
 

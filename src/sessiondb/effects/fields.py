@@ -30,12 +30,12 @@ def with_fields(draft: MessageDraft, fields: MessageFields) -> MessageDraft:
             f"a message is made by user(), assistant(), …, not {abridged(draft)}"
         )
 
+    if not fields:
+        return draft
+
     unknown = fields.keys() - MessageFields.__annotations__.keys()
     if unknown:
         raise InvalidInputError(f"append has no field {', '.join(sorted(unknown))}")
-
-    if not fields:
-        return draft
     columns: dict[str, Any] = {
         _FIELDS.get(name, name): value for name, value in fields.items()
     }

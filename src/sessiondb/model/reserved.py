@@ -65,8 +65,8 @@ def own_data(
 
     Raises `InvalidInputError` for the name of a field, unless it is *allowed*.
     """
-    for name in data.keys() & RESERVED:
-        if name not in allowed:
+    for name in data:
+        if name in RESERVED and name not in allowed:
             raise InvalidInputError(
                 f"{name} belongs to {place_of(name)}, not to {call}()",
                 hint="a MessageDraft or PartDraft takes any keys, in data={…}",
