@@ -12,11 +12,9 @@ from statistics import median
 from time import perf_counter
 from typing import NamedTuple
 
-from benchmarks.cold import COMMAND, SOURCE
+from benchmarks.cold import COMMAND, IMPORT
 from benchmarks.fixtures import built, conversation, corpus, session_list
 from sessiondb import ids
-
-IMPORT = f"import sys; sys.path.insert(0, {SOURCE!r}); from sessiondb import Store"
 
 
 @dataclass(frozen=True, slots=True)
