@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from pathlib import Path
 from types import FunctionType, NoneType
 from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
@@ -176,6 +176,7 @@ def one_of(value: Any, allowed: Collection[str], name: str) -> str | None:
     return value  # type: ignore[no-any-return]
 
 
+@cache
 def _rule_of(annotation: str) -> _Rule | None:
     """Return the rule of an annotation; None if an alternative is not in `_KNOWN`."""
     outer = re.sub(r"\[.*\]", "", annotation)

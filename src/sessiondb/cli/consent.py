@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import click
 
 from sessiondb.cli import output
 from sessiondb.cli.opening import say
+from sessiondb.dataclass import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

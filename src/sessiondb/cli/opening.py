@@ -8,13 +8,13 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from sessiondb.cli.text import shortened, visible
+from sessiondb.dataclass import dataclass
 from sessiondb.errors import NotFoundError, ReadOnlyError, SessionDBError, abridged
 from sessiondb.hints import command, with_database, word
 

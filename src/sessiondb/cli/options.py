@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +15,7 @@ from sessiondb.cli.moments import FORMS, Moment
 from sessiondb.cli.opening import current, find_all, here, place_named, say
 from sessiondb.cli.text import clock
 from sessiondb.cli.usage import exclusive
+from sessiondb.dataclass import dataclass
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +12,7 @@ from sessiondb.cli import output
 from sessiondb.cli.opening import say
 from sessiondb.cli.text import count, one_line
 from sessiondb.cli.usage import exclusive
+from sessiondb.dataclass import dataclass
 
 if TYPE_CHECKING:
     from sessiondb.formats.redact import Redacted, Redaction

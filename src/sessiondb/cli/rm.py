@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from sessiondb.cli.opening import Options, current, open_store, say
 from sessiondb.cli.sizes import Size
 from sessiondb.cli.text import ago, count, cut, one_line, short_id, size, title_of
 from sessiondb.cli.usage import exclusive
+from sessiondb.dataclass import dataclass
 from sessiondb.engine.outputs import check_place
 from sessiondb.errors import ConflictError
 from sessiondb.hints import command

@@ -7,7 +7,6 @@ it is synchronous; `Store` and `AsyncStore` only choose who waits.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -40,8 +39,8 @@ from sessiondb.writer.inbox import wake_late
 from sessiondb.writer.job import Job
 from sessiondb.writer.registry import acquire, check_free, release
 from sessiondb.writer.service import Service
+from sessiondb.writer.thread import logger
 
-_log = logging.getLogger("sessiondb")
 #: Seconds after a delete until its rows begin to be removed.
 REAP_AFTER = 1.0
 #: The lowest id of a session made here, and whether rows of deleted ones are left.
@@ -326,7 +325,7 @@ class Core:
         try:
             self.close()
         except Exception:
-            _log.exception("a store that was collected could not be closed")
+            logger().exception("a store that was collected could not be closed")
 
         # Last, so that a thread that opens the file waits until it is closed.
         with contextlib.suppress(ValueError):

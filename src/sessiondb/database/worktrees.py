@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sessiondb import codec, location
+from sessiondb.database.loading import load
 from sessiondb.effects.project import SAME_REPOSITORY, ProjectPlace, moved_project
 from sessiondb.effects.unit import Unit
 from sessiondb.engine.sql import Statement
@@ -141,7 +142,7 @@ class Worktrees:
         }
 
         # Only now is it worth a process.
-        root_commit = location.root_commit_of(place.root) if gone else None
+        root_commit = _root_commit_of(place.root) if gone else None
         if root_commit not in gone:
             return None
 
@@ -171,13 +172,19 @@ class Worktrees:
     def _look_up_facts(self, place: ProjectPlace) -> _Facts:
         rows = self._known_facts(place)
         is_known = bool(rows) and rows[0][0] is not None
-        commit = None if is_known else location.root_commit_of(place.root)
+        commit = None if is_known else _root_commit_of(place.root)
         return location.remote_of(place.root), commit
 
     def _known_facts(self, place: ProjectPlace) -> Any:
         return self._read(
             _rows_of(_KNOWN, {"directory": stored(place.root, self._base)})
         )
+
+
+def _root_commit_of(root: str) -> str | None:
+    """Return the first commit of a worktree; git runs in a process of its own."""
+    load("subprocess")
+    return location.root_commit_of(root)
 
 
 def _rows_of(

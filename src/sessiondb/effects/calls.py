@@ -8,10 +8,10 @@ first result on the live path fills the call's part, and the record's own text i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sessiondb import codec
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.encode import data_columns, same_json
 from sessiondb.effects.transaction import (
     NOT_INDEXED,

@@ -9,11 +9,11 @@ where another session has the name already the transaction redirects that id
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from sessiondb import ids
 from sessiondb.arguments import one_of
+from sessiondb.dataclass import dataclass
 from sessiondb.effects import encode
 from sessiondb.effects.project import Locate
 from sessiondb.effects.session import SHARE, CreateSession

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.ownership import derive_model, recount
 from sessiondb.effects.project import ProjectPlace, home_of

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
-import uuid
 
 from sessiondb.errors import LeaseHeldError
 
@@ -14,12 +12,14 @@ _processes: dict[int, str] = {}
 
 def _process_id() -> str:
     pid = os.getpid()
-    return _processes.get(pid) or _processes.setdefault(pid, uuid.uuid4().hex[:12])
+    return _processes.get(pid) or _processes.setdefault(pid, os.urandom(6).hex())
 
 
 def new_holder() -> str:
     """Return a name for a holder: host, process id and a random part."""
-    return f"{socket.gethostname()}:{os.getpid()}:{_process_id()}{uuid.uuid4().hex[:8]}"
+    # Not from `socket`, which takes long to load, and a verb may not import anything.
+    host = os.uname().nodename if hasattr(os, "uname") else os.environ["COMPUTERNAME"]
+    return f"{host}:{os.getpid()}:{_process_id()}{os.urandom(4).hex()}"
 
 
 def of_this_process(holder: str) -> bool:

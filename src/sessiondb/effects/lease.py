@@ -9,8 +9,7 @@ behind the one that took over. Within a process, leases exclude each other only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.holders import held, new_holder
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, upsert_text

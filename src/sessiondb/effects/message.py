@@ -7,10 +7,10 @@ if a caller gave the id or the unit is being retried.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sessiondb import codec
+from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership
 from sessiondb.effects.calls import fill_call, filled_call
 from sessiondb.effects.encode import same_json, usage_key

@@ -6,9 +6,9 @@ unknown can be made again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.encode import same_json, usage_key
 from sessiondb.effects.message import (
     count_once,

@@ -10,12 +10,12 @@ with the rows it touched, in the same transaction.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import ComposedStatement, Statement, as_list
 from sessiondb.schema.terms import COUNTERS, USAGE

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.merge import merge_projects, projects_at
 from sessiondb.effects.project import ProjectPlace, add_directory, project_of
 from sessiondb.effects.session import free_slug

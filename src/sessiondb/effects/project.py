@@ -12,8 +12,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement
 from sessiondb.places import stored

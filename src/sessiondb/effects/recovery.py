@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.lease import require_free
 from sessiondb.effects.transaction import NOT_INDEXED, Transaction
 from sessiondb.engine.sql import Statement

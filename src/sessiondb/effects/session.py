@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from sessiondb import ids
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.ownership import derive_model, parent_of
 from sessiondb.effects.project import ProjectPlace, home_of

@@ -9,11 +9,12 @@ touched (one UPDATE per session and unit), the rows that search must take in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, replace
 from operator import attrgetter
 from typing import Any, TypeVar
 
 from sessiondb.clock import now_ms
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.holders import held, of_this_process
 from sessiondb.engine.base import Connection, Cursor
 from sessiondb.engine.default import ENGINE
@@ -115,7 +116,7 @@ class SessionState:
 
 #: The columns of `SessionState`, which ends in those of the lease; after them comes the
 #: turn of the leaf, which nearly every append continues.
-STATE = [of.name for of in fields(SessionState) if of.name in SESSION_ROW]
+STATE = [name for name in SessionState.__slots__ if name in SESSION_ROW]
 _LOAD = Statement("effects.transaction.LOAD")
 #: The columns of ``part`` that say whether the search index has it, and their values if
 #: it has not: then it has no words beside its text, either.

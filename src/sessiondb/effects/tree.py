@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership, paths
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.transaction import Transaction

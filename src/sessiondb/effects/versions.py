@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sessiondb import codec
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.session import SHARE
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, upsert_text

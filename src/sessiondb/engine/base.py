@@ -17,10 +17,11 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from sessiondb.dataclass import dataclass
 from sessiondb.engine.disk import FileIdentity
 from sessiondb.errors import SessionDBError
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+from sessiondb.dataclass import dataclass
 from sessiondb.errors import InvalidInputError, abridged
 
 #: Groups in one query: an index may have a limit of its own for their nesting.

@@ -6,10 +6,10 @@ Separate from `engine.base`, because few commands load what implements it.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from sessiondb.dataclass import dataclass
 from sessiondb.engine.base import Connection, Cursor
 
 

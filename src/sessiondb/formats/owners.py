@@ -8,11 +8,12 @@ of them, and a file that belongs to another format is passed over.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
+from sessiondb.dataclass import dataclass
 from sessiondb.errors import SourceError
 from sessiondb.formats import registry
 from sessiondb.formats.kit.files import DATABASES, is_file, may_read

@@ -8,10 +8,11 @@ A module that reads a format has a `Format` named ``FORMAT``, one that writes it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from sessiondb.dataclass import dataclass
 from sessiondb.errors import SourceError
 from sessiondb.model import Document, Export, Loss, Problem, Session, SourceItem
 

@@ -6,10 +6,10 @@ is imported when its format is used. A format is added by one line here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from sessiondb.dataclass import dataclass
 from sessiondb.errors import InvalidInputError, UnsupportedError, abridged
 from sessiondb.formats.protocol import Exporter, Format, NamesOf, own_name
 from sessiondb.readers import MODULES

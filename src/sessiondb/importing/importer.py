@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 
 from sessiondb import ids, location
 from sessiondb.database.core import Core
+from sessiondb.dataclass import dataclass
 from sessiondb.effects import encode
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.project import ProjectPlace

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from sessiondb.dataclass import dataclass
 from sessiondb.engine.sql import Statement
 from sessiondb.formats.kit.naming import original_id
 from sessiondb.ids import SESSION, session_id_at

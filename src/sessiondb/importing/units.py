@@ -7,9 +7,10 @@ outcome of a session is known once the transaction that ends it is committed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sessiondb.database.core import Core
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.project import ProjectPlace
 from sessiondb.effects.queue import Effect
 from sessiondb.importing.beside.prompts import FeedPrompts, MessageBatch

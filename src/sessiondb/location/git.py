@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
+
+from sessiondb.dataclass import dataclass
 
 _MAX_BYTES = 1 << 20
 #: The files with the remotes, and those that change when the first commit may.

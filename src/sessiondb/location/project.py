@@ -8,10 +8,10 @@ session from elsewhere) is kept verbatim; nothing is guessed about it.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from sessiondb.dataclass import dataclass
 from sessiondb.errors import InvalidInputError, NotFoundError, abridged
 from sessiondb.location import git
 from sessiondb.places import is_absolute

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from sessiondb.arguments import HasPath, checked, file_of
+from sessiondb.dataclass import dataclass
 from sessiondb.engine import outputs
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import ConflictError, CorruptionError, InvalidInputError, abridged

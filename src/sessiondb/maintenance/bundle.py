@@ -8,7 +8,6 @@ that it compared, and the removal applies to exactly those.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from itertools import zip_longest
 from operator import attrgetter
 from pathlib import Path
@@ -36,7 +35,7 @@ from sessiondb.model.draft import NO_INPUT
 if TYPE_CHECKING:
     from sessiondb.store import Store
 
-_values_of = attrgetter(*(of.name for of in fields(MessageDraft) if of.name != "parts"))
+_values_of = attrgetter(*(name for name in MessageDraft.__slots__ if name != "parts"))
 _values_of_part = attrgetter(
     *"id type text tool call_id status outcome title data".split(),
     *"time_created time_started time_ended synthetic".split(),

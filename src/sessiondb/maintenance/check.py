@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sessiondb import codec
 from sessiondb.arguments import HasPath, checked, file_of
+from sessiondb.dataclass import dataclass
 from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import BusyError, CodecError

@@ -10,10 +10,10 @@ deletes, it is kept everywhere.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from sessiondb.arguments import file_of
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.delete import DeleteLogged
 from sessiondb.maintenance.connecting import connected
 from sessiondb.model import StoredSession

@@ -8,8 +8,7 @@ blobs and the search index follow from more than a query: see `check` and `owner
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sessiondb.dataclass import dataclass
 from sessiondb.schema.purposes import is_prompt
 from sessiondb.schema.rows import SEARCHED
 from sessiondb.schema.sums import cost_sum, count_sum

@@ -8,11 +8,12 @@ did not choose: a session with such a descendant stays.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from sessiondb.arguments import checked
+from sessiondb.dataclass import dataclass
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import DeletePlan, Session, bounds, session_json
 from sessiondb.model.bounds import Time

@@ -13,12 +13,13 @@ import hashlib
 import uuid
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from sessiondb.arguments import HasPath, file_of
+from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership
 from sessiondb.effects.merge import merge_projects, projects_at
 from sessiondb.effects.transaction import Transaction

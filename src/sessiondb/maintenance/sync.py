@@ -17,12 +17,13 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from stat import S_ISREG
 from typing import IO
 
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.versions import NoteVersions
 from sessiondb.engine import outputs
 from sessiondb.engine.default import ENGINE

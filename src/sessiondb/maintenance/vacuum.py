@@ -5,10 +5,10 @@ Their writes wait as for any other write, and their readers keep their snapshots
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sessiondb.arguments import checked, file_of
+from sessiondb.dataclass import dataclass
 from sessiondb.engine.default import ENGINE
 from sessiondb.engine.upkeep import Room
 from sessiondb.maintenance.connecting import connected

@@ -7,10 +7,10 @@ never prefixes; only reads, `fork` and `delete` also take what a person types.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, Final, NamedTuple
 
+from sessiondb.dataclass import dataclass
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.ids import valid_id
 from sessiondb.model import Message, Part, Session

@@ -5,7 +5,6 @@ Fields may be added, none changes its meaning. Text is exact.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
@@ -29,7 +28,7 @@ def _message_fields() -> tuple[str, ...]:
 
     The token counts are one object.
     """
-    names = (field.name for field in fields(Message) if field.name not in _HIDDEN)
+    names = (name for name in Message.__slots__ if name not in _HIDDEN)
     # A dict keeps the place of the first count.
     return tuple(
         dict.fromkeys("tokens" if n.startswith("tokens_") else n for n in names)

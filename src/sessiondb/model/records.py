@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Generic, TypeVar
 
+from sessiondb.dataclass import dataclass
 from sessiondb.model.damage import damaged
 from sessiondb.model.purposes import purpose_of
 
@@ -32,7 +33,7 @@ class Tokens:
     @property
     def known(self) -> bool:
         """True when at least one count is known."""
-        return self.columns() != _UNKNOWN
+        return any(count is not None for count in self.columns())
 
     def columns(
         self,
@@ -47,7 +48,6 @@ class Tokens:
         )
 
 
-_UNKNOWN = Tokens().columns()
 #: The type of a part that is a source of the context; see `ContextSource`.
 SOURCE = "source"
 

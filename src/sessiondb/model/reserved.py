@@ -9,7 +9,6 @@ field.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import fields
 from typing import Any
 
 from sessiondb.errors import InvalidInputError
@@ -24,7 +23,7 @@ OF_EVENTS: Mapping[str, frozenset[str]] = {
 
 
 def _names_of(*records: Any) -> frozenset[str]:
-    return frozenset(field.name for record in records for field in fields(record))
+    return frozenset(name for record in records for name in record.__slots__)
 
 
 _OF_SESSIONS = _names_of(Session)

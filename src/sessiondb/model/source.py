@@ -9,9 +9,10 @@ read; it never aborts a batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Self
 
+from sessiondb.dataclass import dataclass
 from sessiondb.model.draft import MessageDraft
 from sessiondb.model.records import FileDiff, Prompt, Todo
 from sessiondb.model.versions import Version

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from sessiondb.dataclass import dataclass
 from sessiondb.engine.sql import Statement, as_list
 from sessiondb.model import Message, Session
 from sessiondb.repository import Read

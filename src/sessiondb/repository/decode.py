@@ -17,11 +17,11 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
 from hashlib import sha256
 from typing import Any, TypeVar
 
 from sessiondb import codec
+from sessiondb.dataclass import dataclass
 from sessiondb.engine.sql import ComposedStatement, Statement, as_list
 from sessiondb.errors import CodecError, CorruptionError
 from sessiondb.model import Message, Part, Session
@@ -65,7 +65,8 @@ def maker(cls: type[T], last: Sequence[str] = ()) -> Callable[..., T]:
 
 
 def _field_names(cls: type[Any], without: Sequence[str]) -> list[str]:
-    return [f.name for f in fields(cls) if f.name not in without]
+    # The slots of a dataclass are its fields in their order.
+    return [name for name in cls.__slots__ if name not in without]
 
 
 def why_unreadable(data: bytes | None, name: str) -> str | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from sessiondb.dataclass import dataclass
 from sessiondb.engine.base import SNIPPET_MARKS
 from sessiondb.engine.default import ENGINE
 from sessiondb.engine.query import SearchQuery

@@ -14,13 +14,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
 from sessiondb import codec
 from sessiondb.arguments import one_of
+from sessiondb.dataclass import dataclass
 from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import ComposedStatement, Statement, as_list
 from sessiondb.errors import InvalidInputError, abridged

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, NamedTuple
 
+from sessiondb.dataclass import dataclass
 from sessiondb.engine.sql import Statement, as_list
 from sessiondb.errors import InvalidInputError, NotFoundError, abridged
 from sessiondb.hints import command

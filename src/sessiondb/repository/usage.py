@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
+from sessiondb.dataclass import dataclass
 from sessiondb.engine.sql import ComposedStatement, Statement, as_list, list_text
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Tokens, UsageRecord, UsageRow
@@ -33,7 +34,7 @@ _KEYS = {
     "tool": "t.tool",
 }
 DIMENSIONS = tuple(_KEYS)
-_TOKENS = tuple(column.name for column in fields(Tokens))
+_TOKENS = Tokens.__slots__
 _KINDS = len(_TOKENS)
 #: The limit of each sum, as in SQL: only another program's rows can reach it.
 _INT64_MOST = (1 << 63) - 1

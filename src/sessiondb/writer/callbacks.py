@@ -8,18 +8,16 @@ subscription has seen keeps its callback from being called twice.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from sessiondb.errors import BusyError
 from sessiondb.model import Change
-from sessiondb.writer.thread import Worker
+from sessiondb.writer.thread import Worker, logger
 
 if TYPE_CHECKING:
     import asyncio
 
-_log = logging.getLogger("sessiondb")
 Callback = Callable[[list[Change]], object]
 
 
@@ -44,7 +42,7 @@ class Subscription:
 
 
 def _report_failure() -> None:
-    _log.exception(
+    logger().exception(
         "a callback on_commit of sessiondb raised; the commit is not affected"
     )
 
@@ -65,7 +63,7 @@ class LoopNotifier:
                 self._run_callback, subscription, serial, changes
             )
         except RuntimeError:
-            _log.debug("the loop of a callback is closed", exc_info=True)
+            logger().debug("the loop of a callback is closed", exc_info=True)
 
     def _run_callback(
         self, subscription: Subscription, serial: int, changes: list[Change]

@@ -7,9 +7,9 @@ after: an interrupt in between leaves them unknown, and never wrong.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from sessiondb.dataclass import dataclass
 from sessiondb.engine import disk
 from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE

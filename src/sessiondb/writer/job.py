@@ -8,9 +8,10 @@ finish what another thread left, so each step that follows may be repeated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.queue import Queue
 from sessiondb.model import Change
 

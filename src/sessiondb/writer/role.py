@@ -21,9 +21,10 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.transaction import Transaction
 from sessiondb.errors import (
     BusyError,

@@ -13,16 +13,25 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import logging
 import os
 import queue
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
-_log = logging.getLogger("sessiondb")
+if TYPE_CHECKING:
+    from logging import Logger
+
 _here = threading.local()
+
+
+def logger() -> Logger:
+    """Return the logger of sessiondb; few processes need it, and it is slow to load."""
+    from logging import getLogger
+
+    return getLogger("sessiondb")
 
 
 def in_worker() -> bool:
@@ -85,7 +94,7 @@ class Worker:
             thread.start()
         except RuntimeError:
             # The limit of processes is reached, or the interpreter is ending.
-            _log.debug("%s could not be started", self._name, exc_info=True)
+            logger().debug("%s could not be started", self._name, exc_info=True)
             return False
 
         return True
@@ -124,7 +133,7 @@ class Worker:
                 self._run_guarded(function)
         except BaseException:
             # Even SystemExit: other threads rely on this one.
-            _log.exception("an error in the thread %s", self._name)
+            logger().exception("an error in the thread %s", self._name)
             return True
         return False
 
@@ -159,4 +168,4 @@ class Worker:
             function()
         except Exception:
             # One failure must not end the thread that all others wait for.
-            _log.exception("an error in the thread %s", self._name)
+            logger().exception("an error in the thread %s", self._name)

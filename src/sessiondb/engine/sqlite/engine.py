@@ -17,15 +17,15 @@ from sessiondb.engine.sqlite.connection import (
     connect,
     open_files,
 )
+from sessiondb.engine.sqlite.dialect import DIALECT
 from sessiondb.engine.sqlite.failures import translate
+from sessiondb.engine.sqlite.search import SQLiteSearchIndex
 from sessiondb.engine.sqlite.write_ahead_log import checkpoint, log_reaches
 
 if TYPE_CHECKING:
     import sqlalchemy
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from sessiondb.engine.sqlite.dialect import SQLiteText
-    from sessiondb.engine.sqlite.search import SQLiteSearchIndex
     from sessiondb.engine.sqlite.session_sizes import SQLiteSessionSizes
     from sessiondb.engine.sqlite.upkeep import SQLiteUpkeep
 
@@ -37,22 +37,10 @@ class SQLite:
     Error: type[Exception] = sqlite3.Error
     begin_read = "BEGIN"
 
-    # Modules that load SQLAlchemy are loaded on first use: completion opens a file
-    # without it.
+    dialect = DIALECT
+    search = SQLiteSearchIndex()
 
-    @cached_property
-    def dialect(self) -> SQLiteText:
-        """The SQL of SQLite."""
-        from sessiondb.engine.sqlite.dialect import DIALECT
-
-        return DIALECT
-
-    @cached_property
-    def search(self) -> SQLiteSearchIndex:
-        """The search index."""
-        from sessiondb.engine.sqlite.search import SQLiteSearchIndex
-
-        return SQLiteSearchIndex()
+    # It loads SQLAlchemy, and few processes need it.
 
     @cached_property
     def session_sizes(self) -> SQLiteSessionSizes:

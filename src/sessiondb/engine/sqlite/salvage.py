@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from sessiondb.dataclass import dataclass
 from sessiondb.engine.base import Connection, ReadableCopy
 from sessiondb.engine.sqlite import files, search_query, search_waiting
 from sessiondb.engine.sqlite.connection import connect, set_pragmas, uri_of

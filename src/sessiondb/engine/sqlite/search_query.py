@@ -167,13 +167,13 @@ def _candidates_of_text(term: Text) -> str | None:
         return f'("{words[0]}"{star} OR "{MARK}{words[0]}"{star})'
 
     pieces = [f'"{MARK}{name_of_emoji(emoji)}"' for emoji in EMOJI.findall(text)]
-    for run in RUN.findall(text):
+    for run in re.findall(RUN, text):
         # The last letter of the text may be followed by others.
         pairs = list(pieces_of_run(run))
         pieces += [f'"{MARK}{pair}"' for pair in pairs[:-1]]
         if len(pairs) == 1:
             pieces.append(f'("{pairs[0]}"* OR "{MARK}{pairs[0]}"*)')
-    for word in WORD.findall(RUN.sub(" ", text)):
+    for word in WORD.findall(re.sub(RUN, " ", text)):
         pieces.append(f'("{word}"* OR "{MARK}{word}"*)')
     return f"({' AND '.join(pieces)})" if pieces else None
 
@@ -184,12 +184,12 @@ def _candidates_of_substring(text: str) -> str | None:
     A symbol is before a word that begins there; all that precedes it may go on.
     """
     pieces = [f'"{MARK}{name_of_emoji(emoji)}"' for emoji in EMOJI.findall(text)]
-    for run in RUN.findall(text):
+    for run in re.findall(RUN, text):
         pieces += [f'"{MARK}{pair}"' for pair in pieces_of_run(run) if len(pair) == 2]
     # A mark of its own belongs to the word, for FTS5.
     if not _ACCENTS.search(text):
         for word in WORD.finditer(text):
-            if word.start() > 0 and not RUN.search(word[0]):
+            if word.start() > 0 and not re.search(RUN, word[0]):
                 pieces.append(f'"{word[0]}"{"*" if word.end() == len(text) else ""}')
     return f"({' AND '.join(pieces)})" if pieces else None
 
@@ -197,14 +197,14 @@ def _candidates_of_substring(text: str) -> str | None:
 def _is_beside(text: Text) -> bool:
     """Return whether a text is not made of words of FTS5, but of those beside it."""
     return not text.text.isascii() and bool(
-        RUN.search(text.text) or EMOJI.search(text.text)
+        re.search(RUN, text.text) or EMOJI.search(text.text)
     )
 
 
 def _is_exact(term: Term) -> bool:
     """Return whether the words of the index, and those beside it, say everything."""
     for text in texts_in(term):
-        is_pair = PAIR.fullmatch(unicodedata.normalize("NFC", text.text))
+        is_pair = re.fullmatch(PAIR, unicodedata.normalize("NFC", text.text))
         if text.is_literal or text.is_substring or (_is_beside(text) and not is_pair):
             return False
     return True
@@ -349,7 +349,7 @@ def _needles(words: list[str]) -> list[str]:
     """Return what *words*, of a query, are in a text: pairs of letters join again."""
     needles: list[str] = []
     for word in words:
-        is_pair = len(word) == 2 and bool(RUN.fullmatch(word))
+        is_pair = len(word) == 2 and bool(re.fullmatch(RUN, word))
         if word.startswith(MARK):
             needles.append(chr(int(word.removeprefix(MARK), 16)))
         elif is_pair and needles and needles[-1][-1] == word[0]:

@@ -26,14 +26,14 @@ MARK = "\ue000"
 _LONGEST, _LONGEST_WITH_NUMBERS, _SHORTEST = 64, 24, 2
 WORD = re.compile(r"[^\W_]+")
 #: Letters and marks of scripts without spaces, and of Korean.
-RUN = re.compile(
+RUN = (
     "[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3007"
     "\u3041-\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f"
     "\U00020000-\U0003ffff]+"
 )
 #: As much of a run as one pair of letters says, in scripts without marks.
-PAIR = re.compile(
+PAIR = (
     "[\u3041-\u3096\u30a1-\u30fa\u30fc-\u30fe\u3400-\u4dbf"
     "\u4e00-\u9fff\uac00-\ud7a3]{1,2}"
 )
@@ -74,7 +74,7 @@ def words_beside(texts: Iterable[str | None]) -> str | None:
         composed = unicodedata.normalize("NFC", text)
         tokens.update(WORD.findall(composed))
         beside.update(name_of_emoji(emoji) for emoji in EMOJI.findall(composed))
-        for run in RUN.findall(composed):
+        for run in re.findall(RUN, composed):
             beside.update(pieces_of_run(run))
 
     for token in tokens:
@@ -99,7 +99,7 @@ def _parts_of_token(token: str) -> Iterator[str]:
     pieces = [token]
     if not token.isascii():
         # Letters beside a run are one word with it.
-        pieces = [piece for piece in RUN.split(token) if piece]
+        pieces = [piece for piece in re.split(RUN, token) if piece]
         if pieces != [token]:
             yield from (piece.lower() for piece in pieces)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import uuid
 from pathlib import Path
 
 from sessiondb import __version__
@@ -52,6 +51,8 @@ def check_newer(
 
 def stamp(connection: sqlite3.Connection, version: int) -> None:
     """Mark a new file as ours, and as of schema *version*."""
+    import uuid  # only a new file needs it
+
     connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version={version}")
     facts = {

@@ -8,9 +8,10 @@ to make, and a session has hundreds of thousands.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
+from sessiondb.dataclass import dataclass
 from sessiondb.formats.transcript.ansi import OutputStyles, styled_pieces
 from sessiondb.model import Message
 from sessiondb.words import excerpt, size

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from sessiondb.dataclass import dataclass
 from sessiondb.errors import CorruptionError
 from sessiondb.formats.kit.fields import without_keys
 from sessiondb.formats.transcript.ansi import shown_output

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from sessiondb.dataclass import dataclass
 
 #: More lines or characters than any text has.
 _ALL = 1 << 60

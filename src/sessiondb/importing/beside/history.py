@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from typing import Any, NamedTuple
 
 from sessiondb import ids
 from sessiondb.database.core import Core
+from sessiondb.dataclass import dataclass
 from sessiondb.effects import encode
 from sessiondb.effects.project import ProjectPlace, home_of
 from sessiondb.effects.queue import Effect

@@ -8,10 +8,10 @@ transaction knows which messages are copies: those are counted, and typed, elsew
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from sessiondb import codec, ids
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.queue import Effect
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, as_list, upsert_text

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sessiondb import codec, ids
+from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership
 from sessiondb.effects.calls import fill_call
 from sessiondb.effects.message import TITLE, shortened

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, repeat
 from typing import Any
 
 from sessiondb import codec
+from sessiondb.dataclass import dataclass
 from sessiondb.effects import encode
 from sessiondb.effects.calls import data_of
 from sessiondb.effects.paths import nearest

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 
 from sessiondb.database.core import Core
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.message import Append
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.disk import translated

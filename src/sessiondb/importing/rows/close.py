@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import upsert_text
 from sessiondb.importing.rows.run import Run

@@ -9,9 +9,9 @@ SQLite to delete in a cascade.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership
 from sessiondb.effects.session import MAX_CHAIN
 from sessiondb.effects.transaction import Transaction

@@ -8,8 +8,9 @@ sessions in it: to decide it per session would read every copy again for each of
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership
 from sessiondb.effects.message import insert_message, insert_part
 from sessiondb.effects.ownership import UsageClass

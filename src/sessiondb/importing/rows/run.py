@@ -9,9 +9,10 @@ foreign source and a log of sessiondb's are the methods of a `Policy`: `derived`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, Protocol
 
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.model import Problem, Prompt, SourceSession, StoredMessage
 from sessiondb.schema.rows import Blob, MessageRow, PartRow

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from sessiondb.dataclass import dataclass
 from sessiondb.effects.place import MOVE
 from sessiondb.effects.project import (
     ProjectPlace,
