@@ -161,7 +161,7 @@ def test_findings_and_errors_about_damage_name_commands_that_help(
     damaged("part", 2)
     ran = run("check", "--json")
     commands = {finding["command"] for finding in json.loads(ran.stdout)["findings"]}
-    assert commands == {"sessiondb export -a --to jsonl -o FILE"}
+    assert commands == {"sessiondb export -a --to jsonl -o saved.jsonl"}
     for command in (["check"], ["check", "--repair", "--yes"]):
         assert "sessiondb check" not in run(*command).stderr
     assert run("check", "--repair", "--yes").exit_code == 4
