@@ -186,3 +186,11 @@ def tokens(counts: tuple[int | None, ...]) -> str:
         for number, (name, zero) in zip(counts, _TOKENS, strict=True)
         if number or (number == 0 and zero)
     )
+
+
+def left_words(messages: int, prompts: int, where: str) -> str:
+    """Return ``3 messages of branches (no prompt)``: what is left out, and *where*.
+
+    Most programs record more beside a conversation than what was said there.
+    """
+    return f"{count(messages, 'message')} {where}{'' if prompts else ' (no prompt)'}"

@@ -19,7 +19,7 @@ import pytest
 from command_line import SAMPLE, Run
 from samples import permissions_hold
 
-from sessiondb import Store, assistant, part, reasoning, user
+from sessiondb import Store, assistant, event, part, reasoning, user
 from sessiondb.cli.resume import Plan
 from sessiondb.formats.registry import handover_targets
 from sessiondb.model import SourceMessage, SourceSession
@@ -337,18 +337,23 @@ def test_subagents_that_are_not_taken_along_are_reported(
     assert f"{fork.id}: lost: its relation to another session" in ran.err
 
 
-def test_bookkeeping_that_stays_behind_is_named_with_v_alone(
+def test_records_of_the_program_that_stay_behind_are_named_with_v_alone(
     sessiondb: Run, store: Store
 ) -> None:
-    session = store.create_session(title="Born here")
+    session = store.create_session(title="Born here", version="1.0")
     store.append(session, user("Hello"))
+    store.append(session, event("rate_limits"))
     store.append(session, assistant(part("step-start"), "Hello", reasoning("Polite.")))
     ran = sessiondb("resume", session.id, "--in", "claude", "--print")
-    lost = ran.err.splitlines()[-1]
-    assert "step-start" not in lost
-    assert lost.endswith(" (-v: all of it)")
-    ran = sessiondb("-v", "resume", session.id, "--in", "claude", "--print")
-    assert "step-start" in ran.err
+    assert ran.err.splitlines() == [
+        "continues: 1 prompt, 1 answer",
+        "stays here: 1 thought in answers, records of its program (-v: all of it)",
+    ]
+    for verbose in (("-v", "resume"), ("resume", "-v")):
+        ran = sessiondb(*verbose, session.id, "--in", "claude", "--print")
+        assert "step-start" in ran.err
+        assert "rate_limits" in ran.err
+        assert "stays here" not in ran.err
 
 
 def test_the_steps_that_are_printed_do_the_same_by_hand(
@@ -476,6 +481,9 @@ def test_a_file_of_the_program_is_never_written_again(
     again = process("resume", session.id, "--in", "pi")
     assert (again.code, len(again.err.splitlines())) == (0, 1)
     assert calls()[0] == calls()[1]
+    # What stayed here is still known.
+    named = process("resume", session.id, "--in", "pi", "-v", "--print").err
+    assert named.splitlines()[1:] == ["continues: 1 prompt, 1 answer"]
 
     store.append(session, user("Only here"))
     other = process("resume", session.id, "--in", "pi")
@@ -511,7 +519,7 @@ def test_a_file_that_another_resume_wrote_first_is_continued(
         0,
         [
             "continues: 1 prompt, 1 answer",
-            f"already taken there, and continued: {log}",
+            f"already there, so it is continued: {log}",
         ],
     )
     assert ran[0] == ran[1]

@@ -32,7 +32,7 @@ from sessiondb.cli.opening import (
 )
 from sessiondb.cli.resume_model import with_model
 from sessiondb.cli.resume_plan import Plan
-from sessiondb.cli.text import count, cut, short_id
+from sessiondb.cli.text import count, short_id
 from sessiondb.cli.usage import exclusive
 from sessiondb.errors import (
     AmbiguousIdError,
@@ -80,8 +80,6 @@ class Tool(click.ParamType):  # type: ignore[type-arg]
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-#: Characters of what a program does not get, in the line that says so.
-LOST_WIDTH = 60
 #: Answers and calls of a session.
 _CONTINUED = """
 SELECT (SELECT count(*) FROM message WHERE session_id = :id AND role = 'assistant'),
@@ -110,6 +108,7 @@ def _agent_names() -> list[str]:
 @click.option(
     "--print", "printing", is_flag=True, help="Print the commands, run nothing."
 )
+@click.option("-v", "--verbose", is_flag=True, help="Name everything that stays here.")
 @shared.as_json
 @click.pass_obj
 def resume_command(
@@ -119,6 +118,7 @@ def resume_command(
     source: str | None,
     into: str | None,
     printing: bool,
+    verbose: bool,
     as_json: bool,
 ) -> None:
     """Continue session REF (default: the last one used here) where it came from.
@@ -135,6 +135,7 @@ def resume_command(
     REF#M continues after message M, in a fork that ends there.
     """
     exclusive({"REF": ref, "--source": source})
+    options.verbose = options.verbose or verbose
     with open_store(options) as store:
         place = None
         if source is None:
@@ -346,7 +347,9 @@ def _plan_transfer(store: Store, session: Session, form: str) -> Plan:
         error.hint = error.hint or _hint_elsewhere(store, session, form)
         raise
     if not taken.take_in and taken.place is None:
-        say(f"already taken there, and continued: {registry.agent_name(form)}")
+        say(f"already there, so it is continued: {registry.agent_name(form)}")
+        if current().verbose:
+            _report_continued(store, session, lost)
         return Plan(session, form, taken.resume)
 
     file = str(Path(tempfile.gettempdir()) / f"sessiondb-{session.id}.json")
@@ -365,15 +368,17 @@ def _plan_transfer(store: Store, session: Session, form: str) -> Plan:
         elsewhere,
     )
     if taken.place is not None and plan.is_taken():
-        return Plan(session, form, taken.resume)
-    _report_continued(store, session)
-    for session_id, losses_of_session in lost.items():
-        _report_lost(session_id, losses_of_session)
+        plan = Plan(session, form, taken.resume)
+        if not current().verbose:
+            return plan
+    _report_continued(store, session, lost)
     return plan
 
 
-def _report_continued(store: Store, session: Session) -> None:
-    """Say what a program continues: prompts, answers and calls."""
+def _report_continued(
+    store: Store, session: Session, lost: dict[str, list[Loss]]
+) -> None:
+    """Say what a program continues, prompts, answers and calls, and what stays here."""
     with store.connection() as connection:
         answers, calls = connection.exec_driver_sql(
             _CONTINUED, {"id": session.id}
@@ -382,21 +387,23 @@ def _report_continued(store: Store, session: Session) -> None:
     facts = [count(number, noun) for number, noun in counts if number]
     if facts:
         say(f"continues: {', '.join(facts)}")
+    for session_id, losses_of_session in lost.items():
+        _report_lost(session_id, losses_of_session)
 
 
 def _report_lost(session_id: str, lost: list[Loss]) -> None:
-    """Say what a program does not get: in one line, or all of it with -v."""
+    """Say what a program does not get: what a reader misses, or all of it with -v."""
     if current().verbose:
         losses.report(session_id, lost)
         return
-    from sessiondb.formats.transcript.composer import BOOKKEEPING
+    from sessiondb.formats.kit.loss_words import is_of_conversation
 
-    # A part is lost as "assistant/step-start". No transcript shows that one.
-    missed = [loss for loss in lost if loss.of.rpartition("/")[2] not in BOOKKEEPING]
-    words = " · ".join(losses.lines_of(missed)) or "bookkeeping of its program"
-    is_all = len(missed) == len(lost) and len(words) <= LOST_WIDTH
-    further = "" if is_all else " (-v: all of it)"
-    say(f"stays here: {cut(words, LOST_WIDTH)}{further}")
+    missed = [loss for loss in lost if is_of_conversation(loss)]
+    kinds = list(losses.lines_of(missed))
+    if len(missed) < len(lost):
+        kinds.append("records of its program")
+    further = "" if len(missed) == len(lost) else " (-v: all of it)"
+    say(f"stays here: {', '.join(kinds)}{further}")
 
 
 def _report_subagents(store: Store, session: Session) -> None:

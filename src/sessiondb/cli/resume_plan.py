@@ -81,7 +81,7 @@ class Plan:
         with translated(path), path.open("rb") as file:
             is_same = file.read(len(self.content)) == self.content
         if is_same:
-            say(f"already taken there, and continued: {self.file}")
+            say(f"already there, so it is continued: {self.file}")
             return True
 
         continues = " ".join(map(word, self.command))

@@ -22,7 +22,8 @@ from sessiondb.formats.kit.carrying import (
 from sessiondb.formats.kit.fields import as_object, text
 from sessiondb.formats.kit.turns import is_moved
 from sessiondb.model import Export, Message, Part, Session
-from sessiondb.words import count
+from sessiondb.model.purposes import PROMPT
+from sessiondb.words import left_words
 
 #: The name of a provider or model that is not known.
 UNKNOWN = "unknown"
@@ -94,6 +95,7 @@ class Losing:
         self.losses = losses
         self._examination = Examination(self.CARRIES, self.session.id, losses)
         self._message_count = 0
+        self._prompt_count = 0
 
     def convert(self, message: Message) -> None:
         """Record what is not carried of *message*, which records are made of.
@@ -203,15 +205,17 @@ class Losing:
         """Yield *messages*, which are counted for `lose_branches`."""
         for message in messages:
             self._message_count += 1
+            if message.purpose == PROMPT:
+                self._prompt_count += 1
             yield message
 
     def lose_branches(self) -> None:
         """Record the messages that were not `counted` as lost."""
         uncounted = self.session.message_count - self._message_count
         if uncounted > 0:
-            messages = count(uncounted, "message")
-            reason = f"{messages} of branches that are not continued"
-            self.lose(reason, field="branches")
+            prompts = self.session.prompt_count - self._prompt_count
+            where = "of branches that are not continued"
+            self.lose(left_words(uncounted, prompts, where), field="branches")
 
 
 class Conversion(Losing):

@@ -35,6 +35,8 @@ _FIELDS = {
     "call_id": "id of the call",
     "response_id": "id of the response",
 }
+#: Fields of a session that a person has seen there.
+_SEEN_OF_SESSION = frozenset({"title", "relation"})
 _LISTS = {"todos": "its todo list", "diffs": "the diffs of its files"}
 
 
@@ -57,6 +59,25 @@ def words_of(sort: str, field: str, times: int, keys: Iterable[str] = ()) -> str
 def is_plain(loss: Loss) -> bool:
     """Return whether the words of a loss follow from its record and its field."""
     return loss.why.startswith(words_of(loss.of, loss.field, loss.times))
+
+
+def is_of_conversation(loss: Loss) -> bool:
+    """Return whether a reader of the session would miss what was lost.
+
+    That is a prompt, an answer, a thought, a call, a result, a file or a summary, what
+    the session has beside them, and a loss with words of its own; not the events,
+    settings and further fields of its program.
+    """
+    if not is_plain(loss) or loss.of in _LISTS:
+        return True
+    if loss.of == "session":
+        return loss.field in _SEEN_OF_SESSION
+    message, _, part = loss.of.partition("/")
+    if loss.field:
+        return False
+    is_summary = message.endswith(":compaction")
+    is_said = message in _MESSAGES and message != "system"
+    return is_summary or (is_said and (not part or part in _PARTS))
 
 
 def name_of_field(field: str) -> str:

@@ -38,7 +38,7 @@ from sessiondb.formats.transcript.pictures import Album
 from sessiondb.formats.transcript.turns import with_last_answers
 from sessiondb.model import Export, FileDiff, Loss, Message, Part, Session
 from sessiondb.model.purposes import BOOKKEEPING, INJECTED, PROMPT
-from sessiondb.words import changed, count, excerpt
+from sessiondb.words import changed, excerpt, left_words
 
 #: From so many prompts on there is a table of them; it lists at most so many.
 MANY, MOST = 4, 1000
@@ -194,7 +194,8 @@ class Transcript:
         session = self.export.session
         off = session.message_count - self._tally.messages
         if off > 0:
-            yield Loss(session.id, f"{count(off, 'message')} off the live path")
+            prompts = session.prompt_count - self._tally.prompts
+            yield Loss(session.id, left_words(off, prompts, "off the live path"))
 
         for child in self._inside:
             yield from child.losses()
