@@ -264,6 +264,13 @@ def test_an_unknown_cost_is_estimated_or_stays_unknown(
         1010,
     )
     prices = tmp_path_factory.mktemp("prices") / "prices.toml"
+    prices.write_text("[m]\ninput = 2\noutput = 100\n")
+    ran = sessiondb("stats", "--prices", str(prices))
+    what, next_step = ran.err.splitlines()
+    assert (ran.code, f"{prices}: m is unknown here" in what) == (2, True)
+    assert next_step.startswith(
+        '  correct it there: [prices."MODEL"] has any of input,'
+    )
     prices.write_text("[prices.m]\ninput = 2\noutput = 100\n")
     (row,) = sessiondb("stats", "--prices", str(prices), "--json").json["rows"]
     assert (row["cost"], row["cost_estimated"], row["tokens_unpriced"]) == (

@@ -89,6 +89,8 @@ def test_a_private_key_is_removed_also_if_it_is_cut_off(head: str, end: str) -> 
         "tokens: 12345", "token_count=4096", "password: string", "passing tests: 5 of 6",
         "secret: null", "the tokenizer = fast", "the key to it: patience", "-u user", "-pv",
         "https://docs.example/a:b", "it costs 12:30 or so", "bypass: the wall",
+        "<total_tokens>15000000 tokens left</total_tokens>", "> Tokens: 2.4k sent, 31 received.",
+        "edits, basic instructions", "Basic authentication. Then", "max_tokens = 4,096",
     ],
 )  # fmt: skip
 def test_what_only_resembles_a_secret_stays(plain: str) -> None:

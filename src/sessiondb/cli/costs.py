@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sessiondb.cli.text import money
-from sessiondb.errors import abridged
+from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model.nones import without_none
 
 if TYPE_CHECKING:
@@ -29,9 +29,10 @@ Usages = Mapping[str, "UsageRow"]
 def read_prices(file: str | None) -> Prices:
     """Return the prices in *file*, else in config.toml, else those that ship.
 
-    Usage error for a file that does not exist.
+    Usage error for a file that does not exist, `InvalidInputError` for a wrong one.
     """
     from sessiondb.location import load_config
+    from sessiondb.location.config import Price
     from sessiondb.prices import known_prices, layered
 
     paths = [None] if file is None else [Path(file), None]
@@ -40,7 +41,16 @@ def read_prices(file: str | None) -> Prices:
 
     layers: list[Prices] = []
     for path in paths:
-        prices = load_config(path).prices
+        try:
+            prices = load_config(path).prices
+        except InvalidInputError as error:
+            # Another file of settings would not be a remedy.
+            if path is not None:
+                error.hint = (
+                    'correct it there: [prices."MODEL"] has any of '
+                    f"{', '.join(f.name for f in fields(Price))}"
+                )
+            raise
         layers.append({name: without_none(asdict(prices[name])) for name in prices})
     return layered(*layers, known_prices().prices)
 

@@ -49,6 +49,9 @@ _ORDINARY = re.compile(
     r"[\d.,:/-]+|[$<{%]*[A-Za-z_.-]+[>}%]*|[\w.]*[(\[{].*", re.DOTALL
 )
 
+#: A number of tokens as programs report it: ``4096``, ``2.4k``, ``12000 tokens left``.
+_COUNT = re.compile(r"\d+(?:[.,]\d+)*[kKM]?(?: tokens?\b[a-z ]*)?")
+
 
 @dataclass(frozen=True, slots=True)
 class Secret:
@@ -166,7 +169,9 @@ _NAMED = (
     _named_shape(
         "authorization",
         "bearer basic",
-        r"\b(?:bearer|basic) (?P<value>[\w.~+/=-]{12,})",
+        # Not "basic instructions".
+        r"\b(?:bearer|basic) (?!(?-i:[A-Z]?[a-z]+)\.?(?![\w.~+/=-]))"
+        r"(?P<value>[\w.~+/=-]{12,})",
     ),
 )
 #: Kind, what a text with one has in lower case, and the shape.
@@ -306,7 +311,8 @@ def _is_placeholder(match: re.Match[str], value: str) -> bool:
     if value.strip(".,;:)}]").lower() in _PLACEHOLDERS:
         return True
     name = match.groupdict().get("name") or ""
-    return "token" in name.lower() and value.strip(".,;:)}]").isdecimal()
+    is_count = _COUNT.fullmatch(value.strip(".,;:)}]")) is not None
+    return "token" in name.lower() and is_count
 
 
 def _is_literal(match: re.Match[str], group: int | str) -> bool:
