@@ -9,6 +9,7 @@ import pytest
 from command_line import Ran, Run, Story
 
 from sessiondb import Store, assistant, tool, user
+from sessiondb.cli.text import last_used
 
 FIELDS = (
     "id slug title directory project_id parent_id relation root_id source source_id agent "
@@ -372,7 +373,46 @@ def test_an_estimated_cost_is_marked_and_apart_from_a_stated_one(
     assert "≥$0.25+~$0.30" in terminal("list").out
     assert "≥$0.25+~$0.30" in terminal(f"tree {story.parser}").out
     assert "~$ is estimated" in terminal("list").out
+    # An order has what was stated alone; what also has the rest is named.
+    by_cost = terminal("list --sort cost", width=120).out
+    assert "`sessiondb stats -a --by session` adds estimates" in by_cost
 
     for form in ("html", "markdown"):
         page = sessiondb("export", story.parser, "--to", form).out
         assert "≥ $0.55 ($0.30 estimated) · 7 tokens without a price" in page, form
+
+
+MINUTES, HOURS, DAYS = 60_000, 3_600_000, 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("age", "words"),
+    [
+        (0, "now"), (5 * MINUTES, "5 min"), (23 * HOURS, "23 h"),
+        (DAYS, "Tue 15:30"), (5 * DAYS, "Fri 15:30"), (6 * DAYS, "19 Nov 15:30"),
+        (20 * DAYS, "05 Nov 15:30"), (180 * DAYS, "2026-05-29"), (-DAYS, "2026-11-26"),
+    ],
+)  # fmt: skip
+def test_a_list_has_the_hour_of_what_was_used_in_the_last_half_year(
+    age: int, words: str
+) -> None:
+    now = int(datetime(2026, 11, 25, 15, 30).timestamp() * 1000)  # noqa: DTZ001
+    assert last_used(now - age, now) == words
+
+
+def test_the_last_prompt_tells_sessions_of_one_title_apart(
+    terminal: Run, store: Store
+) -> None:
+    for title, prompt in (
+        ("Release plan of the kettle", "First draft"),
+        ("Release plan of the kettle", "Carry on"),
+        ("Tea", "How long?"),
+    ):
+        session = store.create_session(title=title)
+        store.append(session, user("Hello"))
+        store.append(session, user(prompt))
+        store.append(session, assistant("Done"))
+    titles = [line.split("  ")[-1] for line in terminal("list").out.splitlines()[1:4]]
+    assert titles == [
+        "Tea", "Release plan of… · Carry on", "Release plan of… · First draft",
+    ]  # fmt: skip

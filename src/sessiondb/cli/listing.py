@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import zip_longest
@@ -16,14 +17,33 @@ from sessiondb.cli import output
 from sessiondb.cli.costs import ESTIMATED, Usages, cost_cell, cost_json, usages_of
 from sessiondb.cli.emptiness import no_sessions
 from sessiondb.cli.opening import MAX_TYPED, Options, open_store, say
-from sessiondb.cli.text import ago, count, iso, rounded, short_id, size, title_of
+from sessiondb.cli.text import (
+    count,
+    cut,
+    iso,
+    last_used,
+    one_line,
+    rounded,
+    short_id,
+    size,
+    title_of,
+)
 from sessiondb.hints import command
 
 if TYPE_CHECKING:
     from sessiondb.model import Prompt, Session
+    from sessiondb.store import Store
 
     #: A session and its bytes; None unless they are sorted by size.
     Row = tuple[Session, int | None]
+
+#: Columns of a title that several sessions have, before the last prompt of each.
+_REPEATED_WIDTH = 16
+_LAST_PROMPT = """
+SELECT substr(text, 1, 300) FROM transcript
+ WHERE session_id = :id AND purpose = 'prompt' AND type = 'text' AND synthetic = 0
+ ORDER BY seq DESC, idx LIMIT 1
+"""
 
 
 @click.command("list")
@@ -52,16 +72,19 @@ def list_command(
 
     In a pipe each line is, tab-separated: id, time of last use, source, agent,
     messages, cost, title, directory, prompts, estimated cost, tokens without a price;
-    with --sort size also the bytes. On a terminal ~ is an estimate from prices.
+    with --sort size also the bytes. On a terminal ~ is an estimate from prices, and a
+    title that several sessions have is followed by the last prompt of each.
     """
     with open_store(options) as store:
         read = partial(store.sessions, **filters.keywords(), order=sort, limit=limit)
         page = shared.read_page(read, cursor)
         nothing = None if page.items else no_sessions(store, filters)
         usages = usages_of(store, page.items)
+        is_seen = output.screen().terminal
+        prompts = telling_prompts(store, page.items) if is_seen else {}
 
     def table(rows: Sequence[Row]) -> Iterator[str]:
-        return session_table(rows, usages, filters.everywhere, sort)
+        return session_table(rows, usages, prompts, filters.everywhere, sort)
 
     def row_json(row: Row) -> dict[str, Any]:
         return _row_json(row, usages)
@@ -81,6 +104,9 @@ def list_command(
         say(f"{count(len(page), 'session')} · {more_sessions}{_legend(usages)}")
     elif output.screen().terminal:
         say(f"{count(len(page), 'session')}{filters.wider}{_legend(usages)}")
+    if sort == "cost" and page.items and output.screen().terminal:
+        by_session = command("stats", "-a", "--by", "session")
+        say(f"in order of what is stated; {by_session} adds estimates")
 
 
 def _legend(usages: Usages) -> str:
@@ -119,10 +145,36 @@ def _values_of_row(row: Row, usages: Usages) -> list[Any]:
     return values if number is None else [*values, number]
 
 
+def telling_prompts(store: Store, sessions: Sequence[Session]) -> dict[str, str]:
+    """Return the last prompts of the *sessions* that have one title, by their ids.
+
+    A session whose title is this prompt is not in it.
+    """
+    titles = Counter(map(title_of, sessions))
+    prompts = {}
+    with store.connection() as connection:
+        for session in sessions:
+            title = title_of(session)
+            if titles[title] == 1:
+                continue
+            statement = connection.exec_driver_sql(_LAST_PROMPT, {"id": session.id})
+            prompt = one_line(statement.scalar() or "")
+            if prompt and not prompt.startswith(title.removesuffix("…")):
+                prompts[session.id] = prompt
+    return prompts
+
+
 def session_table(
-    rows: Sequence[Row], usages: Usages, everywhere: bool, sort: str
+    rows: Sequence[Row],
+    usages: Usages,
+    prompts: Mapping[str, str],
+    everywhere: bool,
+    sort: str,
 ) -> Iterator[str]:
-    """Yield the lines of a table of sessions; with projects where *everywhere*."""
+    """Yield the lines of a table of sessions; with projects where *everywhere*.
+
+    *prompts* are those of `telling_prompts`.
+    """
     optional = {"PROJECT": everywhere, "SIZE": sort == "size"}
     head = [name for name in _COLUMNS if optional.get(name, True)]
     # A narrow screen keeps the column that the list is sorted by.
@@ -132,25 +184,28 @@ def session_table(
         else "SOURCE PROJECT COST PROMPTS"
     )
 
-    lines = [[_cell(name, row, usages) for name in head] for row in rows]
+    lines = [[_cell(name, row, usages, prompts) for name in head] for row in rows]
     return output.table(head, lines, right="USED PROMPTS COST SIZE", spare=spare)
 
 
-def _marked_title(session: Session) -> str:
+def _marked_title(session: Session, prompt: str | None) -> str:
     marks = (session.relation, "archived" if session.time_archived else None)
-    return "".join(f"({mark}) " for mark in marks if mark) + title_of(session)
+    title = title_of(session)
+    if prompt is not None:
+        title = f"{cut(title, _REPEATED_WIDTH)} · {prompt}"
+    return "".join(f"({mark}) " for mark in marks if mark) + title
 
 
 _COLUMNS = "ID USED SOURCE PROJECT PROMPTS COST SIZE TITLE".split()
 
 
-def _cell(column: str, row: Row, usages: Usages) -> str:
+def _cell(column: str, row: Row, usages: Usages, prompts: Mapping[str, str]) -> str:
     session, number = row
     match column:
         case "ID":
             return short_id(session.id)
         case "USED":
-            return ago(session.time_updated)
+            return last_used(session.time_updated)
         case "SOURCE":
             return session.source
         case "PROJECT":
@@ -162,7 +217,7 @@ def _cell(column: str, row: Row, usages: Usages) -> str:
         case "SIZE":
             return size(number or 0)
         case _:
-            return _marked_title(session)
+            return _marked_title(session, prompts.get(session.id))
 
 
 @click.command("prompts")
@@ -223,7 +278,7 @@ def _prompt_values(prompt: Prompt) -> list[Any]:
 
 
 def _prompt_table(prompts: Sequence[Prompt]) -> Iterator[str]:
-    rows = [[ago(p.time_created), p.source, p.text] for p in prompts]
+    rows = [[last_used(p.time_created), p.source, p.text] for p in prompts]
     return output.table(
         ["TYPED", "SOURCE", "PROMPT"], rows, right="TYPED", spare="SOURCE"
     )

@@ -10,8 +10,8 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.costs import Usages, read_prices, usages_of
-from sessiondb.cli.listing import session_table
+from sessiondb.cli.costs import read_prices, usages_of
+from sessiondb.cli.listing import session_table, telling_prompts
 from sessiondb.cli.moments import local_now, read_span
 from sessiondb.cli.opening import Options, locate, open_store
 from sessiondb.cli.text import ago, cost_words, count, cut, one_line, title_of
@@ -163,8 +163,11 @@ def write_overview(options: Options) -> None:
         status = _status_of(store, read_prices(None))
         sessions, everywhere = _last_sessions(store)
         usages = usages_of(store, sessions)
+        prompts = telling_prompts(store, sessions)
     if sessions:
-        output.page(_overview_lines(options, status, sessions, usages, everywhere))
+        rows = [(session, None) for session in sessions]
+        table = session_table(rows, usages, prompts, everywhere, "used")
+        output.page(_overview_lines(options, status, sessions, table, everywhere))
     else:
         output.page(_first_steps(options))
 
@@ -183,7 +186,7 @@ def _overview_lines(
     options: Options,
     status: Status,
     sessions: list[Session],
-    usages: Usages,
+    table: Iterator[str],
     everywhere: bool,
 ) -> Iterator[str]:
     shown = output.screen()
@@ -200,7 +203,7 @@ def _overview_lines(
     yield ""
     place = "in all projects" if everywhere else "in this project"
     yield shown.style(f"Used last {place}", bold=True)
-    yield from session_table([(s, None) for s in sessions], usages, everywhere, "used")
+    yield from table
 
     yield ""
     scope = ["-a"] if everywhere else []

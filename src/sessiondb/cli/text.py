@@ -108,6 +108,20 @@ def ago(ms: int, now: int | None = None) -> str:
     return moment(ms, "%Y-%m-%d", None)
 
 
+def last_used(ms: int, now: int | None = None) -> str:
+    """Return Unix ms for a list: ``3 h`` within a day, ``Fri 16:55``, ``20 Nov 16:55``.
+
+    The sessions of one afternoon are told apart by the hour. After half a year it is
+    the date.
+    """
+    passed = (now_ms() if now is None else now) - ms
+    if DAY <= passed < 6 * DAY:
+        return moment(ms, "%a %H:%M", None)
+    if DAY <= passed < 180 * DAY:
+        return moment(ms, "%d %b %H:%M", None)
+    return ago(ms, now) if 0 <= passed < DAY else moment(ms, "%Y-%m-%d", None)
+
+
 def money(usd: float | None) -> str:
     """Return USD for a narrow column, in cents; unknown is ``–``, never ``$0.00``."""
     if usd is None:
