@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from command_line import Run, Story
 
-from sessiondb import __version__
+from sessiondb import Store, __version__, user
 from sessiondb.cli import main
 from sessiondb.cli.app import COMMANDS, app
 
@@ -92,6 +93,18 @@ def test_an_error_is_two_lines_the_failure_and_a_hint(sessiondb: Run) -> None:
     assert ran.err == (
         "sessiondb: no session is named 'nobody'\n  `sessiondb list -a` shows every session\n"
     )
+
+
+def test_a_part_of_a_title_is_listed_by_the_hint(sessiondb: Run, store: Store) -> None:
+    session = store.create_session(title="The lexer reads one token too far")
+    store.append(session, user("Hello"))
+    for part in ("lexer reads", "The lexer reads one…"):
+        ran = sessiondb("show", part)
+        hint = ran.err.splitlines()[1].strip()
+        assert (ran.code, hint.endswith("shows titles that contain it")) == (3, True)
+        _, *listing = shlex.split(hint.split("`")[1])
+        (listed,) = sessiondb(*listing, "--json").json["sessions"]
+        assert listed["id"] == session.id
 
 
 def test_verbose_shows_where_an_error_comes_from(sessiondb: Run) -> None:

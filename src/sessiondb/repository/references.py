@@ -37,6 +37,8 @@ _ALL_SESSIONS = f"{command('list', '-a')} shows every session"
 MAX_CANDIDATES = 9
 #: Characters of the shortest REF that is taken for a part of an id.
 _LEAST_PART = 4
+#: Characters of a part of a title in a hint.
+_MOST_OF_TITLE = 200
 #: Native ids, in full.
 _FULL_ID = re.compile(PREFIX + "[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _LAST = re.compile("@(?:~([0-9]+))?")
@@ -94,7 +96,16 @@ def find_session(base: str | None, ref: str) -> Read[Session]:
         if rows:
             return _only_session(rows, ref, base)
 
-    raise _not_found(f"no session is named {abridged(ref)}")
+    raise NotFoundError(f"no session is named {abridged(ref)}", hint=_hint_to_list(ref))
+
+
+def _hint_to_list(ref: str) -> str:
+    """Return the list that has what *ref* may mean: with a blank, part of a title."""
+    # A list ends a title that is too wide with "…".
+    part = ref.removesuffix("…").strip()
+    if " " in part and len(part) <= _MOST_OF_TITLE:
+        return f"{command('list', '-a', '--title', part)} shows titles that contain it"
+    return _ALL_SESSIONS
 
 
 def _guess_queries(ref: str) -> list[tuple[Statement, Mapping[str, Any]]]:
