@@ -204,7 +204,7 @@ def test_it_says_if_there_is_not_enough_to_remove(
 ) -> None:
     ran = sessiondb("prune", "--free", "1 GB", "--dry-run")
     assert ran.code == 0
-    assert "not 1.0 GB: nothing is left" in ran.err
+    assert "not 1.0 GB: nothing else is left" in ran.err
     assert ran.out.startswith("to remove: 30 sessions")
 
 

@@ -30,7 +30,9 @@ GOLDEN = Path(__file__).with_name("golden")
 # Read before any test begins: tests see no settings of a person.
 REWRITE = os.environ.get("SESSIONDB_GOLDEN") == "write"
 #: Sentences, and the line for a prompt, which have no width.
-ANY_WIDTH = re.compile("--cursor|--bundle|^to remove: |^[0-9]+ sessions today")
+ANY_WIDTH = re.compile(
+    "--cursor|--bundle|^to remove: |^[0-9]+ sessions today|^in order of what"
+)
 COMMANDS = (
     "",
     "status",

@@ -191,7 +191,8 @@ def prune_command(
             **filters.keywords(),
         )
         if free is not None and removal.bytes < free and not how.as_json:
-            say(f"these free {size(removal.bytes)}, not {size(free)}: nothing is left")
+            freed = f"these free {size(removal.bytes)}, not {size(free)}"
+            say(f"{freed}: nothing else is left{filters.wider}")
         code = _carry_out(store, removal, filters, how)
 
     if removal.going and not code and not how.dry_run:
