@@ -316,8 +316,10 @@ def test_prompts_are_narrowed_by_who_kept_them_and_where(
 
 
 def test_a_list_by_size_shows_the_size_of_each_session(
-    sessiondb: Run, terminal: Run, store: Store
+    sessiondb: Run, terminal: Run, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Parts that enter the search index meanwhile make sessions larger.
+    monkeypatch.setattr("sessiondb.writer.service.IDLE_SECONDS", 60)
     for number in (10, 300_000, 2_000):
         session = store.create_session(title=f"{number}")
         store.append(session, assistant(tool("sh", "x" * number), "y" * number))
