@@ -189,7 +189,9 @@ def is_hidden(node: ast.AST) -> bool:
             node.args[0], ast.Tuple | ast.List | ast.Name
         )
     is_table = isinstance(node.func, ast.Call) and _called(node.func) == "get"
-    return is_table or called in HIDING
+    # That of itertools chooses; that of zlib does not.
+    is_of_zlib = ast.unparse(node.func) == "zlib.compress"
+    return is_table or (called in HIDING and not is_of_zlib)
 
 
 def imports(node: ast.AST) -> Iterator[tuple[int, str]]:

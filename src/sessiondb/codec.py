@@ -8,6 +8,9 @@
 * integers beyond 64 bits, map keys that are not strings, NaN in JSON, nesting
   deeper than `MAX_DEPTH` and objects that are not plain data are refused;
 * decoding builds plain data only: no extension types, no hooks, no fallback.
+
+The content of a blob is compressed by zlib, unless it is a text: the search index, the
+views and a shell read those. Its name and its size are those of the content itself.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgpack
@@ -31,6 +35,19 @@ BLOB_BYTES = 1024
 #: Key of the bytes of a file in ``data``.
 CONTENT = "content"
 UTF8, MSGPACK, BINARY = "utf-8", "msgpack", "binary"
+#: How the encoding of a blob ends whose content is compressed.
+COMPRESSED = "+zlib"
+#: The level of zlib. Of raw records (11 KB each) 4 leaves 8 % fewer bytes in 1.3 times
+#: the time, 6 leaves 10 % fewer in 1.8 times the time.
+_LEVEL = 1
+#: The largest share of the content that is worth decompressing at every read.
+_WORTH = 0.9
+#: Bytes at the beginning of a content by which to decide whether it is worth it.
+_SAMPLE_BYTES = 1 << 16
+#: Bytes that are decompressed at a time: zlib makes at most 1,032 times as many.
+_STEP_BYTES = 1 << 14
+#: The longest value of SQLite, in bytes.
+_MOST_BYTES = 10**9
 
 _unpack = msgpack.unpackb
 _readable_json = json.JSONEncoder(
@@ -156,12 +173,76 @@ def unpack(packed: bytes | None) -> dict[str, Any]:
     return value
 
 
+def compress_content(content: bytes, encoding: str) -> tuple[str, bytes]:
+    """Return the encoding and the bytes with which a content is stored in a blob."""
+    if encoding == UTF8 or len(content) < BLOB_BYTES:
+        return encoding, content
+
+    # A picture is known by its beginning: trying all of it would take 30 ms a MB.
+    sample = content[:_SAMPLE_BYTES]
+    data = zlib.compress(sample, _LEVEL)
+    if len(data) > _WORTH * len(sample):
+        return encoding, content
+
+    if len(content) > len(sample):
+        data = zlib.compress(content, _LEVEL)
+        if len(data) > _WORTH * len(content):
+            return encoding, content
+
+    return encoding + COMPRESSED, data
+
+
+def content_of_blob(size: int, encoding: str, data: bytes) -> bytes:
+    """Return the content of a blob, of which a row states *size* and *encoding*.
+
+    Damaged bytes, and those that would be longer than *size*, give the part before:
+    its hash is not the name of the blob, by which every reader knows it.
+    """
+    if not encoding.endswith(COMPRESSED):
+        return data
+
+    pieces: list[bytes] = []
+    for piece in _decompressed(data):
+        size -= len(piece)
+        if size < 0:
+            break
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def measure_blob(encoding: str, data: bytes) -> tuple[str, int]:
+    """Return the name and the size of a blob by its bytes; memory stays flat."""
+    if not encoding.endswith(COMPRESSED):
+        return digest(data), len(data)
+
+    hashed, size = hashlib.sha256(), 0
+    for piece in _decompressed(data):
+        hashed.update(piece)
+        size += len(piece)
+    return hashed.hexdigest(), size
+
+
+def _decompressed(data: bytes) -> Iterator[bytes]:
+    """Yield what *data* is compressed from, up to where it is damaged."""
+    stream = zlib.decompressobj()
+    for start in range(0, len(data), _STEP_BYTES):
+        try:
+            yield stream.decompress(data[start : start + _STEP_BYTES])
+        except zlib.error:
+            return
+        if stream.eof:
+            return
+
+
 def json_of_data(packed: bytes) -> str:
     """Return a stored ``data`` value as JSON text for people.
 
-    Bytes are ``{"base64": …}``; NaN and infinities, which JSON does not have, are null.
-    Raises `CodecError`.
+    *packed* may be from a row of ``blob``, too. Bytes are ``{"base64": …}``; NaN and
+    infinities, which JSON does not have, are null. Raises `CodecError`.
     """
+    # A map of MessagePack never begins with the byte that zlib begins with.
+    if packed[:1] == b"x":
+        packed = content_of_blob(_MOST_BYTES, COMPRESSED, packed)
     value = _json_value(unpack(packed))
     text = _readable_json.encode(value)
     return text if is_unicode(text) else _ascii_json.encode(value)

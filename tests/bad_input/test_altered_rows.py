@@ -16,6 +16,7 @@ from sessiondb import (
     FileDiff,
     Store,
     assistant,
+    codec,
     text,
     tool,
     tool_result,
@@ -59,6 +60,18 @@ def run(*args: str) -> Result:
     return CliRunner().invoke(app, list(args))
 
 
+def name_of(path: Path, value: str) -> str:
+    """Return the name of the blob that contains *value* many times."""
+    with closing(sqlite3.connect(path)) as connection:
+        blobs = connection.execute("SELECT hash, size, encoding, data FROM blob")
+        (name,) = [
+            name
+            for name, *stored in blobs
+            if value.encode() * 500 in codec.content_of_blob(*stored)
+        ]
+    return str(name)
+
+
 #: Where a value is → how an error names it.
 _VALUES = {
     "t": "part 0 of message 2",
@@ -88,8 +101,10 @@ _READS: dict[str, Callable[[Any, Any], Any]] = {
 def test_a_value_whose_bytes_were_changed_is_named_and_never_returned(
     path: Path, value: str, change: str
 ) -> None:
-    where = f"instr(data, CAST('{value * 500}' AS BLOB)) > 0"
-    type_in_a_shell(path, f"UPDATE blob SET {_CHANGES[change]} WHERE {where}")
+    type_in_a_shell(
+        path,
+        f"UPDATE blob SET {_CHANGES[change]} WHERE hash = '{name_of(path, value)}'",
+    )
     with Store.open(path) as store:
         (session,) = store.sessions(project=path.parent)
         for name, read in _READS.items():
@@ -117,13 +132,10 @@ def test_a_changed_content_of_a_file_is_named_in_diffs_and_as_a_blob(
 ) -> None:
     with Store.open(path) as store:
         (session,) = store.sessions(project=path.parent)
-        type_in_a_shell(path, "UPDATE blob SET data = x'00' WHERE encoding = 'binary'")
+        name = name_of(path, "b")
+        type_in_a_shell(path, f"UPDATE blob SET data = x'00' WHERE hash = '{name}'")
         with pytest.raises(CorruptionError, match=r"the diff of .a\.py."):
             store.diffs(session)
-        with closing(sqlite3.connect(path)) as connection:
-            ((name,),) = connection.execute(
-                "SELECT hash FROM blob WHERE encoding = 'binary'"
-            )
         with pytest.raises(CorruptionError, match=name):
             store.blob(name)
         assert len(store.messages(session)) == MESSAGES

@@ -109,7 +109,15 @@ def test_data_is_shown_as_json(sessiondb: Run, store: Store) -> None:
     assert sessiondb("sql", query).lines == [["1"]]
 
 
-@pytest.mark.parametrize("value", ["'text'", "7", "x'c1'", "x'01'"])
+def test_large_data_is_shown_as_json(sessiondb: Run, store: Store) -> None:
+    session = store.create_session()
+    store.append(session, user("hello", record="line\n" * 500))
+    query = "SELECT data_json(b.data) AS shown FROM message JOIN blob AS b ON hash = data_blob"
+    (row,) = sessiondb("sql", query, "--json").json
+    assert json.loads(row["shown"]) == {"record": "line\n" * 500}
+
+
+@pytest.mark.parametrize("value", ["'text'", "7", "x'c1'", "x'01'", "x'78'"])
 def test_what_is_no_data_is_exit_2(sessiondb: Run, value: str) -> None:
     ran = sessiondb("sql", f"SELECT data_json({value})")
     assert (ran.code, ran.out) == (2, "")

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.slow
 #: with the values to plant.
 BY_OTHER_CHECKS = {
     ("blob", "hash"): ["'x' || hash"],
+    ("blob", "size"): ["size + 1", "0"],
     ("message", "inherited"): ["0", "1", "7", "-1"],
     ("session", "change"): ["0", "-1", "(SELECT max(change) FROM session)"],
     ("session", "last_seq"): ["0", "-1"],

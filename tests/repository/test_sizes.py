@@ -61,7 +61,13 @@ def blobs(store: Store, session: SessionHandle) -> None:
             )
 
 
-KINDS = [small_rows, texts, blobs]
+def records(store: Store, session: SessionHandle) -> None:
+    with store.effects() as fx:
+        for _ in range(50):
+            fx.append(session, user("raw", record=prose(RANDOM.randint(3_000, 40_000))))
+
+
+KINDS = [small_rows, texts, blobs, records]
 
 
 @pytest.mark.parametrize(

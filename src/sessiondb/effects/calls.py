@@ -60,7 +60,9 @@ def data_of(
     tx: Transaction, data: bytes | None, data_blob: str | None
 ) -> dict[str, Any]:
     """Return the decoded data of a stored part; nothing is ``{}``."""
-    large = tx.one(_BLOB, hash=data_blob)[0] if data_blob else None
+    large = None
+    if data_blob:
+        large = codec.content_of_blob(*tx.one(_BLOB, hash=data_blob))
     return codec.unpack_part(data, large)
 
 

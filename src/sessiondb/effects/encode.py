@@ -105,9 +105,15 @@ def spill(
     if data is None or len(data) < codec.BLOB_BYTES:
         return value, None
 
-    name = codec.digest(data)
-    blobs.append(Blob(name, len(data), encoding, data))
-    return None, name
+    blobs.append(blob_of(data, encoding))
+    return None, blobs[-1].hash
+
+
+def blob_of(content: bytes, encoding: str) -> Blob:
+    """Return the row of ``blob`` for a content of any size."""
+    return Blob(
+        codec.digest(content), len(content), *codec.compress_content(content, encoding)
+    )
 
 
 def text_columns(

@@ -129,9 +129,8 @@ def _content_blob(content: Any, blobs: list[Blob]) -> str | None:
         )
 
     # Of any size: a diff has no column for bytes.
-    name = codec.digest(content)
-    blobs.append(Blob(name, len(content), codec.BINARY, content))
-    return name
+    blobs.append(encode.blob_of(content, codec.BINARY))
+    return blobs[-1].hash
 
 
 def todo_row(item: Todo | str) -> tuple[str | None, str, str, str | None]:

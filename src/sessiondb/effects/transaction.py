@@ -21,14 +21,13 @@ from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import (
     Statement,
     as_list,
-    insert_new_text,
     insert_text,
     update_text,
 )
 from sessiondb.errors import NotFoundError
 from sessiondb.model import Change
 from sessiondb.model.feed import cursor_of
-from sessiondb.schema.rows import BLOB, SESSION_ROW, Blob
+from sessiondb.schema.rows import SESSION_ROW, Blob
 from sessiondb.schema.terms import TOKENS
 
 E = TypeVar("E")
@@ -125,8 +124,6 @@ NOT_INDEXED = {"indexed": 0, "words": None}
 #: Parts that wait for the search index before it takes them in. Each search goes
 #: through them: 0.8 ms for 48.
 MOST_WAITING = 48
-#: Bytes from which a blob is handed to the engine alone.
-LARGE_BLOB = 8 << 20
 
 
 @dataclass(slots=True)
@@ -194,17 +191,8 @@ class Transaction:
 
     def insert_blobs(self, blobs: Sequence[Blob]) -> None:
         """Store blobs that are not there yet; most messages have none."""
-        if not blobs:
-            return
-
-        small: list[Blob] = []
-        large: list[Blob] = []
-        for item in blobs:
-            (small if item.size < LARGE_BLOB else large).append(item)
-
-        self.connection.executemany(insert_new_text("blob", BLOB), small)
-        for item in large:
-            ENGINE.insert_large_blob(self.connection, *item)
+        if blobs:
+            ENGINE.insert_blobs(self.connection, blobs)
 
     def release(self, *hashes: str | None) -> None:
         """Record that rows gave up blobs; None is a value without one.

@@ -33,8 +33,11 @@ def values_in(tx: Transaction, session_id: str) -> dict[str, Any]:
     """Return the fields of a session that have a value."""
     leaf_seq = tx.peek(session_id).leaf_seq
     leaf = None if leaf_seq is None else tx.one(_ID, sid=session_id, at=leaf_seq)
+    *columns, size, encoding, large = tx.one(_ROW, sid=session_id)
+    if large is not None:
+        columns[-1] = codec.content_of_blob(size, encoding, large)
     return values_of_row(
-        dict(zip(VERSIONED, tx.one(_ROW, sid=session_id), strict=True)),
+        dict(zip(VERSIONED, columns, strict=True)),
         labels=dict(tx.run(_LABELS, sid=session_id).fetchall()),
         todos=tx.run(_TODOS, sid=session_id).fetchall(),
         diffs=tx.run(_DIFFS, sid=session_id).fetchall(),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from sessiondb.engine.search_index import SearchIndex
     from sessiondb.engine.upkeep import Upkeep
+    from sessiondb.schema.rows import Blob
 
 #: ``rw``; ``reader``: queries only, beside writers; ``ro``: queries only, and nothing
 #: is written, not even locks or logs beside the data: the place may be read-only.
@@ -282,13 +283,11 @@ class Engine(Protocol):
         `SchemaVersionError`, `NotADatabaseError` and `UntrustedDatabaseError`.
         """
 
-    def insert_large_blob(
-        self, connection: Connection, name: str, size: int, encoding: str, data: bytes
-    ) -> None:
-        """Insert a row of ``blob``; a no-op if there is one named *name*.
+    def insert_blobs(self, connection: Connection, blobs: Sequence[Blob]) -> None:
+        """Insert rows of ``blob``; one of the same name stays.
 
-        For *data* of which the driver should make no further copies. *size* is that of
-        the decoded value, in bytes.
+        But a text replaces the compressed bytes of an equal content. No further copies
+        are made of large bytes.
         """
 
     def log_reaches(self, path: Path, size: int) -> bool:

@@ -7,7 +7,6 @@ comes last.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -228,10 +227,19 @@ def _check_payload(connection: Connection) -> Iterator[Finding]:
 
 def _check_blobs(connection: Connection) -> Iterator[Finding]:
     altered: list[str] = []
-    for name, data in connection.execute("SELECT hash, data FROM blob"):
-        if hashlib.sha256(data).hexdigest() != name:
+    measured_wrong = 0
+    for name, size, *stored in connection.execute(
+        "SELECT hash, size, encoding, data FROM blob"
+    ):
+        digest, right_size = codec.measure_blob(*stored)
+        if digest != name:
             altered.append(name)
+        elif size != right_size:
+            measured_wrong += 1
 
+    if measured_wrong:
+        defect = "blobs whose size is wrong"
+        yield Finding("blobs", defect, measured_wrong, "measure them again")
     if altered:
         defect = "blobs whose content does not match their hash"
         yield Finding("blobs", defect, len(altered))

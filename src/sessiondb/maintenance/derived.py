@@ -118,14 +118,6 @@ ROOT = Derivation(
     what="sessions whose root is not that of their parent",
     repair="take that of the parent",
 )
-BLOB_SIZE = Derivation(
-    table="blob",
-    columns=("size",),
-    values="SELECT rid, length(data) FROM blob",
-    check="blobs",
-    what="blobs whose size is wrong",
-    repair="measure them again",
-)
 PART_INHERITED = Derivation(
     table="part",
     columns=("inherited",),
@@ -158,7 +150,6 @@ PART_INDEXED = Derivation(
 #: In the order in which a repair applies them: what follows from what.
 DERIVATIONS = (
     ROOT,
-    BLOB_SIZE,
     PART_INHERITED,
     PART_INDEXED,
     COUNTERS,

@@ -9,7 +9,6 @@ page of a table) remains a finding.
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from collections.abc import Callable
 from contextlib import closing
@@ -18,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sessiondb import codec
 from sessiondb.arguments import HasPath, file_of
 from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership
@@ -36,7 +36,6 @@ from sessiondb.maintenance.check import (
     used_blobs,
 )
 from sessiondb.maintenance.derived import (
-    BLOB_SIZE,
     COUNTERS,
     HIDDEN_SESSIONS,
     MODEL,
@@ -324,8 +323,8 @@ def _new_root(run: _RepairRun, name: str) -> None:
 def _remove_blobs(run: _RepairRun) -> None:
     used = used_blobs(run.connection)
     _restore_names(run, used)
-    run.derive(BLOB_SIZE)
     run.rows(f"DELETE FROM blob WHERE hash NOT IN ({used})")
+    _measure_blobs(run)
 
 
 def _restore_names(run: _RepairRun, used: str) -> None:
@@ -336,11 +335,21 @@ def _restore_names(run: _RepairRun, used: str) -> None:
 
     # One at a time: all blobs together may be larger than memory.
     for name in run.column(f"SELECT hash FROM blob WHERE hash NOT IN ({used})"):
-        (data,) = run.column("SELECT data FROM blob WHERE hash = ?", name)
-        digest = hashlib.sha256(data).hexdigest()
+        (stored,) = run.rows("SELECT encoding, data FROM blob WHERE hash = ?", name)
+        digest, _ = codec.measure_blob(*stored)
         if digest in lost:
             lost.remove(digest)
             run.rows("UPDATE blob SET hash = ? WHERE hash = ?", digest, name)
+
+
+def _measure_blobs(run: _RepairRun) -> None:
+    for name in run.column("SELECT hash FROM blob"):
+        ((size, *stored),) = run.rows(
+            "SELECT size, encoding, data FROM blob WHERE hash = ?", name
+        )
+        digest, right_size = codec.measure_blob(*stored)
+        if digest == name and size != right_size:
+            run.rows("UPDATE blob SET size = ? WHERE hash = ?", right_size, name)
 
 
 def _repair_tree(run: _RepairRun) -> None:

@@ -85,24 +85,30 @@ _SESSION_JSON = ("summary_diffs", "revert", "permission", "metadata")
 #: Column → its empty value; that of all others is NULL.
 _EMPTY = {"metadata": "{}"}
 _SESSION_LAST = ("directory", *_SESSION_JSON, "data")
-_NO_DATA = {"data": None, "large": None, "data_blob": None}
+_NO_DATA = {"data": None, "data_blob": None}
 _make_session = maker(Session, _SESSION_LAST)
-#: The columns of a row of a session: ``large`` is the blob that ``data_blob`` names.
+#: The columns of a row of a session: ``large_*`` are those of the blob that
+#: ``data_blob`` names.
 SESSION_COLUMNS = (
     *_field_names(Session, without=_SESSION_LAST),
     *_SESSION_LAST,
-    "large",
+    "large_size",
+    "large_encoding",
+    "large_data",
     "data_blob",
 )
 
 
 def session_of(row: Row, base: str | None = None) -> Session:
     """Return the record of a row of `SESSION_COLUMNS`; raises `CorruptionError`."""
-    *plain, directory, diffs, revert, permission, metadata, packed, large, name = row
+    (
+        *plain, directory, diffs, revert, permission, metadata, packed,
+        size, encoding, large, name,
+    ) = row  # fmt: skip
     if name is not None:
-        if reason := why_unreadable(large, name):
+        packed = large and codec.content_of_blob(size, encoding, large)
+        if reason := why_unreadable(packed, name):
             raise damaged(session_name(plain[0]), reason)
-        packed = large
     try:
         return _make_session(
             *plain,
@@ -143,13 +149,9 @@ def _without_damage(row: Row) -> Row:
         except _UNDECODABLE:
             values[name] = _EMPTY.get(name)
 
-    large, blob_name = values["large"], values["data_blob"]
-    is_damaged = bool(blob_name and why_unreadable(large, blob_name))
     try:
-        codec.unpack(values["data"] if blob_name is None else large)
-    except _UNDECODABLE:
-        is_damaged = True
-    if is_damaged:
+        session_of(tuple(values.values()))
+    except CorruptionError:
         values |= _NO_DATA
     return tuple(values.values())
 
@@ -159,16 +161,19 @@ def _without_damage(row: Row) -> Row:
 _BLOBS = Statement("repository.decode.BLOBS")
 
 
-def _blobs_of(rows: Iterable[Row], columns: slice) -> Read[dict[str, bytes]]:
-    """Return the blobs that *columns* of rows name, by name; most rows name none."""
+def blobs_of(rows: Iterable[Row], columns: slice) -> Read[dict[str, bytes]]:
+    """Return what the blobs that *columns* of rows name contain, by their name.
+
+    Most rows name none.
+    """
     names = {name for row in rows for name in row[columns] if name is not None}
     if not names:
         return {}
     blobs = yield _BLOBS, {"names": as_list(sorted(names))}
-    return dict(blobs)
+    return {name: codec.content_of_blob(*stored) for name, *stored in blobs}
 
 
-def _readable(
+def readable(
     blobs: Mapping[str, bytes], name: str | None, owner: str, missing: list[Missing]
 ) -> bytes | None:
     """Return the bytes of a blob; one that cannot be shown is added to *missing*."""
@@ -204,7 +209,7 @@ def messages_by_seq(
     If the ``data`` of one is in a blob that cannot be shown, it is empty, and added to
     *missing*. Raises `CorruptionError`.
     """
-    blobs = yield from _blobs_of(rows, slice(-1, None))
+    blobs = yield from blobs_of(rows, slice(-1, None))
     messages: dict[int, Message] = {}
     for row in rows:
         seq = row[1]
@@ -226,7 +231,7 @@ def _message_with_data(
 ) -> Message:
     *plain, inherited, error, packed, large_name = row
     if large_name is not None:
-        packed = _readable(blobs, large_name, name, missing)
+        packed = readable(blobs, large_name, name, missing)
     try:
         reason = None if error is None else json.loads(error)
         data = codec.unpack(packed) if packed else {}
@@ -256,7 +261,7 @@ def parts_by_seq(
     A value in a blob that cannot be shown is None, and added to *missing*. Raises
     `CorruptionError`.
     """
-    blobs = yield from _blobs_of(rows, slice(-3, None))
+    blobs = yield from blobs_of(rows, slice(-3, None))
     parts: dict[int, list[Part]] = {}
     last_seq, items = None, []
     for row in rows:
@@ -278,9 +283,9 @@ def _part_with_data(
         _, *plain, arguments, shown, inherited, synthetic, packed,
         arguments_name, shown_name, large_name,
     ) = row  # fmt: skip
-    arguments_bytes = _readable(blobs, arguments_name, name, missing)
-    shown_bytes = _readable(blobs, shown_name, name, missing)
-    large = _readable(blobs, large_name, name, missing)
+    arguments_bytes = readable(blobs, arguments_name, name, missing)
+    shown_bytes = readable(blobs, shown_name, name, missing)
+    large = readable(blobs, large_name, name, missing)
     try:
         if arguments_bytes is not None:
             arguments = arguments_bytes.decode()

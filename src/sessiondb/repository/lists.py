@@ -16,9 +16,10 @@ from sessiondb.model.versions import Version, decoded
 from sessiondb.places import absolute
 from sessiondb.repository import Read
 from sessiondb.repository.decode import (
+    blobs_of,
     listed,
+    readable,
     report_missing,
-    why_unreadable,
 )
 from sessiondb.repository.sessions import (
     Filters,
@@ -56,17 +57,12 @@ def diffs(session_id: str) -> Read[list[FileDiff]]:
     rows = yield _DIFFS, {"sid": session_id}
     missing: list[Missing] = []
     items: list[FileDiff] = []
-    for path, *plain, content_before, before_name, content_after, after_name in rows:
-        contents: list[bytes | None] = []
-        for content, name in (
-            (content_before, before_name),
-            (content_after, after_name),
-        ):
-            reason = None if name is None else why_unreadable(content, name)
-            if reason is not None:
-                missing.append((diff_name(session_id, path), reason))
-            contents.append(content if reason is None else None)
-        items.append(FileDiff(path, *plain, *contents))
+    blobs = yield from blobs_of(rows, slice(-2, None))
+    for path, seq, patch, additions, deletions, before_name, after_name in rows:
+        name = diff_name(session_id, path)
+        before = readable(blobs, before_name, name, missing)
+        after = readable(blobs, after_name, name, missing)
+        items.append(FileDiff(path, seq, patch, additions, deletions, before, after))
 
     yield from report_missing(session_id, missing)
     return items

@@ -14,6 +14,7 @@ from dataclasses import field
 from functools import partial
 from typing import Any, NamedTuple
 
+from sessiondb import codec
 from sessiondb.dataclass import dataclass
 from sessiondb.engine.sql import Statement, as_list
 from sessiondb.errors import InvalidInputError, NotFoundError, abridged
@@ -351,7 +352,7 @@ def blob_bytes(name: str, session_id: str | None = None) -> Read[bytes]:
     if not rows:
         raise NotFoundError(f"no blob {name}{owner}")
 
-    content = bytes(rows[0][0])
+    content = codec.content_of_blob(*rows[0])
     if why_unreadable(content, name):
         raise damaged(f"blob {name}", "its content is not the one that was stored")
     return content

@@ -61,9 +61,11 @@ UNKNOWN_USAGE = (None,) * len(USAGE)
 class Blob(NamedTuple):
     """A row of the blob table."""
 
+    #: Hash and size of the content.
     hash: str
     size: int
     encoding: str
+    #: The content, compressed if the encoding says so.
     data: bytes
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessiondb.engine.base import Connection, ReadableCopy
 from sessiondb.engine.sqlite import claims, files
-from sessiondb.engine.sqlite.blobs import insert_large
+from sessiondb.engine.sqlite.blobs import insert_blobs
 from sessiondb.engine.sqlite.connection import (
     SYNCHRONOUS,
     begin_write,
@@ -54,7 +54,7 @@ class SQLite:
     begin_write = staticmethod(begin_write)
     log_reaches = staticmethod(log_reaches)
     checkpoint = staticmethod(checkpoint)
-    insert_large_blob = staticmethod(insert_large)
+    insert_blobs = staticmethod(insert_blobs)
     temporary = staticmethod(files.TemporaryDatabase)
     open_files = staticmethod(open_files)
     owns = staticmethod(claims.owns)

@@ -7,7 +7,8 @@ One definition for lists by size, plans of removals and the biggest sessions:
 * its share of the search index: its words, at what a word takes on average in the
   index of this database, according to FTS5's own records. A fork that stays takes over
   the entries of the messages it copied, so these are not freed;
-* the blobs that no other session refers to. Several sessions that go together also
+* the blobs that no other session refers to, as long as they are stored: most that are
+  not texts are compressed. Several sessions that go together also
   free what only they share.
 
 An estimate, within 20 % of what a vacuum then gives back to the disk (a test measures
@@ -115,7 +116,7 @@ def _bytes_of_entry(columns: list[Column[Any]]) -> str:
 
 
 def blob_bytes(size: int) -> int:
-    """Return what a blob of *size* bytes takes: its row, its pages, its index entry.
+    """Return what *size* stored bytes take: their row, pages, and index entry.
 
     A value that fits on a page shares it with as many as fit; a larger one fills pages
     of its own.
@@ -178,7 +179,7 @@ _REFERENCES = " UNION ALL ".join(
 )
 #: Blobs with one holder.
 _OWN_BLOBS = EngineStatement(
-    "SELECT r.session_id, b.size FROM "
+    "SELECT r.session_id, length(b.data) FROM "
     f"(SELECT hash, min(session_id) AS session_id FROM ({_REFERENCES}) "
     "GROUP BY hash HAVING min(session_id) = max(session_id)) AS r "
     "JOIN blob AS b ON b.hash = r.hash"
@@ -198,7 +199,7 @@ def _freed_blobs() -> EngineStatement:
         for table, column, owner in _HOLDERS
     )
     return EngineStatement(
-        f"SELECT b.size FROM ({held}) AS h JOIN blob AS b ON b.hash = h.hash "
+        f"SELECT length(b.data) FROM ({held}) AS h JOIN blob AS b ON b.hash = h.hash "
         f"WHERE {elsewhere}"
     )
 

@@ -54,7 +54,7 @@ SET status=:status, outcome=:outcome, title=:title, text=:text, text_blob=:text_
 WHERE part.rid = :row
 
 -- effects.calls.BLOB
-SELECT blob.data
+SELECT blob.size, blob.encoding, blob.data
 FROM blob
 WHERE blob.hash = :hash
 
@@ -956,7 +956,7 @@ SELECT session.title, session.title_source, session.metadata, session.time_archi
     session.share_url, session.revert, session.permission, session.time_compacting,
     session.version, session.agent, session.provider_id, session.model_id, session.model_source,
     session.summary_additions, session.summary_deletions, session.summary_files,
-    session.summary_diffs, coalesce(session.data, blob.data) AS coalesce_1
+    session.summary_diffs, session.data, blob.size, blob.encoding, blob.data AS data_1
 FROM session
 LEFT OUTER
 JOIN blob ON blob.hash = session.data_blob
@@ -1685,7 +1685,7 @@ WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
 FROM json_each(:seqs) AS anon_1)
 
 -- repository.decode.BLOBS
-SELECT blob.hash, blob.data
+SELECT blob.hash, blob.size, blob.encoding, blob.data
 FROM blob
 WHERE blob.hash IN (SELECT anon_1.value
 FROM json_each(:names) AS anon_1)
@@ -1702,8 +1702,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -1723,8 +1723,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -1764,8 +1764,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -1808,8 +1808,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -1831,12 +1831,8 @@ ORDER BY todo.position
 
 -- repository.lists.DIFFS
 SELECT file_diff.path, file_diff.seq, file_diff.patch, file_diff.additions, file_diff.deletions,
-    "before".data, file_diff.before_blob, "after".data AS data_1, file_diff.after_blob
+    file_diff.before_blob, file_diff.after_blob
 FROM file_diff
-LEFT OUTER
-JOIN blob AS "before" ON "before".hash = file_diff.before_blob
-LEFT OUTER
-JOIN blob AS "after" ON "after".hash = file_diff.after_blob
 WHERE file_diff.session_id = :sid
 ORDER BY file_diff.seq, file_diff.path
 
@@ -1869,8 +1865,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -1909,8 +1905,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -1928,8 +1924,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -1947,8 +1943,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -1966,8 +1962,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -1987,8 +1983,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -2008,8 +2004,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -2029,8 +2025,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -2049,8 +2045,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -2076,8 +2072,9 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob, terminal.id AS id_1, terminal.time_updated AS time_updated_1
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob,
+    terminal.id AS id_1, terminal.time_updated AS time_updated_1
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -2099,8 +2096,9 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob, terminal.id AS id_1, terminal.time_updated AS time_updated_1
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob,
+    terminal.id AS id_1, terminal.time_updated AS time_updated_1
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -2158,8 +2156,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -2176,8 +2174,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session INDEXED BY ix_session_used
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -2194,8 +2192,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session INDEXED BY ix_session_created
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -2212,8 +2210,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session INDEXED BY ix_session_project_used
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -2230,8 +2228,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session INDEXED BY ix_session_project_created
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -2248,8 +2246,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
     session.summary_files, session.share_url, session.time_created, session.time_updated,
     session.time_compacting, session.time_archived, session.time_imported,
     session.time_detached, session.directory, session.summary_diffs, session.revert,
-    session.permission, session.metadata, session.data, session_blob.data AS large,
-    session.data_blob
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
@@ -2352,12 +2350,12 @@ WHERE part.session_id = :sid
 GROUP BY part.seq
 
 -- repository.transcript.BLOB
-SELECT blob.data
+SELECT blob.size, blob.encoding, blob.data
 FROM blob
 WHERE blob.hash = :hash
 
 -- repository.transcript.BLOB_OF
-SELECT blob.data
+SELECT blob.size, blob.encoding, blob.data
 FROM blob
 WHERE blob.hash = :hash AND ((EXISTS (SELECT *
 FROM session

@@ -162,9 +162,9 @@ class Recorded:
         assert logged is not None, "a message of a log has a place"
         # They are stored only if the message is written, which depends on them.
         self.exact = {
-            blob.hash: _has_exact(blob.data)
+            blob.hash: _has_exact(codec.content_of_blob(*blob[1:]))
             for blob in entry.blobs
-            if blob.encoding == codec.MSGPACK
+            if blob.encoding.startswith(codec.MSGPACK)
         }
 
         if current is None:

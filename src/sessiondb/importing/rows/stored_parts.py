@@ -58,15 +58,13 @@ def with_blobs_of(
     tx: Transaction, current: CurrentMessage, entry: ImportEntry
 ) -> ImportEntry:
     """Return a message that names the large data that is stored, if that is equal."""
-    data_by_hash = {blob.hash: blob.data for blob in entry.blobs}
+    blob_by_hash = {blob.hash: blob for blob in entry.blobs}
 
     def same(stored: str | None, name: str | None) -> str | None:
         if stored is None or name is None or stored == name:
             return name
-        old, new = (
-            data_of(tx, None, stored),
-            codec.unpack_part(None, data_by_hash[name]),
-        )
+        old = data_of(tx, None, stored)
+        new = codec.unpack(codec.content_of_blob(*blob_by_hash[name][1:]))
         return stored if _in_order(old) == _in_order(new) else name
 
     blobs_by_part = {part_identity(item): item.data_blob for item in current.parts}

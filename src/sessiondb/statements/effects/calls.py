@@ -43,7 +43,7 @@ SETTLE = update_of(
     "time_started time_ended",
     part.c.rid == p("row"),
 )
-BLOB = select(blob.c.data).where(blob.c.hash == p("hash"))
+BLOB = select(blob.c.size, blob.c.encoding, blob.c.data).where(blob.c.hash == p("hash"))
 _is_call = and_(
     part.c.session_id == p("sid"),
     part.c.type == text("'tool'"),

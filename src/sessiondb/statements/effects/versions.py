@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from sessiondb.effects.versions import VERSIONED
 from sessiondb.engine.expressions import p
@@ -19,7 +19,10 @@ from sessiondb.schema.tables import (
 ROW = (
     select(
         *(session.c[name] for name in VERSIONED[:-1]),
-        func.coalesce(session.c.data, blob.c.data),
+        session.c.data,
+        blob.c.size,
+        blob.c.encoding,
+        blob.c.data,
     )
     .select_from(session.outerjoin(blob, blob.c.hash == session.c.data_blob))
     .where(session.c.id == p("sid"))

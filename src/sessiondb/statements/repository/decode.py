@@ -11,10 +11,14 @@ from sessiondb.schema.tables import blob, message, part, session
 _large = blob.alias("session_blob")
 select_session = select(
     *(
-        _large.c.data.label(name) if name == "large" else session.c[name]
+        _large.c[name.removeprefix("large_")].label(name)
+        if name.startswith("large_")
+        else session.c[name]
         for name in SESSION_COLUMNS
     )
 ).select_from(session.outerjoin(_large, _large.c.hash == session.c.data_blob))
 select_message = select(*(message.c[name] for name in MESSAGE_COLUMNS))
 select_part = select(*(part.c[name] for name in PART_COLUMNS))
-BLOBS = select(blob.c.hash, blob.c.data).where(blob.c.hash.in_(texts("names")))
+BLOBS = select(blob.c.hash, blob.c.size, blob.c.encoding, blob.c.data).where(
+    blob.c.hash.in_(texts("names"))
+)

@@ -10,7 +10,6 @@ from sessiondb.engine.expressions import p
 from sessiondb.repository.lists import PROMPT_COLUMNS
 from sessiondb.schema.tables import (
     UNSETTLED,
-    blob,
     file_diff,
     lease,
     merge_base,
@@ -49,7 +48,6 @@ TODOS = (
     .where(todo.c.session_id == p("sid"))
     .order_by(todo.c.position)
 )
-_before, _after = blob.alias("before"), blob.alias("after")
 DIFFS = (
     select(
         file_diff.c.path,
@@ -57,13 +55,9 @@ DIFFS = (
         file_diff.c.patch,
         file_diff.c.additions,
         file_diff.c.deletions,
-        _before.c.data,
         file_diff.c.before_blob,
-        _after.c.data,
         file_diff.c.after_blob,
     )
-    .outerjoin(_before, _before.c.hash == file_diff.c.before_blob)
-    .outerjoin(_after, _after.c.hash == file_diff.c.after_blob)
     .where(file_diff.c.session_id == p("sid"))
     .order_by(file_diff.c.seq, file_diff.c.path)
 )

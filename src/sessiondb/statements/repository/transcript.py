@@ -60,7 +60,10 @@ def _weights_statement() -> Any:
 
 
 WEIGHTS = _weights_statement()
-BLOB = select(blob.c.data).where(blob.c.hash == p("hash"))
+_stored_blob = select(blob.c.size, blob.c.encoding, blob.c.data).where(
+    blob.c.hash == p("hash")
+)
+BLOB = _stored_blob
 
 
 def _blob_of() -> Any:
@@ -75,7 +78,7 @@ def _blob_of() -> Any:
         for kind, columns in owner.items()
         for column in columns
     ]
-    return select(blob.c.data).where(blob.c.hash == p("hash"), or_(*holders))
+    return _stored_blob.where(or_(*holders))
 
 
 BLOB_OF = _blob_of()
