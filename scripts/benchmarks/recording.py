@@ -56,6 +56,9 @@ class _Noting:
     def executemany(self, sql: str, rows: Iterable[Any]) -> Any:
         return self.cursor().executemany(sql, rows)
 
+    def commit(self) -> None:
+        self.execute("COMMIT")
+
 
 @contextmanager
 def recorded() -> Generator[list[Steps]]:

@@ -61,21 +61,23 @@ def words_of_part(text: str | None, input: str | None, title: str | None) -> str
 
 def words_beside(texts: Iterable[str | None]) -> str | None:
     """Return the words beside *texts*, separated by spaces; None if there are none."""
+    # Nothing that is looked for has a space in it, and most pieces occur again.
+    pieces: set[str] = set()
+    for text in texts:
+        if text and not (text.isascii() and _CAPITAL.search(text) is None):
+            pieces.update(text.split())
+
     tokens: set[str] = set()
     beside: set[str] = set()
-    for text in texts:
-        if not text:
-            continue
-        if text.isascii():
-            if _CAPITAL.search(text):
-                tokens.update(WORD.findall(text))
-            continue
-
-        composed = unicodedata.normalize("NFC", text)
-        tokens.update(WORD.findall(composed))
-        beside.update(name_of_emoji(emoji) for emoji in EMOJI.findall(composed))
-        for run in re.findall(RUN, composed):
-            beside.update(pieces_of_run(run))
+    for piece in pieces:
+        if not piece.isascii():
+            composed = unicodedata.normalize("NFC", piece)
+            tokens.update(WORD.findall(composed))
+            beside.update(name_of_emoji(emoji) for emoji in EMOJI.findall(composed))
+            for run in re.findall(RUN, composed):
+                beside.update(pieces_of_run(run))
+        elif _CAPITAL.search(piece):
+            tokens.update(WORD.findall(piece))
 
     for token in tokens:
         beside.update(_parts_of_token(token))
