@@ -119,7 +119,12 @@ SOURCE_MESSAGE = {
     "draft": "nothing", "parent": "id", "alias": "id", "usage_id": "text",
     "labels": "nothing", "unlabelled": "nothing", "open": "flag", "timeless": "flag", "stored": "anything",
 }  # fmt: skip
-STORED_MESSAGE = {"seq": "seq", "usage_key": "id", "inherited": "flag"}
+STORED_MESSAGE = {
+    "seq": "seq",
+    "usage_key": "id",
+    "usage_name": "text",
+    "inherited": "flag",
+}
 MESSAGE = {
     "role": "nothing", "parts": "nothing", "id": "nothing", "kind": "text", "turn_id": "id",
     "agent": "text", "provider_id": "text", "model_id": "text", "response_id": "text",

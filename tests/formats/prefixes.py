@@ -36,6 +36,7 @@ OWN_COLUMNS = {
     "time_imported": "when it was imported",
     "last_seq": "counts the messages that were written",
     "usage_key": "names what copies have in common, as far as the import knew of them",
+    "usage_name": "is the name in the usage key",
 }
 #: Tables whose times are those of this database.
 OWN_TIMES = {"project", "project_directory", "todo"}

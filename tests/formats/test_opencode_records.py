@@ -164,7 +164,8 @@ def _stored(draft: MessageDraft, seq: int) -> Message:
     return Message(
         **{name: getattr(draft, name) for name in columns},
         **{f"tokens_{name}": getattr(tokens, name) for name in Tokens.__slots__},
-        session_id="ses_x", seq=seq, parent_seq=seq - 1, usage_key=None, inherited=False,
+        session_id="ses_x", seq=seq, parent_seq=seq - 1, usage_key=None, usage_name=None,
+        inherited=False,
         parts=parts,
     )  # fmt: skip
 

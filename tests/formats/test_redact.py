@@ -162,7 +162,7 @@ def test_each_column_is_cleaned_unless_it_is_an_id_or_a_word(record: type) -> No
     for name in exempt:
         assert name.endswith(("id", "key", "commit")) or name in {
             "namespace", "relation", "role", "kind", "type", "status", "finish", "vcs",
-            "title_source", "model_source", "source",
+            "title_source", "model_source", "source", "usage_name",
         }, name  # fmt: skip
 
 

@@ -56,7 +56,7 @@ STATED = {
     "permission metadata time_created time_updated time_compacting time_archived "
     "time_importing time_imported time_detached time_deleted data data_blob namespace",
     "message": "session_id seq id turn_id role kind agent provider_id model_id "
-    "response_id usage_key cost tokens_input tokens_output tokens_reasoning "
+    "response_id usage_key cost usage_name tokens_input tokens_output tokens_reasoning "
     "tokens_cache_read tokens_cache_write finish error time_created time_completed "
     "data data_blob",
     "part": "session_id seq idx id type tool call_id status outcome title input text "

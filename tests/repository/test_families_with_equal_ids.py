@@ -38,7 +38,8 @@ messages = st.lists(
         st.sampled_from(["m1", "m2", "m3"]),
         st.sampled_from([0, 5]),
         st.sampled_from([1, 2]),
-        st.sampled_from([None, "a", "b"]),
+        # One that is the id of another message, and one that no message has.
+        st.sampled_from([None, "a", "m1", "m2"]),
     ),
     min_size=1,
     max_size=4,

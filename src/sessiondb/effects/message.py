@@ -14,6 +14,7 @@ from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership
 from sessiondb.effects.calls import fill_call, filled_call
 from sessiondb.effects.encode import same_json, usage_key
+from sessiondb.effects.ownership import UsageKey
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement
@@ -248,8 +249,11 @@ class Append:
 
         self._name_session(tx, state)
         # Last: it writes the session row, with all that is counted above.
-        if key is not None:
-            count_once(tx, state, seq, self.row.id, key)
+        # Under an id that was made for it, no other session can have it yet.
+        is_stated = self.own_id or self.row.response_id is not None
+        if key is not None and (is_stated or tx.retried):
+            usage = UsageKey(key, self.row.response_id or self.row.id)
+            count_once(tx, state, seq, self.row.id, usage)
 
         tx.after_commit.append(lambda: setattr(self.handle, "seq", seq))
 
@@ -417,11 +421,12 @@ _TWIN = Statement("effects.message.TWIN")
 
 
 def count_once(
-    tx: Transaction, state: SessionState, seq: int, id: str, key: str
+    tx: Transaction, state: SessionState, seq: int, id: str, usage: UsageKey
 ) -> None:
     """Count an answer once: another session may have it already."""
-    if tx.one(_TWIN, key=key, sid=state.id, at=seq) is not None:
-        row = ownership.UsageClass(state.root_id, seq, id, -1, key)
+    key, name = usage
+    if tx.one(_TWIN, key=key, name=name, sid=state.id, at=seq) is not None:
+        row = ownership.UsageClass(state.root_id, seq, id, -1, key, name)
         # Both copies have to be in the rows before they are compared.
         tx.keep(state)
         del tx.states[state.id]

@@ -17,6 +17,7 @@ from sessiondb.effects.message import (
     same_part,
     seq_of,
 )
+from sessiondb.effects.ownership import UsageKey
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement
 from sessiondb.errors import ConflictError, NotFoundError
@@ -156,7 +157,7 @@ class Finish:
         if not stored.inherited:
             self._replace_usage(tx, state, seq, old_usage, usage)
             if key is not None:
-                count_once(tx, state, seq, stored.id, key)
+                count_once(tx, state, seq, stored.id, UsageKey(key, name))
 
     def _is_same(
         self, stored: OpenMessage, same_usage: bool, error: str | None

@@ -1,10 +1,12 @@
 """Once-only counting: of all copies of one answer, exactly one is not inherited.
 
-Copies are the rows with one ``usage_key``, or with one (root, seq, id): what a
-fork took over. The owner is a copy whose session has no other copy among its
-ancestors; among several, that of the smallest (time_created, id). Deleted
-sessions do not take part. Whoever adds, removes or relinks rows calls `assign_owner`
-with the rows it touched, in the same transaction.
+Copies are the rows with one ``usage_key``, or with one (root, seq, id): what a fork
+took over. Rows with one key have one name (`USAGE_NAME`), which the key was made from:
+those whose name is their id are found by it, and the index of keys has only the others.
+The owner is a copy whose session has no other copy among its ancestors; among several,
+that of the smallest (time_created, id). Deleted sessions do not take part. Whoever
+adds, removes or relinks rows calls `assign_owner` with the rows it touched, in the same
+transaction.
 """
 
 from __future__ import annotations
@@ -34,8 +36,15 @@ class CopyPlace(NamedTuple):
     time_created: int
 
 
-#: A usage key or a place: messages that have one in common may be copies.
-Link = str | CopyPlace
+class UsageKey(NamedTuple):
+    """A usage key, with the name in it."""
+
+    key: str
+    name: str
+
+
+#: Messages that have a key or a place in common may be copies.
+Link = UsageKey | CopyPlace
 
 
 class UsageClass(NamedTuple):
@@ -46,12 +55,16 @@ class UsageClass(NamedTuple):
     id: str
     time_created: int
     usage_key: str | None
+    #: The response id, the message id or whatever else its key names.
+    usage_name: str
 
     @property
     def links(self) -> set[Link]:
         """Its place in the family, and its usage key if it has one."""
         place = CopyPlace(self.root_id, self.seq, self.id, self.time_created)
-        return {place} if self.usage_key is None else {place, self.usage_key}
+        if self.usage_key is None:
+            return {place}
+        return {place, UsageKey(self.usage_key, self.usage_name)}
 
 
 @dataclass(slots=True, eq=False)
@@ -72,7 +85,7 @@ class Copy:
 _BY_KEY = Statement("effects.ownership.BY_KEY")
 _BY_PLACE = Statement("effects.ownership.BY_PLACE")
 #: Where `Place` is in a row of these columns.
-_PLACE = slice(-5, -1)
+_PLACE = slice(-6, -2)
 #: Places whose seqs are this close are read together, with what is between them.
 _GAP = 32
 _PARENT = Statement("effects.ownership.PARENT")
@@ -177,16 +190,18 @@ class Copies:
         unread = _links_of(rows)
         while unread:
             read |= unread
-            new = self._by_key([link for link in unread if isinstance(link, str)])
+            new = self._by_key([link for link in unread if isinstance(link, UsageKey)])
             new += self._by_place(
                 [link for link in unread if isinstance(link, CopyPlace)]
             )
             unread = _links_of(new) - read
 
-    def _by_key(self, keys: list[str]) -> list[Copy]:
-        if not keys:
+    def _by_key(self, links: list[UsageKey]) -> list[Copy]:
+        if not links:
             return []
-        return self._take_in(self._tx.run(_BY_KEY, keys=as_list(keys)))
+        keys, names = zip(*links, strict=True)
+        rows = self._tx.run(_BY_KEY, keys=as_list(keys), names=as_list(names))
+        return self._take_in(rows)
 
     def _by_place(self, places: list[CopyPlace]) -> list[Copy]:
         new: list[Copy] = []
@@ -238,14 +253,14 @@ class Copies:
         # Ids that two programs made may agree by chance. Of copies, one came with a
         # fork or, as the sessions between two forks may be removed, is inherited
         # although no other message has its key.
-        is_class = isinstance(link, str) or any(
+        is_class = isinstance(link, UsageKey) or any(
             copy.born or (copy.inherited and self._is_alone(copy)) for copy in copies
         )
         return copies if is_class else []
 
     def _is_alone(self, copy: Copy) -> bool:
         """Return whether no other message has the usage key of *copy*."""
-        keys = (link for link in copy.links if isinstance(link, str))
+        keys = (link for link in copy.links if isinstance(link, UsageKey))
         return all(len(self._linked[key]) == 1 for key in keys)
 
     def owner(self, copies: list[Copy]) -> Copy:

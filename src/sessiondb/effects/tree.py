@@ -106,10 +106,10 @@ class Truncate:
 
         lost, counted, models = [], [], []
         for row in rows:
-            seq, message_id, created, key, data_blob, inherited, *others = row
+            seq, message_id, created, key, name, data_blob, inherited, *others = row
             model, was_prompt, *usage = others
             state.prompt_count -= was_prompt
-            place = (state.root_id, seq, message_id, created, key)
+            place = (state.root_id, seq, message_id, created, key, name)
             lost.append(ownership.UsageClass(*place))
             counted.append((inherited, usage))
             models.append(model)

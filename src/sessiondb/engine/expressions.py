@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    FromClause,
     Select,
     Table,
     Text,
@@ -52,6 +53,6 @@ def insert_new(table: Table) -> Insert:
     return statement
 
 
-def by_index(table: Table, index: str) -> tuple[Table, str, str]:
+def by_index(table: FromClause, index: str) -> tuple[FromClause, str, str]:
     """Return what ``with_hint`` needs to search *table* by *index*."""
     return table, ENGINE.dialect.index_hint(index), ENGINE.dialect.name

@@ -40,8 +40,8 @@ PLACE = "[redacted]"
 #: Columns that are ids, which other records refer to, or words of a fixed set.
 IDS_AND_WORDS = frozenset(
     "id project_id parent_id root_id session_id turn_id call_id response_id usage_key "
-    "parent_source_id source_id namespace relation role kind type status finish vcs "
-    "root_commit title_source model_source source".split()
+    "usage_name parent_source_id source_id namespace relation role kind type status "
+    "finish vcs root_commit title_source model_source source".split()
 )
 _NAMED_SECRET, _SHARE = "named secret", "address of a share"
 

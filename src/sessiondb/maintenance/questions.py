@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sessiondb.engine.default import ENGINE
 from sessiondb.maintenance.derived import LIVE
+from sessiondb.schema.terms import USAGE_NAME, has_key
 
 _SEQUENCE = f"""
 SELECT count(*) FROM session AS s
@@ -20,8 +21,13 @@ SELECT count(*) FROM message AS m
          WHERE p.session_id = m.session_id AND p.seq = m.parent_seq))
 """
 
-_CLASS = "s.root_id, m.seq, m.id, m.time_created, m.usage_key"
-_NEXT = "c.start, k.root_id, o.seq, o.id, o.time_created, o.usage_key, o.inherited"
+_NAME = USAGE_NAME.format("m.")
+_CLASS = f"s.root_id, m.seq, m.id, m.time_created, m.usage_key, {_NAME} AS usage_name"
+_NEXT = (
+    "c.start, k.root_id, o.seq, o.id, o.time_created, o.usage_key, "
+    f"{USAGE_NAME.format('o.')}, o.inherited"
+)
+_HAS_KEY = has_key("o", "m.usage_key", _NAME)
 #: The class of each message that is inherited although no copy counts.
 #
 # A message can be a copy of another in two ways (see `effects.ownership`), and the copy
@@ -39,23 +45,30 @@ WITH RECURSIVE
               AND o.id = m.id AND o.seq = m.seq AND o.time_created = m.time_created)
        AND NOT EXISTS (
            SELECT 1 FROM message AS o JOIN session AS k ON k.id = o.session_id
-            WHERE o.usage_key = m.usage_key AND o.inherited = 0
+            WHERE {_HAS_KEY} AND o.inherited = 0
               AND k.time_deleted IS NULL)),
   class AS (
-    SELECT start, root_id, seq, id, time_created, usage_key, 1 AS inherited FROM lone
+    SELECT start, root_id, seq, id, time_created, usage_key, usage_name, 1 AS inherited
+      FROM lone
      UNION
     SELECT {_NEXT} FROM class AS c JOIN session AS k ON k.root_id = c.root_id
       JOIN message AS o ON o.session_id = k.id AND o.seq = c.seq
        AND o.id = c.id AND o.time_created = c.time_created
      WHERE c.inherited = 1 AND k.time_deleted IS NULL
      UNION
-    SELECT {_NEXT} FROM class AS c JOIN message AS o ON o.usage_key = c.usage_key
+    SELECT {_NEXT} FROM class AS c
+      JOIN message AS o ON {has_key("o", "c.usage_key", "c.usage_name")}
       JOIN session AS k ON k.id = o.session_id
      WHERE c.inherited = 1 AND k.time_deleted IS NULL)
-SELECT root_id, seq, id, time_created, usage_key FROM lone
+SELECT root_id, seq, id, time_created, usage_key, usage_name FROM lone
  WHERE start NOT IN (SELECT start FROM class WHERE inherited = 0)
 """
 _NOWHERE = f"SELECT count(*) FROM ({UNOWNED})"
+#: Usage keys whose messages have several names: by the name, copies are found.
+AMBIGUOUS_KEYS = f"""
+SELECT m.usage_key FROM message AS m WHERE m.usage_key IS NOT NULL
+ GROUP BY m.usage_key HAVING min({_NAME}) <> max({_NAME})
+"""
 #: The same of each class that is counted more than once.
 COUNTED_TWICE = f"""
   SELECT {_CLASS} FROM message AS m JOIN session AS s ON s.id = m.session_id
@@ -69,7 +82,7 @@ COUNTED_TWICE = f"""
          (s.relation = 'fork' AND m.seq <= s.parent_seq)
          OR m.inherited = 1 AND NOT EXISTS (
              SELECT 1 FROM message AS o JOIN session AS k ON k.id = o.session_id
-              WHERE o.usage_key = m.usage_key AND o.rid <> m.rid
+              WHERE {_HAS_KEY} AND o.rid <> m.rid
                 AND k.time_deleted IS NULL)) > 0
 """
 _TWICE = f"SELECT count(*) FROM ({COUNTED_TWICE})"
@@ -138,6 +151,11 @@ QUESTIONS: dict[str, list[tuple[str, str, str]]] = {
             "inherited messages that are counted nowhere",
             _NOWHERE,
             "count the oldest copy that is left",
+        ),
+        (
+            "usage keys with several names",
+            f"SELECT count(*) FROM ({AMBIGUOUS_KEYS})",
+            "take one for all messages of the key",
         ),
         ("messages whose inherited is neither 0 nor 1", _FLAGS, "set it again"),
     ],

@@ -45,11 +45,13 @@ from sessiondb.maintenance.derived import (
     Derivation,
 )
 from sessiondb.maintenance.questions import (
+    AMBIGUOUS_KEYS,
     COUNTED_TWICE,
     SHARED_WORKTREES,
     UNNUMBERED,
     UNOWNED,
 )
+from sessiondb.schema.terms import USAGE_NAME
 from sessiondb.schema.version import MIN_READER, MIN_WRITER
 
 _LATER = "SELECT seq FROM message WHERE session_id = ? AND parent_seq > seq"
@@ -395,6 +397,12 @@ def _repair_ownership(run: _RepairRun) -> None:
     run.touch(
         "UPDATE message SET inherited = 0 WHERE inherited NOT IN (0, 1) "
         "RETURNING session_id"
+    )
+    run.touch(
+        "UPDATE message SET usage_name = (SELECT "
+        f"min({USAGE_NAME.format('o.')}) FROM message AS o "
+        "WHERE o.usage_key = message.usage_key) "
+        f"WHERE usage_key IN ({AMBIGUOUS_KEYS}) RETURNING session_id"
     )
     lost = [
         ownership.UsageClass(*row)

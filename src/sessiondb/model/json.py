@@ -20,7 +20,7 @@ _values_of_session = attrgetter(*_SESSION_FIELDS)
 _times_of_session = attrgetter(*_SESSION_TIMES)
 _values_of_tokens = attrgetter(*Tokens.__slots__)
 #: Fields that M leaves out: its session is known, the others are bookkeeping.
-_HIDDEN = ("session_id", "response_id", "usage_key")
+_HIDDEN = ("session_id", "response_id", "usage_key", "usage_name")
 
 
 def _message_fields() -> tuple[str, ...]:

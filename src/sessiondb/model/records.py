@@ -112,6 +112,7 @@ class Message:
     model_id: str | None
     response_id: str | None
     usage_key: str | None
+    usage_name: str | None
     cost: float | None
     tokens_input: int | None
     tokens_output: int | None

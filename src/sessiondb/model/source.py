@@ -83,11 +83,13 @@ class Problems(list[Problem]):
 class StoredMessage:
     """A message's state in the database it comes from.
 
-    ``seq`` is kept if it is free.
+    ``seq`` is kept if it is free. ``usage_name`` is the name in the usage key; None: it
+    is the ``response_id``, or the id.
     """
 
     seq: int
     usage_key: str | None = None
+    usage_name: str | None = None
     inherited: bool = False
 
 

@@ -20,6 +20,7 @@ from sessiondb.prices import Prices, Rates, known_prices
 from sessiondb.repository import Read
 from sessiondb.repository.sessions import Filters, terms_of_messages
 from sessiondb.schema.sums import cost_sum, count_sum
+from sessiondb.schema.terms import USAGE_NAME, has_key
 
 _local = "m.time_created / 1000, 'unixepoch', 'localtime'"
 _KEYS = {
@@ -97,11 +98,12 @@ def _messages_sql(keys_by: tuple[str, ...], shape: tuple[str, ...]) -> str:
 
 #: The place of the message that counts for a copy: it has the same usage key, or the
 #: same place in the family.
-_OWNER = """
+_OWNER = f"""
 coalesce(
     (SELECT o.session_id || '#' || o.seq
        FROM message AS o JOIN session AS os ON os.id = o.session_id
-      WHERE o.usage_key = m.usage_key AND o.inherited = 0 AND os.time_deleted IS NULL
+      WHERE {has_key("o", "m.usage_key", USAGE_NAME.format("m."))}
+        AND o.inherited = 0 AND os.time_deleted IS NULL
       LIMIT 1),
     (SELECT o.session_id || '#' || o.seq
        FROM session AS os

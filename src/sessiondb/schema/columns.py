@@ -104,6 +104,7 @@ TABLES: dict[str, dict[str, tuple[str, bool]]] = {
         "model_id": ("TEXT", False),
         "response_id": ("TEXT", False),
         "usage_key": ("TEXT", False),
+        "usage_name": ("TEXT", False),
         "cost": ("REAL", False),
         "tokens_input": ("INTEGER", False),
         "tokens_output": ("INTEGER", False),

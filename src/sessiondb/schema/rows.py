@@ -139,6 +139,7 @@ class MessageRow(NamedTuple):
     provider_id: str | None = None
     model_id: str | None = None
     response_id: str | None = None
+    usage_name: str | None = None
     cost: float | None = None
     finish: str | None = None
     error: str | None = None

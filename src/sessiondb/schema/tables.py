@@ -29,7 +29,7 @@ from sqlalchemy import (
     text,
 )
 
-from sessiondb.schema.terms import DISORDERED, TOKENS
+from sessiondb.schema.terms import DISORDERED, NAMED_OTHERWISE, TOKENS
 
 metadata = MetaData(
     naming_convention={
@@ -225,6 +225,7 @@ message = _strict_table(
     _text_column("model_id"),
     _text_column("response_id"),
     _text_column("usage_key"),
+    _text_column("usage_name"),
     *_usage_columns(),
     _text_column("finish"),
     _text_column("error"),
@@ -240,10 +241,11 @@ message = _strict_table(
     _one_of("finish", "stop length tool-calls error cancelled other"),
     *_json_checks("error"),
 )
+#: Of all others, the copies have the id that the key names: see `terms.USAGE_NAME`.
 Index(
     "ix_message_usage_key",
     message.c.usage_key,
-    sqlite_where=text("usage_key IS NOT NULL"),
+    sqlite_where=text(f"usage_key IS NOT NULL AND ({NAMED_OTHERWISE.format('')})"),
 )
 Index("ix_message_disordered", message.c.session_id, sqlite_where=text(DISORDERED))
 Index(

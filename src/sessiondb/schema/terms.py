@@ -18,6 +18,24 @@ LIVING_LEASE = "time_expires > :now AND time_expires - :now <= 2 * ttl"
 #: True for a message that an import put behind its child.
 DISORDERED = "parent_seq >= seq"
 
+#: The name in the usage key of a message. Copies have one key, so they have one name.
+USAGE_NAME = "coalesce({0}usage_name, nullif({0}response_id, ''), {0}id)"
+#: True for a message whose name may be another than its id: an index has its key. All
+#: others are found by their id, and an append writes no entry of a random key.
+NAMED_OTHERWISE = "{0}usage_name IS NOT NULL OR {0}response_id IS NOT NULL"
+
+
+def has_key(other: str, key: str, name: str) -> str:
+    """Return the condition that message *other* has a usage key, with that name.
+
+    All three are SQL. Each side of the OR has its index.
+    """
+    return (
+        f"({other}.usage_key = {key} AND ({NAMED_OTHERWISE.format(f'{other}.')}) "
+        f"OR {other}.id = {name} AND {other}.usage_key = {key})"
+    )
+
+
 #: The columns of token counts, of a message and of the sums of a session.
 TOKENS = (
     "tokens_input",

@@ -157,17 +157,22 @@ FROM session
 WHERE session.root_id = :root AND session.relation = 'fork' AND session.time_deleted IS NULL
 
 -- effects.delete.SHARED
-SELECT message.seq, message.id, message.time_created, message.usage_key
+SELECT message.seq, message.id, message.time_created, message.usage_key,
+    coalesce(message.usage_name, nullif(message.response_id, ''), message.id) AS coalesce_1
 FROM message
 WHERE message.session_id = :sid AND message.inherited = 0 AND ((EXISTS (SELECT *
 FROM message AS other
-WHERE other.usage_key = message.usage_key AND other.inherited = 1)) OR (EXISTS (SELECT *
+WHERE (other.usage_key = message.usage_key AND (other.usage_name IS NOT NULL OR
+    other.response_id IS NOT NULL) OR other.usage_key = message.usage_key AND other.id =
+    coalesce(message.usage_name, nullif(message.response_id, ''), message.id)) AND
+    other.inherited = 1)) OR (EXISTS (SELECT *
 FROM message AS other
 WHERE other.session_id IN (SELECT anon_1.value
 FROM json_each(:forks) AS anon_1) AND other.id = message.id AND other.inherited = 1)))
 
 -- effects.delete.INHERITED
-SELECT message.seq, message.id, message.time_created, message.usage_key
+SELECT message.seq, message.id, message.time_created, message.usage_key,
+    coalesce(message.usage_name, nullif(message.response_id, ''), message.id) AS coalesce_1
 FROM message
 WHERE message.session_id = :sid AND message.inherited = 1
 
@@ -246,14 +251,15 @@ WHERE session.id = :sid
 
 -- effects.fork.COPY_MESSAGES
 INSERT INTO message (session_id, seq, id, parent_seq, turn_id, role, kind, agent, provider_id,
-    model_id, response_id, usage_key, cost, tokens_input, tokens_output, tokens_reasoning,
-    tokens_cache_read, tokens_cache_write, finish, error, inherited, time_created,
-    time_completed, data, data_blob) SELECT :new AS session_id, message.seq AS seq, message.id
-    AS id, message.parent_seq AS parent_seq, message.turn_id AS turn_id, message.role AS role,
-    message.kind AS kind, message.agent AS agent, message.provider_id AS provider_id,
-    message.model_id AS model_id, message.response_id AS response_id, message.usage_key AS
-    usage_key, message.cost AS cost, message.tokens_input AS tokens_input, message.tokens_output
-    AS tokens_output, message.tokens_reasoning AS tokens_reasoning, message.tokens_cache_read AS
+    model_id, response_id, usage_key, usage_name, cost, tokens_input, tokens_output,
+    tokens_reasoning, tokens_cache_read, tokens_cache_write, finish, error, inherited,
+    time_created, time_completed, data, data_blob) SELECT :new AS session_id, message.seq AS
+    seq, message.id AS id, message.parent_seq AS parent_seq, message.turn_id AS turn_id,
+    message.role AS role, message.kind AS kind, message.agent AS agent, message.provider_id AS
+    provider_id, message.model_id AS model_id, message.response_id AS response_id,
+    message.usage_key AS usage_key, message.usage_name AS usage_name, message.cost AS cost,
+    message.tokens_input AS tokens_input, message.tokens_output AS tokens_output,
+    message.tokens_reasoning AS tokens_reasoning, message.tokens_cache_read AS
     tokens_cache_read, message.tokens_cache_write AS tokens_cache_write, CASE WHEN
     (message.time_completed IS NULL) THEN 'cancelled' ELSE message.finish END AS finish,
     message.error AS error, 1 AS inherited, message.time_created AS time_created,
@@ -530,7 +536,9 @@ WHERE session.id = :sid
 -- effects.message.TWIN
 SELECT message.seq
 FROM message
-WHERE message.usage_key = :key AND (message.session_id != :sid OR message.seq != :at)
+WHERE (message.usage_key = :key AND (message.usage_name IS NOT NULL OR message.response_id IS
+    NOT NULL) OR message.usage_key = :key AND message.id = :name) AND (message.session_id !=
+    :sid OR message.seq != :at)
 LIMIT 1 OFFSET 0
 
 -- effects.open_message.NEXT_IDX
@@ -589,16 +597,21 @@ WHERE part.rid = :row
 -- effects.ownership.BY_KEY
 SELECT session.id, session.parent_id, session.time_created, message.inherited, session.relation
     = 'fork' AND message.seq <= session.parent_seq AS anon_1, session.root_id, message.seq,
-    message.id AS id_1, message.time_created AS time_created_1, message.usage_key
+    message.id AS id_1, message.time_created AS time_created_1, message.usage_key,
+    coalesce(message.usage_name, nullif(message.response_id, ''), message.id) AS coalesce_1
 FROM message
 JOIN session ON session.id = message.session_id
-WHERE message.usage_key IN (SELECT anon_2.value
-FROM json_each(:keys) AS anon_2) AND session.time_deleted IS NULL
+WHERE (message.usage_key IN (SELECT anon_2.value
+FROM json_each(:keys) AS anon_2) AND (message.usage_name IS NOT NULL OR message.response_id IS
+    NOT NULL) OR message.usage_key IN (SELECT anon_2.value
+FROM json_each(:keys) AS anon_2) AND message.id IN (SELECT anon_3.value
+FROM json_each(:names) AS anon_3)) AND session.time_deleted IS NULL
 
 -- effects.ownership.BY_PLACE
 SELECT session.id, session.parent_id, session.time_created, message.inherited, session.relation
     = 'fork' AND message.seq <= session.parent_seq AS anon_1, session.root_id, message.seq,
-    message.id AS id_1, message.time_created AS time_created_1, message.usage_key
+    message.id AS id_1, message.time_created AS time_created_1, message.usage_key,
+    coalesce(message.usage_name, nullif(message.response_id, ''), message.id) AS coalesce_1
 FROM session
 JOIN message ON session.id = message.session_id
 WHERE session.root_id IN (SELECT anon_2.value
@@ -916,8 +929,10 @@ WHERE message.session_id = :sid AND message.seq > :after
 ORDER BY message.seq
 
 -- effects.tree.GOING
-SELECT message.seq, message.id, message.time_created, message.usage_key, message.data_blob,
-    message.inherited, message.model_id, message.role = 'user' AND EXISTS (SELECT 1
+SELECT message.seq, message.id, message.time_created, message.usage_key,
+    coalesce(message.usage_name, nullif(message.response_id, ''), message.id) AS coalesce_1,
+    message.data_blob, message.inherited, message.model_id, message.role = 'user' AND EXISTS
+    (SELECT 1
 FROM part AS t
 WHERE t.session_id = message.session_id AND t.seq = message.seq AND t.synthetic = 0 AND t.type
     IN ('text', 'file', 'agent')) AND coalesce(message.kind, '') NOT IN ('compaction',
@@ -1130,7 +1145,8 @@ WHERE session.id = :sid
 
 -- importing.policies.derived.RENAME_COPIES
 UPDATE message
-SET usage_key=:usage_key
+SET usage_key=:usage_key, usage_name=nullif(:usage_name, coalesce(nullif(message.response_id,
+    ''), message.id))
 WHERE message.usage_key = :old AND message.id = :mid AND message.seq = :at AND message.inherited
     = 1
 
@@ -1292,7 +1308,8 @@ SET root_id=:root_id
 WHERE session.id = :sid
 
 -- importing.rows.family.ROWS
-SELECT message.seq, message.id, message.time_created, message.usage_key
+SELECT message.seq, message.id, message.time_created, message.usage_key,
+    coalesce(message.usage_name, nullif(message.response_id, ''), message.id) AS coalesce_1
 FROM message
 WHERE message.session_id = :sid
 
@@ -1331,7 +1348,15 @@ WHERE mine.session_id = session.id AND mine.seq = session.parent_seq AND theirs.
 -- importing.rows.family.LAST_OF_EQUAL_KEY
 SELECT max(theirs.seq) AS max_1
 FROM message AS mine
-JOIN message AS theirs ON theirs.usage_key = mine.usage_key
+JOIN message AS theirs INDEXED BY ix_message_usage_key ON theirs.usage_key = mine.usage_key AND
+    (theirs.usage_name IS NOT NULL OR theirs.response_id IS NOT NULL)
+WHERE mine.session_id = :sid AND theirs.session_id = :above
+
+-- importing.rows.family.LAST_OF_EQUAL_NAME
+SELECT max(theirs.seq) AS max_1
+FROM message AS mine
+JOIN message AS theirs ON theirs.usage_key = mine.usage_key AND theirs.id =
+    coalesce(mine.usage_name, nullif(mine.response_id, ''), mine.id)
 WHERE mine.session_id = :sid AND theirs.session_id = :above
 
 -- importing.rows.family.LAST_OF_EQUAL_PLACE
@@ -1416,10 +1441,11 @@ WHERE file_diff.session_id = :sid
 -- importing.rows.messages.MATCH
 SELECT message.session_id, message.seq, message.id, message.parent_seq, message.turn_id,
     message.role, message.kind, message.agent, message.provider_id, message.model_id,
-    message.response_id, message.usage_key, message.cost, message.tokens_input,
-    message.tokens_output, message.tokens_reasoning, message.tokens_cache_read,
-    message.tokens_cache_write, message.finish, message.error, message.inherited,
-    message.time_created, message.time_completed, message.data, message.data_blob
+    message.response_id, message.usage_key, message.usage_name, message.cost,
+    message.tokens_input, message.tokens_output, message.tokens_reasoning,
+    message.tokens_cache_read, message.tokens_cache_write, message.finish, message.error,
+    message.inherited, message.time_created, message.time_completed, message.data,
+    message.data_blob
 FROM message
 WHERE message.session_id = :sid AND message.id = :mid
 
@@ -1437,10 +1463,11 @@ ORDER BY part.idx
 UPDATE message
 SET parent_seq=:parent_seq, turn_id=:turn_id, role=:role, kind=:kind, agent=:agent,
     provider_id=:provider_id, model_id=:model_id, response_id=:response_id,
-    usage_key=:usage_key, cost=:cost, tokens_input=:tokens_input, tokens_output=:tokens_output,
-    tokens_reasoning=:tokens_reasoning, tokens_cache_read=:tokens_cache_read,
-    tokens_cache_write=:tokens_cache_write, finish=:finish, error=:error,
-    time_created=:time_created, time_completed=:time_completed, data=:data, data_blob=:data_blob
+    usage_key=:usage_key, usage_name=:usage_name, cost=:cost, tokens_input=:tokens_input,
+    tokens_output=:tokens_output, tokens_reasoning=:tokens_reasoning,
+    tokens_cache_read=:tokens_cache_read, tokens_cache_write=:tokens_cache_write,
+    finish=:finish, error=:error, time_created=:time_created, time_completed=:time_completed,
+    data=:data, data_blob=:data_blob
 WHERE message.session_id = :sid AND message.seq = :at
 
 -- importing.rows.messages.RELINK
@@ -1469,7 +1496,8 @@ FROM label
 WHERE label.session_id = :sid AND label.label = :name
 
 -- importing.rows.messages.BEGINNINGS
-SELECT session.root_id, message.seq, message.id, message.time_created, message.usage_key
+SELECT session.root_id, message.seq, message.id, message.time_created, message.usage_key,
+    coalesce(message.usage_name, nullif(message.response_id, ''), message.id) AS coalesce_1
 FROM session
 JOIN message ON session.id = message.session_id
 WHERE session.id IN (SELECT anon_1.value
@@ -1480,7 +1508,10 @@ FROM json_each(:names) AS anon_1) AND session.relation = 'fork' AND message.seq 
 SELECT message.usage_key
 FROM message
 WHERE message.usage_key IN (SELECT anon_1.value
-FROM json_each(:keys) AS anon_1)
+FROM json_each(:keys) AS anon_1) AND (message.usage_name IS NOT NULL OR message.response_id IS
+    NOT NULL) OR message.usage_key IN (SELECT anon_1.value
+FROM json_each(:keys) AS anon_1) AND message.id IN (SELECT anon_2.value
+FROM json_each(:names) AS anon_2)
 GROUP BY message.usage_key
 HAVING count(*) > 1
 
@@ -2278,10 +2309,10 @@ LIMIT :rows OFFSET 0
 -- repository.transcript.MESSAGES
 SELECT message.session_id, message.seq, message.id, message.parent_seq, message.turn_id,
     message.role, message.kind, message.agent, message.provider_id, message.model_id,
-    message.response_id, message.usage_key, message.cost, message.tokens_input,
-    message.tokens_output, message.tokens_reasoning, message.tokens_cache_read,
-    message.tokens_cache_write, message.finish, message.time_created, message.time_completed,
-    message.inherited, message.error, message.data, message.data_blob
+    message.response_id, message.usage_key, message.usage_name, message.cost,
+    message.tokens_input, message.tokens_output, message.tokens_reasoning,
+    message.tokens_cache_read, message.tokens_cache_write, message.finish, message.time_created,
+    message.time_completed, message.inherited, message.error, message.data, message.data_blob
 FROM message
 WHERE message.session_id = :sid AND message.seq BETWEEN :low AND :high
 ORDER BY message.seq
@@ -2298,10 +2329,10 @@ ORDER BY part.seq, part.idx
 -- repository.transcript.SOME_MESSAGES
 SELECT message.session_id, message.seq, message.id, message.parent_seq, message.turn_id,
     message.role, message.kind, message.agent, message.provider_id, message.model_id,
-    message.response_id, message.usage_key, message.cost, message.tokens_input,
-    message.tokens_output, message.tokens_reasoning, message.tokens_cache_read,
-    message.tokens_cache_write, message.finish, message.time_created, message.time_completed,
-    message.inherited, message.error, message.data, message.data_blob
+    message.response_id, message.usage_key, message.usage_name, message.cost,
+    message.tokens_input, message.tokens_output, message.tokens_reasoning,
+    message.tokens_cache_read, message.tokens_cache_write, message.finish, message.time_created,
+    message.time_completed, message.inherited, message.error, message.data, message.data_blob
 FROM message
 WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
 FROM json_each(:seqs) AS anon_1)

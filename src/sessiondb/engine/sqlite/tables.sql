@@ -233,6 +233,7 @@ CREATE TABLE message (
 	model_id TEXT, 
 	response_id TEXT, 
 	usage_key TEXT, 
+	usage_name TEXT, 
 	cost REAL, 
 	tokens_input INTEGER, 
 	tokens_output INTEGER, 
@@ -411,7 +412,7 @@ CREATE INDEX ix_message_disordered ON message (session_id) WHERE parent_seq >= s
 CREATE INDEX ix_message_open ON message (session_id) WHERE time_completed IS NULL
 
 -- ix_message_usage_key
-CREATE INDEX ix_message_usage_key ON message (usage_key) WHERE usage_key IS NOT NULL
+CREATE INDEX ix_message_usage_key ON message (usage_key) WHERE usage_key IS NOT NULL AND (usage_name IS NOT NULL OR response_id IS NOT NULL)
 
 -- ix_prompt_created
 CREATE INDEX ix_prompt_created ON prompt (time_created, id)

@@ -287,12 +287,15 @@ def _message_of(message_id: str, entries: list[Record]) -> SourceMessage:
         else Tokens(**pick_fields(tokens, Tokens.__slots__)),
         time_created=head["time"],
         data=object_of(head.get("data")),
-        **pick_fields(head, (n for n in records.MESSAGE_FIELDS if n != "usage_key")),
+        **pick_fields(head, records.STATED_FIELDS),
         **pick_fields(closing, (*records.END_FIELDS, "time_completed")),
     )
 
-    key = head.get("usage_key")
-    stored = StoredMessage(head["seq"], key, head.get("inherited") is True)
+    stored = StoredMessage(
+        head["seq"],
+        inherited=head.get("inherited") is True,
+        **pick_fields(head, records.KEY_FIELDS),
+    )
     return SourceMessage(draft, parent=head["parent_id"], stored=stored)
 
 

@@ -54,18 +54,22 @@ PROMPT = "prompt"
 
 #: Known only when a message ends.
 END_FIELDS = ("cost", "finish", "error")
+#: What `MessageDraft` lacks: a caller does not set it.
+KEY_FIELDS = ("usage_key", "usage_name")
 #: Fields of a message that are in its record under other names, or in other records.
 _ELSEWHERE = ("role", "id", "tokens", "data", "parts", "time_created", "time_completed")
 
 
 def _message_fields() -> tuple[str, ...]:
     """Return what the record of a message has: all that a caller can set, in order."""
-    names = {field.name for field in fields(MessageDraft)} | {"usage_key"}
+    names = {field.name for field in fields(MessageDraft)} | {*KEY_FIELDS}
     names -= {*END_FIELDS, *_ELSEWHERE}
     return tuple([field.name for field in fields(Message) if field.name in names])
 
 
 MESSAGE_FIELDS = _message_fields()
+#: Those that a caller can set.
+STATED_FIELDS = tuple([name for name in MESSAGE_FIELDS if name not in KEY_FIELDS])
 PART_FIELDS = ("tool", "call_id", "time_started")
 RESULT_FIELDS = ("status", "outcome", "title", "time_ended")
 _RESULT = (*RESULT_FIELDS, "text")

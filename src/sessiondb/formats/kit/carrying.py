@@ -53,7 +53,7 @@ GENERATED: Mapping[str, Mapping[type, tuple[str, ...]]] = {
             "tokens_cache_read",
             "tokens_cache_write",
         ),
-        Message: ("usage_key",),
+        Message: ("usage_key", "usage_name"),
     },
     "where this copy comes from, and when it was changed": {
         Session: (

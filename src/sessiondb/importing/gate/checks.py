@@ -405,6 +405,9 @@ def check_message(
         values.optional_id(message.parent, "parent")
     check_fields(message, _PLACE)
 
+    if stored is not None:
+        name = encode.string(stored.usage_name, "usage_name")
+        row = row._replace(usage_name=name or None)
     seen.add(row.id)
     size = _PART_BYTES * len(parts) + sum(blob.size for blob in blobs)
     for part in parts:

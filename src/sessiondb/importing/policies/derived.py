@@ -196,14 +196,21 @@ class Derived:
             if inherited and same and entry.usage_id == row.id:
                 key = current.columns["usage_key"]
 
-        # Without usage, too: or a prompt would be a copy in one order of imports alone.
-        key = key or codec.usage_key(
-            run.checked.item.source,
-            entry.usage_id,
-            row.model_id,
-            None if entry.timeless else row.time_created,
-            row.tokens,
-        )
+        if current is not None and key is not None:
+            name = current.usage_name
+        else:
+            name = codec.readable(entry.usage_id)[0]
+            # Without usage, too: or a prompt would be a copy in one order of imports
+            # alone.
+            key = codec.usage_key(
+                run.checked.item.source,
+                entry.usage_id,
+                row.model_id,
+                None if entry.timeless else row.time_created,
+                row.tokens,
+            )
+        if name != (row.response_id or row.id):
+            row = row._replace(usage_name=name)
         if (
             current is not None
             and row.kind == "usage"
@@ -241,6 +248,7 @@ class Derived:
                 _RENAME_COPIES,
                 old=stored["usage_key"],
                 usage_key=placed.usage_key,
+                usage_name=placed.usage_name,
                 mid=placed.row.id,
                 at=placed.seq,
             )

@@ -61,7 +61,7 @@ class AppendReturned:
                 continue
             handle = MessageHandle(sid, entry.row.id)
             append = Append(
-                sid, entry.row, entry.parts, entry.blobs, handle, own_id=False
+                sid, entry.row, entry.parts, entry.blobs, handle, own_id=True
             )
             append.apply(tx)
             place = tx.peek(sid).last_seq

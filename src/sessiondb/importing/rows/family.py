@@ -36,6 +36,7 @@ _BRANCHED = Statement("importing.rows.family.BRANCHED")
 #: The last message that a session and the one above have in common.
 _COMMON = (
     Statement("importing.rows.family.LAST_OF_EQUAL_KEY"),
+    Statement("importing.rows.family.LAST_OF_EQUAL_NAME"),
     Statement("importing.rows.family.LAST_OF_EQUAL_PLACE"),
 )
 _STARTER = Statement("importing.rows.family.STARTER")

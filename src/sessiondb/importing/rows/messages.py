@@ -140,7 +140,9 @@ class WriteBatch:
         state.last_seq = placed.seq
         self._note_change(writing, placed.seq)
         self._insert_parts(writing, placed, None)
-        self._remember_usage(state, placed, placed.row.time_created, placed.usage_key)
+        self._remember_usage(
+            state, placed, placed.row.time_created, placed.usage_key, placed.usage_name
+        )
 
     def _update_message(
         self,
@@ -177,10 +179,15 @@ class WriteBatch:
         if old["usage_key"] != revised.usage_key:
             self.typed.rename(entry, revised.row.time_created or 0)
         # Those that were copies of it may need another owner now.
-        old_place = (old["time_created"], old["usage_key"])
-        self._remember_usage(state, revised, *old_place)
         self._remember_usage(
-            state, revised, revised.row.time_created, revised.usage_key
+            state, revised, old["time_created"], old["usage_key"], current.usage_name
+        )
+        self._remember_usage(
+            state,
+            revised,
+            revised.row.time_created,
+            revised.usage_key,
+            revised.usage_name,
         )
 
     def _note_change(self, writing: Writing, seq: int) -> None:
@@ -222,11 +229,16 @@ class WriteBatch:
                 self.run.changed = True
 
     def _remember_usage(
-        self, state: SessionState, placed: Placed, time: int | None, key: str | None
+        self,
+        state: SessionState,
+        placed: Placed,
+        time: int | None,
+        key: str | None,
+        name: str,
     ) -> None:
         """Remember a message whose copies, if there are any, must be settled."""
         place = (state.root_id, placed.seq, placed.row.id, time or 0)
-        usage = UsageClass(*place, key)
+        usage = UsageClass(*place, key, name)
         suspect = placed.inherited or self._forked
         # Without a key only a fork's message can be a copy.
         if suspect or (key and not self.run.fresh):
@@ -257,7 +269,9 @@ class CountOnce:
 
         if new:
             # Nearly all messages have no copy: one statement finds those that do.
-            shared = tx.run(_SHARED_KEYS, keys=as_list(new)).fetchall()
+            names = [usage.usage_name for usage in new.values()]
+            lists = {"keys": as_list(new), "names": as_list(names)}
+            shared = tx.run(_SHARED_KEYS, **lists).fetchall()
             copies.update(new[key] for (key,) in shared)
 
         closed = {run.session_id for run in self.closed if _is_counted(run)}

@@ -101,6 +101,11 @@ class Placed(NamedTuple):
     #: Whether search indexes all of it.
     complete: bool
 
+    @property
+    def usage_name(self) -> str:
+        """The name in its usage key."""
+        return self.row.usage_name or self.row.response_id or self.row.id
+
     def values(self, session_id: str) -> tuple[Any, ...]:
         """Return the values of `MESSAGE`."""
         return self.row.values(
@@ -120,6 +125,12 @@ class CurrentMessage(NamedTuple):
 
     columns: dict[str, Any]
     parts: tuple[PartRow, ...]
+
+    @property
+    def usage_name(self) -> str:
+        """The name in its usage key."""
+        stored = self.columns
+        return str(stored["usage_name"] or stored["response_id"] or stored["id"])
 
 
 class Policy(Protocol):

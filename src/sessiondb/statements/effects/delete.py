@@ -8,6 +8,7 @@ from sqlalchemy import delete, exists, func, or_, select, text, update
 
 from sessiondb.engine.expressions import numbers, p, texts, update_of
 from sessiondb.schema.tables import blob, file_diff, message, part, session
+from sessiondb.statements.effects.ownership import name_of, of_key
 
 CHILDREN = select(session.c.id, session.c.relation).where(
     session.c.parent_id == p("sid"), session.c.time_deleted.is_(None)
@@ -60,19 +61,28 @@ FORKS = select(session.c.id).where(
 )
 
 
+_COLUMNS = (
+    message.c.seq,
+    message.c.id,
+    message.c.time_created,
+    message.c.usage_key,
+    name_of(message),
+)
+
+
 def _shared_statement() -> Any:
     other = message.alias("other")
+    is_key = other.c.usage_key == message.c.usage_key
     by_key = exists().where(
-        other.c.usage_key == message.c.usage_key, other.c.inherited == text("1")
+        of_key(other, is_key, other.c.id == name_of(message)),
+        other.c.inherited == text("1"),
     )
     by_family = exists().where(
         other.c.session_id.in_(texts("forks")),
         other.c.id == message.c.id,
         other.c.inherited == text("1"),
     )
-    return select(
-        message.c.seq, message.c.id, message.c.time_created, message.c.usage_key
-    ).where(
+    return select(*_COLUMNS).where(
         message.c.session_id == p("sid"),
         message.c.inherited == text("0"),
         or_(by_key, by_family),
@@ -80,9 +90,9 @@ def _shared_statement() -> Any:
 
 
 SHARED = _shared_statement()
-INHERITED = select(
-    message.c.seq, message.c.id, message.c.time_created, message.c.usage_key
-).where(message.c.session_id == p("sid"), message.c.inherited == text("1"))
+INHERITED = select(*_COLUMNS).where(
+    message.c.session_id == p("sid"), message.c.inherited == text("1")
+)
 
 
 def _leaves_statement() -> Any:

@@ -7,6 +7,7 @@ from sqlalchemy import or_, select
 from sessiondb.effects.message import StoredPart
 from sessiondb.engine.expressions import p, update_of
 from sessiondb.schema.tables import message, part, session
+from sessiondb.statements.effects.ownership import of_key
 
 in_session = message.c.session_id == p("sid")
 BY_ID = select(
@@ -29,7 +30,7 @@ TITLE = update_of(session, "title", session.c.id == p("sid"))
 TWIN = (
     select(message.c.seq)
     .where(
-        message.c.usage_key == p("key"),
+        of_key(message, message.c.usage_key == p("key"), message.c.id == p("name")),
         or_(message.c.session_id != p("sid"), message.c.seq != p("at")),
     )
     .limit(1)

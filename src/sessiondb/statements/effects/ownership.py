@@ -4,12 +4,45 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import and_, literal_column, null, select, text
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    and_,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    text,
+)
 
 from sessiondb.engine.expressions import p, texts, update_of
 from sessiondb.schema.sums import totals_sql
 from sessiondb.schema.tables import message, part, session
 from sessiondb.schema.terms import COUNTERS
+
+
+def name_of(table: FromClause) -> ColumnElement[str]:
+    """Return the name in the usage key of a message."""
+    response = func.nullif(table.c.response_id, text("''"))
+    return func.coalesce(table.c.usage_name, response, table.c.id)
+
+
+def is_named_otherwise(table: FromClause) -> ColumnElement[bool]:
+    """Return `terms.NAMED_OTHERWISE`, the condition of the index of keys."""
+    return or_(table.c.usage_name.is_not(None), table.c.response_id.is_not(None))
+
+
+def of_key(
+    table: FromClause, is_key: ColumnElement[bool], is_id: ColumnElement[bool]
+) -> ColumnElement[bool]:
+    """Return the condition that a message has a usage key.
+
+    *is_key* compares its key, *is_id* its id with the name in that key. Each side of
+    the OR has its index: see `terms.NAMED_OTHERWISE`.
+    """
+    return or_(and_(is_key, is_named_otherwise(table)), and_(is_key, is_id))
+
 
 _COLUMNS = (
     session.c.id,
@@ -22,12 +55,20 @@ _COLUMNS = (
     message.c.id,
     message.c.time_created,
     message.c.usage_key,
+    name_of(message),
 )
 _alive = session.c.time_deleted.is_(None)
 BY_KEY = (
     select(*_COLUMNS)
     .join_from(message, session, session.c.id == message.c.session_id)
-    .where(message.c.usage_key.in_(texts("keys")), _alive)
+    .where(
+        of_key(
+            message,
+            message.c.usage_key.in_(texts("keys")),
+            message.c.id.in_(texts("names")),
+        ),
+        _alive,
+    )
 )
 BY_PLACE = (
     select(*_COLUMNS)

@@ -8,6 +8,7 @@ from sessiondb.engine.expressions import numbers, p
 from sessiondb.schema.purposes import is_prompt
 from sessiondb.schema.tables import file_diff, message, part
 from sessiondb.schema.terms import USAGE
+from sessiondb.statements.effects.ownership import name_of
 
 LINKS = (
     select(message.c.seq, message.c.parent_seq)
@@ -24,6 +25,7 @@ GOING = select(
     message.c.id,
     message.c.time_created,
     message.c.usage_key,
+    name_of(message),
     message.c.data_blob,
     message.c.inherited,
     message.c.model_id,

@@ -17,13 +17,22 @@ FREE_SOURCE = (
 STORED = select(*(session.c[name] for name in MERGED)).where(session.c.id == p("sid"))
 MERGE = update_of(session, " ".join(MERGED), session.c.id == p("sid"))
 # Forks keep what they copied, but stay copies: copies are found by their key.
-RENAME_COPIES = update_of(
-    message,
-    "usage_key",
-    message.c.usage_key == p("old"),
-    message.c.id == p("mid"),
-    message.c.seq == p("at"),
-    message.c.inherited == text("1"),
+RENAME_COPIES = (
+    update(message)
+    .where(
+        message.c.usage_key == p("old"),
+        message.c.id == p("mid"),
+        message.c.seq == p("at"),
+        message.c.inherited == text("1"),
+    )
+    # A copy may state another response id than its original does now.
+    .values(
+        usage_key=p("usage_key"),
+        usage_name=func.nullif(
+            p("usage_name"),
+            func.coalesce(func.nullif(message.c.response_id, text("''")), message.c.id),
+        ),
+    )
 )
 IMPORTED = select(import_ledger.c.time_imported).where(
     import_ledger.c.source == p("source"), import_ledger.c.path == p("path")

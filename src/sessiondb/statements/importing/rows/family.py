@@ -6,8 +6,9 @@ from typing import Any
 
 from sqlalchemy import func, select, text, update
 
-from sessiondb.engine.expressions import p, texts, update_of
+from sessiondb.engine.expressions import by_index, p, texts, update_of
 from sessiondb.schema.tables import import_ledger, message, part, session
+from sessiondb.statements.effects.ownership import is_named_otherwise, name_of
 
 FAMILY = select(session.c.parent_id, session.c.root_id).where(session.c.id == p("sid"))
 CHILDREN = select(session.c.id).where(session.c.parent_id == p("sid"))
@@ -53,7 +54,11 @@ LINK = update_of(
 )
 ROOT = update_of(session, "root_id", session.c.id == p("sid"))
 ROWS = select(
-    message.c.seq, message.c.id, message.c.time_created, message.c.usage_key
+    message.c.seq,
+    message.c.id,
+    message.c.time_created,
+    message.c.usage_key,
+    name_of(message),
 ).where(message.c.session_id == p("sid"))
 #: The last column: whether the parent is a session of the same source.
 FAMILY_FACTS = (
@@ -110,8 +115,12 @@ def _last_common(is_same: Any) -> Any:
 
 
 #: Copies share their key, at whatever seq. One whose usage changed has another key,
-#: and is found where it was. Two queries, since each has its index.
-LAST_OF_EQUAL_KEY = _last_common(_theirs.c.usage_key == _mine.c.usage_key)
+#: and is found where it was. Three queries, since each has its index.
+_is_key = _theirs.c.usage_key == _mine.c.usage_key
+LAST_OF_EQUAL_KEY = _last_common(_is_key & is_named_otherwise(_theirs)).with_hint(
+    *by_index(_theirs, "ix_message_usage_key")
+)
+LAST_OF_EQUAL_NAME = _last_common(_is_key & (_theirs.c.id == name_of(_mine)))
 LAST_OF_EQUAL_PLACE = _last_common(
     (_theirs.c.seq == _mine.c.seq) & (_theirs.c.id == _mine.c.id)
 )

@@ -8,6 +8,7 @@ from sessiondb.engine.expressions import p, texts, update_of
 from sessiondb.importing.rows.messages import REPLACED
 from sessiondb.schema.rows import MESSAGE, PART
 from sessiondb.schema.tables import label, message, part, session
+from sessiondb.statements.effects.ownership import name_of, of_key
 
 _at = (message.c.session_id == p("sid"), message.c.seq == p("at"))
 _parts_at = (part.c.session_id == p("sid"), part.c.seq == p("at"))
@@ -37,6 +38,7 @@ BEGINNINGS = (
         message.c.id,
         message.c.time_created,
         message.c.usage_key,
+        name_of(message),
     )
     .join_from(session, message, session.c.id == message.c.session_id)
     .where(
@@ -48,7 +50,13 @@ BEGINNINGS = (
 )
 SHARED_KEYS = (
     select(message.c.usage_key)
-    .where(message.c.usage_key.in_(texts("keys")))
+    .where(
+        of_key(
+            message,
+            message.c.usage_key.in_(texts("keys")),
+            message.c.id.in_(texts("names")),
+        )
+    )
     .group_by(message.c.usage_key)
     .having(func.count() > text("1"))
 )

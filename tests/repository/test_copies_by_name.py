@@ -1,0 +1,200 @@
+"""An answer that was made here, and comes again under other ids: counted once.
+
+The index of usage keys has no entry for such an answer: its id is the name in its key,
+and copies are found by that. So copies arrive in every way that can state the name, in
+sessions of every kind, while sessions are forked, cut and removed around them.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from foreign_sessions import SOURCE, T0, said, session_of, take_in
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from sessiondb import ALL, Store, assistant, user
+from sessiondb.formats import find, jsonl
+from sessiondb.maintenance import check, repair
+from sessiondb.model import Problem
+
+NATIVE, APPENDED, IMPORTED, FORKED, REMOVED, CUT, EXCHANGED = (
+    "native", "appended", "imported", "forked", "removed", "cut", "exchanged",
+)  # fmt: skip
+#: How a copy names its original.
+NAMES = st.sampled_from(["id", "response_id", "usage_id"])
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [NATIVE, APPENDED, APPENDED, IMPORTED, IMPORTED, FORKED, REMOVED, CUT, EXCHANGED]
+        ),
+        st.integers(0, 9),
+        NAMES,
+        st.booleans(),
+    ),
+    min_size=4,
+    max_size=14,
+)  # fmt: skip
+
+
+@dataclass
+class Places:
+    """Two stores of one program, and the answers that were made in the first one."""
+
+    here: Store
+    there: Store
+    folder: Path
+    answers: list[str] = field(default_factory=list)
+    number: int = 0
+
+    def take(self, step: str, pick: int, naming: str, flag: bool) -> None:
+        """Take one step, if there is something to take it with."""
+        self.number += 1
+        store = self.there if flag and step in (APPENDED, IMPORTED) else self.here
+        sessions = list(store.sessions(project=ALL))
+        if step == NATIVE or not self.answers:
+            self._make_answer()
+        elif step == APPENDED:
+            self._append_copy(store, pick % len(self.answers), naming)
+        elif step == IMPORTED:
+            self._import_copy(store, pick % len(self.answers), naming)
+        elif step == EXCHANGED:
+            one, other = self.here, self.there
+            self._carry(*((one, other) if flag else (other, one)))
+        elif sessions:
+            session = sessions[pick % len(sessions)]
+            if step == FORKED:
+                store.append(store.fork(session), user("continues"))
+            elif step == REMOVED:
+                store.delete(session, keep_forks=flag)
+            else:
+                store.truncate(session, after=None)
+
+    def _make_answer(self) -> None:
+        session = self.here.create_session(directory="/here")
+        place = len(self.answers)
+        made = self.here.append(session, assistant("said"), **self._facts(place))
+        self.answers.append(made.id)
+
+    def _facts(self, place: int) -> dict[str, Any]:
+        """Return what all copies of an answer state; its time is that of no other."""
+        return {
+            "model": "m", "cost": 1.0, "tokens": {"input": place + 1}, "time": T0 + place,
+        }  # fmt: skip
+
+    def _append_copy(self, store: Store, place: int, naming: str) -> None:
+        session, facts = store.create_session(directory="/here"), self._facts(place)
+        copy = assistant("said")
+        if naming == "id":
+            copy = replace(copy, id=self.answers[place])
+        else:
+            facts["response_id"] = self.answers[place]
+        store.append(session, copy, **facts)
+
+    def _import_copy(self, store: Store, place: int, naming: str) -> None:
+        names: dict[str, Any] = {"id": f"copy{self.number}"}
+        names[naming] = self.answers[place]
+        copy = said(**names, at=place, cost=1.0, tokens=place + 1, model_id="m")
+        take_in(store, session_of(f"s{self.number}", copy))
+
+    def _carry(self, one: Store, other: Store) -> None:
+        """Import all sessions of one store into the other, as logs."""
+        for session in one.sessions(project=ALL, empty=True):
+            log = self.folder / f"{self.number}-{session.id}.jsonl"
+            lines = jsonl.session_lines(one.export(session, **jsonl.READ))
+            log.write_text("\n".join(lines))
+            for found in find(log):
+                assert not [
+                    of for of in other.ingest(found.read()) if isinstance(of, Problem)
+                ]
+
+
+def assert_counted_once(store: Store) -> None:
+    """Compare all live copies of each answer, without any index or key."""
+    with closing(sqlite3.connect(store.path)) as shell:
+        counted = shell.execute(
+            "SELECT m.time_created, sum(m.inherited = 0) FROM message AS m "
+            "JOIN session AS s ON s.id = m.session_id "
+            "WHERE m.cost IS NOT NULL AND s.time_deleted IS NULL GROUP BY m.time_created"
+        ).fetchall()
+    assert [row for row in counted if row[1] != 1] == []
+    costs = [row.cost for row in store.usage(by="source") if row.cost]
+    assert sum(costs) == len(counted)
+    assert check(store) == []
+
+
+#: What fails is not shrunk: each try writes two files.
+examples = settings(
+    max_examples=300 if os.environ.get("SESSIONDB_LONG") else 20,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+@pytest.mark.slow
+@examples
+@given(taken=steps)
+def test_an_answer_that_comes_again_under_its_id_is_counted_once(
+    tmp_path_factory: pytest.TempPathFactory, taken: list[tuple[str, int, str, bool]]
+) -> None:
+    folder = tmp_path_factory.mktemp("copies")
+    options: dict[str, Any] = {"source": SOURCE, "durability": "normal", "cwd": folder}
+    with (
+        Store.open(folder / "here.db", **options) as here,
+        Store.open(folder / "there.db", **options) as there,
+    ):
+        places = Places(here, there, folder)
+        for step in taken:
+            places.take(*step)
+            assert_counted_once(here)
+            assert_counted_once(there)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "here.db", source=SOURCE, cwd=tmp_path) as opened:
+        yield opened
+
+
+def test_a_log_carries_the_name_under_which_a_copy_is_found(
+    store: Store, tmp_path: Path
+) -> None:
+    with Store.open(tmp_path / "there.db", source=SOURCE, cwd=tmp_path) as there:
+        places = Places(store, there, tmp_path)
+        places.take(NATIVE, 0, "id", False)
+        places.take(IMPORTED, 0, "usage_id", True)
+        places.take(EXCHANGED, 0, "id", False)
+        assert len(list(store.sessions(project=ALL))) == 2
+        assert_counted_once(store)
+
+
+def test_an_answer_made_here_has_no_entry_in_the_index_of_keys(store: Store) -> None:
+    places = Places(store, store, store.path.parent)
+    places.take(NATIVE, 0, "id", False)
+    places.take(IMPORTED, 0, "usage_id", False)
+    with closing(sqlite3.connect(store.path)) as shell:
+        keys = shell.execute(
+            "SELECT usage_name, inherited FROM message INDEXED BY ix_message_usage_key "
+            "WHERE usage_key IS NOT NULL AND (usage_name IS NOT NULL OR response_id IS NOT NULL)"
+        ).fetchall()
+    # That of the copy alone, which the session of the program was before.
+    assert keys == [(places.answers[0], 0)]
+
+
+def test_a_key_with_two_names_is_a_finding_and_repaired(store: Store) -> None:
+    places = Places(store, store, store.path.parent)
+    places.take(NATIVE, 0, "id", False)
+    places.take(IMPORTED, 0, "usage_id", False)
+    with closing(sqlite3.connect(store.path)) as shell, shell:
+        shell.execute("UPDATE message SET usage_name = NULL, inherited = 0")
+    found = {finding.what for finding in check(store)}
+    assert {"usage keys with several names", "messages that are counted twice"} <= found
+    assert repair(store).left == []
+    assert_counted_once(store)
