@@ -77,15 +77,19 @@ def recorded() -> Generator[list[Steps]]:
         yield log
 
 
+#: What units write, and the completion of the search index does not.
+_OF_UNITS = ("INSERT INTO session", "UPDATE session", "INSERT INTO message")
+
+
 def transactions(log: list[Steps]) -> list[Steps]:
-    """Return the write transactions in *log*; steps between two belong to the second."""
+    """Return the transactions of units in *log*; steps between two belong to the second."""
     found: list[Steps] = []
     for steps in log:
         current: Steps = []
         for step in steps:
             current.append(step)
             if step.sql == "COMMIT":
-                if any(s.sql == "BEGIN IMMEDIATE" for s in current):
+                if any(s.sql.startswith(_OF_UNITS) for s in current):
                     found.append(current)
                 current = []
     return found
@@ -118,7 +122,7 @@ def play(connection: sqlite3.Connection, steps: Steps) -> None:
             connection.execute(sql, params).fetchall()
 
 
-_NEXT, _PART = "SELECT coalesce(max(part.rid)", "INSERT INTO part ("
+_NEXT, _PART = "SELECT max(coalesce((SELECT max(rid) FROM part)", "INSERT INTO part ("
 
 
 class Replay:
@@ -143,7 +147,8 @@ class Replay:
             if many:
                 connection.executemany(sql, params)
             elif sql.startswith(_NEXT):
-                moved = connection.execute(sql, params).fetchall()[0][0] - self._first
+                last, _ = connection.execute(sql, params).fetchone()
+                moved = last + 1 - self._first
             else:
                 connection.execute(sql, self._moved(sql, params, moved)).fetchall()
 
@@ -153,8 +158,6 @@ class Replay:
             return (params[0] + moved, *params[1:])
         if "json_each(:rids)" in sql:
             return {**params, "rids": _shift(params["rids"], moved)}
-        if sql.startswith("INSERT INTO part_search"):
-            return (_shift(params[0], moved),)
         return params
 
 
