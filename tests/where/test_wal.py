@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sessiondb import AsyncStore, Store, user
+from sessiondb import AsyncStore, Store, file, user
 from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sqlite.write_ahead_log import _allocate
 from sessiondb.writer.connection import LOG_BYTES
@@ -90,8 +90,8 @@ def test_the_log_of_a_busy_writer_is_overwritten_and_survives_a_crash(
     crashed = tmp_path / "crashed.db"
     with Store.open(path, durability="normal") as store:
         session = store.create_session()
-        while not (_size(path) == LOG_BYTES and not ENGINE.log_reaches(path, 100_000)):
-            store.append(session, user(os.urandom(50_000).hex()))
+        while _size(path) != LOG_BYTES or ENGINE.log_reaches(path, MEGABYTE):
+            store.append(session, user(file(content=os.urandom(200_000))))
         for number in range(4):
             store.append(session, user(f"acknowledged {number}"))
         assert _size(path) == LOG_BYTES
