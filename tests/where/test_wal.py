@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import resource
 import sqlite3
 import subprocess
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,28 @@ def test_the_log_of_a_busy_writer_is_overwritten_and_survives_a_crash(
     with Store.open(crashed) as store:
         newest = [message.text for message in store.messages(session.id, last=4)]
     assert newest == [f"acknowledged {number}" for number in range(4)]
+
+
+def test_a_commit_succeeds_although_no_file_descriptor_is_left(path: Path) -> None:
+    with Store.open(path, durability="normal") as store:
+        session = store.create_session()
+        while _size(path) != LOG_BYTES:
+            store.append(session, user(file(content=os.urandom(200_000))))
+
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        taken = [os.open(os.devnull, os.O_RDONLY)]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (taken[0] + 8, limits[1]))
+        try:
+            with suppress(OSError):
+                while True:
+                    taken.append(os.dup(taken[0]))
+            assert not ENGINE.log_reaches(path, 0)
+            handle = store.append(session, user("acknowledged"))
+        finally:
+            for descriptor in taken:
+                os.close(descriptor)
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        assert store.message(session, handle).text == "acknowledged"
 
 
 def test_a_log_that_began_again_has_only_its_new_frames(path: Path) -> None:

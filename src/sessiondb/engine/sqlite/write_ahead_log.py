@@ -1,10 +1,11 @@
 """The ``-wal`` beside a database: how long it is, and its checkpoints.
 
-A log that commits overwrite costs a quarter less than one that grows: then each commit
-also has to write the file system's own journal. But who begins a log again while
-another process checkpoints may damage the file, before SQLite 3.51.3. So a log is
-emptied under the write lock, and before that is given back a busy writer has room
-allocated for the next commits: SQLite reads zeros there, and takes them for no log.
+A commit that makes the log longer also writes the journal of the file system, and takes
+a quarter more time than one that overwrites an older log. But before SQLite 3.51.3 a
+process that begins the log again while another one checkpoints can damage the database.
+There the log is emptied by TRUNCATE, and a busy writer then allocates room for the next
+commits. It holds the write lock for that, under which an empty file is an empty log;
+SQLite does not take zeros for one.
 """
 
 from __future__ import annotations
@@ -34,8 +35,14 @@ def log_reaches(path: Path, size: int) -> bool:
     if files.wal_bytes(path) < size:
         return False
 
-    # After a filling each commit comes here: `Path.open` would cost five times as much.
-    log = os.open(f"{path}-wal", os.O_RDONLY)
+    # While room is allocated, every commit gets here: `Path.open` takes five times as
+    # long.
+    try:
+        log = os.open(f"{path}-wal", os.O_RDONLY)
+    except OSError:
+        # No file descriptor is left, for example. The commit is on disk all the same,
+        # and the next one looks again.
+        return False
     try:
         header = os.read(log, _HEADER_BYTES)
         frame_bytes = _FRAME_HEADER_BYTES + int.from_bytes(header[8:12])
@@ -49,8 +56,8 @@ def log_reaches(path: Path, size: int) -> bool:
 def checkpoint(connection: Any, busy_timeout: float = 0.0, room: int = 0) -> bool:
     """Move the log into the file; False if a reader or writer kept it.
 
-    It waits for them up to *busy_timeout* seconds. The log is emptied, but for *room*
-    bytes of the file, which the next commits overwrite.
+    It waits for them up to *busy_timeout* seconds. The log is empty then; with *room*,
+    in bytes, its file is not, if that succeeds, and the next commits overwrite it.
     """
     overwrites = room > 0 and sqlite3.sqlite_version_info >= WAL_RESET_FIXED
     mode = "RESTART" if overwrites else "TRUNCATE"
@@ -64,17 +71,21 @@ def checkpoint(connection: Any, busy_timeout: float = 0.0, room: int = 0) -> boo
 
 
 def _allocate(connection: Any, size: int) -> None:
-    """Give a log that is still empty *size* bytes of the disk, if it has them."""
-    begin_write(connection)
-    try:
-        log = os.open(f"{connection.path}-wal", os.O_RDWR)
+    """Allocate *size* bytes for a log that is still empty.
+
+    If that fails, the log grows with each commit.
+    """
+    if not hasattr(os, "posix_fallocate"):
+        return
+    with suppress(OSError, sqlite3.OperationalError):
+        begin_write(connection)
         try:
-            # Nobody else writes now; what was written since it was emptied stays.
-            if os.fstat(log).st_size == 0:
-                # Without it, or without room, the log grows with each commit.
-                with suppress(OSError, AttributeError):
+            log = os.open(f"{connection.path}-wal", os.O_RDWR)
+            try:
+                # No other process writes now, but one may have written before.
+                if os.fstat(log).st_size == 0:
                     os.posix_fallocate(log, 0, size)
+            finally:
+                os.close(log)
         finally:
-            os.close(log)
-    finally:
-        connection.execute("ROLLBACK")
+            connection.execute("ROLLBACK")
