@@ -180,8 +180,8 @@ class Transaction:
     ) -> None:
         """Insert one row; *columns* are in table order.
 
-        The text leaves out what is None: two thirds of a message. sqlite3 looks for an
-        adapter of each None that it binds, which took a tenth of an append.
+        The text leaves out what is None: two thirds of a message. sqlite3 looks up an
+        adapter for each None that it binds, which took a tenth of an append.
         """
         stated = [
             item for item in zip(columns, values, strict=True) if item[1] is not None

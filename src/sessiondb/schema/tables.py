@@ -63,8 +63,8 @@ def _json_checks(*names: str) -> list[CheckConstraint]:
 
 
 def _one_of(name: str, values: str) -> CheckConstraint:
-    # SQLite makes a temporary table of each IN with three values or more, each time
-    # that a row is inserted: a quarter of what the INSERT of a message took.
+    # For an IN with three values or more SQLite builds a temporary table each time that
+    # a row is inserted: more than a third of the INSERT of a message.
     return CheckConstraint(
         " OR ".join(f"{name} = '{value}'" for value in values.split()), name=name
     )

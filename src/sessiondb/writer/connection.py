@@ -15,8 +15,8 @@ from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import DatabaseReplacedError, SessionDBError
 
-#: A log that is larger slows readers down. It is shortened in the background, and by
-#: who commits once it has grown by as much again.
+#: A larger log slows readers down. The daemon thread shortens it; when it grows by as
+#: much again, the thread that commits does.
 LOG_BYTES = 8 * 1024 * 1024
 #: Seconds that a checkpoint waits for other processes; it can be made up for later.
 CHECKPOINT_PATIENCE = 0.05
@@ -94,7 +94,7 @@ class WriterConnection:
             )
 
     def look_at_log(self) -> None:
-        """Record whether the log is large, and shorten it if that comes to nothing."""
+        """Record whether the log is large; shorten it if the daemon thread did not."""
         limit = self._log_limit
         self.has_large_log = ENGINE.log_reaches(self.path, limit)
         if self.has_large_log and ENGINE.log_reaches(self.path, limit + LOG_BYTES):
@@ -103,7 +103,7 @@ class WriterConnection:
     def shorten_log(self) -> None:
         """Move a large log into the database, while more is written."""
         if self.has_large_log and not self.checkpoint(room=LOG_BYTES):
-            # It is tried again once it has grown: each attempt waits for its readers.
+            # The next attempt is after as many bytes more: each one waits for readers.
             self._log_limit += LOG_BYTES
         self.has_large_log = False
 
@@ -135,7 +135,7 @@ class WriterConnection:
             last, indexed = ENGINE.search.read_places(connection)
             if last == indexed:
                 return
-            # Nothing is lost with it: what waits is found as well.
+            # No data depends on it: queries find what waits as well.
             self.begin(self.ready("normal"), CHECKPOINT_PATIENCE)
             ENGINE.search.put_waiting(connection)
             connection.commit()

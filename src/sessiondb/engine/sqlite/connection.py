@@ -236,8 +236,8 @@ def set_pragmas(
     * ``trusted_schema=OFF``, ``cell_size_check``: the file may be another person's;
     * ``cache_size`` 16 MB: twelve times faster first reads of a large file than 2 MB;
     * ``journal_size_limit``: the WAL shrinks again after a burst;
-    * ``secure_delete`` FAST: some systems build SQLite to write zeros over every page
-      that is freed, and the search index frees one a turn;
+    * ``secure_delete`` FAST: some systems build SQLite to overwrite every freed page
+      with zeros, and the search index frees pages all the time; a vacuum removes them;
     * no ``mmap_size``: no gain, and it has turned a WAL defect into corruption.
     """
     statements = [
