@@ -44,11 +44,11 @@ def locked(path: Path) -> Generator[None]:
 
 
 async def together(
-    contract: Contract, units: list[Unit], look: Callable[[], object] = int
+    contract: Contract, units: list[Unit], look: Callable[[Unit], object] = id
 ) -> list[BaseException | None]:
     """Commit units so that all but the first meet in one batch; return how each ended.
 
-    *look* is called by each caller as soon as its result arrives.
+    *look* is called by each caller, with its unit, as soon as the result arrives.
     """
     store = contract.store.inner
     writer = store._core.writer
@@ -58,7 +58,7 @@ async def together(
             try:
                 store.commit(unit)
             finally:
-                look()
+                look(unit)
 
         async def in_the_loop(unit: Unit) -> None:
             try:
@@ -70,7 +70,7 @@ async def together(
                     await store.commit(unit)
             finally:
                 if contract.kind == "async":
-                    look()
+                    look(unit)
 
         await eventually(lambda: writer._serving is None)
         with locked(contract.path):
@@ -293,14 +293,15 @@ async def test_a_failure_arrives_after_the_commit_that_caused_it(
     first.set_title(session, "first")
     delete.delete(session)
     append.append(session, user("too late"))
-    seen: list[object] = []
+    is_there: dict[int, object] = {}
 
-    def look() -> None:
-        seen.append(contract.rows("SELECT time_deleted IS NULL FROM session")[0][0])
+    def look(unit: Unit) -> None:
+        rows = contract.rows("SELECT time_deleted IS NULL FROM session")
+        is_there[id(unit)] = rows[0][0]
 
     ended = await together(contract, [first, delete, append], look)
     assert [type(error) for error in ended] == [type(None), type(None), NotFoundError]
-    assert seen[1:] == [0, 0]
+    assert (is_there[id(delete)], is_there[id(append)]) == (0, 0)
 
 
 async def test_the_same_unit_committed_twice_at_once_is_written_once(
