@@ -54,18 +54,21 @@ def leaf_holds(leaf: str, said: str) -> bool:
     wanted, plain = without_accents(leaf.strip('*"')), without_accents(said)
     if leaf.startswith("*") or wanted in "字🧵":
         return wanted in plain
-    words = re.findall(r"[^\W_]+", plain)
-    if leaf == "gr*":
-        return any(word.startswith("gr") for word in words)
     if leaf == '"red green"':
-        return ("red", "green") in pairwise(words)
-    if not wanted.isalnum():
+        return ("red", "green") in pairwise(re.findall(r"[^\W_]+", plain))
+    if leaf != "gr*" and not wanted.isalnum():
         return re.search(rf"\b{re.escape(wanted)}\b", plain) is not None
+    # A word is one of the text, of a name in it, or what stands beside ideographs.
     parts = re.sub("([a-zé])([A-ZÉ])", r"\1 \2", said)
-    for text_ in (said, parts, re.sub("[字符集]+", " ", parts)):
-        if wanted in re.findall(r"[^\W_]+", without_accents(text_)):
-            return True
-    return False
+    readings = (said, parts, re.sub("[字符集]+", " ", parts))
+    words = {
+        word
+        for reading in readings
+        for word in re.findall(r"[^\W_]+", without_accents(reading))
+    }
+    if leaf == "gr*":
+        return any(word.startswith(wanted) for word in words)
+    return wanted in words
 
 
 def holds(tree: Any, parts: list[Said]) -> bool:
@@ -170,6 +173,9 @@ _MESSAGE = st.lists(
 @example(
     tree=("AND", ["red", "green"]), sessions=[[[("text", "red"), ("call", "a green")]]],
     steps=["rest", "fork"], order="newest", limit=1,
+)  # fmt: skip
+@example(
+    tree="gr*", sessions=[[[("text", "字符集green")]]], steps=[], order="newest", limit=1,
 )  # fmt: skip
 @example(
     tree=("NOT", ["red", "green"]), sessions=[[[("text", "red"), ("text", "green")]]],
