@@ -322,7 +322,8 @@ def test_a_list_by_size_shows_the_size_of_each_session(
     monkeypatch.setattr("sessiondb.writer.service.IDLE_SECONDS", 60)
     for number in (10, 300_000, 2_000):
         session = store.create_session(title=f"{number}")
-        store.append(session, assistant(tool("sh", "x" * number), "y" * number))
+        words = ("word " * number)[:number]
+        store.append(session, assistant(tool("sh", words), words))
     listed = sessiondb("list", "--sort", "size", "--json").json["sessions"]
     assert [session["title"] for session in listed] == ["300000", "2000", "10"]
     assert all(2 * int(s["title"]) <= s["bytes"] for s in listed)

@@ -17,7 +17,7 @@ from sessiondb.effects.encode import same_json, usage_key
 from sessiondb.effects.ownership import UsageKey
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.default import ENGINE
-from sessiondb.engine.sql import Statement
+from sessiondb.engine.sql import SparseInsert, Statement
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model.handles import LEAF, MessageHandle
 from sessiondb.model.purposes import is_prompt
@@ -30,6 +30,10 @@ from sessiondb.schema.rows import (
 )
 
 TITLE_LENGTH = 80
+
+# Of the two tables that every turn writes: `Transaction.insert` looks its table up.
+_MESSAGE_ROWS = SparseInsert("message", MESSAGE)
+_PART_ROWS = SparseInsert("part", PART)
 
 _BY_ID = Statement("effects.message.BY_ID")
 _SEQ_OF = Statement("effects.message.SEQ_OF")
@@ -94,7 +98,7 @@ def insert_message(
         time_created=created,
         time_completed=row.time_completed,
     )
-    tx.insert("message", MESSAGE, values)
+    tx.connection.execute(*_MESSAGE_ROWS.of_row(values))
     return created
 
 
@@ -120,6 +124,7 @@ def insert_part(
     if is_searched:
         if row.text_blob is None and row.input_blob is None:
             words = ENGINE.search.words_of_part(row.text, row.input, row.title)
+            tx.handover.waiting_bytes += len(row.text or "") + len(row.input or "")
         else:
             tx.to_prepare.append(rid)
     created = message_time if row.time_created is None else row.time_created
@@ -141,7 +146,7 @@ def insert_part(
         time_created=created,
         time_updated=updated,
     )
-    tx.insert("part", PART, values)
+    tx.connection.execute(*_PART_ROWS.of_row(values))
 
 
 def parts_of(tx: Transaction, session_id: str, seq: int) -> list[StoredPart]:
@@ -285,7 +290,7 @@ class Append:
             time_created=created,
             time_completed=completed,
         )
-        tx.insert("message", MESSAGE, values)
+        tx.connection.execute(*_MESSAGE_ROWS.of_row(values))
         for idx, part_row in enumerate(self.parts):
             item = part_row
             # The text of a result is stored once, with its call.
@@ -427,6 +432,7 @@ def count_once(
     key, name = usage
     if tx.one(_TWIN, key=key, name=name, sid=state.id, at=seq) is not None:
         row = ownership.UsageClass(state.root_id, seq, id, -1, key, name)
+        tx.forget_states()
         # Both copies have to be in the rows before they are compared.
         tx.keep(state)
         del tx.states[state.id]

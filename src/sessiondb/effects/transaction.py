@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
+from itertools import compress
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -21,7 +22,7 @@ from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import (
     Statement,
     as_list,
-    insert_text,
+    sparse_insert,
     update_text,
 )
 from sessiondb.errors import NotFoundError
@@ -91,6 +92,11 @@ class SessionState:
     #: The columns `_MOVED`, as the row has them.
     stored: tuple[Any, ...] = ()
 
+    def end_unit(self, was_kept: bool) -> None:
+        """Make it the row as it is now, with one revision more if it *was_kept*."""
+        self.revision += was_kept
+        self.first_new_seq, self.leaf_before, self.touched = 0, None, False
+
     def count(
         self, cost: float | None, tokens: Sequence[int | None], sign: int = 1
     ) -> None:
@@ -121,9 +127,31 @@ _LOAD = Statement("effects.transaction.LOAD")
 #: it has not: then it has no words beside its text, either.
 INDEXING = "indexed words"
 NOT_INDEXED = {"indexed": 0, "words": None}
-#: Parts that wait for the search index before it takes them in. Each search goes
-#: through them: 0.8 ms for 48.
-MOST_WAITING = 48
+#: Sessions whose rows are handed over: more than most programs write at a time.
+_MOST_STATES = 64
+#: Parts that wait for the search index before it takes them in, and the bytes of their
+#: texts. Each word of a batch is an entry to write, so in a batch of 48 a part takes
+#: twice as long. Each search goes through those that wait: 6 ms for 190 KB.
+MOST_WAITING, MOST_WAITING_BYTES = 384, 256 * 1024
+
+
+@dataclass(slots=True)
+class Handover:
+    """What a transaction knows at its end, and the next one need not read again.
+
+    It is given up after a commit of another process, or an interrupt.
+    """
+
+    #: The last row number of ``part`` that was given out, and the last that is indexed.
+    places: tuple[int, int] | None = None
+    #: That of the last change of a session.
+    change: int | None = None
+    #: The name of this database in cursors of changes, once a change was taken.
+    database: str = ""
+    #: The size of the texts that this process wrote and that wait for the search index.
+    waiting_bytes: int = 0
+    #: The rows of sessions to which the last units appended, and nothing else.
+    states: dict[str, SessionState] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -134,6 +162,7 @@ class Transaction:
     """
 
     connection: Connection
+    handover: Handover = field(default_factory=Handover)
     root: str | None = None
     now: int = field(default_factory=now_ms)
     states: dict[str, SessionState] = field(default_factory=dict)
@@ -151,12 +180,8 @@ class Transaction:
     opened: dict[str, str] = field(default_factory=dict)
     #: Sessions whose row this unit wrote: one revision more for each, however often.
     _kept: set[str] = field(default_factory=set)
-    #: The last row number of ``part`` that was given out, and the last that is indexed.
-    _places: tuple[int, int] | None = None
     _wrote_parts: bool = False
-    _change: int | None = None
-    #: The name of this database in cursors of changes, once a change was taken.
-    _database: str = ""
+    _only_appends: bool = True
 
     def run(self, statement: Statement, **params: Any) -> Cursor:
         """Execute a compiled statement."""
@@ -178,21 +203,15 @@ class Transaction:
     def insert(
         self, table: str, columns: tuple[str, ...], values: Sequence[Any]
     ) -> None:
-        """Insert one row; *columns* are in table order.
-
-        The text leaves out what is None: two thirds of a message. sqlite3 looks up an
-        adapter for each None that it binds, which took a tenth of an append.
-        """
-        stated = [
-            item for item in zip(columns, values, strict=True) if item[1] is not None
-        ]
-        names, stated_values = zip(*stated, strict=True)
-        self.connection.execute(insert_text(table, names), stated_values)
+        """Insert one row; *columns* are in table order."""
+        self.connection.execute(*sparse_insert(table, columns).of_row(values))
 
     def insert_blobs(self, blobs: Sequence[Blob]) -> None:
         """Store blobs that are not there yet; most messages have none."""
         if blobs:
             ENGINE.insert_blobs(self.connection, blobs)
+            # Some are no texts: the rest is indexed a little early.
+            self.handover.waiting_bytes += sum(blob.size for blob in blobs)
 
     def release(self, *hashes: str | None) -> None:
         """Record that rows gave up blobs; None is a value without one.
@@ -205,12 +224,15 @@ class Transaction:
         """Forget the session rows of the unit before."""
         self.states, self.aliases, self.opened, self._kept = {}, {}, {}, set()
         self.retried, self.root = retried, root
+        self._only_appends = True
+
+    def forget_states(self) -> None:
+        """Record that the rows of sessions may change otherwise than by `keep`."""
+        self._only_appends = False
+        self.handover.states.clear()
 
     def redirected(self, effect: E) -> E:
         """Return *effect* addressed to the sessions that `open_session` found."""
-        if not self.opened:
-            return effect
-
         targets = {
             name: self.opened[queued]
             for name in ("session_id", "parent_id")
@@ -247,7 +269,7 @@ class Transaction:
 
     def peek(self, session_id: str) -> SessionState:
         """Return the row of a session, perhaps unchanged; raises `NotFoundError`."""
-        state = self.states.get(session_id)
+        state = self.states.get(session_id) or self._continued(session_id)
         if state is None:
             row = self._load_state(session_id)
             if row is None:
@@ -262,6 +284,14 @@ class Transaction:
             state.stored = _moved(state)
             state.revision -= session_id in self._kept
 
+        return state
+
+    def _continued(self, session_id: str) -> SessionState | None:
+        """Return the row of a session as the transaction before left it, if known."""
+        # Taken out: if this unit fails, the row is as it was, and the object is not.
+        state = self.handover.states.pop(session_id, None)
+        if state is not None:
+            self.states[session_id] = state
         return state
 
     def exists(self, session_id: str) -> bool:
@@ -297,49 +327,59 @@ class Transaction:
 
         A number of its own for each lets a reader stop after any of them.
         """
-        if self._change is None:
-            self._change, self._database = self.one(_NEXT_CHANGE)
+        numbers = self.handover
+        if numbers.change is None:
+            numbers.change, numbers.database = self.one(_NEXT_CHANGE)
         else:
-            self._change += 1
-        return self._change
+            numbers.change += 1
+        return numbers.change
 
     def take_rid(self) -> int:
         """Return the next row number of ``part``; explicit, so that search knows it."""
         last, indexed = self._read_places()
-        self._places = last + 1, indexed
+        self.handover.places = last + 1, indexed
         self._wrote_parts = True
         return last + 1
 
     def forget_rids(self) -> None:
         """Record that the engine chose row numbers, or that rows are gone."""
-        self._places = None
+        self.handover.places = None
         self._wrote_parts = True
 
     def _read_places(self) -> tuple[int, int]:
-        if self._places is None:
-            self._places = ENGINE.search.read_places(self.connection)
-        return self._places
+        if self.handover.places is None:
+            self.handover.places = ENGINE.search.read_places(self.connection)
+        return self.handover.places
 
     def flush(self) -> None:
         """Write the touched session rows, each once, with one revision more."""
         for state in self.states.values():
             if state.touched:
                 self.keep(state)
+        if self._only_appends:
+            self._hand_over_states()
         self.states = {}
+
+    def _hand_over_states(self) -> None:
+        kept = self.handover.states
+        if len(kept) >= _MOST_STATES:
+            kept.clear()
+        for state in self.states.values():
+            # A lease ends by itself.
+            if state.holder is None:
+                state.end_unit(state.id in self._kept)
+                kept[state.id] = state
 
     def keep(self, state: SessionState) -> None:
         """Write one session row and record the change."""
         self._kept.add(state.id)
         change, revision = self.take_change(), state.revision + 1
-        names, values = ["revision", "change"], [revision, change]
         moved = _moved(state)
-        for name, value, stored in zip(_MOVED, moved, state.stored, strict=True):
-            if value != stored:
-                names.append(name)
-                values.append(value)
-        self.connection.execute(
-            update_text("session", tuple(names), "id"), (*values, state.id)
-        )
+        pairs = zip(moved, state.stored, strict=True)
+        is_changed = [value != stored for value, stored in pairs]
+        names = ("revision", "change", *compress(_MOVED, is_changed))
+        values = (revision, change, *compress(moved, is_changed), state.id)
+        self.connection.execute(update_text("session", names, "id"), values)
         state.stored = moved
         self.note_change(
             change, state.id, revision, state.last_seq, state.first_new_seq
@@ -364,7 +404,7 @@ class Transaction:
             since = min(since, earlier.since_seq)
 
         self.changes[session_id] = Change(
-            cursor_of(self._database, change),
+            cursor_of(self.handover.database, change),
             session_id,
             revision,
             last_seq,
@@ -385,8 +425,10 @@ class Transaction:
 
         if self._wrote_parts:
             last, indexed = self._read_places()
-            if last - indexed >= MOST_WAITING:
+            is_large = self.handover.waiting_bytes >= MOST_WAITING_BYTES
+            if is_large or last - indexed >= MOST_WAITING:
                 ENGINE.search.put_waiting(self.connection)
+                self.handover.places, self.handover.waiting_bytes = (last, last), 0
 
         if self.loose:
             self.run(_FREE, hashes=as_list(sorted(self.loose)))

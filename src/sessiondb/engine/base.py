@@ -269,10 +269,16 @@ class Engine(Protocol):
         Called outside of transactions.
         """
 
+    def commits_of_others(self, connection: Connection) -> int:
+        """Return a number that is another one after each commit that is not its own.
+
+        It is compared with an earlier one of the same connection.
+        """
+
     def schema_mark(self, connection: Connection) -> tuple[int, ...]:
         """Return numbers that every change of the schema changes, in its snapshot.
 
-        Read in every transaction that writes, so it costs no more than a call or two.
+        Read when another process has written, so it costs no more than a call or two.
         """
 
     def check_writable(self, connection: Connection, path: Path) -> None:

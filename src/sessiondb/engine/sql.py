@@ -12,6 +12,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
+from itertools import compress
+from typing import Any
 
 from sessiondb.engine.default import ENGINE
 from sessiondb.schema.columns import KEYS
@@ -60,6 +62,34 @@ def list_text(name: str) -> str:
 def insert_text(table: str, columns: Sequence[str]) -> str:
     """Return the text of an INSERT with one ``?`` for each of *columns*."""
     return ENGINE.dialect.insert_text(table, columns)
+
+
+class SparseInsert:
+    """The INSERTs into a table that leave out what is None.
+
+    A message has two thirds of its columns NULL, and sqlite3 looks up an adapter for
+    each None that it binds, which took a tenth of an append. Few sets of columns occur:
+    each has a text of its own.
+    """
+
+    def __init__(self, table: str, columns: Sequence[str]) -> None:
+        self._table, self._columns = table, columns
+        self._texts: dict[tuple[bool, ...], str] = {}
+
+    def of_row(self, values: Sequence[object]) -> tuple[str, tuple[Any, ...]]:
+        """Return the text for a row and the values that it takes."""
+        is_stated = tuple([value is not None for value in values])
+        text = self._texts.get(is_stated)
+        if text is None:
+            text = insert_text(self._table, tuple(compress(self._columns, is_stated)))
+            self._texts[is_stated] = text
+        return text, tuple(compress(values, is_stated))
+
+
+@cache
+def sparse_insert(table: str, columns: Sequence[str]) -> SparseInsert:
+    """Return the INSERTs of rows with these *columns*."""
+    return SparseInsert(table, columns)
 
 
 @cache

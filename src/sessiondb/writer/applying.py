@@ -7,6 +7,7 @@ transaction itself is gone.
 
 from __future__ import annotations
 
+from sessiondb.effects.message import Append
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import SessionDBError
@@ -51,7 +52,11 @@ def apply_unit(tx: Transaction, job: Job) -> bool:
         # The position is named by errors.
         for position, effect in enumerate(job.unit.effects):  # noqa: B007
             verb = effect.verb
-            tx.redirected(effect).apply(tx)
+            if not isinstance(effect, Append):
+                tx.forget_states()
+            if tx.opened:
+                effect = tx.redirected(effect)  # noqa: PLW2901
+            effect.apply(tx)
         tx.flush()
     except Exception as error:
         our_error = own_error(error)

@@ -7,9 +7,11 @@ after: an interrupt in between leaves them unknown, and never wrong.
 
 from __future__ import annotations
 
+from dataclasses import field
 from pathlib import Path
 
 from sessiondb.dataclass import dataclass
+from sessiondb.effects.transaction import Handover
 from sessiondb.engine import disk
 from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
@@ -32,10 +34,14 @@ class WriterConnection:
     #: None while it is closed.
     inner: Connection | None = None
     durability: str = _UNKNOWN_DURABILITY
+    #: That of the last transaction, unless another process wrote since.
+    handover: Handover = field(default_factory=Handover)
     #: Whether the log is to be shortened, as far as the last commit saw.
     has_large_log: bool = False
     #: From how many bytes on that is so; more while others keep the log.
     _log_limit: int = LOG_BYTES
+    #: That of others which were seen last; None before the first transaction.
+    _commits_seen: int | None = None
     #: That of the schema which was compared last.
     _schema_mark: tuple[int, ...] | None = None
 
@@ -64,12 +70,26 @@ class WriterConnection:
         `SchemaVersionError` and `UntrustedDatabaseError`.
         """
         ENGINE.begin_write(connection, busy_timeout)
-        # Since the last commit another process may have migrated the file, or planted
-        # a trigger in it, which this transaction would run.
+        commits = ENGINE.commits_of_others(connection)
+        if commits == self._commits_seen:
+            return
+
+        # Another process may have migrated the file, or planted a trigger in it, which
+        # this transaction would run; and what was handed over is out of date.
         mark = ENGINE.schema_mark(connection)
         if mark != self._schema_mark:
             ENGINE.check_writable(connection, self.path)
             self._schema_mark = mark
+        self.handover = Handover(waiting_bytes=self.handover.waiting_bytes)
+        self._commits_seen = commits
+
+    def take_handover(self) -> Handover:
+        """Return what a transaction begins with, which puts it back once committed.
+
+        Until then nothing is known here: an interrupted one may have changed it.
+        """
+        handover, self.handover = self.handover, Handover()
+        return handover
 
     def roll_back(self) -> None:
         """Undo the transaction that is open, if one is."""
@@ -137,6 +157,7 @@ class WriterConnection:
                 return
             # No data depends on it: queries find what waits as well.
             self.begin(self.ready("normal"), CHECKPOINT_PATIENCE)
+            self.take_handover()
             ENGINE.search.put_waiting(connection)
             connection.commit()
         except (ENGINE.Error, SessionDBError):
@@ -155,6 +176,7 @@ class WriterConnection:
         connection.close()
 
     def _open_connection(self) -> Connection:
+        self.handover, self._commits_seen = Handover(), None
         connection = self.inner = ENGINE.connect_writer(self.path)
         self.durability = "full"
         return connection

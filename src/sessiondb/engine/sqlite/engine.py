@@ -72,10 +72,14 @@ class SQLite:
         """Sync each commit (``full``), or each checkpoint (``normal``)."""
         connection.execute(f"PRAGMA synchronous={SYNCHRONOUS[level]}")
 
+    def commits_of_others(self, connection: Connection) -> int:
+        """Return how often other connections were seen to have changed the file."""
+        commits: int = connection.execute("PRAGMA data_version").fetchone()[0]
+        return commits
+
     def schema_mark(self, connection: Connection) -> tuple[int, ...]:
         """Return the version of the schema, and SQLite's count of its changes."""
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-        # Both are fields of the header. Reading it costs 2 µs a transaction.
         changes: int = connection.execute("PRAGMA schema_version").fetchone()[0]
         return version, changes
 

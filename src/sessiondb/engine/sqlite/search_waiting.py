@@ -55,6 +55,8 @@ def search_parts(match: str, parts: bytes) -> str | None:
 
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
         memory.execute(f"CREATE VIRTUAL TABLE waiting USING fts5({COLUMNS}, {TOKENS})")
+        # FTS5 writes a segment in every transaction, which takes most of the time.
+        memory.execute("BEGIN")
         memory.executemany(
             f"INSERT INTO waiting (rowid, {COLUMNS}) VALUES (?, ?, ?, ?, ?)", rows
         )

@@ -1,0 +1,168 @@
+"""Transactions that go on from what the last one knew: another writer is always seen."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sessiondb import (
+    ConflictError,
+    LeaseHeldError,
+    NotFoundError,
+    Store,
+    assistant,
+    user,
+)
+from sessiondb.clock import now_ms
+
+#: What another process does to the session between two appends, as SQL.
+OTHERS: dict[str, str] = {
+    "leaf": "UPDATE session SET leaf_seq = 1 WHERE id = :sid",
+    "numbers": "UPDATE session SET change = change + 100 WHERE id = :sid",
+    "revision": "UPDATE session SET revision = revision + 5 WHERE id = :sid",
+    "sums": "UPDATE session SET cost = 7.0, tokens_input = 9 WHERE id = :sid",
+    "model": "UPDATE session SET model_id = 'm', model_source = 'caller' WHERE id = :sid",
+    "deleted": "UPDATE session SET time_deleted = :now WHERE id = :sid",
+    "leased": "INSERT INTO lease (session_id, holder, ttl, time_expires) "
+    "VALUES (:sid, 'elsewhere:1:0', 60000, :now + 60000)",
+    "parts": "INSERT INTO part (rid, session_id, seq, idx, id, type, time_created, "
+    "time_updated) VALUES (1000, :sid, 1, 7, 'prt_other', 'text', 1, 1)",
+}
+
+
+def as_other_process(path: Path, sql: str, session: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(sql, {"sid": session, "now": now_ms()})
+
+
+def row_of(path: Path, session: str) -> dict[str, Any]:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.row_factory = sqlite3.Row
+        sql = "SELECT * FROM session WHERE id = ?"
+        return dict(connection.execute(sql, (session,)).fetchone())
+
+
+@pytest.fixture
+def session(store: Store) -> str:
+    """A session whose row the last transaction handed over."""
+    made = store.create_session().id
+    for _ in range(3):
+        store.append(made, assistant("before"), cost=1.0)
+    return made
+
+
+def test_an_append_goes_on_from_the_leaf_that_another_process_set(
+    store: Store, session: str
+) -> None:
+    as_other_process(store.path, OTHERS["leaf"], session)
+    store.append(session, assistant("after"))
+    assert [message.seq for message in store.messages(session)] == [1, 4]
+
+
+def test_the_change_after_one_of_another_process_has_a_higher_number(
+    store: Store, session: str
+) -> None:
+    as_other_process(store.path, OTHERS["numbers"], session)
+    before = row_of(store.path, session)["change"]
+    store.append(session, assistant("after"))
+    assert row_of(store.path, session)["change"] == before + 1
+
+
+def test_a_revision_of_another_process_is_counted(store: Store, session: str) -> None:
+    before = store.session(session).revision
+    as_other_process(store.path, OTHERS["revision"], session)
+    with pytest.raises(ConflictError, match="is at revision"):
+        store.append(session, assistant("after"), expect_revision=before)
+    store.append(session, assistant("after"), expect_revision=before + 5)
+    assert store.session(session).revision == before + 6
+
+
+def test_sums_of_another_process_are_added_to(store: Store, session: str) -> None:
+    as_other_process(store.path, OTHERS["sums"], session)
+    store.append(session, assistant("after"), cost=1.0, tokens={"input": 1})
+    row = row_of(store.path, session)
+    assert (row["cost"], row["tokens_input"]) == (8.0, 10)
+
+
+def test_a_model_that_another_process_stated_stays(store: Store, session: str) -> None:
+    as_other_process(store.path, OTHERS["model"], session)
+    store.append(session, assistant("after"), model="other")
+    assert row_of(store.path, session)["model_id"] == "m"
+
+
+@pytest.mark.parametrize(
+    ("done", "error"), [("deleted", NotFoundError), ("leased", LeaseHeldError)]
+)
+def test_an_append_is_refused_for_what_another_process_did(
+    store: Store, session: str, done: str, error: type[Exception]
+) -> None:
+    as_other_process(store.path, OTHERS[done], session)
+    with pytest.raises(error):
+        store.append(session, assistant("after"))
+    assert row_of(store.path, session)["last_seq"] == 3
+
+
+def test_no_row_number_of_another_process_is_given_out(
+    store: Store, session: str
+) -> None:
+    as_other_process(store.path, OTHERS["parts"], session)
+    store.append(session, assistant("after"))
+    with closing(sqlite3.connect(store.path)) as connection:
+        assert connection.execute("SELECT max(rid) FROM part").fetchone() == (1001,)
+
+
+def test_a_unit_that_fails_leaves_nothing_to_the_next(
+    store: Store, session: str
+) -> None:
+    before = row_of(store.path, session)
+    with pytest.raises(ConflictError), store.effects() as unit:
+        unit.append(session, user("lost"), model="lost")
+        unit.append(session, assistant("lost"), expect_revision=10**6, cost=50.0)
+    assert row_of(store.path, session) == before
+
+    store.append(session, assistant("after"), cost=1.0)
+    after = row_of(store.path, session)
+    assert (after["last_seq"], after["cost"]) == (4, 4.0)
+    assert after["revision"] == before["revision"] + 1
+
+
+VERBS: list[Callable[[Store, str], object]] = [
+    lambda store, session: store.append(session, user("a prompt")),
+    lambda store, session: store.append(session, assistant("x"), cost=0.5, model="a"),
+    lambda store, session: store.append(session, assistant("y", id="own"), model="b"),
+    lambda store, session: store.set_title(session, "named"),
+    lambda store, session: store.update_session(session, model="stated"),
+    lambda store, session: store.set_leaf(session, None),
+    lambda store, session: store.truncate(session, after=None),
+    lambda store, session: store.archive(session),
+    lambda store, session: store.fork(session),
+    lambda store, session: store.set_todos(session, ["one"]),
+]
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None)
+@given(steps=st.lists(st.integers(0, len(VERBS) - 1), max_size=12))
+def test_a_row_is_the_one_that_transactions_write_which_know_nothing(
+    steps: list[int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    def rows(*, is_forgetful: bool) -> list[dict[str, Any]]:
+        path = tmp_path_factory.mktemp("handover") / "sessions.db"
+        with Store.open(path, durability="normal") as store:
+            session = store.create_session(id="ses_one", time=1_700_000_000_000).id
+            for step in steps:
+                if is_forgetful:
+                    store._core.writer.connection.take_handover()
+                VERBS[step](store, session)
+        row = row_of(path, session)
+        varying = {name for name in row if name.startswith("time_")} | {"project_id"}
+        return [{name: row[name] for name in row.keys() - varying}]
+
+    assert rows(is_forgetful=False) == rows(is_forgetful=True)
