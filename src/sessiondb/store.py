@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -24,6 +23,7 @@ from sessiondb.database.exports import (
 )
 from sessiondb.database.facade import Facade, Kind, reaping
 from sessiondb.database.loading import load
+from sessiondb.database.open_units import UnitBlock
 from sessiondb.database.queries import Queries
 from sessiondb.effects import Unit
 from sessiondb.engine.default import ENGINE
@@ -172,13 +172,10 @@ class Store(Facade, methods=_METHODS):
 
     # -- writing -------------------------------------------------------------
 
-    @contextmanager
     @checked
-    def effects(self, *, durability: str | None = None) -> Generator[Unit]:
+    def effects(self, *, durability: str | None = None) -> UnitBlock:
         """Queue writes in a block, which commits them as one if it is left normally."""
-        unit = self._core.open_units.add(self._core.unit())
-        yield unit
-        self._core.commit(unit, durability)
+        return UnitBlock(self._core, durability)
 
     @checked
     def commit(self, unit: Unit, *, durability: str | None = None) -> None:

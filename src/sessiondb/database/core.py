@@ -229,8 +229,10 @@ class Core:
         """Do the work that follows a commit, if *unit* was committed."""
         if not unit.committed:
             return
-        if any(isinstance(effect, Delete) for effect in unit.effects):
-            self.reap_soon()
+        for effect in unit.effects:
+            if isinstance(effect, Delete):
+                self.reap_soon()
+                return
 
     def reap_soon(self, seconds: float = REAP_AFTER) -> None:
         """Remove the rows of deleted sessions in the background, bit by bit."""

@@ -7,11 +7,15 @@ unit of its own, and a read sees what is committed: neither finds it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 from weakref import ref
 
 from sessiondb.effects.unit import Unit
 from sessiondb.errors import NotFoundError
 from sessiondb.model.handles import MessageHandle, SessionHandle
+
+if TYPE_CHECKING:
+    from sessiondb.database.core import Core
 
 _HINT = "use the verbs of that unit (fx.append, …), or leave its block first"
 
@@ -47,6 +51,21 @@ class OpenUnits:
                 error.args = (f"{error.args[0]}: a unit that is still open creates it",)
                 error.hint = _HINT
                 return
+
+
+class UnitBlock:
+    """The block of `Store.effects`; leaving it normally commits its unit."""
+
+    def __init__(self, core: Core, durability: str | None) -> None:
+        self._core, self._durability = core, durability
+        self._unit = core.open_units.add(core.unit())
+
+    def __enter__(self) -> Unit:
+        return self._unit
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._core.commit(self._unit, self._durability)
 
 
 def named_by(unit: Unit) -> list[object]:

@@ -26,17 +26,6 @@ from sessiondb.schema.rows import (
     PartRow,
 )
 
-#: The texts and times of a message and of a part: column and name in errors.
-_MESSAGE_TEXTS = (
-    ("kind", "kind"),
-    ("agent", "agent"),
-    ("provider_id", "provider"),
-    ("model_id", "model"),
-    ("response_id", "response_id"),
-)
-_MESSAGE_TIMES = (("time_created", "time"), ("time_completed", "time_completed"))
-_PART_TEXTS = (("tool", "tool"), ("call_id", "a call id"), ("title", "title"))
-_PART_TIMES = ("time_created", "time_updated", "time_started", "time_ended")
 #: Checks a time in Unix ms, which an error calls by the second argument.
 CheckTime = Callable[[Any, str], int | None]
 Value = TypeVar("Value", str, bytes | None)
@@ -120,7 +109,8 @@ def text_columns(
     text: str | None, data: Mapping[str, Any], blobs: list[Blob]
 ) -> tuple[str | None, str | None, bytes | None, str | None]:
     """Return (text, text_blob, data, data_blob) of a text and the data beside it."""
-    if not isinstance(data, Mapping):
+    # Of an abstract class, which is slow to ask, only where it is no plain dictionary.
+    if type(data) is not dict and not isinstance(data, Mapping):
         raise InvalidInputError(f"data must be a mapping, not {abridged(data)}")
 
     if data:
@@ -184,21 +174,7 @@ def encode_part(
 
     text, text_blob, data, data_blob = text_columns(draft.text, draft.data, blobs)
     input_text, input_blob = input_columns(draft.input, blobs)
-    scalars: dict[str, Any] = {}
-    for name, label in _PART_TEXTS:
-        value = getattr(draft, name)
-        if value is not None:
-            scalars[name] = string(value, label)
-    for name in _PART_TIMES:
-        value = getattr(draft, name)
-        if value is not None:
-            scalars[name] = check_time(value, name)
-    if draft.outcome is not None:
-        scalars["outcome"] = canonical(draft.outcome, OUTCOME, "outcome")
-
-    status = draft.status
-    if status is not None:
-        status = one_of(status, STATUSES, "status")
+    status = one_of(draft.status, STATUSES, "status")
     if draft.type == "tool":
         if not draft.tool:
             raise InvalidInputError("a tool part needs the name of its tool")
@@ -216,18 +192,26 @@ def encode_part(
     else:
         ids.valid_id(part_id, "id (of a part)")
 
+    # In the order of the columns: keywords take three times as long.
     return PartRow(
-        id=part_id,
-        type=ids.valid_id(draft.type, "the type of a part"),
-        status=status,
-        input=input_text,
-        text=text,
-        text_blob=text_blob,
-        input_blob=input_blob,
-        data=data,
-        data_blob=data_blob,
-        synthetic=int(draft.synthetic),
-        **scalars,
+        part_id,
+        ids.valid_id(draft.type, "the type of a part"),
+        string(draft.tool, "tool"),
+        string(draft.call_id, "a call id"),
+        status,
+        canonical(draft.outcome, OUTCOME, "outcome"),
+        string(draft.title, "title"),
+        input_text,
+        text,
+        text_blob,
+        input_blob,
+        data,
+        data_blob,
+        check_time(draft.time_created, "time_created"),
+        check_time(draft.time_updated, "time_updated"),
+        check_time(draft.time_started, "time_started"),
+        check_time(draft.time_ended, "time_ended"),
+        int(draft.synthetic),
     )
 
 
@@ -249,24 +233,6 @@ def encode_message(
     if role is None or (role == "event" and not draft.kind):
         raise InvalidInputError("a message needs a role, and an event a kind")
 
-    scalars: dict[str, Any] = {}
-    for name, label in _MESSAGE_TEXTS:
-        value = getattr(draft, name)
-        if value is not None:
-            scalars[name] = string(value, label)
-    for name, label in _MESSAGE_TIMES:
-        value = getattr(draft, name)
-        if value is not None:
-            scalars[name] = check_time(value, label)
-    if draft.turn_id is not None:
-        scalars["turn_id"] = ids.valid_id(draft.turn_id, "turn_id")
-    if draft.cost is not None:
-        scalars["cost"] = bounds.usd(draft.cost)
-    if draft.finish is not None:
-        scalars["finish"] = canonical(draft.finish, FINISH, "finish")
-    if draft.error is not None:
-        scalars["error"] = json_column(draft.error, "error")
-
     data, data_blob = spill(codec.pack_data(draft.data), codec.MSGPACK, blobs)
     message_id = draft.id
     if message_id is None:
@@ -274,13 +240,29 @@ def encode_message(
     else:
         ids.valid_id(message_id, "id (of a message)")
 
+    turn_id = draft.turn_id
+    if turn_id is not None:
+        ids.valid_id(turn_id, "turn_id")
+
+    usage_name = None  # that of an import alone
     return MessageRow(
-        id=message_id,
-        role=role,
-        tokens=token_counts(draft.tokens),
-        data=data,
-        data_blob=data_blob,
-        **scalars,
+        message_id,
+        role,
+        token_counts(draft.tokens),
+        turn_id,
+        string(draft.kind, "kind"),
+        string(draft.agent, "agent"),
+        string(draft.provider_id, "provider"),
+        string(draft.model_id, "model"),
+        string(draft.response_id, "response_id"),
+        usage_name,
+        bounds.usd(draft.cost),
+        canonical(draft.finish, FINISH, "finish"),
+        json_column(draft.error, "error"),
+        check_time(draft.time_created, "time"),
+        check_time(draft.time_completed, "time_completed"),
+        data,
+        data_blob,
     )
 
 

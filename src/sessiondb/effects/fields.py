@@ -7,8 +7,8 @@ when they are queued.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, Final
 
 from sessiondb import codec
@@ -21,6 +21,8 @@ from sessiondb.model.reserved import own_data
 from sessiondb.schema.rows import Blob, PartRow
 
 _FIELDS = {"provider": "provider_id", "model": "model_id", "time": "time_created"}
+_APPENDED = frozenset(MessageFields.__annotations__)
+_columns_of = attrgetter(*MessageDraft.__slots__)
 
 
 def with_fields(draft: MessageDraft, fields: MessageFields) -> MessageDraft:
@@ -33,13 +35,14 @@ def with_fields(draft: MessageDraft, fields: MessageFields) -> MessageDraft:
     if not fields:
         return draft
 
-    unknown = fields.keys() - MessageFields.__annotations__.keys()
+    unknown = [name for name in fields if name not in _APPENDED]
     if unknown:
         raise InvalidInputError(f"append has no field {', '.join(sorted(unknown))}")
-    columns: dict[str, Any] = {
-        _FIELDS.get(name, name): value for name, value in fields.items()
-    }
-    return replace(draft, **columns)
+    # As `dataclasses.replace`, which takes three times as long.
+    columns = dict(zip(MessageDraft.__slots__, _columns_of(draft), strict=True))
+    for name, value in fields.items():
+        columns[_FIELDS.get(name, name)] = value
+    return MessageDraft(*columns.values())
 
 
 def unreserved(data: Any) -> Any:

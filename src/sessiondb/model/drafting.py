@@ -20,7 +20,7 @@ from sessiondb.model.reserved import OF_EVENTS, own_data
 
 
 def _part_drafts(parts: tuple[PartDraft | str, ...]) -> tuple[PartDraft, ...]:
-    return tuple(text(p) if isinstance(p, str) else p for p in parts)
+    return tuple([text(p) if isinstance(p, str) else p for p in parts])
 
 
 @checked
