@@ -190,14 +190,20 @@ def in_time() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-def state(database: Path, folder: Path) -> tuple[Any, ...]:
-    """Return the state that a failing command must not change."""
+@pytest.fixture
+def shell(database: Path, story: Story) -> Iterator[sqlite3.Connection]:
+    """A connection to the database beside those of the commands."""
     with contextlib.closing(sqlite3.connect(database)) as connection:
-        rows = [
-            connection.execute(f"SELECT count(*), max(rowid) FROM {table}").fetchone()
-            for table in ("session", "message", "part", "label", "project", "prompt")
-        ]
-        change = connection.execute("SELECT max(change) FROM session").fetchone()
+        yield connection
+
+
+def state(shell: sqlite3.Connection, folder: Path) -> tuple[Any, ...]:
+    """Return the state that a failing command must not change."""
+    rows = [
+        shell.execute(f"SELECT count(*), max(rowid) FROM {table}").fetchone()
+        for table in ("session", "message", "part", "label", "project", "prompt")
+    ]
+    change = shell.execute("SELECT max(change) FROM session").fetchone()
     names = [name for name in os.listdir(folder) if not name.endswith(("-wal", "-shm"))]
     return (*rows, change, sorted(map(os.fsencode, names)))
 
@@ -249,9 +255,9 @@ def names(command: str, line: str, param: click.Parameter, value: str) -> bool:
 @pytest.mark.usefixtures("in_time")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_argument_of_every_command_refuses_or_takes_any_value(
-    name: str, sessiondb: Run, places: Path, database: Path, story: Story
+    name: str, sessiondb: Run, places: Path, shell: sqlite3.Connection, story: Story
 ) -> None:
-    before = state(database, places)
+    before = state(shell, places)
     for param, value, line in lines_for(name, story):
         signal.alarm(PATIENCE)
         ran = sessiondb(*line)
@@ -261,20 +267,20 @@ def test_every_argument_of_every_command_refuses_or_takes_any_value(
             check_end(name, ran, param, value)
         except AssertionError as error:
             raise AssertionError(where) from error
-        after = state(database, places)
+        after = state(shell, places)
         assert ran.code in (0, 4) or after == before, where
         before = after
 
 
-@pytest.mark.usefixtures("in_time", "story")
+@pytest.mark.usefixtures("in_time")
 def test_every_option_before_the_command_refuses_or_takes_any_value(
-    sessiondb: Run, places: Path, database: Path
+    sessiondb: Run, places: Path, shell: sqlite3.Connection
 ) -> None:
     for param in app.params:
         if param.name in ("help", "version"):
             continue
         for value in values_for(param):
-            before = state(database, places)
+            before = state(shell, places)
             signal.alarm(PATIENCE)
             ran = sessiondb(f"{max(param.opts, key=len)}={value}", "list")
             signal.alarm(0)
@@ -282,4 +288,4 @@ def test_every_option_before_the_command_refuses_or_takes_any_value(
                 check_end("", ran, param, value)
             except AssertionError as error:
                 raise AssertionError((param.name, value[:40], ran.err[:600])) from error
-            assert state(database, places) == before
+            assert state(shell, places) == before

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import opencode_store as opencode
 import pytest
@@ -27,12 +28,24 @@ pytestmark = pytest.mark.slow
 
 Watch = Callable[..., "Watcher"]
 
+#: The command line, with as many looks in a second as a test waits for.
+OFTEN = """
+import sessiondb.cli
+from sessiondb.cli import import_watch, watchers
+import_watch.PAUSE = watchers.PAUSE = 0.1
+sessiondb.cli.run()
+"""
+
 
 class Watcher:
-    """An `import --watch` that runs in a process of its own."""
+    """An `import --watch` that runs in a process of its own.
 
-    def __init__(self, *args: str, begun: str = "Ctrl-C") -> None:
-        command = [sys.executable, "-m", "sessiondb", "import", "--watch", *args]
+    With *often* it looks ten times as often as the command does.
+    """
+
+    def __init__(self, *args: str, begun: str = "Ctrl-C", often: bool = True) -> None:
+        program = ["-c", OFTEN] if often else ["-m", "sessiondb"]
+        command = [sys.executable, *program, "import", "--watch", *args]
         self.said = ""
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
@@ -67,7 +80,7 @@ class Watcher:
 def watch(project: Path) -> Iterator[Watch]:
     running: list[Watcher] = []
 
-    def start(*args: str, **how: str) -> Watcher:
+    def start(*args: str, **how: Any) -> Watcher:
         running.append(Watcher(*args, **how))
         return running[-1]
 
@@ -93,7 +106,7 @@ def test_new_messages_of_an_agent_are_imported_soon(
     path = opencode.sqlite_store(tmp_path / "agent" / "opencode.db", held(1))
     with closing(sqlite3.connect(path)) as agent:
         agent.execute("PRAGMA journal_mode=WAL")
-        watcher = watch(str(path.parent))
+        watcher = watch(str(path.parent), often=False)
         write(agent, held(2))
         assert "2 messages  Session 2" in watcher.says("imported")
         opencode.add_messages(

@@ -34,6 +34,8 @@ def path(tmp_path: Path, empty: Path) -> Generator[Path]:
     yield path
     gc.unfreeze()
     gc.collect()
+    # Nor are those of the whole run examined again after it.
+    gc.freeze()
     close_collected()
     assert_intact(path)
 
