@@ -34,7 +34,8 @@ class Interrupter:
         self._at = at if isinstance(at, range) else range(at, at + 1)
         self._act = act
         self._before = dict(before or {})
-        self._only = only
+        self._only = frozenset(f"{PACKAGE}/{name}" for name in only)
+        self._traced: FrameType | None = None
 
     @property
     def acted(self) -> bool:
@@ -43,37 +44,44 @@ class Interrupter:
 
     def __enter__(self) -> Self:
         gc.disable()
+        self._traced = sys._getframe(1)
         sys.settrace(self._call)
         return self
 
     def __exit__(self, *_: object) -> None:
         sys.settrace(None)
+        self._traced = None
         gc.enable()
 
     def _call(self, frame: FrameType, event: str, arg: Any) -> Any:
-        name = frame.f_code.co_filename
-        if not name.startswith(PACKAGE) or _in_finaliser(frame):
-            return None
-        wanted = not self._only or name.removeprefix(PACKAGE + "/") in self._only
-        return self._line if wanted else None
+        # In this order: a commit calls many functions of files that do not count.
+        wanted = self._counts(frame.f_code.co_filename)
+        return self._line if wanted and not self._is_in_finaliser(frame) else None
+
+    def _is_in_finaliser(self, frame: FrameType | None) -> bool:
+        """Python swallows exceptions raised there."""
+        while frame is not None and frame is not self._traced:
+            if frame.f_code.co_name == "__del__":
+                return True
+            frame = frame.f_back
+        return False
+
+    def _counts(self, file: str) -> bool:
+        if not self._only:
+            return file.startswith(PACKAGE)
+        return file in self._only
 
     def _line(self, frame: FrameType, event: str, arg: Any) -> Any:
         if event != "line":
             return self._line
-        self._before.pop(frame.f_code.co_name, int)()
+        if frame.f_code.co_name in self._before:
+            self._before.pop(frame.f_code.co_name)()
         self.lines += 1
         if self.lines in self._at:
             code = frame.f_code
             self.place = f"{code.co_qualname} ({code.co_filename}:{frame.f_lineno})"
             self._act()
         return self._line
-
-
-def _in_finaliser(frame: FrameType | None) -> bool:
-    """Python swallows exceptions raised there."""
-    while frame is not None and frame.f_code.co_name != "__del__":
-        frame = frame.f_back
-    return frame is not None
 
 
 def interrupt() -> None:

@@ -203,7 +203,7 @@ def test_the_context_begins_after_the_history_was_cleared(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lines", [["{", *["x}"] * 40000], ["{x"] * 60000, ["{", *["x"] * 60000, "}"]])  # fmt: skip
+@pytest.mark.parametrize("lines", [["{", *["x}"] * 20000], ["{x"] * 30000, ["{", *["x"] * 30000, "}"]])  # fmt: skip
 def test_braces_that_close_late_or_never_take_linear_time(
     tmp_path: Path, lines: list[str]
 ) -> None:
@@ -213,4 +213,4 @@ def test_braces_that_close_late_or_never_take_linear_time(
     write(tmp_path, bare("A", "b", "Z"), inputs=entries)
     begin = process_time()
     read(tmp_path)
-    assert process_time() - begin < 4
+    assert process_time() - begin < 2
