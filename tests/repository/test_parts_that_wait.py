@@ -53,24 +53,27 @@ def path(tmp_path: Path) -> Path:
 
 def count_waiting(path: Path) -> int:
     with shell(path) as connection:
-        row = connection.execute("SELECT count(*) FROM part_search_waiting").fetchone()
-        return int(row[0])
+        return count_waiting_in(connection)
 
 
-def words_by_hand(path: Path) -> dict[str, int]:
+def count_waiting_in(connection: sqlite3.Connection) -> int:
+    row = connection.execute("SELECT count(*) FROM part_search_waiting").fetchone()
+    return int(row[0])
+
+
+def words_by_hand(connection: sqlite3.Connection) -> dict[str, int]:
     """Return in how many parts each word of the test is, read without any index."""
     counts: dict[str, int] = {}
-    with shell(path) as connection:
-        rows = connection.execute(
-            "SELECT coalesce(p.text, '') || ' ' || coalesce(p.input, '') FROM part AS p "
-            "JOIN session AS s ON s.id = p.session_id "
-            "WHERE p.indexed = 1 AND s.time_deleted IS NULL"
-        ).fetchall()
-        connection.execute(
-            "INSERT INTO part_search (part_search, rank) VALUES ('integrity-check', 1)"
-        )
-        beside_nothing = "SELECT id FROM part WHERE indexed = 0 AND words IS NOT NULL"
-        assert connection.execute(beside_nothing).fetchall() == []
+    rows = connection.execute(
+        "SELECT coalesce(p.text, '') || ' ' || coalesce(p.input, '') FROM part AS p "
+        "JOIN session AS s ON s.id = p.session_id "
+        "WHERE p.indexed = 1 AND s.time_deleted IS NULL"
+    ).fetchall()
+    connection.execute(
+        "INSERT INTO part_search (part_search, rank) VALUES ('integrity-check', 1)"
+    )
+    beside_nothing = "SELECT id FROM part WHERE indexed = 0 AND words IS NOT NULL"
+    assert connection.execute(beside_nothing).fetchall() == []
     for (line,) in rows:
         for word in {word for word in line.replace('"', " ").split() if "w" in word}:
             counts[word] = counts.get(word, 0) + 1
@@ -89,7 +92,7 @@ def test_whatever_is_written_is_found_at_once_and_nothing_else(
     chance, calls = random.Random(seed), []
     with Store.open(path, durability="normal") as store:
         sessions = [store.create_session(title="x").id for _ in range(3)]
-        with Store.open(path, read_only=True) as reader:
+        with Store.open(path, read_only=True) as reader, shell(path) as beside:
             for number, step in enumerate(steps):
                 session, word = chance.choice(sessions), f"w{number}"
                 match step:
@@ -107,7 +110,7 @@ def test_whatever_is_written_is_found_at_once_and_nothing_else(
                         with suppress(NotFoundError):
                             store.settle(session, part_id, output=f"ran {word}")
                     case "change" | "remove":
-                        change_in_shell(path, step, word, chance)
+                        change_in_shell(beside, step, word, chance)
                     case "delete":
                         store.delete(session)
                         # Its forks went with it.
@@ -118,15 +121,14 @@ def test_whatever_is_written_is_found_at_once_and_nothing_else(
                         sessions.append(store.fork(session).id)
                     case "rest":
                         store._core.writer.idle()
-                        assert count_waiting(path) == 0
+                        assert count_waiting_in(beside) == 0
                     case "rebuild":
-                        with shell(path) as connection:
-                            connection.execute(
-                                "INSERT INTO part_search (part_search) VALUES ('rebuild')"
-                            )
+                        beside.execute(
+                            "INSERT INTO part_search (part_search) VALUES ('rebuild')"
+                        )
 
-                assert count_waiting(path) < MOST_WAITING
-                expected = words_by_hand(path)
+                assert count_waiting_in(beside) < MOST_WAITING
+                expected = words_by_hand(beside)
                 for asked in {word, chance.choice([*expected, word])}:
                     hits = reader.search(asked, all_hits=True, limit=1000)
                     assert len(hits) == expected.get(asked, 0), (asked, step)
@@ -134,17 +136,18 @@ def test_whatever_is_written_is_found_at_once_and_nothing_else(
         assert not [found for found in check(store) if found.check == "search"]
 
 
-def change_in_shell(path: Path, step: str, word: str, chance: random.Random) -> None:
+def change_in_shell(
+    connection: sqlite3.Connection, step: str, word: str, chance: random.Random
+) -> None:
     """Change or remove a part, new or old, as a user of sqlite3 does."""
-    with shell(path) as connection:
-        rids = [rid for (rid,) in connection.execute("SELECT rid FROM part")]
-        if not rids:
-            return
-        rid = chance.choice([rids[-1], chance.choice(rids)])
-        if step == "change":
-            connection.execute("UPDATE part SET text = ? WHERE rid = ?", (word, rid))
-        else:
-            connection.execute("DELETE FROM part WHERE rid = ?", (rid,))
+    rids = [rid for (rid,) in connection.execute("SELECT rid FROM part")]
+    if not rids:
+        return
+    rid = chance.choice([rids[-1], chance.choice(rids)])
+    if step == "change":
+        connection.execute("UPDATE part SET text = ? WHERE rid = ?", (word, rid))
+    else:
+        connection.execute("DELETE FROM part WHERE rid = ?", (rid,))
 
 
 def test_pages_of_a_search_go_on_while_what_waits_enters_the_index(
