@@ -15,7 +15,13 @@ from random import Random
 from typing import Any
 
 from opencode_store import session, tree_store, user
-from samples import SAMPLES, content, permissions_hold, read_into
+from samples import (
+    SAMPLES,
+    content,
+    empty_database,
+    permissions_hold,
+    read_into,
+)
 
 from fuzzing.mutations import mutate
 from sessiondb import SessionDBError, Store
@@ -98,6 +104,7 @@ def _failures(folder: Path, theirs: Path) -> Iterator[str]:
     before = _state(theirs)
     temporary = folder / "tmp"
     temporary.mkdir()
+    (folder / "here.db").write_bytes(empty_database())
     with (
         _temporary(temporary),
         Store.open(folder / "here.db", durability="normal") as store,

@@ -56,7 +56,7 @@ KIND_NAMES = ("type", "role", "kind")
 #: tries more, and `scripts/fuzz` any number.
 TRIED = 40 if os.environ.get("SESSIONDB_LONG") else 4
 #: Bytes of memory that the import of a store takes at most, however large it is.
-FLAT = 20 << 20
+FLAT = 18 << 20
 SEED = 7
 #: The home directory of the programs whose stores are real.
 HOME = "/home/dev/"

@@ -38,5 +38,5 @@ class Sample:
 
 
 #: Bytes of a large store, and of each of its messages.
-LARGE = (200 if os.environ.get("SESSIONDB_LONG") else 24) << 20
+LARGE = (200 if os.environ.get("SESSIONDB_LONG") else 20) << 20
 PIECE = 64 << 10
