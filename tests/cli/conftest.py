@@ -12,7 +12,7 @@ import subprocess
 import sys
 import termios
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -113,12 +113,12 @@ def process(project: Path) -> Run:
 
 
 @pytest.fixture
-def terminal(project: Path) -> Run:
-    """Type commands on a terminal, one after the other; stdout and stderr come as one."""
+def type_lines(project: Path) -> Callable[..., list[Ran]]:
+    """Type commands on one terminal; return how each ended, stdout and stderr as one."""
 
     def run(
         *lines: str, typed: str = "", width: int = 80, height: int = 200, **env: str
-    ) -> Ran:
+    ) -> list[Ran]:
         with warnings.catch_warnings():
             # The child of a process with threads runs nothing but our commands.
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -128,29 +128,49 @@ def terminal(project: Path) -> Run:
             size = {"COLUMNS": str(width), "LINES": str(height)}
             os.environ.update({"TERM": "xterm", "PAGER": "cat", **size, **env})
             os.environ.pop("NO_COLOR" if "NO_COLOR" not in env else "", None)
-            os._exit(_type(lines))
+            _type(lines)
+            os._exit(0)
         os.write(master, typed.encode())
         said = b""
         while block := _read(master):
             said += block
         os.close(master)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        return Ran(code, said.decode().replace("\r\n", "\n"), "")
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        *ended, rest = said.decode().replace("\r\n", "\n").split(_END)
+        codes_and_outputs = [output.rpartition("\0") for output in ended]
+        rans = [Ran(int(code), output, "") for output, _, code in codes_and_outputs]
+        # A command that ended the process, or gave its place to a program.
+        return rans if len(rans) == len(lines) else [*rans, Ran(status, rest, "")]
 
     return run
 
 
-def _type(lines: tuple[str, ...]) -> int:
+@pytest.fixture
+def terminal(type_lines: Callable[..., list[Ran]]) -> Run:
+    """Type commands on a terminal; return how the last one ended, and all output."""
+
+    def run(*lines: str, **how: Any) -> Ran:
+        rans = type_lines(*lines, **how)
+        return Ran(rans[-1].code, "".join(ran.out for ran in rans), "")
+
+    return run
+
+
+#: Follows the exit code of a command on the terminal; no command prints it.
+_END = "\0;"
+
+
+def _type(lines: tuple[str, ...]) -> None:
     """Run command lines on the terminal that is file descriptor 0, 1 and 2."""
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
-    code: Any = 1
     for line in lines:
+        code: Any = 1
         try:
             app.main(shlex.split(line))
         except SystemExit as ended:
             code = ended.code
         sys.stderr.flush()
-    return int(code)
+        print(f"\0{int(code)}", end=_END, flush=True)  # noqa: T201
 
 
 def _read(master: int) -> bytes:

@@ -80,11 +80,10 @@ def nasty(database: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def compare(name: str, type_in: Callable[[str], Ran]) -> None:
-    """Check what commands print against the golden file of that name."""
+def compare(name: str, rans: list[Ran]) -> None:
+    """Check what `COMMANDS` printed against the golden file of that name."""
     said = ""
-    for command in COMMANDS:
-        ran = type_in(command)
+    for command, ran in zip(COMMANDS, rans, strict=True):
         assert ran.code == 0, ran
         assert "␛" not in ran.out
         said += f"$ sessiondb {command}\n{ran.out}\n".replace("\x1b", "␛")
@@ -95,7 +94,7 @@ def compare(name: str, type_in: Callable[[str], Ran]) -> None:
 
 
 def test_a_pipe_gets_exact_fields(nasty: None, sessiondb: Run) -> None:
-    compare("pipe", lambda command: sessiondb(*command.split()))
+    compare("pipe", [sessiondb(*command.split()) for command in COMMANDS])
 
 
 @pytest.mark.parametrize(
@@ -108,9 +107,13 @@ def test_a_pipe_gets_exact_fields(nasty: None, sessiondb: Run) -> None:
     ],
 )
 def test_a_terminal_gets_lines_that_fit(
-    nasty: None, terminal: Run, name: str, width: int, env: dict[str, str]
+    nasty: None,
+    type_lines: Callable[..., list[Ran]],
+    name: str,
+    width: int,
+    env: dict[str, str],
 ) -> None:
-    compare(name, lambda command: terminal(command, width=width, height=1000, **env))
+    compare(name, type_lines(*COMMANDS, width=width, height=1000, **env))
 
 
 def test_no_row_is_wider_than_the_terminal() -> None:
