@@ -32,7 +32,8 @@ EDITS = {
         r"\1    tone: str | None\n",
     ),
     "src/sessiondb/effects/encode.py": (
-        r'    \("response_id", "response_id"\),\n', r'\g<0>    ("tone", "tone"),\n',
+        r"(?s)(^    return MessageRow\(\n.*?        data_blob,\n)",
+        r'\1        string(draft.tone, "tone"),\n',
     ),
     "docs/FORMAT.md": (
         r"(?s)(^### message\n.*?^\| `data_blob` \| TEXT \| \|\n)",
