@@ -174,7 +174,11 @@ def encode_part(
 
     text, text_blob, data, data_blob = text_columns(draft.text, draft.data, blobs)
     input_text, input_blob = input_columns(draft.input, blobs)
-    status = one_of(draft.status, STATUSES, "status")
+    status, outcome = draft.status, draft.outcome
+    if status is not None:
+        one_of(status, STATUSES, "status")
+    if outcome is not None:
+        outcome = canonical(outcome, OUTCOME, "outcome")
     if draft.type == "tool":
         if not draft.tool:
             raise InvalidInputError("a tool part needs the name of its tool")
@@ -192,6 +196,14 @@ def encode_part(
     else:
         ids.valid_id(part_id, "id (of a part)")
 
+    created, updated = draft.time_created, draft.time_updated
+    started, ended = draft.time_started, draft.time_ended
+    if not created is updated is started is ended is None:
+        created = check_time(created, "time_created")
+        updated = check_time(updated, "time_updated")
+        started = check_time(started, "time_started")
+        ended = check_time(ended, "time_ended")
+
     # In the order of the columns: keywords take three times as long.
     return PartRow(
         part_id,
@@ -199,7 +211,7 @@ def encode_part(
         string(draft.tool, "tool"),
         string(draft.call_id, "a call id"),
         status,
-        canonical(draft.outcome, OUTCOME, "outcome"),
+        outcome,
         string(draft.title, "title"),
         input_text,
         text,
@@ -207,10 +219,10 @@ def encode_part(
         input_blob,
         data,
         data_blob,
-        check_time(draft.time_created, "time_created"),
-        check_time(draft.time_updated, "time_updated"),
-        check_time(draft.time_started, "time_started"),
-        check_time(draft.time_ended, "time_ended"),
+        created,
+        updated,
+        started,
+        ended,
         int(draft.synthetic),
     )
 
@@ -233,7 +245,8 @@ def encode_message(
     if role is None or (role == "event" and not draft.kind):
         raise InvalidInputError("a message needs a role, and an event a kind")
 
-    data, data_blob = spill(codec.pack_data(draft.data), codec.MSGPACK, blobs)
+    packed = codec.pack_data(draft.data)
+    data, data_blob = spill(packed, codec.MSGPACK, blobs) if packed else (None, None)
     message_id = draft.id
     if message_id is None:
         message_id = ids.new_message_id()
@@ -243,6 +256,16 @@ def encode_message(
     turn_id = draft.turn_id
     if turn_id is not None:
         ids.valid_id(turn_id, "turn_id")
+    cost, finish = draft.cost, draft.finish
+    if cost is not None:
+        cost = bounds.usd(cost)
+    if finish is not None:
+        finish = canonical(finish, FINISH, "finish")
+    created, completed = draft.time_created, draft.time_completed
+    if created is not None:
+        created = check_time(created, "time")
+    if completed is not None:
+        completed = check_time(completed, "time_completed")
 
     usage_name = None  # that of an import alone
     return MessageRow(
@@ -256,11 +279,11 @@ def encode_message(
         string(draft.model_id, "model"),
         string(draft.response_id, "response_id"),
         usage_name,
-        bounds.usd(draft.cost),
-        canonical(draft.finish, FINISH, "finish"),
+        cost,
+        finish,
         json_column(draft.error, "error"),
-        check_time(draft.time_created, "time"),
-        check_time(draft.time_completed, "time_completed"),
+        created,
+        completed,
         data,
         data_blob,
     )
