@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
+import msgpack
 import pytest
 from foreign_sessions import said, session_of, take_in
 from hand_clock import Clock
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from sessiondb import FileDiff, Store, assistant, event, text, tool, tool_result, user
 from sessiondb.errors import InvalidInputError, NotFoundError
 from sessiondb.model import Message, MessageDraft
+from sessiondb.schema.columns import TABLES
 
 pytestmark = pytest.mark.slow
 
@@ -197,6 +200,56 @@ def test_a_blob_is_found_through_each_session_that_refers_to_it_and_no_other(
     assert store.blob(hashlib.sha256(text_.encode()).hexdigest(), session=fork)
     with pytest.raises(NotFoundError):
         store.blob("0" * 64, session="no-such-session")
+
+
+#: A value for each type of column, and what a record has of those that are decoded.
+VALUES: dict[str, object] = {
+    "TEXT": "1", "INTEGER": 1, "REAL": 0.5, "BLOB": msgpack.packb({"x": 1}),
+}  # fmt: skip
+DECODED: dict[str, object] = {
+    "error": 1, "data": {"x": 1}, "inherited": True, "synthetic": True,
+}  # fmt: skip
+NAMED_OTHERWISE = {"input": "input_json"}
+#: Columns that find a row, or name a blob, or are for the search alone.
+NOT_READ = {
+    "rid", "session_id", "seq", "idx", "data_blob", "text_blob", "input_blob",
+    "indexed", "words",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        (table, column)
+        for table in ("message", "part")
+        for column in TABLES[table]
+        if column not in NOT_READ
+    ],
+)
+def test_a_value_in_any_column_is_read_and_changes_nothing_else(
+    store: Store, table: str, column: str
+) -> None:
+    session = store.create_session()
+    for word in "abc":
+        store.append(session, user(text(word), text(word)))
+    before = store.messages(session)
+    kind, _ = TABLES[table][column]
+    at = "seq = 2" if table == "message" else "seq = 2 AND idx = 1"
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        sql = f"UPDATE {table} SET {column} = ? WHERE {at}"
+        assert connection.execute(sql, (VALUES[kind],)).rowcount == 1
+
+    name = NAMED_OTHERWISE.get(column, column)
+    value = {name: DECODED.get(column, VALUES[kind])}
+    first, second, third = before
+    if table == "message":
+        changed = replace(second, **value)
+    else:
+        parts = (second.parts[0], replace(second.parts[1], **value))
+        changed = replace(second, parts=parts)
+    assert store.messages(session, branches=True) == [first, changed, third]
+    assert store.message(session, 2) == changed
 
 
 def test_siblings_of_one_millisecond_are_in_order_of_their_creation(

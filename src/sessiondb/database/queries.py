@@ -115,9 +115,9 @@ class Queries(UsageQueries):
         *before* are exclusive; *branches* returns every message, in order of seq.
         An empty session is ``[]``; raises `NotFoundError`.
         """
-        session = yield from self.session(ref)
-        low = yield from self._end_of_range(session, after, "after")
-        high = yield from self._end_of_range(session, before, "before")
+        session = yield from self._extent_of(ref)
+        low = yield from self._end_of_range(session.id, after, "after")
+        high = yield from self._end_of_range(session.id, before, "before")
         return (
             yield from transcript.messages(
                 session.id,
@@ -136,25 +136,25 @@ class Queries(UsageQueries):
 
         A number is a seq. Raises `NotFoundError`.
         """
-        session = yield from self.session(ref)
-        seq = yield from self._seq_of_message(session, message)
+        session = yield from self._extent_of(ref)
+        seq = yield from self._seq_of_message(session.id, message)
         return (yield from transcript.one_message(session.id, seq))
 
     def _seq_of_message(
-        self, session: Session, message: MessageKey, noun: str = "message"
+        self, session_id: str, message: MessageKey, noun: str = "message"
     ) -> Read[int]:
         key = message_key(message, noun)
         if isinstance(message, str):
-            return (yield from transcript.seq_named(session.id, message))
-        return (yield from transcript.seq_of(session.id, key))
+            return (yield from transcript.seq_named(session_id, message))
+        return (yield from transcript.seq_of(session_id, key))
 
     def _end_of_range(
-        self, session: Session, message: MessageKey | None, noun: str
+        self, session_id: str, message: MessageKey | None, noun: str
     ) -> Read[int | None]:
         """Return the seq of the message where a range ends; None is an open end."""
         if message is None:
             return None
-        return (yield from self._seq_of_message(session, message, noun))
+        return (yield from self._seq_of_message(session_id, message, noun))
 
     def pages(
         self, ref: SessionRef, *, branches: bool = False, page: int = transcript.PAGE
@@ -163,7 +163,7 @@ class Queries(UsageQueries):
 
         A page has at most *page* messages and a bounded number of bytes.
         """
-        session = yield from self.session(ref)
+        session = yield from self._extent_of(ref)
         return session.id, (
             yield from transcript.pages(
                 session.id, branches=branches, size=page, count=session.message_count
@@ -182,7 +182,7 @@ class Queries(UsageQueries):
         With *session* only a blob that this session refers to. Pass it if you know it:
         a later database may keep the blobs of its sessions in several places.
         """
-        holder = None if session is None else (yield from self.session(session)).id
+        holder = None if session is None else (yield from self._extent_of(session)).id
         return (yield from transcript.blob_bytes(hash, holder))
 
     def tree(self, ref: SessionRef, *, messages: bool = False) -> Read[Tree]:
@@ -209,8 +209,8 @@ class Queries(UsageQueries):
         may be one session then.
         """
         first, second = (yield from self.session(a)), (yield from self.session(b))
-        end_a = yield from self._end_of_range(first, at_a, "at_a")
-        end_b = yield from self._end_of_range(second, at_b, "at_b")
+        end_a = yield from self._end_of_range(first.id, at_a, "at_a")
+        end_b = yield from self._end_of_range(second.id, at_b, "at_b")
         return (yield from family.compare(first, second, end_a, end_b))
 
     def plan_delete(
@@ -230,7 +230,7 @@ class Queries(UsageQueries):
         """
         ids: list[str] = []
         for ref in sessions:
-            ids.append((yield from self.session(ref)).id)  # noqa: PERF401  it yields
+            ids.append((yield from self._extent_of(ref)).id)  # noqa: PERF401  it yields
 
         return (yield from ENGINE.session_sizes.freed(ids))[0]
 
@@ -253,10 +253,10 @@ class Queries(UsageQueries):
         load("sessiondb.repository.results")
         from sessiondb.repository.results import with_own_results
 
-        session = yield from self.session(ref)
+        session = yield from self._extent_of(ref)
         leaf: Any = ...
         if at is not None and not isinstance(at, Leaf):
-            leaf = yield from self._seq_of_message(session, at, "at")
+            leaf = yield from self._seq_of_message(session.id, at, "at")
 
         path = yield from transcript.live_path(session.id, leaf=leaf)
         messages = yield from transcript.load(session.id, path, live=path)
@@ -355,22 +355,22 @@ class Queries(UsageQueries):
 
     def todos(self, ref: SessionRef) -> Read[list[Todo]]:
         """Return a session's todo list; none is ``[]``."""
-        return (yield from lists.todos((yield from self.session(ref)).id))
+        return (yield from lists.todos((yield from self._extent_of(ref)).id))
 
     def diffs(self, ref: SessionRef) -> Read[list[FileDiff]]:
         """Return the known changes of files in a session; none is ``[]``."""
-        return (yield from lists.diffs((yield from self.session(ref)).id))
+        return (yield from lists.diffs((yield from self._extent_of(ref)).id))
 
     def labels(self, ref: SessionRef) -> Read[list[Label]]:
         """Return the labels of a session's messages; none is ``[]``."""
-        return (yield from family.labels((yield from self.session(ref)).id))
+        return (yield from family.labels((yield from self._extent_of(ref)).id))
 
     def subagents(self, ref: SessionRef) -> Read[list[Session]]:
         """Return the subagents that a session started, oldest first; none is ``[]``.
 
         Not those that these started in turn: `tree` has them.
         """
-        session = yield from self.session(ref)
+        session = yield from self._extent_of(ref)
         return (yield from family.subagents(self._base, session.id))
 
     def projects(self) -> Read[list[Project]]:
@@ -383,7 +383,7 @@ class Queries(UsageQueries):
         from sessiondb.repository.cuts import cut_at, export_at
 
         shell = yield from self.session_shell(ref)
-        seq = yield from self._seq_of_message(shell.session, at, "at")
+        seq = yield from self._seq_of_message(shell.session.id, at, "at")
         cut = yield from cut_at(shell.session.id, seq)
         return (yield from export_at(shell, cut)), cut
 

@@ -12,7 +12,15 @@ from sessiondb.model import Project, Session, bounds
 from sessiondb.model.bounds import Time
 from sessiondb.model.handles import SessionHandle, SessionRef
 from sessiondb.repository import Read
-from sessiondb.repository.references import find_session, last_used, session_by_id
+from sessiondb.repository.references import (
+    Extent,
+    extent_by_id,
+    extent_of,
+    find_extent,
+    find_session,
+    last_used,
+    session_by_id,
+)
 from sessiondb.repository.sessions import ALL, HERE, Filters, ProjectScope
 
 
@@ -57,6 +65,14 @@ class ScopedQueries:
         directory = self._core.locate(None).directory
         names = _names_of(terminal)
         return (yield from last_used(self._base, ref, filters, directory, names))
+
+    def _extent_of(self, ref: SessionRef) -> Read[Extent]:
+        """Return the extent of one session; raises the errors of `session`."""
+        if isinstance(ref, SessionHandle | Session):
+            return (yield from extent_by_id(ref.id))
+        if not isinstance(ref, str) or not ref.startswith("@"):
+            return (yield from find_extent(self._base, ref))
+        return extent_of((yield from self.session(ref)))
 
 
 def _names_of(terminal: str | Mapping[str, Time] | None) -> dict[str, int] | None:

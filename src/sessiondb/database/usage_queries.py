@@ -93,8 +93,8 @@ class UsageQueries(ScopedQueries):
             return None
         ids = []
         for ref in sessions:
-            session = ref
-            if not isinstance(session, Session):
-                session = yield from self.session(ref)
-            ids.append(session.id)
+            if isinstance(ref, Session):
+                ids.append(ref.id)
+            else:
+                ids.append((yield from self._extent_of(ref)).id)
         return ids

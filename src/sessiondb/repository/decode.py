@@ -1,27 +1,25 @@
 """Rows to records.
 
-A frozen dataclass sets each field through ``object.__setattr__``, which for
-rows of 20 columns costs three times the row itself. Records are therefore built
-as a mutable twin of the same layout, which then becomes the frozen class
-(measured: 1.0 instead of 3.6 µs).
+Most messages and parts have values in few columns, and each column that is fetched
+costs 50 ns, also if it is NULL. A row therefore has the columns that most have, and a
+last one, its form, which says whether there are others: these are read by a statement
+of their own, for the rows that have some.
 
-A row begins with the columns that a record takes as they are, and ends with those that
-are decoded. A value in a blob comes as the name of that, which is the SHA-256 of its
-bytes: few rows have one, so blobs are read by a statement of their own, and one that
-was removed, or changed, is not taken for what was stored. The hash of bytes
-that are read anyway costs 3 us a value of 6 KB, a tenth of what its message costs.
+A value in a blob comes as the name of that, which is the SHA-256 of its bytes: few rows
+have one, so blobs are read by a statement of their own, too, and one that was removed,
+or changed, is not taken for what was stored. The hash of bytes that are read anyway
+costs 3 us a value of 6 KB, a tenth of what its message costs.
 """
 
 from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from sessiondb import codec
-from sessiondb.dataclass import dataclass
 from sessiondb.engine.sql import ComposedStatement, Statement, as_list
 from sessiondb.errors import CodecError, CorruptionError
 from sessiondb.model import Message, Part, Session
@@ -36,35 +34,13 @@ from sessiondb.model.damage import (
 )
 from sessiondb.places import absolute
 from sessiondb.repository import Read, Rows
+from sessiondb.repository.makers import Maker
 
-T = TypeVar("T")
 Row = tuple[Any, ...]
-#: The end of a row of a part that has no value beside its columns; a message has three.
-_NOTHING_BESIDE = (None, None, None, None)
 _UNDECODABLE = (CodecError, ValueError, TypeError, RecursionError)
 
 
-def maker(cls: type[T], last: Sequence[str] = ()) -> Callable[..., T]:
-    """Return a fast positional constructor of a frozen, slotted dataclass.
-
-    It takes the fields in their order, except for *last*, which come at the end. Slots
-    are sorted by name, so that the layout is the same.
-    """
-
-    def become(record: Any) -> None:
-        record.__class__ = cls
-
-    names = [*_field_names(cls, without=last), *last]
-    members = {
-        "__annotations__": dict.fromkeys(names, Any),
-        "__post_init__": become,
-    }
-    twin: Any = type(cls.__name__, (), members)
-    built: Callable[..., T] = dataclass(slots=True, eq=False, repr=False)(twin)
-    return built
-
-
-def _field_names(cls: type[Any], without: Sequence[str]) -> list[str]:
+def _fields_of(cls: type[Any], without: Sequence[str]) -> list[str]:
     # The slots of a dataclass are its fields in their order.
     return [name for name in cls.__slots__ if name not in without]
 
@@ -86,11 +62,12 @@ _SESSION_JSON = ("summary_diffs", "revert", "permission", "metadata")
 _EMPTY = {"metadata": "{}"}
 _SESSION_LAST = ("directory", *_SESSION_JSON, "data")
 _NO_DATA = {"data": None, "data_blob": None}
-_make_session = maker(Session, _SESSION_LAST)
+_SESSION_PLAIN = _fields_of(Session, without=_SESSION_LAST)
+_SESSION = Maker(Session, _SESSION_PLAIN, _SESSION_LAST)
 #: The columns of a row of a session: ``large_*`` are those of the blob that
 #: ``data_blob`` names.
 SESSION_COLUMNS = (
-    *_field_names(Session, without=_SESSION_LAST),
+    *_SESSION_PLAIN,
     *_SESSION_LAST,
     "large_size",
     "large_encoding",
@@ -110,8 +87,8 @@ def session_of(row: Row, base: str | None = None) -> Session:
         if reason := why_unreadable(packed, name):
             raise damaged(session_name(plain[0]), reason)
     try:
-        return _make_session(
-            *plain,
+        return _SESSION.make(
+            plain,
             absolute(directory, base),
             diffs and json.loads(diffs),
             revert and json.loads(revert),
@@ -156,6 +133,25 @@ def _without_damage(row: Row) -> Row:
     return tuple(values.values())
 
 
+# -- rows at some places of a session --------------------------------------------
+
+
+class StatementsAt(NamedTuple):
+    """Two statements for the same rows at some seqs of a session."""
+
+    #: For the range from ``:low`` to ``:high``, and for the list ``:seqs``.
+    of_range: Statement
+    of_list: Statement
+
+    def read(self, session_id: str, seqs: Sequence[int]) -> Read[Rows]:
+        """Return the rows at *seqs*, and perhaps some at seqs in between."""
+        low, high = min(seqs), max(seqs)
+        # A range may have other messages as well: few, or else the seqs are listed.
+        if high - low < 2 * len(seqs) + 16:
+            return (yield self.of_range, {"sid": session_id, "low": low, "high": high})
+        return (yield self.of_list, {"sid": session_id, "seqs": as_list(seqs)})
+
+
 # -- blobs -----------------------------------------------------------------------
 
 _BLOBS = Statement("repository.decode.BLOBS")
@@ -189,118 +185,186 @@ def readable(
 
 # -- messages --------------------------------------------------------------------
 
-_MESSAGE_LAST = ("inherited", "error", "data", "parts")
-_make_message = maker(Message, _MESSAGE_LAST)
-#: The columns of a row of a message.
+#: The forms of a row: nothing beside its columns, the same in an inherited copy, or
+#: values in further columns.
+PLAIN, COPY, MORE = 0, 1, 2
+_PLAIN_TERMS = {"inherited": f"form == {COPY}", "data": "{}"}
+#: The columns of a message that most have; its form follows them in a row.
 MESSAGE_COLUMNS = (
-    *_field_names(Message, without=_MESSAGE_LAST),
-    "inherited",
-    "error",
-    "data",
+    "seq", "id", "parent_seq", "turn_id", "role", "provider_id", "model_id",
+    "usage_key", "cost", "tokens_input", "tokens_output", "finish", "time_created",
+    "time_completed",
+)  # fmt: skip
+_MESSAGE_LAST = ("error", "data")
+_AROUND_MESSAGE = ("session_id", "parts")
+#: All others. A value in any of them, other than the 0 of a flag, is `MORE`.
+MESSAGE_MORE = (
+    *_fields_of(Message, without=(*MESSAGE_COLUMNS, *_MESSAGE_LAST, *_AROUND_MESSAGE)),
+    *_MESSAGE_LAST,
     "data_blob",
+)
+_PLAIN_MESSAGE = Maker(
+    Message, (*MESSAGE_COLUMNS, "form"), _AROUND_MESSAGE, **_PLAIN_TERMS
+)
+_MESSAGE_WITH_MORE = Maker(
+    Message,
+    (*MESSAGE_COLUMNS, "form", "seq", *MESSAGE_MORE),
+    (*_AROUND_MESSAGE, *_MESSAGE_LAST),
+    inherited="inherited == 1",
+)
+_MESSAGE_FORM = len(MESSAGE_COLUMNS)
+_MORE_OF_MESSAGES = StatementsAt(
+    Statement("repository.decode.MORE_OF_MESSAGES"),
+    Statement("repository.decode.MORE_OF_SOME_MESSAGES"),
 )
 
 
-def messages_by_seq(
-    rows: Rows, parts: Mapping[int, list[Part]], missing: list[Missing]
-) -> Read[dict[int, Message]]:
-    """Return the records of rows of `MESSAGE_COLUMNS`, by their seq.
+def messages_of(
+    session_id: str,
+    rows: Rows,
+    parts: Mapping[int, Sequence[Part]],
+    missing: list[Missing],
+) -> Read[list[Message]]:
+    """Return the messages of rows of `MESSAGE_COLUMNS`, with *parts* by their seq.
 
     If the ``data`` of one is in a blob that cannot be shown, it is empty, and added to
     *missing*. Raises `CorruptionError`.
     """
-    blobs = yield from blobs_of(rows, slice(-1, None))
-    messages: dict[int, Message] = {}
+    more_rows = yield from _rows_with_more(_MORE_OF_MESSAGES, session_id, rows)
+    blobs = yield from blobs_of(more_rows, slice(-1, None))
+    more = _More({row[0]: row for row in more_rows}, blobs, missing)
+    make_plain = _PLAIN_MESSAGE.make
+    messages = []
     for row in rows:
-        seq = row[1]
-        of_message = tuple(parts.get(seq, ()))
-        if row[-3:] == _NOTHING_BESIDE[1:]:
-            messages[seq] = _make_message(*row[:-4], row[-4] == 1, None, {}, of_message)
+        of_message = tuple(parts.get(row[0], ()))
+        if row[_MESSAGE_FORM] == MORE:
+            messages.append(_message_with_more(session_id, row, of_message, more))
         else:
-            name = message_name(row[0], seq)
-            messages[seq] = _message_with_data(row, name, of_message, blobs, missing)
+            messages.append(make_plain(row, session_id, of_message))
     return messages
 
 
-def _message_with_data(
-    row: Row,
-    name: str,
-    parts: tuple[Part, ...],
-    blobs: Mapping[str, bytes],
-    missing: list[Missing],
+class _More(NamedTuple):
+    """What some rows have besides their columns."""
+
+    #: The further columns, by the seq of a message, or by seq and idx of a part.
+    rows: Mapping[Any, Row]
+    blobs: Mapping[str, bytes]
+    #: Gets what cannot be shown.
+    missing: list[Missing]
+
+
+def _rows_with_more(
+    statements: StatementsAt, session_id: str, rows: Rows
+) -> Read[Rows]:
+    """Return the further columns of the *rows* that have values in them.
+
+    They are on the pages of the rows, so that those can be read as well.
+    """
+    seqs = [row[0] for row in rows if row[-1] == MORE]
+    if not seqs:
+        return []
+    return (yield from statements.read(session_id, seqs))
+
+
+def _message_with_more(
+    session_id: str, row: Row, parts: tuple[Part, ...], more: _More
 ) -> Message:
-    *plain, inherited, error, packed, large_name = row
+    further = more.rows[row[0]]
+    error, packed, large_name = further[-3:]
     if large_name is not None:
-        packed = readable(blobs, large_name, name, missing)
+        name = message_name(session_id, row[0])
+        packed = readable(more.blobs, large_name, name, more.missing)
     try:
         reason = None if error is None else json.loads(error)
         data = codec.unpack(packed) if packed else {}
     except _UNDECODABLE as undecodable:
-        raise damaged(name, undecodable) from undecodable
+        raise damaged(message_name(session_id, row[0]), undecodable) from undecodable
 
-    return _make_message(*plain, inherited == 1, reason, data, parts)
+    return _MESSAGE_WITH_MORE.make(row + further, session_id, parts, reason, data)
 
 
 # -- parts -----------------------------------------------------------------------
 
-_PART_LAST = ("input_json", "text", "inherited", "synthetic", "data")
-_make_part = maker(Part, _PART_LAST)
-#: The columns of a row of a part, from the seq of its message to the names of blobs.
+#: The columns of a part that most have; its form follows them in a row.
 PART_COLUMNS = (
-    "seq", *_field_names(Part, without=_PART_LAST), "input", "text", "inherited",
-    "synthetic", "data", "input_blob", "text_blob", "data_blob",
+    "seq", "idx", "id", "type", "tool", "call_id", "status", "input", "text",
+    "time_created", "time_updated",
 )  # fmt: skip
+_PART_LAST = ("input_json", "text", "data")
+#: All others, as for a message.
+PART_MORE = (
+    *_fields_of(Part, without=(*PART_COLUMNS, *_PART_LAST)),
+    "data",
+    "input_blob",
+    "text_blob",
+    "data_blob",
+)
+_PLAIN_PART = Maker(
+    Part,
+    (*PART_COLUMNS, "form"),
+    input_json="input",
+    synthetic="False",
+    **_PLAIN_TERMS,
+)
+_PART_WITH_MORE = Maker(
+    Part,
+    (*PART_COLUMNS, "form", "seq", "idx", *PART_MORE),
+    _PART_LAST,
+    inherited="inherited == 1",
+    synthetic="synthetic == 1",
+)
+_MORE_OF_PARTS = StatementsAt(
+    Statement("repository.decode.MORE_OF_PARTS"),
+    Statement("repository.decode.MORE_OF_SOME_PARTS"),
+)
+_INPUT, _TEXT = PART_COLUMNS.index("input"), PART_COLUMNS.index("text")
+_PART_FORM = len(PART_COLUMNS)
+_NO_BLOBS = [None, None, None]
 _EXACT = codec.EXACT.encode()
 
 
-def parts_by_seq(
-    rows: Rows, session_id: str, missing: list[Missing]
-) -> Read[dict[int, list[Part]]]:
-    """Return the records of rows of `PART_COLUMNS`, by the seq of their message.
+def parts_of(session_id: str, rows: Rows, missing: list[Missing]) -> Read[list[Part]]:
+    """Return the parts of rows of `PART_COLUMNS`, in their order.
 
     A value in a blob that cannot be shown is None, and added to *missing*. Raises
     `CorruptionError`.
     """
-    blobs = yield from blobs_of(rows, slice(-3, None))
-    parts: dict[int, list[Part]] = {}
-    last_seq, items = None, []
-    for row in rows:
-        seq = row[0]
-        if seq != last_seq:
-            last_seq, items = seq, parts.setdefault(seq, [])
-        if row[-4:] == _NOTHING_BESIDE:
-            items.append(_make_part(*row[1:-6], row[-6] == 1, row[-5] == 1, {}))
-        else:
-            name = part_name(session_id, seq, row[1])
-            items.append(_part_with_data(row, name, blobs, missing))
-    return parts
+    more_rows = yield from _rows_with_more(_MORE_OF_PARTS, session_id, rows)
+    blobs = yield from blobs_of(more_rows, slice(-3, None))
+    more = _More({row[:2]: row for row in more_rows}, blobs, missing)
+    make_plain = _PLAIN_PART.make
+    return [
+        _part_with_more(session_id, row, more)
+        if row[_PART_FORM] == MORE
+        else make_plain(row)
+        for row in rows
+    ]
 
 
-def _part_with_data(
-    row: Row, name: str, blobs: Mapping[str, bytes], missing: list[Missing]
-) -> Part:
-    (
-        _, *plain, arguments, shown, inherited, synthetic, packed,
-        arguments_name, shown_name, large_name,
-    ) = row  # fmt: skip
-    arguments_bytes = readable(blobs, arguments_name, name, missing)
-    shown_bytes = readable(blobs, shown_name, name, missing)
-    large = readable(blobs, large_name, name, missing)
+def _part_with_more(session_id: str, row: Row, more: _More) -> Part:
+    further = more.rows[row[:2]]
+    packed, *names = further[-4:]
+    arguments, shown, large = row[_INPUT], row[_TEXT], None
     try:
-        if arguments_bytes is not None:
-            arguments = arguments_bytes.decode()
-        if shown_bytes is not None:
-            shown = shown_bytes.decode()
+        if names != _NO_BLOBS:
+            name = part_name(session_id, row[0], row[1])
+            values = [readable(more.blobs, blob, name, more.missing) for blob in names]
+            arguments_bytes, shown_bytes, large = values
+            if arguments_bytes is not None:
+                arguments = arguments_bytes.decode()
+            if shown_bytes is not None:
+                shown = shown_bytes.decode()
         data = codec.unpack_part(packed, large)
     except _UNDECODABLE as error:
-        raise damaged(name, error) from error
+        raise damaged(part_name(session_id, row[0], row[1]), error) from error
 
     if (packed and _EXACT in packed) or (large and _EXACT in large):
         exact = data.pop(codec.EXACT, None)
         shown = exact if isinstance(exact, str) else shown
         data = codec.unguard(data)
 
-    return _make_part(*plain, arguments, shown, inherited == 1, synthetic == 1, data)
+    return _PART_WITH_MORE.make(row + further, arguments, shown, data)
 
 
 # -- what is missing -------------------------------------------------------------

@@ -16,9 +16,9 @@ from sessiondb.model.paths import path_to
 from sessiondb.repository import Read
 from sessiondb.repository.decode import (
     listed,
-    maker,
     report_missing,
 )
+from sessiondb.repository.makers import Maker
 from sessiondb.repository.transcript import (
     Identity,
     identities,
@@ -32,7 +32,7 @@ _FAMILY = Statement("repository.family.FAMILY")
 _LABELS = Statement("repository.family.LABELS")
 _SUBAGENTS = Statement("repository.family.SUBAGENTS")
 _NODES = Statement("repository.family.NODES")
-_make_node = maker(MessageNode)
+_NODE = Maker(MessageNode, MessageNode.__slots__)
 
 
 def labels(session_id: str) -> Read[list[Label]]:
@@ -64,7 +64,7 @@ def nodes(session_id: str, count: int) -> Read[tuple[MessageNode, ...]]:
         names.setdefault(item.seq, []).append(item.label)
 
     return tuple(
-        _make_node(seq, *plain, seq in path, shown or "", tuple(names.get(seq, ())))
+        _NODE.make((seq, *plain, seq in path, shown or "", tuple(names.get(seq, ()))))
         for seq, *plain, shown in rows
     )
 

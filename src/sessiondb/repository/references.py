@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from sessiondb.codec import is_unicode
 from sessiondb.engine.sql import Statement, as_list
@@ -45,6 +45,7 @@ _LAST = re.compile("@(?:~([0-9]+))?")
 
 
 _BY_ID = Statement("repository.references.BY_ID")
+_EXTENT = Statement("repository.references.EXTENT")
 _BY_SOURCE_ID = Statement("repository.references.BY_SOURCE_ID")
 _BY_SLUG = Statement("repository.references.BY_SLUG")
 _BY_PREFIX = Statement("repository.references.BY_PREFIX")
@@ -61,12 +62,47 @@ def _not_found(reason: str) -> NotFoundError:
     return NotFoundError(reason, hint=_ALL_SESSIONS)
 
 
+def _no_session(session_id: str) -> NotFoundError:
+    return _not_found(f"session {abridged(session_id)} does not exist")
+
+
 def session_by_id(base: str | None, session_id: str) -> Read[Session]:
     """Return the session with exactly that id; raises `NotFoundError`."""
     rows = yield _BY_ID, {"ref": session_id}
     if not rows:
-        raise _not_found(f"session {abridged(session_id)} does not exist")
+        raise _no_session(session_id)
     return session_of(rows[0], base)
+
+
+class Extent(NamedTuple):
+    """What the reads of its messages need to know of a session."""
+
+    id: str
+    leaf_seq: int | None
+    last_seq: int
+    message_count: int
+
+
+def extent_by_id(session_id: str) -> Read[Extent]:
+    """Return the extent of the session with exactly that id; raises `NotFoundError`."""
+    rows = yield _EXTENT, {"ref": session_id}
+    if not rows:
+        raise _no_session(session_id)
+    return Extent._make(rows[0])
+
+
+def find_extent(base: str | None, ref: str) -> Read[Extent]:
+    """Return the extent of the session that *ref* names; see `find_session`."""
+    _check_name(ref)
+    rows = yield _EXTENT, {"ref": ref}
+    if rows:
+        return Extent._make(rows[0])
+    return extent_of((yield from find_session(base, ref)))
+
+
+def extent_of(session: Session) -> Extent:
+    """Return the extent of a session that was read."""
+    return Extent(session.id, session.leaf_seq, session.last_seq, session.message_count)
 
 
 def find_session(base: str | None, ref: str) -> Read[Session]:
@@ -76,13 +112,7 @@ def find_session(base: str | None, ref: str) -> Read[Session]:
     session was removed, is never taken for a part of another. Raises `NotFoundError`,
     and `AmbiguousIdError` with the candidates.
     """
-    if not isinstance(ref, str) or not ref:
-        rule = f"a session is named by its id, slug, title or @, not {abridged(ref)}"
-        raise InvalidInputError(rule, hint=_ALL_SESSIONS)
-    # SQLite refuses to look for a pattern of 50,000 bytes.
-    if len(ref) > MAX_ID_BYTES or not is_unicode(ref):
-        raise _not_found(f"no session is named {abridged(ref)}")
-
+    _check_name(ref)
     for statement in (_BY_ID, _BY_SOURCE_ID):
         rows = yield statement, {"ref": ref}
         if rows:
@@ -97,6 +127,16 @@ def find_session(base: str | None, ref: str) -> Read[Session]:
             return _only_session(rows, ref, base)
 
     raise NotFoundError(f"no session is named {abridged(ref)}", hint=_hint_to_list(ref))
+
+
+def _check_name(ref: str) -> None:
+    """Raise `InvalidInputError` or `NotFoundError` for what cannot name a session."""
+    if not isinstance(ref, str) or not ref:
+        rule = f"a session is named by its id, slug, title or @, not {abridged(ref)}"
+        raise InvalidInputError(rule, hint=_ALL_SESSIONS)
+    # SQLite refuses to look for a pattern of 50,000 bytes.
+    if len(ref) > MAX_ID_BYTES or not is_unicode(ref):
+        raise _not_found(f"no session is named {abridged(ref)}")
 
 
 def _hint_to_list(ref: str) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import field, replace
-from operator import attrgetter, itemgetter
+from dataclasses import field
+from operator import itemgetter
 from typing import Any
 
 from sessiondb.dataclass import dataclass
@@ -19,17 +19,21 @@ from sessiondb.model import Message, Part
 from sessiondb.model.damage import Missing
 from sessiondb.model.draft import ending
 from sessiondb.repository import Read, Rows
-from sessiondb.repository.decode import parts_by_seq, report_missing
+from sessiondb.repository.decode import parts_of, report_missing
+from sessiondb.repository.makers import copier
 
 _CALLS = Statement("repository.results.CALLS")
 _ANY_RESULT = Statement("repository.results.ANY_RESULT")
 _RECORDS = Statement("repository.results.RECORDS")
 _RESULTS = Statement("repository.results.RESULTS")
 
-_CALL_ID, _PARTS, _TYPE = map(attrgetter, ("call_id", "parts", "type"))
+_PART_COPY = copier(Part, "text", "status", "outcome")
+_MESSAGE_COPY = copier(Message, "parts")
 _PLACE = itemgetter(0)
 #: call id → (its place, a call or a result), in order.
 Placed = dict[str | None, list[tuple[int, Part]]]
+#: The types of parts that a result concerns.
+_CALLED = ("tool", "tool-result")
 
 
 @dataclass(slots=True)
@@ -52,19 +56,21 @@ class _Shown:
     bare: set[str | None] = field(default_factory=set)
     is_in_order: bool = True
 
-    def collect(self, messages: list[Message]) -> None:
+    def collect(self, seqs: Sequence[int], rows: Rows, parts: list[Part]) -> None:
         """Find the calls, and the results without a text of their own."""
-        seqs = [entry.seq for entry in messages]
-        self.is_in_order = seqs == sorted(seqs)
-        for entry in messages:
-            for item in entry.parts:
-                if not item.call_id:
-                    continue
-                if item.type == "tool":
-                    _add_result(self.calls, entry.seq, item)
-                    self._add_ended(entry.seq, item)
-                elif _is_bare(item):
-                    self.bare.add(item.call_id)
+        placed = list(zip(rows, parts, strict=True))
+        self.is_in_order = sorted(seqs) == list(seqs)
+        if not self.is_in_order:
+            place_of = {seq: place for place, seq in enumerate(seqs)}
+            placed.sort(key=lambda entry: place_of[entry[0][0]])
+        for row, item in placed:
+            if not item.call_id:
+                continue
+            if item.type == "tool":
+                _add_result(self.calls, row[0], item)
+                self._add_ended(row[0], item)
+            elif _is_bare(item):
+                self.bare.add(item.call_id)
 
     def read_results(self, path: Callable[[], Read[Sequence[int]]]) -> Read[None]:
         """Find the results of the calls that are on *path*."""
@@ -104,13 +110,7 @@ class _Shown:
         names = sorted(str(call) for call in calls)
         return {"sid": self.session_id, "calls": as_list(names)}
 
-    def message(self, entry: Message) -> Message:
-        """Return a message whose parts have the texts that belong to them."""
-        seq = entry.seq
-        parts = [self._shown_part(seq, item) for item in entry.parts]
-        return replace(entry, parts=tuple(parts))
-
-    def _shown_part(self, seq: int, item: Part) -> Part:
+    def shown_part(self, seq: int, item: Part) -> Part:
         if item.type == "tool":
             return self._with_result(seq, item)
         if _is_bare(item):
@@ -136,7 +136,7 @@ class _Shown:
         place, _ = results[count - 1]
         _, last = results[bisect_left(results, place, key=_PLACE)]
         status, outcome = ending(last.outcome, failed=last.status == "error")
-        return replace(call, text=last.text, status=status, outcome=outcome)
+        return _PART_COPY.make(call, last.text, status, outcome)
 
     def _with_text_of_call(self, seq: int, result: Part) -> Part:
         """Return a bare result with the text of the last call that ended before it."""
@@ -149,7 +149,7 @@ class _Shown:
         else:
             earlier = [entry for entry in calls if entry[0] < seq]
             _, shown = (earlier or calls)[-1]
-        return replace(result, text=shown.text)
+        return _PART_COPY.make(result, shown.text, result.status, result.outcome)
 
 
 def _add_result(placed: Placed, place: int, item: Part) -> None:
@@ -165,28 +165,37 @@ def _parts_of(session_id: str, rows: Rows) -> Read[list[tuple[int, Part]]]:
     """Return parts with the seqs of their messages, in order."""
     missing: list[Missing] = []
     in_order = sorted(rows, key=itemgetter(0, 1))
-    parts = yield from parts_by_seq(in_order, session_id, missing)
+    parts = yield from parts_of(session_id, in_order, missing)
     yield from report_missing(session_id, missing)
-    return [(seq, item) for seq, items in parts.items() for item in items]
+    return [(row[0], item) for row, item in zip(in_order, parts, strict=True)]
 
 
-def with_results(
-    session_id: str, messages: list[Message], path: Callable[[], Read[Sequence[int]]]
-) -> Read[list[Message]]:
-    """Return *messages* with calls and results resolved; *path* is the live path."""
-    has_records = any(
-        part.type == "tool-result" for message in messages for part in message.parts
-    )
+def show_results(
+    session_id: str,
+    seqs: Sequence[int],
+    rows: Rows,
+    parts: list[Part],
+    path: Callable[[], Read[Sequence[int]]],
+) -> Read[None]:
+    """Put calls with their results, and results with their texts, in place of *parts*.
+
+    *seqs* are those of the messages of the parts, in their order, *rows* the rows of
+    the parts; *path* returns the live path.
+    """
+    types = {item.type for item in parts}
+    if types.isdisjoint(_CALLED):
+        return
     stored_results = yield _ANY_RESULT, {"sid": session_id}
-    if not has_records and not stored_results:
-        return messages
+    if not stored_results and "tool-result" not in types:
+        return
 
     shown = _Shown(session_id)
-    shown.collect(messages)
+    shown.collect(seqs, rows, parts)
     if stored_results:
         yield from shown.read_results(path)
     yield from shown.read_calls()
-    return [shown.message(message) for message in messages]
+    for index, row in enumerate(rows):
+        parts[index] = shown.shown_part(row[0], parts[index])
 
 
 def with_own_results(session_id: str, path: list[Message]) -> Read[list[Message]]:
@@ -208,8 +217,10 @@ def with_own_results(session_id: str, path: list[Message]) -> Read[list[Message]
 
 def _with_open_calls(message: Message, calls: Collection[str]) -> Message:
     """Return *message* with the calls named *calls* as they were without a result."""
-    parts = list(message.parts)
-    for index, item in enumerate(parts):
-        if item.type == "tool" and item.call_id in calls:
-            parts[index] = replace(item, status="pending", outcome=None, text=None)
-    return replace(message, parts=tuple(parts))
+    parts = [
+        _PART_COPY.make(item, None, "pending", None)
+        if item.type == "tool" and item.call_id in calls
+        else item
+        for item in message.parts
+    ]
+    return _MESSAGE_COPY.make(message, tuple(parts))

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from sessiondb import codec
 from sessiondb.dataclass import dataclass
-from sessiondb.engine.sql import Statement, as_list
+from sessiondb.engine.sql import Statement
 from sessiondb.errors import InvalidInputError, NotFoundError, abridged
 from sessiondb.hints import command
-from sessiondb.model import Message, bounds
+from sessiondb.model import Message, Part, bounds
 from sessiondb.model.damage import (
     CIRCLE,
     GAP,
@@ -32,23 +32,34 @@ from sessiondb.model.damage import (
 from sessiondb.model.paths import break_of, path_to
 from sessiondb.repository import Read, Rows
 from sessiondb.repository.decode import (
-    messages_by_seq,
-    parts_by_seq,
+    MESSAGE_COLUMNS,
+    StatementsAt,
+    messages_of,
+    parts_of,
     report_missing,
     why_unreadable,
 )
-from sessiondb.repository.results import with_results
+from sessiondb.repository.results import show_results
 
 #: Messages, and about how many bytes, are read by one pair of statements while walking.
 PAGE = 200
 PAGE_BYTES = 4 * 1024 * 1024
+#: The greatest seq.
+MAX_SEQ = (1 << 63) - 1
+#: Further rows that are read for each part of a path that was not complete before.
+_ROWS_BETWEEN = 64
+_PARENT = MESSAGE_COLUMNS.index("parent_seq")
 
 _LINKS = Statement("repository.transcript.LINKS")
 _DOWN = Statement("repository.transcript.DOWN")
-_MESSAGES = Statement("repository.transcript.MESSAGES")
-_PARTS = Statement("repository.transcript.PARTS")
-_SOME_MESSAGES = Statement("repository.transcript.SOME_MESSAGES")
-_SOME_PARTS = Statement("repository.transcript.SOME_PARTS")
+_MESSAGES = StatementsAt(
+    Statement("repository.transcript.MESSAGES"),
+    Statement("repository.transcript.SOME_MESSAGES"),
+)
+_PARTS = StatementsAt(
+    Statement("repository.transcript.PARTS"),
+    Statement("repository.transcript.SOME_PARTS"),
+)
 _SEQ_OF_ID = Statement("repository.transcript.SEQ_OF_ID")
 _SEQ_OF_LABEL = Statement("repository.transcript.SEQ_OF_LABEL")
 _SEQ_IS = Statement("repository.transcript.SEQ_IS")
@@ -161,53 +172,61 @@ class _Descent:
     want: int | None
     last: int
     below: int
-    path: list[int] = field(default_factory=list)
+    rows: Rows = field(default_factory=list)
 
     def follow(self, rows: Rows) -> bool:
-        """Follow the path through (seq, parent) of descending seq.
+        """Follow the path through rows of messages in descending order of seq.
 
         Returns False where such rows cannot have its next message.
         """
-        for seq, parent in rows:
-            if seq != self.want:
+        path, want = self.rows, self.want
+        for row in rows:
+            if row[0] != want:
                 continue
 
-            self.want = parent
+            want = row[_PARENT]
             if not self.below:
-                self.path.append(seq)
-            elif seq == self.below:
+                path.append(row)
+                if len(path) == self.last:
+                    want = None
+                    break
+            elif row[0] == self.below:
                 self.below = 0
-
-            if len(self.path) == self.last:
-                self.want = None
-                break
 
             # An import can put a parent behind its child, and the message *below* need
             # not be on the path: a scan downwards finds neither.
-            is_behind = parent is not None and parent >= seq
-            if is_behind or seq < self.below:
+            if row[0] < self.below or (want is not None and want >= row[0]):
                 return False
 
+        self.want = want
         return True
 
 
-def tail_path(
-    session_id: str, leaf: int | None, last: int, least: int | None = None
-) -> Read[list[int]]:
-    """Return the last *last* seqs of the path to *leaf* (those below seq *least*)."""
-    scan = _Descent(leaf, last, least or 0)
+def _rows_of_path(
+    session_id: str, leaf: int | None, last: int | None, before: int | None
+) -> Read[Rows]:
+    """Return the rows of the path to *leaf*, oldest first.
+
+    With *last* those of so many messages at its end, with *before* (a seq) those of the
+    path before it.
+    """
+    scan = _Descent(leaf, last or MAX_SEQ, before or 0)
+    # Mostly as many rows as are wanted; more for each branch that is in between.
+    count = scan.last
     while scan.want is not None:
         top = scan.want
-        rows = yield _DOWN, {"sid": session_id, "top": top, "rows": last + 16}
+        rows = yield _DOWN, {"sid": session_id, "top": top, "rows": count}
         if not scan.follow(rows):
-            live = yield from live_path(session_id, leaf=leaf)
-            return _slice_path(live, None, least)[-last:]
+            path = yield from live_path(session_id, leaf=leaf)
+            chosen = _slice_path(path, None, before)
+            return (yield from _rows_at(session_id, chosen[-scan.last :]))
         if scan.want == top:
             name = message_name(session_id, top)
             yield from report_missing(session_id, [(name, REMOVED)])
             break
+        count = min(count + _ROWS_BETWEEN, MAX_SEQ)
 
-    return scan.path[::-1]
+    return scan.rows[::-1]
 
 
 def load(
@@ -223,55 +242,67 @@ def load(
     (default: that of the session), and a result whose text is stored with its call
     with that text.
     """
+    rows = yield from _rows_at(session_id, path)
+    return (yield from _messages_of_rows(session_id, rows, resolve=resolve, live=live))
+
+
+def _rows_at(session_id: str, path: Sequence[int]) -> Read[Rows]:
+    """Return the rows of the messages at *path*, in its order."""
     if not path:
         return []
-
-    stored = yield from _stored_messages(session_id, path)
-    messages = [stored[seq] for seq in path if seq in stored]
-    if not resolve:
-        return messages
-    return (
-        yield from with_results(
-            session_id, messages, partial(_path_or_live, session_id, live)
-        )
-    )
+    rows = yield from _MESSAGES.read(session_id, path)
+    row_at = {row[0]: row for row in rows}
+    return [row_at[seq] for seq in path if seq in row_at]
 
 
-def _stored_messages(session_id: str, path: Sequence[int]) -> Read[dict[int, Message]]:
-    """Return by seq the messages at *path* as they are stored."""
-    of_messages, of_parts, params = _statements_at(session_id, path)
-    rows = yield of_messages, params
-    part_rows = yield of_parts, params
-    wanted = set(path)
-    if len(rows) != len(wanted):
-        rows = [row for row in rows if row[1] in wanted]
+def _messages_of_rows(
+    session_id: str,
+    rows: Rows,
+    *,
+    resolve: bool = True,
+    live: Sequence[int] | None = None,
+) -> Read[list[Message]]:
+    """Return the messages of some *rows*, in their order; see `load`."""
+    if not rows:
+        return []
+
+    seqs = [row[0] for row in rows]
+    part_rows = yield from _PARTS.read(session_id, seqs)
+    if len(seqs) <= max(seqs) - min(seqs):
+        wanted = set(seqs)
         part_rows = [row for row in part_rows if row[0] in wanted]
 
     missing: list[Missing] = []
-    parts = yield from parts_by_seq(part_rows, session_id, missing)
-    for seq, of_message in parts.items():
-        # Parts are numbered without gaps, and none is ever removed alone.
-        if of_message[-1].idx >= len(of_message):
-            missing.append((message_name(session_id, seq), GAP))
-    messages = yield from messages_by_seq(rows, parts, missing)
-    if missing:
-        yield from report_missing(session_id, missing)
+    parts = yield from parts_of(session_id, part_rows, missing)
+    if resolve:
+        path = partial(_path_or_live, session_id, live)
+        yield from show_results(session_id, seqs, part_rows, parts, path)
+
+    by_seq = _group_parts(session_id, part_rows, parts, missing)
+    messages = yield from messages_of(session_id, rows, by_seq, missing)
+    yield from report_missing(session_id, missing)
     return messages
 
 
-def _statements_at(
-    session_id: str, path: Sequence[int]
-) -> tuple[Statement, Statement, dict[str, Any]]:
-    """Return the queries for the messages at *path* and their parts, with parameters.
+def _group_parts(
+    session_id: str, rows: Rows, parts: list[Part], missing: list[Missing]
+) -> dict[int, list[Part]]:
+    """Return *parts* by the seq of their message; *rows* are theirs, in order.
 
-    A range may have other messages as well: few, or else the seqs are listed.
+    A message of which a part is not there is added to *missing*: parts are numbered
+    without gaps, and none is ever removed alone.
     """
-    low, high = min(path), max(path)
-    is_dense = high - low < 2 * len(path) + 16
-    if is_dense:
-        return _MESSAGES, _PARTS, {"sid": session_id, "low": low, "high": high}
-
-    return _SOME_MESSAGES, _SOME_PARTS, {"sid": session_id, "seqs": as_list(path)}
+    by_seq: dict[int, list[Part]] = {}
+    last_seq, items, gap = None, [], None
+    for row, part in zip(rows, parts, strict=True):
+        if row[0] != last_seq:
+            last_seq = row[0]
+            items = by_seq[last_seq] = []
+        if row[1] != len(items) and gap != last_seq:
+            gap = last_seq
+            missing.append((message_name(session_id, last_seq), GAP))
+        items.append(part)
+    return by_seq
 
 
 def _path_or_live(session_id: str, path: Sequence[int] | None) -> Read[Sequence[int]]:
@@ -316,17 +347,18 @@ def messages(
     bounds.integer(last, "last", least=1)
     bounds.integer(limit, "limit", least=1)
 
-    is_from_root = any((branches, after is not None, limit is not None))
-    if last is None or is_from_root:
+    if branches or after is not None or limit is not None:
         live = yield from live_path(
             session_id, branches=branches, leaf=leaf, count=count
         )
         chosen = _slice_path(live, after, before)[:limit]
         path = chosen if last is None else chosen[-last:]
-    else:
-        path = yield from tail_path(session_id, leaf, last, before)
+        return (yield from load(session_id, path))
 
-    return (yield from load(session_id, path))
+    rows = yield from _rows_of_path(session_id, leaf, last, before)
+    is_complete = last is None and before is None
+    live_seqs = [row[0] for row in rows] if is_complete else None
+    return (yield from _messages_of_rows(session_id, rows, live=live_seqs))
 
 
 def one_message(session_id: str, seq: int) -> Read[Message]:

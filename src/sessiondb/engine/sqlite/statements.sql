@@ -1715,6 +1715,48 @@ FROM message
 WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
 FROM json_each(:seqs) AS anon_1)
 
+-- repository.decode.MORE_OF_MESSAGES
+SELECT message.seq, message.kind, message.agent, message.response_id, message.usage_name,
+    message.tokens_reasoning, message.tokens_cache_read, message.tokens_cache_write,
+    message.inherited, message.error, message.data, message.data_blob
+FROM message
+WHERE (message.kind IS NOT NULL OR message.agent IS NOT NULL OR message.response_id IS NOT NULL
+    OR message.usage_name IS NOT NULL OR message.tokens_reasoning IS NOT NULL OR
+    message.tokens_cache_read IS NOT NULL OR message.tokens_cache_write IS NOT NULL OR
+    message.error IS NOT NULL OR message.data IS NOT NULL OR message.data_blob IS NOT NULL) AND
+    message.session_id = :sid AND message.seq BETWEEN :low AND :high
+
+-- repository.decode.MORE_OF_SOME_MESSAGES
+SELECT message.seq, message.kind, message.agent, message.response_id, message.usage_name,
+    message.tokens_reasoning, message.tokens_cache_read, message.tokens_cache_write,
+    message.inherited, message.error, message.data, message.data_blob
+FROM message
+WHERE (message.kind IS NOT NULL OR message.agent IS NOT NULL OR message.response_id IS NOT NULL
+    OR message.usage_name IS NOT NULL OR message.tokens_reasoning IS NOT NULL OR
+    message.tokens_cache_read IS NOT NULL OR message.tokens_cache_write IS NOT NULL OR
+    message.error IS NOT NULL OR message.data IS NOT NULL OR message.data_blob IS NOT NULL) AND
+    message.session_id = :sid AND message.seq IN (SELECT anon_1.value
+FROM json_each(:seqs) AS anon_1)
+
+-- repository.decode.MORE_OF_PARTS
+SELECT part.seq, part.idx, part.outcome, part.title, part.inherited, part.time_started,
+    part.time_ended, part.synthetic, part.data, part.input_blob, part.text_blob, part.data_blob
+FROM part
+WHERE (part.outcome IS NOT NULL OR part.title IS NOT NULL OR part.time_started IS NOT NULL OR
+    part.time_ended IS NOT NULL OR part.data IS NOT NULL OR part.input_blob IS NOT NULL OR
+    part.text_blob IS NOT NULL OR part.data_blob IS NOT NULL OR part.synthetic = 1) AND
+    part.session_id = :sid AND part.seq BETWEEN :low AND :high
+
+-- repository.decode.MORE_OF_SOME_PARTS
+SELECT part.seq, part.idx, part.outcome, part.title, part.inherited, part.time_started,
+    part.time_ended, part.synthetic, part.data, part.input_blob, part.text_blob, part.data_blob
+FROM part
+WHERE (part.outcome IS NOT NULL OR part.title IS NOT NULL OR part.time_started IS NOT NULL OR
+    part.time_ended IS NOT NULL OR part.data IS NOT NULL OR part.input_blob IS NOT NULL OR
+    part.text_blob IS NOT NULL OR part.data_blob IS NOT NULL OR part.synthetic = 1) AND
+    part.session_id = :sid AND part.seq IN (SELECT anon_1.value
+FROM json_each(:seqs) AS anon_1)
+
 -- repository.decode.BLOBS
 SELECT blob.hash, blob.size, blob.encoding, blob.data
 FROM blob
@@ -1943,6 +1985,11 @@ LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
 WHERE session.id = :ref AND session.time_deleted IS NULL
 
+-- repository.references.EXTENT
+SELECT session.id, session.leaf_seq, session.last_seq, session.message_count
+FROM session
+WHERE session.id = :ref AND session.time_deleted IS NULL
+
 -- repository.references.BY_SOURCE_ID
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
@@ -2140,10 +2187,12 @@ FROM json_each(:names) AS anon_1)
 ORDER BY terminal.time_updated DESC
 
 -- repository.results.CALLS
-SELECT part.seq, part.idx, part.id, part.type, part.tool, part.call_id, part.status,
-    part.outcome, part.title, part.time_created, part.time_updated, part.time_started,
-    part.time_ended, part.input, part.text, part.inherited, part.synthetic, part.data,
-    part.input_blob, part.text_blob, part.data_blob
+SELECT part.seq, part.idx, part.id, part.type, part.tool, part.call_id, part.status, part.input,
+    part.text, part.time_created, part.time_updated, CASE WHEN (part.outcome IS NOT NULL OR
+    part.title IS NOT NULL OR part.time_started IS NOT NULL OR part.time_ended IS NOT NULL OR
+    part.data IS NOT NULL OR part.input_blob IS NOT NULL OR part.text_blob IS NOT NULL OR
+    part.data_blob IS NOT NULL OR part.synthetic = 1) THEN 2 WHEN (part.inherited = 1) THEN 1
+    ELSE 0 END AS form
 FROM part INDEXED BY ix_part_call_id
 WHERE part.session_id = :sid AND part.call_id IN (SELECT anon_1.value
 FROM json_each(:calls) AS anon_1) AND part.type = 'tool'
@@ -2162,10 +2211,12 @@ WHERE part.session_id = :sid AND part.call_id IN (SELECT anon_1.value
 FROM json_each(:calls) AS anon_1) AND part.type = 'tool-result'
 
 -- repository.results.RESULTS
-SELECT part.seq, part.idx, part.id, part.type, part.tool, part.call_id, part.status,
-    part.outcome, part.title, part.time_created, part.time_updated, part.time_started,
-    part.time_ended, part.input, part.text, part.inherited, part.synthetic, part.data,
-    part.input_blob, part.text_blob, part.data_blob
+SELECT part.seq, part.idx, part.id, part.type, part.tool, part.call_id, part.status, part.input,
+    part.text, part.time_created, part.time_updated, CASE WHEN (part.outcome IS NOT NULL OR
+    part.title IS NOT NULL OR part.time_started IS NOT NULL OR part.time_ended IS NOT NULL OR
+    part.data IS NOT NULL OR part.input_blob IS NOT NULL OR part.text_blob IS NOT NULL OR
+    part.data_blob IS NOT NULL OR part.synthetic = 1) THEN 2 WHEN (part.inherited = 1) THEN 1
+    ELSE 0 END AS form
 FROM part INDEXED BY ix_part_result
 WHERE part.session_id = :sid AND part.call_id IN (SELECT anon_1.value
 FROM json_each(:calls) AS anon_1) AND part.type = 'tool-result' AND (part.text IS NOT NULL OR
@@ -2300,48 +2351,66 @@ WHERE message.session_id = :sid
 ORDER BY message.seq
 
 -- repository.transcript.DOWN
-SELECT message.seq, message.parent_seq
+SELECT message.seq, message.id, message.parent_seq, message.turn_id, message.role,
+    message.provider_id, message.model_id, message.usage_key, message.cost,
+    message.tokens_input, message.tokens_output, message.finish, message.time_created,
+    message.time_completed, CASE WHEN (message.kind IS NOT NULL OR message.agent IS NOT NULL OR
+    message.response_id IS NOT NULL OR message.usage_name IS NOT NULL OR
+    message.tokens_reasoning IS NOT NULL OR message.tokens_cache_read IS NOT NULL OR
+    message.tokens_cache_write IS NOT NULL OR message.error IS NOT NULL OR message.data IS NOT
+    NULL OR message.data_blob IS NOT NULL) THEN 2 WHEN (message.inherited = 1) THEN 1 ELSE 0 END
+    AS form
 FROM message
 WHERE message.session_id = :sid AND message.seq <= :top
 ORDER BY message.seq DESC
 LIMIT :rows OFFSET 0
 
 -- repository.transcript.MESSAGES
-SELECT message.session_id, message.seq, message.id, message.parent_seq, message.turn_id,
-    message.role, message.kind, message.agent, message.provider_id, message.model_id,
-    message.response_id, message.usage_key, message.usage_name, message.cost,
-    message.tokens_input, message.tokens_output, message.tokens_reasoning,
-    message.tokens_cache_read, message.tokens_cache_write, message.finish, message.time_created,
-    message.time_completed, message.inherited, message.error, message.data, message.data_blob
+SELECT message.seq, message.id, message.parent_seq, message.turn_id, message.role,
+    message.provider_id, message.model_id, message.usage_key, message.cost,
+    message.tokens_input, message.tokens_output, message.finish, message.time_created,
+    message.time_completed, CASE WHEN (message.kind IS NOT NULL OR message.agent IS NOT NULL OR
+    message.response_id IS NOT NULL OR message.usage_name IS NOT NULL OR
+    message.tokens_reasoning IS NOT NULL OR message.tokens_cache_read IS NOT NULL OR
+    message.tokens_cache_write IS NOT NULL OR message.error IS NOT NULL OR message.data IS NOT
+    NULL OR message.data_blob IS NOT NULL) THEN 2 WHEN (message.inherited = 1) THEN 1 ELSE 0 END
+    AS form
 FROM message
 WHERE message.session_id = :sid AND message.seq BETWEEN :low AND :high
 ORDER BY message.seq
 
--- repository.transcript.PARTS
-SELECT part.seq, part.idx, part.id, part.type, part.tool, part.call_id, part.status,
-    part.outcome, part.title, part.time_created, part.time_updated, part.time_started,
-    part.time_ended, part.input, part.text, part.inherited, part.synthetic, part.data,
-    part.input_blob, part.text_blob, part.data_blob
-FROM part
-WHERE part.session_id = :sid AND part.seq BETWEEN :low AND :high
-ORDER BY part.seq, part.idx
-
 -- repository.transcript.SOME_MESSAGES
-SELECT message.session_id, message.seq, message.id, message.parent_seq, message.turn_id,
-    message.role, message.kind, message.agent, message.provider_id, message.model_id,
-    message.response_id, message.usage_key, message.usage_name, message.cost,
-    message.tokens_input, message.tokens_output, message.tokens_reasoning,
-    message.tokens_cache_read, message.tokens_cache_write, message.finish, message.time_created,
-    message.time_completed, message.inherited, message.error, message.data, message.data_blob
+SELECT message.seq, message.id, message.parent_seq, message.turn_id, message.role,
+    message.provider_id, message.model_id, message.usage_key, message.cost,
+    message.tokens_input, message.tokens_output, message.finish, message.time_created,
+    message.time_completed, CASE WHEN (message.kind IS NOT NULL OR message.agent IS NOT NULL OR
+    message.response_id IS NOT NULL OR message.usage_name IS NOT NULL OR
+    message.tokens_reasoning IS NOT NULL OR message.tokens_cache_read IS NOT NULL OR
+    message.tokens_cache_write IS NOT NULL OR message.error IS NOT NULL OR message.data IS NOT
+    NULL OR message.data_blob IS NOT NULL) THEN 2 WHEN (message.inherited = 1) THEN 1 ELSE 0 END
+    AS form
 FROM message
 WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
 FROM json_each(:seqs) AS anon_1)
 
+-- repository.transcript.PARTS
+SELECT part.seq, part.idx, part.id, part.type, part.tool, part.call_id, part.status, part.input,
+    part.text, part.time_created, part.time_updated, CASE WHEN (part.outcome IS NOT NULL OR
+    part.title IS NOT NULL OR part.time_started IS NOT NULL OR part.time_ended IS NOT NULL OR
+    part.data IS NOT NULL OR part.input_blob IS NOT NULL OR part.text_blob IS NOT NULL OR
+    part.data_blob IS NOT NULL OR part.synthetic = 1) THEN 2 WHEN (part.inherited = 1) THEN 1
+    ELSE 0 END AS form
+FROM part
+WHERE part.session_id = :sid AND part.seq BETWEEN :low AND :high
+ORDER BY part.seq, part.idx
+
 -- repository.transcript.SOME_PARTS
-SELECT part.seq, part.idx, part.id, part.type, part.tool, part.call_id, part.status,
-    part.outcome, part.title, part.time_created, part.time_updated, part.time_started,
-    part.time_ended, part.input, part.text, part.inherited, part.synthetic, part.data,
-    part.input_blob, part.text_blob, part.data_blob
+SELECT part.seq, part.idx, part.id, part.type, part.tool, part.call_id, part.status, part.input,
+    part.text, part.time_created, part.time_updated, CASE WHEN (part.outcome IS NOT NULL OR
+    part.title IS NOT NULL OR part.time_started IS NOT NULL OR part.time_ended IS NOT NULL OR
+    part.data IS NOT NULL OR part.input_blob IS NOT NULL OR part.text_blob IS NOT NULL OR
+    part.data_blob IS NOT NULL OR part.synthetic = 1) THEN 2 WHEN (part.inherited = 1) THEN 1
+    ELSE 0 END AS form
 FROM part
 WHERE part.session_id = :sid AND part.seq IN (SELECT anon_1.value
 FROM json_each(:seqs) AS anon_1)

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import select
 
 from sessiondb.engine.expressions import p, texts
-from sessiondb.repository.references import MAX_CANDIDATES
+from sessiondb.repository.references import MAX_CANDIDATES, Extent
 from sessiondb.schema.tables import session, terminal, tombstone
 from sessiondb.statements.repository.decode import select_session
 from sessiondb.statements.repository.sessions import visible
@@ -29,6 +29,9 @@ def _like_statement(column: Any, *conditions: Any) -> Any:
 
 
 BY_ID = _equal_statement(session.c.id)
+EXTENT = select(*(session.c[name] for name in Extent._fields)).where(
+    session.c.id == p("ref"), session.c.time_deleted.is_(None)
+)
 BY_SOURCE_ID = _equal_statement(session.c.source_id)
 BY_SLUG = _equal_statement(session.c.slug)
 BY_PREFIX = _candidates_statement(session.c.id >= p("ref"), session.c.id < p("stop"))

@@ -6,10 +6,15 @@ from typing import Any
 
 from sqlalchemy import exists, func, or_, select, text
 
-from sessiondb.engine.expressions import numbers, p
+from sessiondb.engine.expressions import p
 from sessiondb.repository.transcript import Identity
 from sessiondb.schema.tables import blob, file_diff, label, message, part, session
-from sessiondb.statements.repository.decode import select_message, select_part
+from sessiondb.statements.repository.decode import (
+    in_list,
+    in_range,
+    select_message,
+    select_part,
+)
 
 _of_session = message.c.session_id == p("sid")
 LINKS = (
@@ -18,21 +23,14 @@ LINKS = (
     .order_by(message.c.seq)
 )
 DOWN = (
-    select(message.c.seq, message.c.parent_seq)
-    .where(_of_session, message.c.seq <= p("top"))
+    select_message.where(_of_session, message.c.seq <= p("top"))
     .order_by(message.c.seq.desc())
     .limit(p("rows"))
 )
-MESSAGES = select_message.where(
-    _of_session, message.c.seq.between(p("low"), p("high"))
-).order_by(message.c.seq)
-PARTS = select_part.where(
-    part.c.session_id == p("sid"), part.c.seq.between(p("low"), p("high"))
-).order_by(part.c.seq, part.c.idx)
-SOME_MESSAGES = select_message.where(_of_session, message.c.seq.in_(numbers("seqs")))
-SOME_PARTS = select_part.where(
-    part.c.session_id == p("sid"), part.c.seq.in_(numbers("seqs"))
-).order_by(part.c.seq, part.c.idx)
+MESSAGES = select_message.where(in_range(message)).order_by(message.c.seq)
+SOME_MESSAGES = select_message.where(in_list(message))
+PARTS = select_part.where(in_range(part)).order_by(part.c.seq, part.c.idx)
+SOME_PARTS = select_part.where(in_list(part)).order_by(part.c.seq, part.c.idx)
 SEQ_OF_ID = select(message.c.seq).where(_of_session, message.c.id == p("key"))
 SEQ_OF_LABEL = select(label.c.seq).where(
     label.c.session_id == p("sid"), label.c.label == p("key")
