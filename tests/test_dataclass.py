@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import field as late_field
+from sessiondb.dataclass import replace as late_replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +124,54 @@ def test_a_method_is_compiled_when_it_is_first_looked_up() -> None:
     cls(first=1)
     assert inspect.isfunction(vars(cls)["__init__"])
     assert not inspect.isfunction(vars(cls)["__repr__"])
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_field_of_ours_is_one_of_the_standard_library(frozen: bool) -> None:
+    @dataclass(frozen=frozen, slots=True)
+    class Late:
+        first: int
+        second: list[int] = late_field(default_factory=list)
+        third: int = late_field(default=3, compare=False)
+        fourth: int = late_field(default=4, init=False)
+
+    assert [item.name for item in fields(Late)] == [
+        "first",
+        "second",
+        "third",
+        "fourth",
+    ]
+    one = Late(1)
+    assert (one.second, one.third, one.fourth) == ([], 3, 4)
+    assert one.second is not Late(1).second
+    assert one == Late(1, [], 5) != Late(2)
+    assert late_replace(one, third=6).third == 6
+    assert late_replace(one, first=2) == replace(one, first=2)
+    assert asdict(one) == {"first": 1, "second": [], "third": 3, "fourth": 4}
+
+
+def test_a_subclass_of_a_frozen_record_stays_one() -> None:
+    class Named(Place):
+        """A place with a dictionary."""
+
+    named = Named("Oslo")
+    named.__dict__["note"] = "north"
+    assert type(named) is Named
+    assert (named.name, named.tags, named.size) == ("Oslo", [], 1)
+    with pytest.raises(FrozenInstanceError):
+        named.name = "Rome"  # type: ignore[misc]
+
+
+def test_a_late_dataclass_takes_over_the_fields_of_its_base() -> None:
+    @dataclass(slots=True)
+    class Base:
+        first: int
+
+    @dataclass(slots=True)
+    class Child(Base):
+        second: int = 2
+
+    assert repr(Child(1)).endswith("Child(first=1, second=2)")
+    assert Child(1, 2) == Child(first=1) != Child(2)
+    assert [item.name for item in fields(Child)] == ["first", "second"]
+    assert late_replace(Child(1), second=3) == Child(1, 3)

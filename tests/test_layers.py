@@ -20,13 +20,13 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 #: A layer may import the layers before it, and itself.
 ORDER = (
-    "dataclass errors words readers arguments hints clock living ids places model prices codec schema engine effects "
+    "dataclass patterns errors words readers arguments hints clock living ids places model prices codec schema engine effects "
     "writer streaming repository location formats database importing "
     "store aio adapters testing maintenance statements cli __main__"
 ).split()
 #: A layer that may import less than its place in the order allows.
 ONLY: dict[str, set[str]] = {
-    "formats": {"dataclass", "errors", "model", "readers", "words"},
+    "formats": {"dataclass", "errors", "model", "patterns", "readers", "words"},
     "words": set(),
     "readers": set(),
 }

@@ -19,7 +19,6 @@ import base64
 import hashlib
 import json
 import math
-import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -27,6 +26,7 @@ from typing import Any
 import msgpack
 
 from sessiondb.errors import CodecError, abridged
+from sessiondb.patterns import late_pattern
 
 #: Deepest nesting of lists and maps that is stored.
 MAX_DEPTH = 400
@@ -77,8 +77,8 @@ def pack_data(data: Mapping[str, Any]) -> bytes | None:
     return pack(plain)
 
 
-_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
-_HALF = re.compile("[\ud800-\udfff]")
+_PAIR = late_pattern("[\ud800-\udbff][\udc00-\udfff]")
+_HALF = late_pattern("[\ud800-\udfff]")
 _SCALARS = frozenset({str, int, float, bool, type(None), bytes})
 
 

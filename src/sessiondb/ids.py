@@ -13,13 +13,13 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-import re
 import threading
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sessiondb.clock import now_ms
 from sessiondb.errors import InvalidInputError, abridged
+from sessiondb.patterns import late_pattern
 
 if TYPE_CHECKING:
     from ulid import ULID
@@ -58,7 +58,7 @@ _HALF_BITS = _RANDOM_BITS // 2
 _HALF = (1 << _HALF_BITS) - 1
 #: A ULID in its only form here: OpenCode's ids have our prefix and our length, are in
 #: lower case and carry none.
-_ULID = re.compile(f"[0-7][{_CROCKFORD}]{{25}}")
+_ULID = late_pattern(f"[0-7][{_CROCKFORD}]{{25}}")
 
 
 def encode(value: int) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Tokens
+from sessiondb.patterns import late_pattern
 
 #: USD per million tokens by model: the rate of each kind of token, and under ``above``
 #: those of requests with a longer prompt, by the number of tokens that it is above.
@@ -33,11 +33,11 @@ LOCAL = frozenset(
 ABOVE = "above"
 _FILE = Path(__file__).with_name("prices.json")
 #: ``us.anthropic.claude-sonnet-4-5-20250929-v1:0``: region, vendor, name and version.
-_BEDROCK = re.compile(
+_BEDROCK = late_pattern(
     r"(?:(?:us|eu|apac|au|jp|global)\.)?[a-z]+\.(?P<name>[a-z].*?)(?:-v\d+(?::\d+)?)?"
 )
 #: Vertex AI has ``@`` before the date.
-_DATE = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2})$")
+_DATE = late_pattern(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
 class PriceTable(NamedTuple):

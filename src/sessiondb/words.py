@@ -44,8 +44,8 @@ def visible(text: str) -> str:
 
     Tabs and newlines stay; a carriage return before a newline is dropped.
     """
-    # Half of all texts are one line without any of these, which is faster to find out.
-    if text.isprintable():
+    # Most texts are lines without any of these, which is faster to find out.
+    if text.isprintable() or text.replace("\n", "").isprintable():
         return text
     return _control_pattern().sub(escape, text.replace("\r\n", "\n"))
 

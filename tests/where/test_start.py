@@ -15,7 +15,8 @@ pytestmark = pytest.mark.slow
 
 #: Each takes a tenth of the start of Python at least; SQLAlchemy takes 25 of them.
 HEAVY = {
-    "aiosqlite", "alembic", "asyncio", "importlib.metadata", "sessiondb.aio",
+    "aiosqlite", "alembic", "asyncio", "dataclasses", "importlib.metadata", "inspect",
+    "sessiondb.aio", "sessiondb.formats.registry",
     "sessiondb.formats", "sessiondb.importing", "sessiondb.maintenance",
     "sessiondb.schema.tables", "sessiondb.statements", "socket", "sqlalchemy", "ulid",
     "urllib.request", "uuid",
@@ -24,9 +25,10 @@ HEAVY = {
 ITS_OWN = {
     # The name of a new database.
     "new file": {"uuid"},
-    # All: click has a type for it; show and search: a transcript is a format.
-    "list": {"uuid"}, "stats": {"uuid"},
-    "show": {"sessiondb.formats", "uuid"}, "search": {"sessiondb.formats", "uuid"},
+    # All: click needs them; show and search: a transcript is a format.
+    "list": {"inspect", "uuid"}, "stats": {"dataclasses", "inspect", "uuid"},
+    "show": {"inspect", "sessiondb.formats", "uuid"},
+    "search": {"inspect", "sessiondb.formats", "uuid"},
 }  # fmt: skip
 OPEN = "from sessiondb import Store, user\nwith Store.open('s.db') as store: "
 PROGRAMS = {

@@ -19,6 +19,7 @@ from click.shell_completion import CompletionItem, get_completion_class, shell_c
 from sessiondb.cli.opening import Options, scope_of
 from sessiondb.cli.protocol import COMPLETION
 from sessiondb.cli.text import one_line, short_id
+from sessiondb.patterns import late_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Sessions offered at once, and seconds that a busy database may keep the user waiting.
 OFFERED, PATIENCE = 60, 0.3
-_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
+_PLAIN = late_pattern(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _NEWEST = """
 SELECT slug, id, coalesce(source_id, ''), coalesce(title, '') FROM session
  WHERE time_deleted IS NULL AND time_importing IS NULL AND relation IS NOT 'subagent'

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sessiondb.cli.text import money
+from sessiondb.dataclass import asdict, fields
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model.nones import without_none
 

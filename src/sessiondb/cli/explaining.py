@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +18,7 @@ from sessiondb.cli.text import (
     rounded,
     short_id,
 )
+from sessiondb.dataclass import asdict
 from sessiondb.words import moment
 
 if TYPE_CHECKING:

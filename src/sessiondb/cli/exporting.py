@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.progress import counted
 from sessiondb.cli.protocol import exit_code
 from sessiondb.cli.text import count, one_line, short_id, title_of
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, replace
 from sessiondb.engine import outputs
 from sessiondb.errors import (
     UNREADABLE,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -20,7 +19,7 @@ from sessiondb.cli.opening import Options, split
 from sessiondb.cli.protocol import INTERRUPTED
 from sessiondb.cli.text import ago, cell, short_id, shortened, title_of, visible
 from sessiondb.cli.usage import similar
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, replace
 from sessiondb.errors import AmbiguousIdError, SessionDBError
 
 if TYPE_CHECKING:

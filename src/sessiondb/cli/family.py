@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,6 +31,7 @@ from sessiondb.cli.text import (
     title_of,
 )
 from sessiondb.cli.usage import exclusive
+from sessiondb.dataclass import asdict
 from sessiondb.model.purposes import BOOKKEEPING, INJECTED, RESULT
 
 if TYPE_CHECKING:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
 from typing import Any
 
 from sessiondb.cli import output
 from sessiondb.cli.text import count, one_line
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.formats.registry import agent_name
 from sessiondb.model import Imported, Problem
 

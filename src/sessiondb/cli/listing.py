@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -28,6 +27,7 @@ from sessiondb.cli.text import (
     size,
     title_of,
 )
+from sessiondb.dataclass import asdict
 from sessiondb.hints import command
 
 if TYPE_CHECKING:

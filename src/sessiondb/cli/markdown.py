@@ -6,18 +6,18 @@ same in a pipe and without colours. https://spec.commonmark.org/0.31.2/
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from sessiondb.formats.transcript.terminal import Span
+from sessiondb.patterns import late_pattern
 
 #: The first line of fenced code; an info string behind backticks has none in it.
-_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
-_HEADING = re.compile(r" {0,3}#{1,6}(?: |$)")
-_QUOTE = re.compile(r" {0,3}>")
+_FENCE = late_pattern(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
+_HEADING = late_pattern(r" {0,3}#{1,6}(?: |$)")
+_QUOTE = late_pattern(r" {0,3}>")
 #: A bullet or a number before an item of a list.
-_ITEM = re.compile(r" *(?:[-*+]|[0-9]{1,9}[.)])(?= )")
-_INLINE = re.compile(
+_ITEM = late_pattern(r" *(?:[-*+]|[0-9]{1,9}[.)])(?= )")
+_INLINE = late_pattern(
     r"(?P<code>(?<!`)`[^`\n]+`(?!`))"
     r"|(?P<strong>\*\*(?=[^\s*])[^*\n]*[^\s*]\*\*)"
     r"|(?<![\w*])(?P<emphasis>\*(?=[^\s*])[^*\n]*(?<![\s*])\*(?![\w*]))"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 
 from sessiondb.cli import options as shared
@@ -18,6 +16,7 @@ from sessiondb.cli.opening import (
     say,
 )
 from sessiondb.cli.text import count
+from sessiondb.dataclass import asdict
 
 
 @click.command("title")

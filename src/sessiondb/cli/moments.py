@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from sessiondb.errors import abridged
+from sessiondb.patterns import late_pattern
 
 #: Every form, for help and errors.
 FORMS = (
@@ -25,14 +26,14 @@ FORMS = (
 Span = tuple[datetime, datetime]
 
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
-_AGO = re.compile(
+_AGO = late_pattern(
     r"(?P<number>\d{1,6}|an?|one) ?(?P<unit>min|h|d|w|mo|y|"
     r"(?:minute|hour|day|week|month|year)s?)(?: ago)?"
 )
-_CLOCK = re.compile(r"(?:(?P<day>.+?) (?:at )?)?(?P<clock>\d{1,2}:\d\d(?::\d\d)?)")
-_PERIOD = re.compile(r"(?P<which>this|last) (?P<unit>week|month|year)")
-_WEEK = re.compile(r"(?P<year>\d{4})-?w(?P<week>\d\d)")
-_MONTH = re.compile(r"(?P<year>\d{4})-(?P<month>\d\d)")
+_CLOCK = late_pattern(r"(?:(?P<day>.+?) (?:at )?)?(?P<clock>\d{1,2}:\d\d(?::\d\d)?)")
+_PERIOD = late_pattern(r"(?P<which>this|last) (?P<unit>week|month|year)")
+_WEEK = late_pattern(r"(?P<year>\d{4})-?w(?P<week>\d\d)")
+_MONTH = late_pattern(r"(?P<year>\d{4})-(?P<month>\d\d)")
 
 
 class Moment(click.ParamType):  # type: ignore[type-arg]

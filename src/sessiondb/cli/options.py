@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +14,7 @@ from sessiondb.cli.moments import FORMS, Moment
 from sessiondb.cli.opening import current, find_all, here, place_named, say
 from sessiondb.cli.text import clock
 from sessiondb.cli.usage import exclusive
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, replace
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -233,7 +232,7 @@ class FilterOptions:
         """Return the keywords of `Store.sessions` and of other reads with filters."""
         from sessiondb.repository.sessions import ALL, HERE
 
-        values = asdict(self)
+        values: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
         scope = self.project if self.project is not None else HERE
         values["project"] = ALL if values.pop("everywhere") else scope
         return values

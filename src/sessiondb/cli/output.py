@@ -12,7 +12,6 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
@@ -20,7 +19,7 @@ import click
 
 from sessiondb.cli.opening import current
 from sessiondb.cli.text import cell, cut, escape_json, one_line, pad
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 
 T = TypeVar("T")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +15,7 @@ from sessiondb.cli.moments import local_now, read_span
 from sessiondb.cli.opening import Options, locate, open_store
 from sessiondb.cli.text import ago, cost_words, count, cut, one_line, title_of
 from sessiondb.clock import now_ms
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import asdict, dataclass
 from sessiondb.hints import command, with_database
 
 if TYPE_CHECKING:

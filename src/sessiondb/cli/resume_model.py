@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sessiondb.cli.around import origin_of
+from sessiondb.dataclass import replace
 from sessiondb.formats import registry
 
 if TYPE_CHECKING:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessiondb.cli.opening import say
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.errors import ConflictError, InvalidInputError
 from sessiondb.formats import registry
 from sessiondb.hints import command, word

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from sessiondb.cli.costs import cost_json, usages_of
 from sessiondb.cli.opening import Options, find_place, open_store
 from sessiondb.cli.paint import painted
 from sessiondb.cli.usage import exclusive
+from sessiondb.dataclass import asdict
 
 if TYPE_CHECKING:
     from sessiondb.formats.transcript.terminal import TerminalLine

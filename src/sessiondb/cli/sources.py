@@ -12,12 +12,11 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessiondb.cli.opening import say
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.errors import InvalidInputError, NotFoundError, SourceError, abridged
 from sessiondb.formats.kit.files import DATABASES, current_directory, is_file
 from sessiondb.formats.registry import REGISTRY, agent_name, readable

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +16,7 @@ from sessiondb.cli.explaining import write_explanation
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.text import cost_words, count, money, rough, rounded, short_id
 from sessiondb.cli.usage import exclusive
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import asdict, dataclass, replace
 from sessiondb.errors import abridged
 from sessiondb.model import Tokens, UsageRow
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from sessiondb.cli.consent import Consent, can_ask
 from sessiondb.cli.opening import Options, existing, open_store, say
 from sessiondb.cli.progress import watched
 from sessiondb.cli.text import count, one_line, size
+from sessiondb.dataclass import asdict
 from sessiondb.location.directories import expanded
 
 if TYPE_CHECKING:

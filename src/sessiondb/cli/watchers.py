@@ -13,12 +13,11 @@ import sys
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from sessiondb.cli.opening import say
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.errors import NotFoundError
 from sessiondb.location.directories import state_directory
 

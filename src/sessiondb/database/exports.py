@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sessiondb.database.core import Core
 from sessiondb.database.queries import Queries
+from sessiondb.dataclass import replace
 from sessiondb.errors import InvalidInputError
 from sessiondb.repository.transcript import PAGE
 

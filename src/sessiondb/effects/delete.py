@@ -10,10 +10,9 @@ that no writer waits long for the write lock.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from typing import Any
 
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.effects import ownership
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import (

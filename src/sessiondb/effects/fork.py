@@ -7,7 +7,6 @@ found twice. Nothing on the path is dropped: what is open is closed in the copy.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -32,8 +31,9 @@ from sessiondb.model.damage import (
 )
 from sessiondb.model.handles import LEAF, SessionHandle
 from sessiondb.model.paths import break_of, path_to
+from sessiondb.patterns import late_pattern
 
-_SUFFIX = re.compile(r"(?:^| )\(fork #(\d{1,9})\)$")
+_SUFFIX = late_pattern(r"(?:^| )\(fork #(\d{1,9})\)$")
 
 
 _COPY_MESSAGES = Statement("effects.fork.COPY_MESSAGES")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import field
 from typing import Any
 
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.effects.merge import merge_projects, projects_at
 from sessiondb.effects.project import ProjectPlace, add_directory, project_of
 from sessiondb.effects.session import free_slug

@@ -9,13 +9,12 @@ touched (one UPDATE per session and unit), the rows that search must take in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
 from itertools import compress
 from operator import attrgetter
 from typing import Any, TypeVar
 
 from sessiondb.clock import now_ms
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field, replace
 from sessiondb.effects.holders import held, of_this_process
 from sessiondb.engine.base import Connection, Cursor
 from sessiondb.engine.default import ENGINE

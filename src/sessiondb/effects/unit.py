@@ -8,12 +8,12 @@ unit takes. A check that depends on rows is a condition inside the transaction.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from types import EllipsisType
 from typing import Any, Unpack
 
 from sessiondb import ids
 from sessiondb.arguments import checks_arguments, one_of
+from sessiondb.dataclass import replace
 from sessiondb.effects import calls, encode, open_message, tree
 from sessiondb.effects import session as sessions
 from sessiondb.effects.creation import OpenSession, SessionFields, creation, session_id

@@ -17,11 +17,10 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.engine.disk import FileIdentity
 from sessiondb.errors import SessionDBError
 

@@ -14,19 +14,19 @@ here is refused in one line and never ignored: that would answer another questio
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from sessiondb.dataclass import dataclass
 from sessiondb.errors import InvalidInputError, abridged
+from sessiondb.patterns import late_pattern
 
 #: Groups in one query: an index may have a limit of its own for their nesting.
 MAX_GROUPS = 50
 #: Words that are no words in capitals.
 OPERATORS = frozenset({"AND", "OR", "NOT"})
-_QUOTED = re.compile(r'-?\**"[^"]*"\**')
-_SPACES = re.compile(r"\s+")
+_QUOTED = late_pattern(r'-?\**"[^"]*"\**')
+_SPACES = late_pattern(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ A blank line ends a text.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+
+from sessiondb.patterns import late_pattern
 
 _MARK = "\n\n-- "
 #: A word of SQL with the texts in it, which a line never breaks.
-_WORD = re.compile(r"(?:'(?:[^']|'')*'|[^\s'])+")
+_WORD = late_pattern(r"(?:'(?:[^']|'')*'|[^\s'])+")
 _WIDTH = 96
 #: Words that begin a line.
 _CLAUSES = set(

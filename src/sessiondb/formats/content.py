@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 import urllib.parse
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -17,10 +16,11 @@ from sessiondb.formats.kit.fields import (
     without_none,
 )
 from sessiondb.model import Part
+from sessiondb.patterns import late_pattern
 
 _UNKNOWN_MIME = "application/octet-stream"
 #: RFC 2397. Without base64 the body is percent-encoded.
-_DATA_URL = re.compile("(?s)data:(?P<head>[^,]*),(?P<body>.*)")
+_DATA_URL = late_pattern("(?s)data:(?P<head>[^,]*),(?P<body>.*)")
 _IN_BASE64 = ";base64"
 
 

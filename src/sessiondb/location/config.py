@@ -18,11 +18,10 @@ import math
 import os
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field, fields
 from sessiondb.errors import InvalidInputError, NotFoundError
 from sessiondb.location.directories import config_directory, expanded
 

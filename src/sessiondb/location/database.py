@@ -10,11 +10,10 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, replace
 from sessiondb.engine.disk import translated
 from sessiondb.errors import (
     InvalidInputError,

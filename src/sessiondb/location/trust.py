@@ -24,10 +24,9 @@ import json
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import asdict, dataclass
 from sessiondb.engine.disk import make_folder, translated
 from sessiondb.errors import InvalidInputError, NotADatabaseError, NotFoundError
 from sessiondb.hints import command

@@ -7,10 +7,9 @@ program makes itself are its own, whatever their names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any, TypedDict, TypeVar
 
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.errors import InvalidInputError
 from sessiondb.model.bounds import Time
 from sessiondb.model.records import Tokens

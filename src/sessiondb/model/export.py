@@ -7,9 +7,8 @@ and a `Loss` for each thing that its format cannot hold.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
 
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.model.records import (
     FileDiff,
     Label,

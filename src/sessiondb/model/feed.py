@@ -11,12 +11,13 @@ import re
 from typing import NamedTuple
 
 from sessiondb.errors import InvalidInputError, abridged
+from sessiondb.patterns import late_pattern
 
 #: The cursor before the first change, of any database.
 BEGINNING = "beginning"
 #: Characters of the database's UUID in a cursor.
 NAME_LENGTH = 8
-_CURSOR = re.compile(r"(.*)-([0-9a-f]{16})", re.DOTALL)
+_CURSOR = late_pattern(r"(.*)-([0-9a-f]{16})", re.DOTALL)
 _HINT = (
     "pass the cursor of a Change of this database, or BEGINNING for every change; "
     "without since= only new changes follow"

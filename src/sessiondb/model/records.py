@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from typing import Any, Generic, TypeVar
 
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.model.damage import damaged
 from sessiondb.model.purposes import purpose_of
 

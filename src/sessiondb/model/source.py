@@ -9,10 +9,9 @@ read; it never aborts a batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
 from typing import Any, Self
 
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.model.draft import MessageDraft
 from sessiondb.model.records import FileDiff, Prompt, Todo
 from sessiondb.model.versions import Version

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sessiondb.patterns import late_pattern
+
 #: The kind of a tool → its names in lower case, the kind among them.
 TOOL_KINDS: Mapping[str, tuple[str, ...]] = {
     "edit": (
@@ -51,14 +53,14 @@ PATH_KEYS = (
     "filename", "target_file",
 )  # fmt: skip
 #: A line of a patch of Codex: https://github.com/openai/codex, apply_patch.
-_PATCHED = re.compile(
+_PATCHED = late_pattern(
     r"^\*\*\* (?:(?:Update|Add|Delete) File|Move to): (.+)$", re.MULTILINE
 )
 _PATCH_BEGIN = "*** Begin Patch"
 #: The new name in a unified diff.
-_DIFFED = re.compile(r"^\+\+\+ (?:b/)?([^\t\n]+)", re.MULTILINE)
+_DIFFED = late_pattern(r"^\+\+\+ (?:b/)?([^\t\n]+)", re.MULTILINE)
 #: An edit block of aider: the file is on the line before its fence.
-_EDIT_BLOCK = re.compile(r"^(.+)\n(?:`{3,}|~{3,}).*\n<{5,9} SEARCH", re.MULTILINE)
+_EDIT_BLOCK = late_pattern(r"^(.+)\n(?:`{3,}|~{3,}).*\n<{5,9} SEARCH", re.MULTILINE)
 
 
 def files_changed(tool: str | None, arguments: Any, text: str | None) -> Iterator[str]:

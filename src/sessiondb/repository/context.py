@@ -14,11 +14,10 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import field, replace
 from typing import Any
 
 from sessiondb.arguments import one_of
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field, replace
 from sessiondb.errors import abridged
 from sessiondb.model import Context, ContextSource, Message, ModelName, Part
 from sessiondb.model.records import SOURCE, SOURCE_KEYS

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, replace
 from sessiondb.engine.sql import Statement, as_list
 from sessiondb.model import Message, Session
 from sessiondb.repository import Read

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.engine.base import SNIPPET_MARKS
 from sessiondb.engine.default import ENGINE
 from sessiondb.engine.query import SearchQuery

@@ -7,7 +7,6 @@ REF in docs/CLI.md.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from sessiondb.hints import command
 from sessiondb.ids import MAX_ID_BYTES
 from sessiondb.ids import SESSION as PREFIX
 from sessiondb.model import Session
+from sessiondb.patterns import late_pattern
 from sessiondb.repository import Read, Rows
 from sessiondb.repository.decode import Row, listed, session_of
 from sessiondb.repository.sessions import (
@@ -40,8 +40,8 @@ _LEAST_PART = 4
 #: Characters of a part of a title in a hint.
 _MOST_OF_TITLE = 200
 #: Native ids, in full.
-_FULL_ID = re.compile(PREFIX + "[0-7][0-9A-HJKMNP-TV-Z]{25}")
-_LAST = re.compile("@(?:~([0-9]+))?")
+_FULL_ID = late_pattern(PREFIX + "[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_LAST = late_pattern("@(?:~([0-9]+))?")
 
 
 _BY_ID = Statement("repository.references.BY_ID")

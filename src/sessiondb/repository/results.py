@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import field
 from operator import itemgetter
 from typing import Any
 
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.engine.sql import Statement, as_list
 from sessiondb.model import Message, Part
 from sessiondb.model.damage import Missing

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import field
 from functools import partial
 from typing import Any, NamedTuple
 
 from sessiondb import codec
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.engine.sql import Statement
 from sessiondb.errors import InvalidInputError, NotFoundError, abridged
 from sessiondb.hints import command

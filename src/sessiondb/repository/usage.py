@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.engine.sql import ComposedStatement, Statement, as_list, list_text
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Tokens, UsageRecord, UsageRow

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
 from sessiondb import codec, ids
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, replace
 from sessiondb.effects import encode
 from sessiondb.effects.lease import DropLease, TakeLease
 from sessiondb.effects.open_message import AppendText, CompleteText, OpenPart

@@ -7,10 +7,9 @@ after: an interrupt in between leaves them unknown, and never wrong.
 
 from __future__ import annotations
 
-from dataclasses import field
 from pathlib import Path
 
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.effects.transaction import Handover
 from sessiondb.engine import disk
 from sessiondb.engine.base import Connection

@@ -8,10 +8,9 @@ finish what another thread left, so each step that follows may be repeated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field
 from enum import Enum
 
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.effects.queue import Queue
 from sessiondb.model import Change
 

@@ -21,10 +21,9 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import field
 from typing import Any
 
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.effects.transaction import Transaction
 from sessiondb.errors import (
     BusyError,

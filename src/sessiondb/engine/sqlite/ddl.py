@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sessiondb.engine.shipped import read_texts
 from sessiondb.engine.sqlite import search_tables
+from sessiondb.patterns import late_pattern
 from sessiondb.schema import views
 from sessiondb.schema.feed import NEWEST_CHANGE
 from sessiondb.schema.terms import HIDDEN
@@ -47,7 +48,7 @@ _ALEMBIC = (
 )
 
 
-_CREATE = re.compile(r"CREATE (?:VIRTUAL )?(VIEW|TABLE|TRIGGER) (\w+)")
+_CREATE = late_pattern(r"CREATE (?:VIRTUAL )?(VIEW|TABLE|TRIGGER) (\w+)")
 
 
 def named(statement: str) -> tuple[str, str]:

@@ -8,7 +8,6 @@ one of our objects, is refused.
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Iterable
 from functools import lru_cache
@@ -17,12 +16,13 @@ from pathlib import Path
 from sessiondb.engine.sqlite import search_tables
 from sessiondb.engine.sqlite.ddl import TRIGGERS, named, tidy, view_statements
 from sessiondb.errors import SchemaVersionError, UntrustedDatabaseError
+from sessiondb.patterns import late_pattern
 from sessiondb.schema.columns import TABLES
 from sessiondb.schema.version import VERSION
 
 # From the first letter of a word, which is never read again: every opening comes here.
-_CALLED = re.compile(r'\b(\w++)["`\]]?\s*+\(')
-_ODD = re.compile(r"generated|/\*|--")
+_CALLED = late_pattern(r'\b(\w++)["`\]]?\s*+\(')
+_ODD = late_pattern(r"generated|/\*|--")
 _HARMLESS = set("json_valid check key unique in varchar and or not".split())
 #: Schemas that are ours, to the letter: a process opens many files of the same schema.
 _checked: set[tuple[int, tuple[object, ...]]] = set()

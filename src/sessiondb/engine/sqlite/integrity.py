@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,14 @@ from typing import Any
 from sessiondb.engine.sqlite.connection import connect
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.errors import BusyError, CorruptionError
+from sessiondb.patterns import late_pattern
 
 #: Lines of integrity_check about an index alone, which its table can make again.
-OF_AN_INDEX = re.compile(
+OF_AN_INDEX = late_pattern(
     r"missing from index|wrong # of entries in index|non-unique entry in"
 )
 #: Lines of integrity_check about pages, and not about what is in them.
-OF_PAGES = re.compile(
+OF_PAGES = late_pattern(
     r"\*\*\*|[Tt]ree \d+|[Pp]age \d+|[Ff]reelist|malformed|disk image"
 )
 _REFERENCES = (

@@ -8,11 +8,12 @@ damaged is refused and never written.
 
 from __future__ import annotations
 
-import inspect
 import sqlite3
+import sys
 import warnings
 from contextlib import closing
 from pathlib import Path
+from types import FrameType
 
 from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files
@@ -78,7 +79,9 @@ def ensure(
 def _depth_of_caller() -> int:
     """Return the ``stacklevel`` of the caller of this package."""
     package = str(Path(__file__).parents[2])
-    frame, depth = inspect.currentframe(), 0
+    # What `inspect.currentframe` returns, without loading that.
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001
+    depth = 0
     while frame is not None and frame.f_code.co_filename.startswith(package):
         frame, depth = frame.f_back, depth + 1
     return depth

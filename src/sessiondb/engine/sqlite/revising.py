@@ -9,7 +9,6 @@ literal DDL, which does the same in ten years, whatever the tables look like by 
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -30,6 +29,7 @@ from sqlalchemy import Connection, MetaData, create_engine
 from sessiondb.engine.sqlite.chain import Chain, Derived
 from sessiondb.engine.sqlite.ddl import statements, tidy
 from sessiondb.errors import InvalidInputError
+from sessiondb.patterns import late_pattern
 from sessiondb.schema.tables import metadata
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 #: Older releases keep reading and writing a file that only gained these.
 _ADDITIVE = ("CREATE TABLE", "CREATE INDEX", "ALTER TABLE", "CREATE VIEW")
 _DERIVED = ("CREATE VIEW", "CREATE VIRTUAL", "CREATE TRIGGER")
-_STORED = re.compile(r"CREATE (?:UNIQUE )?(TABLE|INDEX) (\w+)")
-_POSSIBLE = re.compile(r"(CREATE|DROP) |ALTER TABLE \w+ (ADD|DROP|RENAME) ")
+_STORED = late_pattern(r"CREATE (?:UNIQUE )?(TABLE|INDEX) (\w+)")
+_POSSIBLE = late_pattern(r"(CREATE|DROP) |ALTER TABLE \w+ (ADD|DROP|RENAME) ")
 _HINT = (
     "build the table again by hand, as tests/later_releases.py does: "
     "`alembic revision -m MESSAGE`, without --autogenerate"

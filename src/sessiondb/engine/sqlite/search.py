@@ -40,6 +40,7 @@ from sessiondb.engine.sqlite.search_tables import (
 from sessiondb.engine.sqlite.search_waiting import COLUMNS, SEARCH_PARTS, snippet_sql
 from sessiondb.engine.sqlite.search_words import words_beside, words_of_part
 from sessiondb.errors import BusyError
+from sessiondb.patterns import late_pattern
 
 #: The search tables, that of parts first.
 NAMES = ("part_search", "session_search", "prompt_search")
@@ -113,7 +114,7 @@ _SCAN_BOUNDS = {
     "seen": _BOUNDS["seen"],
 }
 _BYTES = "coalesce(length(p.text), tb.size, 0) + coalesce(length(p.input), ib.size, 0)"
-_OF_MESSAGE = re.compile(r"\bm\.")
+_OF_MESSAGE = late_pattern(r"\bm\.")
 _MARK_BEGIN, _MARK_END = SNIPPET_MARKS
 _UNION = " UNION ALL "
 

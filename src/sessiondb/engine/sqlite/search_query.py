@@ -42,19 +42,20 @@ from sessiondb.engine.sqlite.search_words import (
     pieces_of_run,
 )
 from sessiondb.errors import InvalidInputError
+from sessiondb.patterns import late_pattern
 
 #: The SQL functions `is_meant`, `excerpt`, `passage` and `is_meant_together`.
 IS_MEANT, EXCERPT = "sessiondb_is_meant", "sessiondb_excerpt"
 PASSAGE, TOGETHER = "sessiondb_passage", "sessiondb_together"
 #: Between two parts, and between two texts of one. A text that has them is split there.
 PART_BORDER, TEXT_BORDER = "\x1e", "\x1f"
-_ACCENTS = re.compile("[\u0300-\u036f]+")
+_ACCENTS = late_pattern("[\u0300-\u036f]+")
 #: An id of an agent, or its beginning.
-_ID = re.compile(r"(?=[A-Za-z]*[0-9_-])[A-Za-z0-9_-]{6,}")
+_ID = late_pattern(r"(?=[A-Za-z]*[0-9_-])[A-Za-z0-9_-]{6,}")
 #: The covers of a query that are compared: beyond them the longest are rare enough.
 _MOST_COVERS = 6
 #: What of a query for FTS5 is a word beside a text.
-_BESIDE = re.compile(f'"{MARK}([^"]+)"')
+_BESIDE = late_pattern(f'"{MARK}([^"]+)"')
 #: The characters of an excerpt before the first match, and in all.
 _BEFORE, _EXCERPT = 40, 120
 

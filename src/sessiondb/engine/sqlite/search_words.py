@@ -21,10 +21,12 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
+from sessiondb.patterns import late_pattern
+
 #: The first character of each word.
 MARK = "\ue000"
 _LONGEST, _LONGEST_WITH_NUMBERS, _SHORTEST = 64, 24, 2
-WORD = re.compile(r"[^\W_]+")
+WORD = late_pattern(r"[^\W_]+")
 #: Letters and marks of scripts without spaces, and of Korean.
 RUN = (
     "[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3007"
@@ -37,15 +39,15 @@ PAIR = (
     "[\u3041-\u3096\u30a1-\u30fa\u30fc-\u30fe\u3400-\u4dbf"
     "\u4e00-\u9fff\uac00-\ud7a3]{1,2}"
 )
-EMOJI = re.compile("[\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]")
-_BORDER = re.compile(
+EMOJI = late_pattern("[\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]")
+_BORDER = late_pattern(
     r"(?<=[a-zß-öø-ÿ])(?=[A-ZÀ-ÖØ-Þ])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[0-9])(?=[A-Z][a-z])"
 )
 #: The same, from the capital: capitals are rare, so that prose is scanned at once.
-_CAPITAL = re.compile(
+_CAPITAL = late_pattern(
     r"[A-ZÀ-ÖØ-Þ](?:(?<=[a-zß-öø-ÿ].)|(?<=[0-9A-Z].)(?=[a-z]))", re.DOTALL
 )
-_NUMBER = re.compile("[0-9]+")
+_NUMBER = late_pattern("[0-9]+")
 #: The kind of each letter of an ASCII text: small, capital, digit, other.
 _KINDS = bytes(
     ord("a" if c.islower() else "A" if c.isupper() else "0" if c.isdigit() else " ")

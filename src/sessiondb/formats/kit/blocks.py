@@ -7,9 +7,9 @@ A block of text and a call have their values at known keys, of which a table of 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Any, TypeGuard
 
+from sessiondb.dataclass import replace
 from sessiondb.formats.kit.fields import (
     Fields,
     is_object,

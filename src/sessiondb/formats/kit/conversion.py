@@ -8,7 +8,6 @@ that the format cannot represent, so that an export reports each loss and hides 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
@@ -23,6 +22,7 @@ from sessiondb.formats.kit.fields import as_object, text
 from sessiondb.formats.kit.turns import is_moved
 from sessiondb.model import Export, Message, Part, Session
 from sessiondb.model.purposes import PROMPT
+from sessiondb.patterns import late_pattern
 from sessiondb.words import left_words
 
 #: The name of a provider or model that is not known.
@@ -31,7 +31,7 @@ UNKNOWN = "unknown"
 SAID_FOR_USER = frozenset({"custom_message", "branch_summary"})
 #: The parts of an event whose text a model is shown, or may be.
 _SHOWN = frozenset({"text", "tool", "source"})
-_NATIVE = re.compile(r"msg_[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_NATIVE = late_pattern(r"msg_[0-7][0-9A-HJKMNP-TV-Z]{25}")
 
 
 class Model(NamedTuple):

@@ -8,12 +8,12 @@ record.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from json.scanner import make_scanner
 from typing import Any, TypeAlias, cast
 
 from sessiondb.model import bounds
+from sessiondb.patterns import late_pattern
 
 #: Deepest nesting of a record that is read; one that nests deeper is a problem.
 MAX_DEPTH = 300
@@ -23,7 +23,7 @@ _LEAST, _LARGEST = -(1 << 63), (1 << 64) - 1
 _CONTAINERS = frozenset({dict, list, tuple})
 #: The mark with which some editors and shells begin a file of UTF-8.
 _BOM = "\ufeff"
-_ID = re.compile("[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,256}")
+_ID = late_pattern("[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,256}")
 
 #: A record as stored; decoded already if the store is one large document.
 Raw: TypeAlias = "bytes | dict[str, Any] | None"

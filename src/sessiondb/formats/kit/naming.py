@@ -15,13 +15,15 @@ from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
+from sessiondb.patterns import late_pattern
+
 #: Crockford's digits, in which our ids have their 128 bits.
 _DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_NATIVE_ID = re.compile(rf"(?:ses|msg)_([0-7][{_DIGITS}]{{25}})")
+_NATIVE_ID = late_pattern(rf"(?:ses|msg)_([0-7][{_DIGITS}]{{25}})")
 #: The key of a record that says which of our messages it was, if it has no id.
 MARK = "sessiondb"
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_FURTHER = re.compile(r"(.+)-\d+", re.DOTALL)
+_UUID = late_pattern(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_FURTHER = late_pattern(r"(.+)-\d+", re.DOTALL)
 
 
 def file_name(name: Any) -> str:

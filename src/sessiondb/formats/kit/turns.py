@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
+from sessiondb.dataclass import replace
 from sessiondb.model import Message
 
 _NAMES = (

@@ -10,19 +10,22 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
+from sessiondb.patterns import late_pattern
+
 #: The styled places of each line that has any: where they begin and end, and words
 #: that name the style, such as ``red strong``.
 OutputStyles = dict[int, list[tuple[int, int, str]]]
 
-#: What a terminal acts on. A line break in another way is not one of them.
-_ACTIVE = re.compile("[\x07\x08\x1b]|\r(?!\n)")
-_LINE_END = re.compile("\r+\n")
+#: What a terminal acts on. A carriage return at the end of a line is not one of them.
+_ACTIVE = ("\x07", "\x08", "\x1b")
+_ACTIVE_RETURN = late_pattern("\r(?!\n)")
+_LINE_END = late_pattern("\r+\n")
 #: Back to the first column, as the next state of a progress bar begins.
-_RETURN = re.compile("\r|\x1b\\[[01]?G")
+_RETURN = late_pattern("\r|\x1b\\[[01]?G")
 _SGR = "\x1b\\[(?P<sgr>[0-9;:]{0,64})m"
-_STYLING = re.compile(_SGR)
+_STYLING = late_pattern(_SGR)
 #: Any sequence: those with parameters, those that hold a text, those of two letters.
-_SEQUENCE = re.compile(
+_SEQUENCE = late_pattern(
     f"{_SGR}|\x1b\\[[0-?]*[ -/]*[@-~]"
     "|\x1b[\\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\\\)|\x1b[ -/]*[0-~]|\x07"
 )
@@ -46,7 +49,7 @@ def shown_output(text: str, *, complete: bool = False) -> tuple[str, OutputStyle
     name a window are dropped. If *complete* nothing is dropped but colours: each state
     has a line of its own, and other sequences remain for `visible`.
     """
-    if not _ACTIVE.search(text):
+    if not _is_active(text):
         return text, {}
 
     text = _LINE_END.sub("\n", text)
@@ -66,6 +69,13 @@ def shown_output(text: str, *, complete: bool = False) -> tuple[str, OutputStyle
             styles[len(lines)] = places
         lines.append(shown)
     return "\n".join(lines), styles
+
+
+def _is_active(text: str) -> bool:
+    # To look for a character takes a hundredth of the time that a pattern takes.
+    if any(character in text for character in _ACTIVE):
+        return True
+    return "\r" in text and _ACTIVE_RETURN.search(text) is not None
 
 
 def styled_pieces(

@@ -8,10 +8,9 @@ to make, and a session has hundreds of thousands.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.formats.transcript.ansi import OutputStyles, styled_pieces
 from sessiondb.model import Message
 from sessiondb.words import excerpt, size

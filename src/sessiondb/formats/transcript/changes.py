@@ -19,6 +19,7 @@ from sessiondb.formats.transcript.shapes import (
     is_object,
     texts_at,
 )
+from sessiondb.patterns import late_pattern
 
 PATHS = (
     "filePath",
@@ -47,15 +48,15 @@ _PATCHES = ("patch", "diff", "input", "patchText", "patch_text", "command")
 _KEPT, _DEPTH = ("diff", "patch"), 6
 #: How a patch begins, and what it then contains.
 _SHAPES = (
-    (("diff --git ", "Index: ", "--- ", "*** Begin Patch"), re.compile(r"\n[+-]")),
-    (("@@ ", "+", "-"), re.compile(r"^@@", re.MULTILINE)),
+    (("diff --git ", "Index: ", "--- ", "*** Begin Patch"), late_pattern(r"\n[+-]")),
+    (("@@ ", "+", "-"), late_pattern(r"^@@", re.MULTILINE)),
 )
 #: The lines of a patch that name a file as it is afterwards.
-_FILE = re.compile(
+_FILE = late_pattern(
     r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ (?:b/)?)([^\t\n]+)", re.MULTILINE
 )
 #: The lines of a patch before its changes; the last one names the file.
-_HEADING = re.compile(
+_HEADING = late_pattern(
     r"(?:(?:diff |index |Index: |=+$|--- |\*\*\* Begin Patch).*\n)*"
     r"(?:\+\+\+ |\*\*\* (?:Add|Update|Delete) File: )(?P<name>[^\t\n]+).*\n",
     re.MULTILINE,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 
+from sessiondb.dataclass import replace
 from sessiondb.formats.content import File, error_text, file_of
 from sessiondb.formats.kit.fields import as_object
 from sessiondb.formats.transcript.blocks import (

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 
 #: More lines or characters than any text has.
 _ALL = 1 << 60

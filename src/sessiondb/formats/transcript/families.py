@@ -10,11 +10,10 @@ import errno
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import field, replace
 from functools import partial
 from itertools import count, groupby
 
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field, replace
 from sessiondb.errors import SessionDBError, StorageError, StorageFullError
 from sessiondb.formats.transcript.detail import LEVELS, Detail
 from sessiondb.formats.transcript.facts import session_title

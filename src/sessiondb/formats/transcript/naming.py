@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 
 from sessiondb.model import Session
+from sessiondb.patterns import late_pattern
 from sessiondb.words import moment
 
 #: Characters of a title in a name, and their bytes: a name may have 255.
 TITLE_LENGTH, TITLE_BYTES = 60, 180
 #: Characters of the id, which make the name unique and are a REF.
 _ID_LENGTH = 6
-_UNSAFE = re.compile(r"[^\w.]+")
+_UNSAFE = late_pattern(r"[^\w.]+")
 
 
 def transcript_name(session: Session, used: set[str]) -> str:

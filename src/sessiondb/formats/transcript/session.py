@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from operator import attrgetter
 
+from sessiondb.dataclass import replace
 from sessiondb.formats.transcript.blocks import (
     Block,
     Code,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
+from sessiondb.dataclass import replace
 from sessiondb.formats.transcript.blocks import (
     Block,
     Code,
@@ -129,7 +129,7 @@ class Terminal:
         #: What was left out, by purpose.
         self._left_out: Counter[str] = Counter()
         #: The answer that the next one may continue.
-        self._last: Message | None = None
+        self._last_answer: Message | None = None
 
     def conversation(
         self,
@@ -157,8 +157,8 @@ class Terminal:
 
         One with nothing to show has none, and is counted: see `tail`.
         """
-        blocks = self._composer.blocks(message)
-        if message.purpose == RESULT and not self._full:
+        blocks, purpose = self._composer.blocks(message), message.purpose
+        if purpose == RESULT and not self._full:
             # It belongs to its call, which shows why it failed.
             blocks = []
         # Images are always left out here, which is not worth a report.
@@ -168,19 +168,20 @@ class Terminal:
         lines += self._block_lines(blocks, _MARGIN)
         if not lines and not labels and not self._full:
             # A brief look has no earlier answers, which goes without saying.
-            if self._level != "brief" or message.purpose != ANSWER:
-                self._left_out[message.purpose] += 1
+            if self._level != "brief" or purpose != ANSWER:
+                self._left_out[purpose] += 1
             return []
 
-        is_aside = message.purpose in (BOOKKEEPING, SUMMARY) and not self._full
+        is_aside = purpose in (BOOKKEEPING, SUMMARY) and not self._full
         if is_aside and len(lines) == 1 and not labels:
             # Such as that the user stopped the answer: no heading of its own.
             return [TerminalLine(f"#{message.seq} {lines[0].text}", "dim", _HEAD)]
 
-        continues = self._continues(message) and not labels
-        self._last = message
+        is_answer = purpose == ANSWER
+        continues = is_answer and self._continues(message) and not labels
+        self._last_answer = message if is_answer else None
         if not continues:
-            return [_EMPTY, _message_line(message, labels), *lines]
+            return [_EMPTY, _message_line(message, purpose, labels), *lines]
         if any(isinstance(block, Prose) for block in blocks):
             return [TerminalLine(f"#{message.seq}", "dim", _HEAD), *lines]
         # Its number is at the end of its first line.
@@ -202,13 +203,13 @@ class Terminal:
         lines = [TerminalLine(f"… {text}", "dim") for text in texts]
         return [_EMPTY, *lines] if lines else []
 
-    def _continues(self, message: Message) -> bool:
-        """Return whether a message is one more answer of the same model."""
-        last = self._last
-        if self._full or last is None or {last.purpose, message.purpose} != {ANSWER}:
+    def _continues(self, answer: Message) -> bool:
+        """Return whether an answer is one more of the same model."""
+        last = self._last_answer
+        if self._full or last is None:
             return False
-        is_same = (last.agent, last.model_id) == (message.agent, message.model_id)
-        return is_same and abs(message.time_created - last.time_created) < _PAUSE
+        is_same = (last.agent, last.model_id) == (answer.agent, answer.model_id)
+        return is_same and abs(answer.time_created - last.time_created) < _PAUSE
 
     def _thought_lines(self, message: Message) -> list[TerminalLine]:
         """Return a line for what was thought; in full the blocks have all of it."""
@@ -339,16 +340,18 @@ class Terminal:
         return [TerminalLine(left_out, "", indent, None, not self._full)]
 
 
-def _message_line(message: Message, labels: Iterable[str]) -> TerminalLine:
+def _message_line(
+    message: Message, purpose: str, labels: Iterable[str]
+) -> TerminalLine:
     """Return the line of a message: its number, who speaks, what is known about it."""
-    who = f"{message.purpose} {message.kind or ''}"
-    if message.purpose == BOOKKEEPING and message.kind:
+    who = f"{purpose} {message.kind or ''}"
+    if purpose == BOOKKEEPING and message.kind:
         # What it is says more than what it is for.
         who = message.kind
     facts = [
         moment(message.time_created, zone=None),
         # A prompt only records which ones were chosen.
-        *(() if message.purpose == PROMPT else (message.agent, message.model_id)),
+        *(() if purpose == PROMPT else (message.agent, message.model_id)),
         price(message.cost),
         _ENDS.get(message.finish),
         "open" if message.time_completed is None else "",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
+from sessiondb.dataclass import replace
 from sessiondb.model import Message
 from sessiondb.model.purposes import ANSWER, PROMPT
 
