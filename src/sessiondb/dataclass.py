@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 #: What the standard library adds to a class, as far as its options ask for it.
 _ADDED = (
@@ -41,20 +41,27 @@ class _Unset:
 _UNSET = _Unset()
 
 
-class _FieldOptions(NamedTuple):
+class _FieldOptions:
     """What `field` was called with; it becomes a standard field with its class."""
 
-    options: Mapping[str, Any]
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.options = options
 
 
-class _Field(NamedTuple):
-    """A field as ``__init__`` needs it; without a value it is `_UNSET`."""
+class _Field:
+    """A field as methods need it; without a value it is `_UNSET`."""
 
-    annotation: Any
-    default: Any = _UNSET
-    factory: Any = _UNSET
-    init: bool = True
-    compare: bool = True
+    def __init__(
+        self,
+        annotation: Any,
+        default: Any = _UNSET,
+        factory: Any = _UNSET,
+        *,
+        init: bool = True,
+        compare: bool = True,
+    ) -> None:
+        self.annotation, self.default, self.factory = annotation, default, factory
+        self.init, self.compare = init, compare
 
 
 def _field_of(annotation: Any, value: Any) -> _Field:
@@ -65,8 +72,8 @@ def _field_of(annotation: Any, value: Any) -> _Field:
             annotation,
             options.get("default", _UNSET),
             options.get("default_factory", _UNSET),
-            options.get("init", True),
-            options.get("compare", True),
+            init=options.get("init", True),
+            compare=options.get("compare", True),
         )
     standard = sys.modules.get("dataclasses")
     if standard is None or not isinstance(value, standard.Field):
@@ -76,7 +83,9 @@ def _field_of(annotation: Any, value: Any) -> _Field:
         _UNSET if item is standard.MISSING else item
         for item in (value.default, value.default_factory)
     ]
-    return _Field(annotation, default, factory, value.init, value.compare)
+    return _Field(
+        annotation, default, factory, init=value.init, compare=bool(value.compare)
+    )
 
 
 def open_twin(cls: type[Any]) -> type[Any]:
@@ -221,8 +230,11 @@ def _complete_class(cls: type[Any], options: dict[str, bool]) -> type[Any]:
 class _LateMember:
     """Stands for a member of a class until it is looked up, and is then replaced."""
 
-    def __init__(self, name: str, cls: type[Any], standard: _Standard) -> None:
-        self._name, self._cls, self._standard = name, cls, standard
+    def __init__(self, standard: _Standard) -> None:
+        self._standard = standard
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self._cls, self._name = owner, name
 
     def __get__(self, instance: object, owner: type[Any]) -> Any:
         member = self._standard.member(self._name, self._cls)
@@ -282,16 +294,19 @@ def _define(cls: type[Any], **options: bool) -> Any:
         # Not compared by identity, and so without a hash unless it is frozen.
         members.setdefault("__hash__", None)
     members |= {"__slots__": names, "__late_fields__": fields}
-    new_class: Any = type(cls.__name__, cls.__bases__, members)
-    new_class.__qualname__ = cls.__qualname__
     for name in _late_members(options):
         if name not in standard.namespace:
-            setattr(new_class, name, _LateMember(name, new_class, standard))
-
+            members[name] = _LateMember(standard)
     if options.get("frozen", False):
-        new_class.__setattr__ = new_class.__delattr__ = _Frozen.__setattr__
-        new_class.__getstate__ = _Frozen.__getstate__
-        new_class.__setstate__ = _Frozen.__setstate__
+        members |= {
+            "__setattr__": _Frozen.__setattr__,
+            "__delattr__": _Frozen.__setattr__,
+            "__getstate__": _Frozen.__getstate__,
+            "__setstate__": _Frozen.__setstate__,
+        }
+
+    new_class: Any = type(cls.__name__, cls.__bases__, members)
+    new_class.__qualname__ = cls.__qualname__
     return new_class
 
 

@@ -20,6 +20,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from sessiondb import codec
+from sessiondb.dataclass import dataclass
 from sessiondb.engine.sql import ComposedStatement, Statement, as_list
 from sessiondb.errors import CodecError, CorruptionError
 from sessiondb.model import Message, Part, Session
@@ -244,7 +245,8 @@ def messages_of(
     return messages
 
 
-class _More(NamedTuple):
+@dataclass(slots=True)
+class _More:
     """What some rows have besides their columns."""
 
     #: The further columns, by the seq of a message, or by seq and idx of a part.

@@ -1,9 +1,9 @@
 """Fast constructors of frozen records.
 
 A frozen dataclass sets each field through ``object.__setattr__``, which for rows of 20
-columns costs three times the row itself. A record is therefore built as a mutable twin
-of the same layout, which then becomes the frozen class. The constructor takes the row
-as it is, in one assignment:
+columns costs three times the row itself. A record is therefore an object of the open
+twin of its class until its fields are assigned. The constructor takes the row as it is,
+in one assignment:
 
     def make(row, session_id):
         record = twin()
@@ -21,9 +21,9 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
+from sessiondb.dataclass import open_twin
+
 T = TypeVar("T")
-#: Methods of plain objects, which a record has not.
-_OF_OBJECT = ("__init__", "__setattr__", "__delattr__")
 
 
 class Maker(Generic[T]):
@@ -47,11 +47,7 @@ class Maker(Generic[T]):
     @cached_property
     def make(self) -> Callable[..., T]:
         """The constructor."""
-        # A subclass that is not frozen. Its layout is that of the class, so that an
-        # object may change from one to the other.
-        members = {name: getattr(object, name) for name in _OF_OBJECT}
-        twin = type(self._cls.__name__, (self._cls,), {"__slots__": (), **members})
-        names: dict[str, Any] = {"twin": twin, "cls": self._cls}
+        names: dict[str, Any] = {"twin": open_twin(self._cls), "cls": self._cls}
         exec(self._source(), names)  # noqa: S102  as dataclasses and namedtuple do
         constructor: Callable[..., T] = names["make"]
         return constructor

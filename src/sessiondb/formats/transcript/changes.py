@@ -5,7 +5,6 @@ Agents name these things differently; shape counts, not the agent.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -229,6 +228,9 @@ def unified_diff(path: str, old: str, new: str) -> str:
         removed = [f"-{line}" for line in old_lines]
         added = [f"+{line}" for line in new_lines]
         return "\n".join([f"--- {name}", f"+++ {name}", *removed, *added])
+    # Most changes are recorded as a diff.
+    import difflib
+
     lines = difflib.unified_diff(old_lines, new_lines, name, name, lineterm="")
     return "\n".join(lines)
 
