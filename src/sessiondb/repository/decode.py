@@ -17,6 +17,7 @@ import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from sessiondb import codec
@@ -189,6 +190,7 @@ def readable(
 #: The forms of a row: nothing beside its columns, the same in an inherited copy, or
 #: values in further columns.
 PLAIN, COPY, MORE = 0, 1, 2
+_FORM_OF = itemgetter(-1)
 _PLAIN_TERMS = {"inherited": f"form == {COPY}", "data": "{}"}
 #: The columns of a message that most have; its form follows them in a row.
 MESSAGE_COLUMNS = (
@@ -223,7 +225,7 @@ _MORE_OF_MESSAGES = StatementsAt(
 def messages_of(
     session_id: str,
     rows: Rows,
-    parts: Mapping[int, Sequence[Part]],
+    parts: Mapping[int, tuple[Part, ...]],
     missing: list[Missing],
 ) -> Read[list[Message]]:
     """Return the messages of rows of `MESSAGE_COLUMNS`, with *parts* by their seq.
@@ -237,7 +239,7 @@ def messages_of(
     make_plain = _PLAIN_MESSAGE.make
     messages = []
     for row in rows:
-        of_message = tuple(parts.get(row[0], ()))
+        of_message = parts.get(row[0], ())
         if row[_MESSAGE_FORM] == MORE:
             messages.append(_message_with_more(session_id, row, of_message, more))
         else:
@@ -263,9 +265,9 @@ def _rows_with_more(
 
     They are on the pages of the rows, so that those can be read as well.
     """
-    seqs = [row[0] for row in rows if row[-1] == MORE]
-    if not seqs:
+    if MORE not in set(map(_FORM_OF, rows)):
         return []
+    seqs = [row[0] for row in rows if _FORM_OF(row) == MORE]
     return (yield from statements.read(session_id, seqs))
 
 

@@ -47,6 +47,8 @@ PAGE_BYTES = 4 * 1024 * 1024
 MAX_SEQ = (1 << 63) - 1
 #: Further rows that are read for each part of a path that was not complete before.
 _ROWS_BETWEEN = 64
+#: Follows the last row; its seq is that of no message.
+_NO_ROW = (None,)
 _PARENT = MESSAGE_COLUMNS.index("parent_seq")
 
 _LINKS = Statement("repository.transcript.LINKS")
@@ -178,38 +180,39 @@ class _Descent:
 
         Returns False where such rows cannot have its next message.
         """
-        path, want = self.rows, self.want
+        path, want, bound = self.rows, self.want, self.below
         for row in rows:
-            if row[0] != want:
+            seq = row[0]
+            if seq != want:
                 continue
 
             want = row[_PARENT]
-            if not self.below:
+            if not bound:
                 path.append(row)
                 if len(path) == self.last:
                     want = None
                     break
-            elif row[0] == self.below:
-                self.below = 0
+            elif seq == bound:
+                bound = 0
 
             # An import can put a parent behind its child, and the message *below* need
             # not be on the path: a scan downwards finds neither.
-            if row[0] < self.below or (want is not None and want >= row[0]):
+            if seq < bound or (want is not None and want >= seq):
                 return False
 
-        self.want = want
+        self.want, self.below = want, bound
         return True
 
 
 def _rows_of_path(
-    session_id: str, leaf: int | None, last: int | None, before: int | None
+    session_id: str, leaf: int | None, last: int | None, bound: int | None
 ) -> Read[Rows]:
     """Return the rows of the path to *leaf*, oldest first.
 
-    With *last* those of so many messages at its end, with *before* (a seq) those of the
+    With *last* those of so many messages at its end, with *bound* (a seq) those of the
     path before it.
     """
-    scan = _Descent(leaf, last or MAX_SEQ, before or 0)
+    scan = _Descent(leaf, last or MAX_SEQ, bound or 0)
     # Mostly as many rows as are wanted; more for each branch that is in between.
     count = scan.last
     while scan.want is not None:
@@ -217,7 +220,7 @@ def _rows_of_path(
         rows = yield _DOWN, {"sid": session_id, "top": top, "rows": count}
         if not scan.follow(rows):
             path = yield from live_path(session_id, leaf=leaf)
-            chosen = _slice_path(path, None, before)
+            chosen = _slice_path(path, None, bound)
             return (yield from _rows_at(session_id, chosen[-scan.last :]))
         if scan.want == top:
             name = message_name(session_id, top)
@@ -284,23 +287,26 @@ def _messages_of_rows(
 
 
 def _group_parts(
-    session_id: str, rows: Rows, parts: list[Part], missing: list[Missing]
-) -> dict[int, list[Part]]:
+    session_id: str, rows: Rows, parts: Sequence[Part], missing: list[Missing]
+) -> dict[int, tuple[Part, ...]]:
     """Return *parts* by the seq of their message; *rows* are theirs, in order.
 
     A message of which a part is not there is added to *missing*: parts are numbered
     without gaps, and none is ever removed alone.
     """
-    by_seq: dict[int, list[Part]] = {}
-    last_seq, items, gap = None, [], None
-    for row, part in zip(rows, parts, strict=True):
-        if row[0] != last_seq:
-            last_seq = row[0]
-            items = by_seq[last_seq] = []
-        if row[1] != len(items) and gap != last_seq:
-            gap = last_seq
-            missing.append((message_name(session_id, last_seq), GAP))
-        items.append(part)
+    by_seq: dict[int, tuple[Part, ...]] = {}
+    if not rows:
+        return by_seq
+
+    in_order = tuple(parts)
+    start, seq = 0, rows[0][0]
+    for end, row in enumerate([*rows, _NO_ROW]):
+        if row[0] == seq:
+            continue
+        by_seq[seq] = in_order[start:end]
+        if rows[end - 1][1] != end - start - 1:
+            missing.append((message_name(session_id, seq), GAP))
+        start, seq = end, row[0]
     return by_seq
 
 
@@ -343,8 +349,10 @@ def messages(
     end, *limit* from the beginning; *after* and *before* (seqs) are exclusive. Empty is
     ``[]``.
     """
-    bounds.integer(last, "last", least=1)
-    bounds.integer(limit, "limit", least=1)
+    if last is not None:
+        bounds.integer(last, "last", least=1)
+    if limit is not None:
+        bounds.integer(limit, "limit", least=1)
 
     if branches or after is not None or limit is not None:
         live = yield from live_path(
