@@ -192,11 +192,11 @@ def readable(
 PLAIN, COPY, MORE = 0, 1, 2
 _FORM_OF = itemgetter(-1)
 _PLAIN_TERMS = {"inherited": f"form == {COPY}", "data": "{}"}
-#: The columns of a message that most have; its form follows them in a row.
+#: The columns of a message that most have; its form follows them in a row. Programs
+#: that state a provider mostly state further counts of tokens, too: `MORE` as well.
 MESSAGE_COLUMNS = (
-    "seq", "id", "parent_seq", "turn_id", "role", "provider_id", "model_id",
-    "usage_key", "cost", "tokens_input", "tokens_output", "finish", "time_created",
-    "time_completed",
+    "seq", "id", "parent_seq", "turn_id", "role", "model_id", "usage_key", "cost",
+    "tokens_input", "tokens_output", "finish", "time_created", "time_completed",
 )  # fmt: skip
 _MESSAGE_LAST = ("error", "data")
 _AROUND_MESSAGE = ("session_id", "parts")
@@ -236,15 +236,13 @@ def messages_of(
     more_rows = yield from _rows_with_more(_MORE_OF_MESSAGES, session_id, rows)
     blobs = yield from blobs_of(more_rows, slice(-1, None))
     more = _More({row[0]: row for row in more_rows}, blobs, missing)
-    make_plain = _PLAIN_MESSAGE.make
-    messages = []
-    for row in rows:
-        of_message = parts.get(row[0], ())
-        if row[_MESSAGE_FORM] == MORE:
-            messages.append(_message_with_more(session_id, row, of_message, more))
-        else:
-            messages.append(make_plain(row, session_id, of_message))
-    return messages
+    make_plain, parts_at = _PLAIN_MESSAGE.make, parts.get
+    return [
+        _message_with_more(session_id, row, parts_at(row[0], ()), more)
+        if row[_MESSAGE_FORM] == MORE
+        else make_plain(row, session_id, parts_at(row[0], ()))
+        for row in rows
+    ]
 
 
 @dataclass(slots=True)

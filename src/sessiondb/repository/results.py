@@ -18,7 +18,7 @@ from sessiondb.model import Message, Part
 from sessiondb.model.damage import Missing
 from sessiondb.model.draft import ending
 from sessiondb.repository import Read, Rows
-from sessiondb.repository.decode import parts_of, report_missing
+from sessiondb.repository.decode import PART_COLUMNS, parts_of, report_missing
 from sessiondb.repository.makers import copier
 
 _CALLS = Statement("repository.results.CALLS")
@@ -29,6 +29,7 @@ _RESULTS = Statement("repository.results.RESULTS")
 _PART_COPY = copier(Part, "text", "status", "outcome")
 _MESSAGE_COPY = copier(Message, "parts")
 _PLACE = itemgetter(0)
+_TYPE_OF = itemgetter(PART_COLUMNS.index("type"))
 #: call id → (its place, a call or a result), in order.
 Placed = dict[str | None, list[tuple[int, Part]]]
 #: The types of parts that a result concerns.
@@ -181,7 +182,7 @@ def show_results(
     *seqs* are those of the messages of the parts, in their order, *rows* the rows of
     the parts; *path* returns the live path.
     """
-    types = {item.type for item in parts}
+    types = set(map(_TYPE_OF, rows))
     if types.isdisjoint(_CALLED):
         return
     stored_results = yield _ANY_RESULT, {"sid": session_id}

@@ -1716,26 +1716,30 @@ WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
 FROM json_each(:seqs) AS anon_1)
 
 -- repository.decode.MORE_OF_MESSAGES
-SELECT message.seq, message.kind, message.agent, message.response_id, message.usage_name,
-    message.tokens_reasoning, message.tokens_cache_read, message.tokens_cache_write,
-    message.inherited, message.error, message.data, message.data_blob
+SELECT message.seq, message.kind, message.agent, message.provider_id, message.response_id,
+    message.usage_name, message.tokens_reasoning, message.tokens_cache_read,
+    message.tokens_cache_write, message.inherited, message.error, message.data,
+    message.data_blob
 FROM message
-WHERE (message.kind IS NOT NULL OR message.agent IS NOT NULL OR message.response_id IS NOT NULL
-    OR message.usage_name IS NOT NULL OR message.tokens_reasoning IS NOT NULL OR
-    message.tokens_cache_read IS NOT NULL OR message.tokens_cache_write IS NOT NULL OR
-    message.error IS NOT NULL OR message.data IS NOT NULL OR message.data_blob IS NOT NULL) AND
-    message.session_id = :sid AND message.seq BETWEEN :low AND :high
+WHERE (message.kind IS NOT NULL OR message.agent IS NOT NULL OR message.provider_id IS NOT NULL
+    OR message.response_id IS NOT NULL OR message.usage_name IS NOT NULL OR
+    message.tokens_reasoning IS NOT NULL OR message.tokens_cache_read IS NOT NULL OR
+    message.tokens_cache_write IS NOT NULL OR message.error IS NOT NULL OR message.data IS NOT
+    NULL OR message.data_blob IS NOT NULL) AND message.session_id = :sid AND message.seq BETWEEN
+    :low AND :high
 
 -- repository.decode.MORE_OF_SOME_MESSAGES
-SELECT message.seq, message.kind, message.agent, message.response_id, message.usage_name,
-    message.tokens_reasoning, message.tokens_cache_read, message.tokens_cache_write,
-    message.inherited, message.error, message.data, message.data_blob
+SELECT message.seq, message.kind, message.agent, message.provider_id, message.response_id,
+    message.usage_name, message.tokens_reasoning, message.tokens_cache_read,
+    message.tokens_cache_write, message.inherited, message.error, message.data,
+    message.data_blob
 FROM message
-WHERE (message.kind IS NOT NULL OR message.agent IS NOT NULL OR message.response_id IS NOT NULL
-    OR message.usage_name IS NOT NULL OR message.tokens_reasoning IS NOT NULL OR
-    message.tokens_cache_read IS NOT NULL OR message.tokens_cache_write IS NOT NULL OR
-    message.error IS NOT NULL OR message.data IS NOT NULL OR message.data_blob IS NOT NULL) AND
-    message.session_id = :sid AND message.seq IN (SELECT anon_1.value
+WHERE (message.kind IS NOT NULL OR message.agent IS NOT NULL OR message.provider_id IS NOT NULL
+    OR message.response_id IS NOT NULL OR message.usage_name IS NOT NULL OR
+    message.tokens_reasoning IS NOT NULL OR message.tokens_cache_read IS NOT NULL OR
+    message.tokens_cache_write IS NOT NULL OR message.error IS NOT NULL OR message.data IS NOT
+    NULL OR message.data_blob IS NOT NULL) AND message.session_id = :sid AND message.seq IN
+    (SELECT anon_1.value
 FROM json_each(:seqs) AS anon_1)
 
 -- repository.decode.MORE_OF_PARTS
@@ -2352,10 +2356,10 @@ ORDER BY message.seq
 
 -- repository.transcript.DOWN
 SELECT message.seq, message.id, message.parent_seq, message.turn_id, message.role,
-    message.provider_id, message.model_id, message.usage_key, message.cost,
-    message.tokens_input, message.tokens_output, message.finish, message.time_created,
-    message.time_completed, CASE WHEN (message.kind IS NOT NULL OR message.agent IS NOT NULL OR
-    message.response_id IS NOT NULL OR message.usage_name IS NOT NULL OR
+    message.model_id, message.usage_key, message.cost, message.tokens_input,
+    message.tokens_output, message.finish, message.time_created, message.time_completed, CASE
+    WHEN (message.kind IS NOT NULL OR message.agent IS NOT NULL OR message.provider_id IS NOT
+    NULL OR message.response_id IS NOT NULL OR message.usage_name IS NOT NULL OR
     message.tokens_reasoning IS NOT NULL OR message.tokens_cache_read IS NOT NULL OR
     message.tokens_cache_write IS NOT NULL OR message.error IS NOT NULL OR message.data IS NOT
     NULL OR message.data_blob IS NOT NULL) THEN 2 WHEN (message.inherited = 1) THEN 1 ELSE 0 END
@@ -2367,10 +2371,10 @@ LIMIT :rows OFFSET 0
 
 -- repository.transcript.MESSAGES
 SELECT message.seq, message.id, message.parent_seq, message.turn_id, message.role,
-    message.provider_id, message.model_id, message.usage_key, message.cost,
-    message.tokens_input, message.tokens_output, message.finish, message.time_created,
-    message.time_completed, CASE WHEN (message.kind IS NOT NULL OR message.agent IS NOT NULL OR
-    message.response_id IS NOT NULL OR message.usage_name IS NOT NULL OR
+    message.model_id, message.usage_key, message.cost, message.tokens_input,
+    message.tokens_output, message.finish, message.time_created, message.time_completed, CASE
+    WHEN (message.kind IS NOT NULL OR message.agent IS NOT NULL OR message.provider_id IS NOT
+    NULL OR message.response_id IS NOT NULL OR message.usage_name IS NOT NULL OR
     message.tokens_reasoning IS NOT NULL OR message.tokens_cache_read IS NOT NULL OR
     message.tokens_cache_write IS NOT NULL OR message.error IS NOT NULL OR message.data IS NOT
     NULL OR message.data_blob IS NOT NULL) THEN 2 WHEN (message.inherited = 1) THEN 1 ELSE 0 END
@@ -2381,10 +2385,10 @@ ORDER BY message.seq
 
 -- repository.transcript.SOME_MESSAGES
 SELECT message.seq, message.id, message.parent_seq, message.turn_id, message.role,
-    message.provider_id, message.model_id, message.usage_key, message.cost,
-    message.tokens_input, message.tokens_output, message.finish, message.time_created,
-    message.time_completed, CASE WHEN (message.kind IS NOT NULL OR message.agent IS NOT NULL OR
-    message.response_id IS NOT NULL OR message.usage_name IS NOT NULL OR
+    message.model_id, message.usage_key, message.cost, message.tokens_input,
+    message.tokens_output, message.finish, message.time_created, message.time_completed, CASE
+    WHEN (message.kind IS NOT NULL OR message.agent IS NOT NULL OR message.provider_id IS NOT
+    NULL OR message.response_id IS NOT NULL OR message.usage_name IS NOT NULL OR
     message.tokens_reasoning IS NOT NULL OR message.tokens_cache_read IS NOT NULL OR
     message.tokens_cache_write IS NOT NULL OR message.error IS NOT NULL OR message.data IS NOT
     NULL OR message.data_blob IS NOT NULL) THEN 2 WHEN (message.inherited = 1) THEN 1 ELSE 0 END
