@@ -2,10 +2,10 @@
 
 A row of ``part`` is in the index exactly when ``indexed = 1`` and its number is not
 above the *mark*, ``indexed_to`` in ``meta``; the view shows just those rows, so
-``rebuild`` and ``integrity-check`` are valid at any time. Rows above the mark wait, until
-they are many or the writer rests: it puts them in together and raises the mark, since
-the index writes a quarter of the pages of a turn, each time. Every query searches those
-that wait as well, in the same snapshot (`search_waiting`).
+``rebuild`` and ``integrity-check`` are valid at any time. Rows above the mark wait
+until they are many or the writer rests: it puts them in together and raises the mark,
+since the index writes a quarter of the pages of a turn, each time. Every query searches
+those that wait as well, in the same snapshot (`search_waiting`).
 
 The triggers take out what goes or changes, while the old value can still be read. One
 that deletes a waiting row first puts in all that wait: so the mark is never below a
