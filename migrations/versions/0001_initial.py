@@ -89,6 +89,13 @@ STORED = (
     CONSTRAINT pk_tombstone PRIMARY KEY (rid),
     CONSTRAINT uq_tombstone_source_source_id_namespace UNIQUE (source, source_id, namespace)
 ) STRICT""",
+    """CREATE TABLE usage_model (
+    rid INTEGER NOT NULL,
+    agent TEXT,
+    provider_id TEXT,
+    model_id TEXT,
+    CONSTRAINT pk_usage_model PRIMARY KEY (rid)
+) STRICT""",
     """CREATE TABLE project_directory (
     rid INTEGER NOT NULL,
     directory TEXT NOT NULL,
@@ -153,7 +160,7 @@ STORED = (
     data_blob TEXT,
     namespace TEXT DEFAULT '' NOT NULL,
     prompt_count INTEGER DEFAULT 0 NOT NULL,
-    hidden INTEGER DEFAULT 1 NOT NULL,
+    hidden INTEGER DEFAULT 4 NOT NULL,
     CONSTRAINT pk_session PRIMARY KEY (rid),
     CONSTRAINT uq_session_id UNIQUE (id),
     CONSTRAINT uq_session_source_source_id_namespace UNIQUE (source, source_id, namespace),
@@ -161,7 +168,7 @@ STORED = (
     CONSTRAINT ck_session_relation CHECK (relation = 'fork' OR relation = 'subagent'),
     CONSTRAINT ck_session_title_source CHECK (title_source = 'user' OR title_source = 'agent' OR title_source = 'derived'),
     CONSTRAINT ck_session_model_source CHECK (model_source = 'caller' OR model_source = 'source' OR model_source = 'derived'),
-    CONSTRAINT ck_session_hidden CHECK (hidden IN (0, 1)),
+    CONSTRAINT ck_session_hidden CHECK (hidden BETWEEN 0 AND 15),
     CONSTRAINT ck_session_summary_diffs CHECK (summary_diffs IS NULL OR json_valid(summary_diffs)),
     CONSTRAINT ck_session_revert CHECK (revert IS NULL OR json_valid(revert)),
     CONSTRAINT ck_session_permission CHECK (permission IS NULL OR json_valid(permission)),
@@ -280,6 +287,30 @@ STORED = (
     CONSTRAINT uq_todo_session_id_position UNIQUE (session_id, position),
     CONSTRAINT fk_todo_session_id FOREIGN KEY(session_id) REFERENCES session (id) ON DELETE CASCADE
 ) STRICT""",
+    """CREATE TABLE usage_hour (
+    rid INTEGER NOT NULL,
+    session_rid INTEGER NOT NULL,
+    hour INTEGER NOT NULL,
+    model_rid INTEGER NOT NULL,
+    hidden INTEGER NOT NULL,
+    project_rid INTEGER NOT NULL,
+    messages INTEGER NOT NULL,
+    cost REAL,
+    tokens_input INTEGER,
+    tokens_output INTEGER,
+    tokens_reasoning INTEGER,
+    tokens_cache_read INTEGER,
+    tokens_cache_write INTEGER,
+    longest_prompt INTEGER NOT NULL,
+    CONSTRAINT pk_usage_hour PRIMARY KEY (rid),
+    CONSTRAINT fk_usage_hour_session_rid FOREIGN KEY(session_rid) REFERENCES session (rid) ON DELETE CASCADE,
+    CONSTRAINT fk_usage_hour_model_rid FOREIGN KEY(model_rid) REFERENCES usage_model (rid)
+) STRICT""",
+    """CREATE TABLE usage_waiting (
+    rid INTEGER NOT NULL,
+    CONSTRAINT pk_usage_waiting PRIMARY KEY (rid),
+    CONSTRAINT fk_usage_waiting_rid FOREIGN KEY(rid) REFERENCES session (rid) ON DELETE CASCADE
+) STRICT""",
     """CREATE TABLE label (
     rid INTEGER NOT NULL,
     session_id TEXT NOT NULL,
@@ -327,6 +358,7 @@ STORED = (
     CONSTRAINT fk_part_data_blob FOREIGN KEY(data_blob) REFERENCES blob (hash)
 ) STRICT""",
     """CREATE INDEX ix_import_ledger_namespace ON import_ledger (source, namespace) WHERE namespace <> ''""",
+    """CREATE INDEX ix_usage_model_model_id ON usage_model (model_id, provider_id, agent)""",
     """CREATE INDEX ix_project_directory_project_id ON project_directory (project_id)""",
     """CREATE INDEX ix_session_change ON session (change)""",
     """CREATE INDEX ix_session_created ON session (hidden, id)""",
@@ -350,6 +382,8 @@ STORED = (
     """CREATE INDEX ix_prompt_session_id ON prompt (session_id)""",
     """CREATE INDEX ix_terminal_directory ON terminal (directory, time_updated)""",
     """CREATE INDEX ix_terminal_session_id ON terminal (session_id)""",
+    """CREATE INDEX ix_usage_hour_hour ON usage_hour (hour)""",
+    """CREATE INDEX ix_usage_hour_session ON usage_hour (session_rid, hour)""",
     """CREATE INDEX ix_label_message ON label (session_id, seq)""",
     """CREATE INDEX ix_part_call_id ON part (session_id, call_id) WHERE call_id IS NOT NULL""",
     """CREATE INDEX ix_part_data_blob ON part (data_blob) WHERE data_blob IS NOT NULL""",
@@ -514,31 +548,47 @@ SELECT p.session_id, p.seq, p.idx,
   LEFT JOIN blob AS tb ON tb.hash = p.text_blob
   LEFT JOIN blob AS ib ON ib.hash = p.input_blob
  WHERE p.type = 'source' AND s.time_deleted IS NULL AND s.time_importing IS NULL""",
-    """CREATE VIEW usage_by_day AS
-SELECT strftime('%Y-%m-%d', m.time_created / 1000, 'unixepoch') AS day, s.source,
-       m.provider_id, m.model_id, count(*) AS messages,
-       CASE WHEN abs(sum(m.cost)) < 1e300 THEN sum(m.cost) END AS cost,
-       CASE WHEN count(m.tokens_input) THEN CAST(total(m.tokens_input) AS INTEGER) END AS tokens_input,
-       CASE WHEN count(m.tokens_output) THEN CAST(total(m.tokens_output) AS INTEGER) END AS tokens_output,
-       CASE WHEN count(m.tokens_reasoning) THEN CAST(total(m.tokens_reasoning) AS INTEGER) END AS tokens_reasoning,
-       CASE WHEN count(m.tokens_cache_read) THEN CAST(total(m.tokens_cache_read) AS INTEGER) END AS tokens_cache_read,
-       CASE WHEN count(m.tokens_cache_write) THEN CAST(total(m.tokens_cache_write) AS INTEGER) END AS tokens_cache_write
+    """CREATE VIEW usage AS
+SELECT s.id AS session_id, m.hour, u.agent, u.provider_id, u.model_id, m.messages,
+       m.cost, m.tokens_input, m.tokens_output, m.tokens_reasoning, m.tokens_cache_read, m.tokens_cache_write
+  FROM usage_hour AS m
+  JOIN usage_model AS u ON u.rid = m.model_rid
+  JOIN session AS s ON s.rid = m.session_rid
+ WHERE m.session_rid NOT IN (SELECT rid FROM usage_waiting) AND s.time_deleted IS NULL AND s.time_importing IS NULL
+UNION ALL
+SELECT s.id, m.time_created / 3600000, m.agent, m.provider_id, m.model_id, 1, m.cost,
+       m.tokens_input, m.tokens_output, m.tokens_reasoning, m.tokens_cache_read, m.tokens_cache_write
   FROM message AS m JOIN session AS s ON s.id = m.session_id
- WHERE m.inherited = 0 AND s.time_deleted IS NULL AND s.time_importing IS NULL
-   AND (m.cost IS NOT NULL OR m.tokens_input IS NOT NULL OR m.tokens_output IS NOT NULL OR m.tokens_reasoning IS NOT NULL OR m.tokens_cache_read IS NOT NULL OR m.tokens_cache_write IS NOT NULL)
+ WHERE m.rid > coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'usage_to'), 0)
+   AND m.inherited = 0 AND (m.cost IS NOT NULL OR m.tokens_input IS NOT NULL OR m.tokens_output IS NOT NULL OR m.tokens_reasoning IS NOT NULL OR m.tokens_cache_read IS NOT NULL OR m.tokens_cache_write IS NOT NULL) AND s.time_deleted IS NULL AND s.time_importing IS NULL
+UNION ALL
+SELECT s.id, m.time_created / 3600000, m.agent, m.provider_id, m.model_id, 1, m.cost,
+       m.tokens_input, m.tokens_output, m.tokens_reasoning, m.tokens_cache_read, m.tokens_cache_write
+  FROM usage_waiting AS w JOIN session AS s ON s.rid = w.rid
+  JOIN message AS m ON m.session_id = s.id
+ WHERE m.rid <= coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'usage_to'), 0)
+   AND m.inherited = 0 AND (m.cost IS NOT NULL OR m.tokens_input IS NOT NULL OR m.tokens_output IS NOT NULL OR m.tokens_reasoning IS NOT NULL OR m.tokens_cache_read IS NOT NULL OR m.tokens_cache_write IS NOT NULL) AND s.time_deleted IS NULL AND s.time_importing IS NULL""",
+    """CREATE VIEW usage_by_day AS
+SELECT strftime('%Y-%m-%d', u.hour * 3600, 'unixepoch') AS day, s.source,
+       u.provider_id, u.model_id, CASE WHEN count(u.messages) THEN CAST(total(u.messages) AS INTEGER) END AS messages,
+       CASE WHEN abs(sum(u.cost)) < 1e300 THEN sum(u.cost) END AS cost,
+       CASE WHEN count(u.tokens_input) THEN CAST(total(u.tokens_input) AS INTEGER) END AS tokens_input,
+       CASE WHEN count(u.tokens_output) THEN CAST(total(u.tokens_output) AS INTEGER) END AS tokens_output,
+       CASE WHEN count(u.tokens_reasoning) THEN CAST(total(u.tokens_reasoning) AS INTEGER) END AS tokens_reasoning,
+       CASE WHEN count(u.tokens_cache_read) THEN CAST(total(u.tokens_cache_read) AS INTEGER) END AS tokens_cache_read,
+       CASE WHEN count(u.tokens_cache_write) THEN CAST(total(u.tokens_cache_write) AS INTEGER) END AS tokens_cache_write
+  FROM usage AS u JOIN session AS s ON s.id = u.session_id
  GROUP BY 1, 2, 3, 4""",
     """CREATE VIEW usage_by_model AS
-SELECT m.provider_id, m.model_id, count(*) AS messages,
-       count(DISTINCT s.id) AS sessions,
-       CASE WHEN abs(sum(m.cost)) < 1e300 THEN sum(m.cost) END AS cost,
-       CASE WHEN count(m.tokens_input) THEN CAST(total(m.tokens_input) AS INTEGER) END AS tokens_input,
-       CASE WHEN count(m.tokens_output) THEN CAST(total(m.tokens_output) AS INTEGER) END AS tokens_output,
-       CASE WHEN count(m.tokens_reasoning) THEN CAST(total(m.tokens_reasoning) AS INTEGER) END AS tokens_reasoning,
-       CASE WHEN count(m.tokens_cache_read) THEN CAST(total(m.tokens_cache_read) AS INTEGER) END AS tokens_cache_read,
-       CASE WHEN count(m.tokens_cache_write) THEN CAST(total(m.tokens_cache_write) AS INTEGER) END AS tokens_cache_write
-  FROM message AS m JOIN session AS s ON s.id = m.session_id
- WHERE m.inherited = 0 AND s.time_deleted IS NULL AND s.time_importing IS NULL
-   AND (m.cost IS NOT NULL OR m.tokens_input IS NOT NULL OR m.tokens_output IS NOT NULL OR m.tokens_reasoning IS NOT NULL OR m.tokens_cache_read IS NOT NULL OR m.tokens_cache_write IS NOT NULL)
+SELECT u.provider_id, u.model_id, CASE WHEN count(u.messages) THEN CAST(total(u.messages) AS INTEGER) END AS messages,
+       count(DISTINCT u.session_id) AS sessions,
+       CASE WHEN abs(sum(u.cost)) < 1e300 THEN sum(u.cost) END AS cost,
+       CASE WHEN count(u.tokens_input) THEN CAST(total(u.tokens_input) AS INTEGER) END AS tokens_input,
+       CASE WHEN count(u.tokens_output) THEN CAST(total(u.tokens_output) AS INTEGER) END AS tokens_output,
+       CASE WHEN count(u.tokens_reasoning) THEN CAST(total(u.tokens_reasoning) AS INTEGER) END AS tokens_reasoning,
+       CASE WHEN count(u.tokens_cache_read) THEN CAST(total(u.tokens_cache_read) AS INTEGER) END AS tokens_cache_read,
+       CASE WHEN count(u.tokens_cache_write) THEN CAST(total(u.tokens_cache_write) AS INTEGER) END AS tokens_cache_write
+  FROM usage AS u
  GROUP BY 1, 2""",
     """CREATE VIEW session_tree AS
 WITH RECURSIVE tree (id, depth, path) AS (
@@ -586,8 +636,13 @@ SELECT p.rid AS rid,
     """CREATE TRIGGER prompt_search_delete AFTER DELETE ON prompt BEGIN INSERT INTO prompt_search (prompt_search, rowid, text) VALUES ('delete', old.rid, old.text); END""",
     """CREATE TRIGGER prompt_search_update AFTER UPDATE OF rid, text ON prompt BEGIN INSERT INTO prompt_search (prompt_search, rowid, text) VALUES ('delete', old.rid, old.text); INSERT INTO prompt_search (rowid, text) VALUES (new.rid, new.text); END""",
     """CREATE TRIGGER session_deleted AFTER DELETE ON session WHEN old.time_deleted IS NULL BEGIN INSERT INTO deletion (change, session_id, revision, last_seq) VALUES (max(max(coalesce((SELECT max(change) FROM session), 0), coalesce((SELECT max(change) FROM deletion), 0)), old.change) + 1, old.id, old.revision + 1, old.last_seq); END""",
-    """CREATE TRIGGER session_hidden_insert AFTER INSERT ON session WHEN new.hidden <> (new.time_deleted IS NOT NULL OR new.time_importing IS NOT NULL OR new.time_archived IS NOT NULL OR new.message_count <= 0 OR new.relation IS 'subagent') BEGIN UPDATE session SET hidden = 1 - hidden WHERE rid = new.rid; END""",
-    """CREATE TRIGGER session_hidden_update AFTER UPDATE OF time_deleted, time_importing, time_archived, message_count, relation ON session WHEN new.hidden <> (new.time_deleted IS NOT NULL OR new.time_importing IS NOT NULL OR new.time_archived IS NOT NULL OR new.message_count <= 0 OR new.relation IS 'subagent') BEGIN UPDATE session SET hidden = 1 - hidden WHERE rid = new.rid; END""",
+    """CREATE TRIGGER session_hidden_insert AFTER INSERT ON session WHEN new.hidden <> (1 * (new.time_archived IS NOT NULL) + 2 * (new.relation IS 'subagent') + 4 * (new.message_count <= 0) + 8 * (new.time_deleted IS NOT NULL OR new.time_importing IS NOT NULL)) BEGIN UPDATE session SET hidden = 1 * (new.time_archived IS NOT NULL) + 2 * (new.relation IS 'subagent') + 4 * (new.message_count <= 0) + 8 * (new.time_deleted IS NOT NULL OR new.time_importing IS NOT NULL) WHERE rid = new.rid; END""",
+    """CREATE TRIGGER session_hidden_update AFTER UPDATE OF time_deleted, time_importing, time_archived, message_count, relation ON session WHEN new.hidden <> (1 * (new.time_archived IS NOT NULL) + 2 * (new.relation IS 'subagent') + 4 * (new.message_count <= 0) + 8 * (new.time_deleted IS NOT NULL OR new.time_importing IS NOT NULL)) BEGIN UPDATE session SET hidden = 1 * (new.time_archived IS NOT NULL) + 2 * (new.relation IS 'subagent') + 4 * (new.message_count <= 0) + 8 * (new.time_deleted IS NOT NULL OR new.time_importing IS NOT NULL) WHERE rid = new.rid; END""",
+    """CREATE TRIGGER usage_delete AFTER DELETE ON message WHEN old.rid <= coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'usage_to'), 0) BEGIN INSERT INTO usage_waiting (rid) SELECT rid FROM session WHERE id = old.session_id AND old.inherited = 0 AND (old.cost IS NOT NULL OR old.tokens_input IS NOT NULL OR old.tokens_output IS NOT NULL OR old.tokens_reasoning IS NOT NULL OR old.tokens_cache_read IS NOT NULL OR old.tokens_cache_write IS NOT NULL) AND rid NOT IN (SELECT rid FROM usage_waiting); UPDATE meta SET value = coalesce((SELECT max(rid) FROM message), 0) WHERE key = 'usage_to' AND CAST(value AS INTEGER) > coalesce((SELECT max(rid) FROM message), 0); END""",
+    """CREATE TRIGGER usage_add AFTER UPDATE OF rid, session_id, agent, provider_id, model_id, cost, tokens_input, tokens_output, tokens_reasoning, tokens_cache_read, tokens_cache_write, inherited, time_created ON message WHEN NOT (old.inherited = 0 AND (old.cost IS NOT NULL OR old.tokens_input IS NOT NULL OR old.tokens_output IS NOT NULL OR old.tokens_reasoning IS NOT NULL OR old.tokens_cache_read IS NOT NULL OR old.tokens_cache_write IS NOT NULL)) AND new.inherited = 0 AND (new.cost IS NOT NULL OR new.tokens_input IS NOT NULL OR new.tokens_output IS NOT NULL OR new.tokens_reasoning IS NOT NULL OR new.tokens_cache_read IS NOT NULL OR new.tokens_cache_write IS NOT NULL) AND NOT (new.rid <> old.rid OR new.session_id <> old.session_id) AND old.rid <= coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'usage_to'), 0) AND NOT ((SELECT rid FROM session WHERE id = new.session_id) IN (SELECT rid FROM usage_waiting)) BEGIN INSERT INTO usage_model (agent, provider_id, model_id) SELECT new.agent, new.provider_id, new.model_id WHERE (SELECT u.rid FROM usage_model AS u WHERE u.agent IS new.agent AND u.provider_id IS new.provider_id AND u.model_id IS new.model_id) IS NULL; INSERT INTO usage_hour (session_rid, hour, model_rid, hidden, project_rid, messages, cost, longest_prompt) SELECT s.rid, new.time_created / 3600000, (SELECT u.rid FROM usage_model AS u WHERE u.agent IS new.agent AND u.provider_id IS new.provider_id AND u.model_id IS new.model_id), s.hidden, coalesce((SELECT rid FROM project WHERE id = s.project_id), 0), 0, CASE WHEN new.cost IS NOT NULL THEN 0.0 END, 0 FROM session AS s WHERE s.id = new.session_id AND NOT EXISTS (SELECT 1 FROM usage_hour WHERE session_rid = (SELECT rid FROM session WHERE id = new.session_id) AND usage_hour.hour = new.time_created / 3600000 AND usage_hour.model_rid = (SELECT u.rid FROM usage_model AS u WHERE u.agent IS new.agent AND u.provider_id IS new.provider_id AND u.model_id IS new.model_id) AND (usage_hour.cost IS NULL) = (new.cost IS NULL)); UPDATE usage_hour SET messages = messages + 1, cost = cost + new.cost, tokens_input = CASE WHEN new.tokens_input IS NULL THEN tokens_input ELSE CAST(coalesce(tokens_input, 0) + 1.0 * new.tokens_input AS INTEGER) END, tokens_output = CASE WHEN new.tokens_output IS NULL THEN tokens_output ELSE CAST(coalesce(tokens_output, 0) + 1.0 * new.tokens_output AS INTEGER) END, tokens_reasoning = CASE WHEN new.tokens_reasoning IS NULL THEN tokens_reasoning ELSE CAST(coalesce(tokens_reasoning, 0) + 1.0 * new.tokens_reasoning AS INTEGER) END, tokens_cache_read = CASE WHEN new.tokens_cache_read IS NULL THEN tokens_cache_read ELSE CAST(coalesce(tokens_cache_read, 0) + 1.0 * new.tokens_cache_read AS INTEGER) END, tokens_cache_write = CASE WHEN new.tokens_cache_write IS NULL THEN tokens_cache_write ELSE CAST(coalesce(tokens_cache_write, 0) + 1.0 * new.tokens_cache_write AS INTEGER) END, longest_prompt = max(longest_prompt, CAST(coalesce(new.tokens_input, 0) + coalesce(new.tokens_cache_read, 0) + coalesce(new.tokens_cache_write, 0) AS INTEGER)) WHERE session_rid = (SELECT rid FROM session WHERE id = new.session_id) AND usage_hour.hour = new.time_created / 3600000 AND usage_hour.model_rid = (SELECT u.rid FROM usage_model AS u WHERE u.agent IS new.agent AND u.provider_id IS new.provider_id AND u.model_id IS new.model_id) AND (usage_hour.cost IS NULL) = (new.cost IS NULL); END""",
+    """CREATE TRIGGER usage_change AFTER UPDATE OF rid, session_id, agent, provider_id, model_id, cost, tokens_input, tokens_output, tokens_reasoning, tokens_cache_read, tokens_cache_write, inherited, time_created ON message WHEN (new.rid IS NOT old.rid OR new.session_id IS NOT old.session_id OR new.agent IS NOT old.agent OR new.provider_id IS NOT old.provider_id OR new.model_id IS NOT old.model_id OR new.cost IS NOT old.cost OR new.tokens_input IS NOT old.tokens_input OR new.tokens_output IS NOT old.tokens_output OR new.tokens_reasoning IS NOT old.tokens_reasoning OR new.tokens_cache_read IS NOT old.tokens_cache_read OR new.tokens_cache_write IS NOT old.tokens_cache_write OR new.inherited IS NOT old.inherited OR new.time_created IS NOT old.time_created) AND (old.inherited = 0 AND (old.cost IS NOT NULL OR old.tokens_input IS NOT NULL OR old.tokens_output IS NOT NULL OR old.tokens_reasoning IS NOT NULL OR old.tokens_cache_read IS NOT NULL OR old.tokens_cache_write IS NOT NULL) OR new.rid <> old.rid OR new.session_id <> old.session_id) AND (old.rid <= coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'usage_to'), 0) OR new.rid <= coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'usage_to'), 0)) BEGIN INSERT INTO usage_waiting (rid) SELECT rid FROM session WHERE id = old.session_id AND old.inherited = 0 AND (old.cost IS NOT NULL OR old.tokens_input IS NOT NULL OR old.tokens_output IS NOT NULL OR old.tokens_reasoning IS NOT NULL OR old.tokens_cache_read IS NOT NULL OR old.tokens_cache_write IS NOT NULL) AND rid NOT IN (SELECT rid FROM usage_waiting); INSERT INTO usage_waiting (rid) SELECT rid FROM session WHERE id = new.session_id AND new.inherited = 0 AND (new.cost IS NOT NULL OR new.tokens_input IS NOT NULL OR new.tokens_output IS NOT NULL OR new.tokens_reasoning IS NOT NULL OR new.tokens_cache_read IS NOT NULL OR new.tokens_cache_write IS NOT NULL) AND rid NOT IN (SELECT rid FROM usage_waiting); UPDATE meta SET value = coalesce((SELECT max(rid) FROM message), 0) WHERE key = 'usage_to' AND CAST(value AS INTEGER) > coalesce((SELECT max(rid) FROM message), 0); END""",
+    """CREATE TRIGGER usage_session_update AFTER UPDATE OF hidden, project_id ON session WHEN new.hidden <> old.hidden OR new.project_id <> old.project_id BEGIN UPDATE usage_hour SET hidden = new.hidden, project_rid = coalesce((SELECT rid FROM project WHERE id = new.project_id), 0) WHERE session_rid = new.rid; END""",
+    """CREATE TRIGGER usage_session_delete AFTER DELETE ON session BEGIN DELETE FROM usage_hour WHERE session_rid = old.rid; DELETE FROM usage_waiting WHERE rid = old.rid; END""",
 )
 # </schema>
 

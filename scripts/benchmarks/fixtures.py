@@ -127,6 +127,7 @@ def _bulk(path: Path) -> Generator[sqlite3.Connection]:
             "INSERT INTO session_search (session_search) VALUES ('rebuild')"
         )
         ENGINE.search.put_waiting(connection)
+        ENGINE.usage.put_waiting(connection)
         connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode=WAL").fetchall()
 

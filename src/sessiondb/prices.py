@@ -109,6 +109,13 @@ class Rates:
         every = (rates.get(ABOVE, {}) for rates in self._by_model.values())
         return tuple(sorted({size for by_size in every for size in by_size}))
 
+    def depends_on_size(self, model: str) -> bool:
+        """Return whether a model has other rates for long prompts."""
+        for name in names_of_model(model):
+            if name in self._by_model:
+                return bool(self._by_model[name].get(ABOVE))
+        return False
+
     def of_model(self, model: str | None, size: int) -> Mapping[str, float]:
         """Return the rates of a model for prompts of more than *size* tokens.
 

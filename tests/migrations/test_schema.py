@@ -94,6 +94,7 @@ def test_alembic_upgrade_head_and_opening_a_store_make_the_same_schema(
             "min_reader": MIN_READER,
             "min_writer": MIN_WRITER,
             "indexed_to": "0",
+            "usage_to": "0",
         },
         "revision": HEAD,
         "mode": 0o600,

@@ -31,6 +31,22 @@ BY_OTHER_CHECKS = {
     ("message", "parent_seq"): ["seq", "10000", "-1"],
     ("session", "leaf_seq"): ["10000", "-1"],
     ("session", "parent_id"): ["id", "'gone'"],
+    ("usage_hour", "session_rid"): ["session_rid % 4 + 1", "99"],
+    ("usage_hour", "hour"): ["hour + 1", "0"],
+    ("usage_hour", "model_rid"): ["model_rid % 2 + 1", "99"],
+    ("usage_hour", "hidden"): ["hidden + 1", "8"],
+    ("usage_hour", "project_rid"): ["0", "99"],
+    ("usage_hour", "messages"): ["messages + 1", "0"],
+    ("usage_hour", "cost"): ["NULL", "0.0", "cost + 1"],
+    ("usage_hour", "longest_prompt"): ["longest_prompt + 1", "-1"],
+    **{
+        ("usage_hour", f"tokens_{name}"): ["NULL", "0", "9"]
+        for name in ("input", "output", "reasoning", "cache_read", "cache_write")
+    },
+    **{
+        ("usage_model", name): ["'wrong'", "''"]
+        for name in ("agent", "provider_id", "model_id")
+    },
 }
 #: Of these the value before is not known from the rows: any consistent one is right.
 NOT_RESTORED = {
@@ -126,6 +142,12 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+_CELLS = """
+SELECT u.agent, u.provider_id, u.model_id, c.* FROM usage_hour AS c
+  JOIN usage_model AS u ON u.rid = c.model_rid ORDER BY session_rid, hour, u.model_id
+"""
+
+
 def _rows(path: Path) -> dict[str, list[dict[str, Any]]]:
     """Return all rows, without the marks of a repair in those of sessions."""
     with closing(sqlite3.connect(path)) as connection:
@@ -133,7 +155,10 @@ def _rows(path: Path) -> dict[str, list[dict[str, Any]]]:
         rows = {
             table: [dict(r) for r in connection.execute(f"SELECT * FROM {table}")]
             for table in metadata.tables
+            if not table.startswith("usage_")
         }
+        # A repair makes these rows again, with other numbers.
+        rows["usage_hour"] = [dict(r) for r in connection.execute(_CELLS)]
         for index in ("part_search", "session_search", "prompt_search"):
             rows[index] = [
                 {"rid": rid}
@@ -143,6 +168,8 @@ def _rows(path: Path) -> dict[str, list[dict[str, Any]]]:
         del row["change"], row["revision"]
         for cost in ("cost", "cost_inherited"):
             row[cost] = row[cost] and round(row[cost], 9)
+    for row in rows["usage_hour"]:
+        del row["rid"], row["model_rid"]
     return rows
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from sessiondb.engine.search_index import SearchIndex
     from sessiondb.engine.upkeep import Upkeep
+    from sessiondb.engine.usage_sums import UsageSums
     from sessiondb.schema.rows import Blob
 
 #: ``rw``; ``reader``: queries only, beside writers; ``ro``: queries only, and nothing
@@ -210,6 +211,10 @@ class Engine(Protocol):
     @property
     def session_sizes(self) -> SessionSizes:
         """The sizes of sessions, loaded on first use."""
+
+    @property
+    def usage(self) -> UsageSums:
+        """The sums of usage."""
 
     @property
     def upkeep(self) -> Upkeep:

@@ -268,6 +268,11 @@ def _remove_orphans(run: _RepairRun) -> None:
             "RETURNING session_id"
         )
 
+    run.rows(
+        "DELETE FROM usage_hour WHERE session_rid NOT IN (SELECT rid FROM session) "
+        "OR model_rid NOT IN (SELECT rid FROM usage_model)"
+    )
+    run.rows("DELETE FROM usage_waiting WHERE rid NOT IN (SELECT rid FROM session)")
     _forget_imports(run)
 
 
@@ -430,6 +435,16 @@ def _repair_counters(run: _RepairRun) -> None:
     run.derive(MODEL)
 
 
+def _repair_usage(run: _RepairRun) -> None:
+    """Sum up the messages of sessions again whose cells are wrong."""
+    for rid in run.column(ENGINE.usage.wrong_sessions):
+        run.rows("INSERT INTO usage_waiting (rid) VALUES (?)", rid)
+    ENGINE.usage.put_waiting(run.connection)
+    run.rows(
+        "DELETE FROM usage_model WHERE rid NOT IN (SELECT model_rid FROM usage_hour)"
+    )
+
+
 def _repair_changes(run: _RepairRun) -> None:
     run.touched.update(run.column(UNNUMBERED))
 
@@ -448,6 +463,6 @@ def _stamp_sessions(run: _RepairRun) -> None:
 #: The actions, in this order; each is a no-op if nothing is wrong.
 ACTIONS: list[Callable[[_RepairRun], None]] = [
     _repair_search, _repair_meta, _repair_projects, _remove_orphans, _repair_families,
-    _remove_blobs, _repair_tree, _repair_ownership, _repair_counters, _repair_changes,
-    _stamp_sessions, _repair_search,
+    _remove_blobs, _repair_tree, _repair_ownership, _repair_counters, _repair_usage,
+    _repair_changes, _stamp_sessions, _repair_search,
 ]  # fmt: skip

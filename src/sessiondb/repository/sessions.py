@@ -27,6 +27,7 @@ from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Page, Project, Session
 from sessiondb.repository import Read
 from sessiondb.repository.decode import SESSION_COLUMNS, listed
+from sessiondb.schema.terms import ARCHIVED, EMPTY, SUBAGENT
 
 
 class Scope:
@@ -77,9 +78,14 @@ class Filters:
                 check(value, name)
 
     @property
-    def is_default(self) -> bool:
-        """Whether these leave out exactly the sessions that are hidden."""
-        return not any((self.archived, self.subagents, self.empty))
+    def shown(self) -> tuple[int, ...]:
+        """The values of ``hidden`` of the sessions that are listed."""
+        reasons = {ARCHIVED: self.archived, SUBAGENT: self.subagents, EMPTY: self.empty}
+        shown = [0]
+        for reason, is_shown in reasons.items():
+            if is_shown:
+                shown += [reason + others for others in shown]
+        return tuple(shown)
 
     def params(self) -> dict[str, Any]:
         """Return the parameters of the filters that are set."""
@@ -96,22 +102,14 @@ class Filters:
 
     def conditions(self) -> list[str]:
         """Return the WHERE terms over ``session``, without values."""
-        terms = [_NARROWING[name] for name in self.params()]
-        if self.is_default:
-            return [_LISTED, *terms]
+        shown = ", ".join(map(str, self.shown))
+        return [f"session.hidden IN ({shown})", *self.narrowing()]
 
-        shown = [term for name, term in _LEFT_OUT.items() if not getattr(self, name)]
-        return [_VISIBLE, *shown, *terms]
+    def narrowing(self) -> list[str]:
+        """Return the WHERE terms of the filters that are set."""
+        return [_NARROWING[name] for name in self.params()]
 
 
-_LISTED, _HIDDEN = "session.hidden = 0", "session.hidden = 1"
-_VISIBLE = "session.time_deleted IS NULL AND session.time_importing IS NULL"
-#: Filter → the term that leaves its sessions out unless it is set.
-_LEFT_OUT = {
-    "archived": "session.time_archived IS NULL",
-    "empty": "session.message_count > 0",
-    "subagents": "session.relation IS NOT 'subagent'",
-}
 #: Filter → its term.
 _NARROWING = {
     "project_id": "session.project_id = :project_id",
@@ -284,25 +282,22 @@ _BY_INDEX_OF_PROJECT = {
 @lru_cache(maxsize=256)
 def _page_statement(shape: Filters, order: str, has_cursor: bool) -> Statement:
     """Return the query for a page of sessions: the first, or the one after a cursor."""
-    terms = shape.conditions()
-    if has_cursor:
-        terms.append(_AFTER[order])
-    condition = " AND ".join(terms)
+    after = [_AFTER[order]] if has_cursor else []
     if order == "cost":
-        every = _ALL.text
-    elif shape.project_id is None:
-        every = _BY_INDEX[order].text
-    else:
-        every = _BY_INDEX_OF_PROJECT[order].text
-    if order == "cost" or shape.is_default:
+        condition = " AND ".join([*shape.conditions(), *after])
         return ComposedStatement(
-            f"{every} WHERE {condition} ORDER BY {_ORDER_BY[order]} LIMIT :limit"
+            f"{_ALL.text} WHERE {condition} ORDER BY {_ORDER_BY[order]} LIMIT :limit"
         )
 
-    # Each half is in order, and SQLite merges the two up to the limit.
-    halves = [f"{every} WHERE {condition} AND {half}" for half in (_LISTED, _HIDDEN)]
+    every = (_BY_INDEX if shape.project_id is None else _BY_INDEX_OF_PROJECT)[order]
+    selects = []
+    for hidden in shape.shown:
+        terms = [f"session.hidden = {hidden}", *shape.narrowing(), *after]
+        selects.append(f"{every.text} WHERE {' AND '.join(terms)}")
+    # Each is in order, and SQLite merges them up to the limit.
+    merged_by = _ORDER_BY[order] if len(selects) == 1 else _MERGED_BY[order]
     return ComposedStatement(
-        f"{' UNION ALL '.join(halves)} ORDER BY {_MERGED_BY[order]} LIMIT :limit"
+        f"{' UNION ALL '.join(selects)} ORDER BY {merged_by} LIMIT :limit"
     )
 
 

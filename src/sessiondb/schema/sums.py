@@ -24,7 +24,11 @@ def count_sum(value: str, condition: str = "1") -> str:
 
 def cost_sum(value: str, condition: str = "1") -> str:
     """Return SQL for the sum of a *value* in USD over the rows *condition* holds."""
-    total = f"sum({value}){_filter_sql(condition)}"
+    return limit_cost(f"sum({value}){_filter_sql(condition)}")
+
+
+def limit_cost(total: str) -> str:
+    """Return SQL for a *total* in USD, NULL if it is beyond reason."""
     return f"CASE WHEN abs({total}) < {_COST_LIMIT} THEN {total} END"
 
 

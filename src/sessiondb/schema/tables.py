@@ -172,14 +172,14 @@ session = _strict_table(
     _blob_ref("data_blob"),
     _text_column("namespace", required=True, default=""),
     _int_column("prompt_count", required=True, default=0),
-    _int_column("hidden", required=True, default=1),
+    _int_column("hidden", required=True, default=4),
     UniqueConstraint("id"),
     UniqueConstraint("source", "source_id", "namespace"),
     UniqueConstraint("project_id", "slug"),
     _one_of("relation", "fork subagent"),
     _one_of("title_source", "user agent derived"),
     _one_of("model_source", "caller source derived"),
-    CheckConstraint("hidden IN (0, 1)", name="hidden"),
+    CheckConstraint("hidden BETWEEN 0 AND 15", name="hidden"),
     *_json_checks("summary_diffs", "revert", "permission", "metadata"),
 )
 Index("ix_session_parent_id", session.c.parent_id)
@@ -313,6 +313,38 @@ Index(
     "ix_part_input_blob", part.c.input_blob, sqlite_where=text("input_blob IS NOT NULL")
 )
 Index("ix_part_data_blob", part.c.data_blob, sqlite_where=text("data_blob IS NOT NULL"))
+
+usage_model = _strict_table(
+    "usage_model",
+    _text_column("agent"),
+    _text_column("provider_id"),
+    _text_column("model_id"),
+    Index("ix_usage_model_model_id", "model_id", "provider_id", "agent"),
+)
+
+#: See `schema.usage`. It refers to row numbers, and not to ids: SQLite sorts and groups
+#: numbers in half the time, and a total groups all rows.
+usage_hour = _strict_table(
+    "usage_hour",
+    _int_column(
+        "session_rid", ForeignKey("session.rid", ondelete="CASCADE"), required=True
+    ),
+    _int_column("hour", required=True),
+    _int_column("model_rid", ForeignKey("usage_model.rid"), required=True),
+    _int_column("hidden", required=True),
+    _int_column("project_rid", required=True),
+    _int_column("messages", required=True),
+    *_usage_columns(),
+    _int_column("longest_prompt", required=True),
+    Index("ix_usage_hour_session", "session_rid", "hour"),
+    Index("ix_usage_hour_hour", "hour"),
+)
+
+#: Its ``rid`` is that of a session.
+usage_waiting = _strict_table(
+    "usage_waiting",
+    ForeignKeyConstraint(["rid"], ["session.rid"], ondelete="CASCADE"),
+)
 
 todo = _strict_table(
     "todo",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-#: True for a session that a default list leaves out. A column of its own, kept by the
-#: engine, because an index over these columns would be written at every append: the
-#: count of messages changes, and what follows from it nearly never does.
+#: Why lists leave a session out, as the sum of these; 0 for one that is listed. It is a
+#: column of its own, kept by the engine, because an index over the columns that it
+#: follows from would be written at every append: the count of messages changes, and
+#: what follows from it nearly never does.
+ARCHIVED, SUBAGENT, EMPTY, INVISIBLE = 1, 2, 4, 8
 HIDDEN = (
-    "{0}time_deleted IS NOT NULL OR {0}time_importing IS NOT NULL "
-    "OR {0}time_archived IS NOT NULL OR {0}message_count <= 0 "
-    "OR {0}relation IS 'subagent'"
+    f"{ARCHIVED} * ({{0}}time_archived IS NOT NULL) "
+    f"+ {SUBAGENT} * ({{0}}relation IS 'subagent') "
+    f"+ {EMPTY} * ({{0}}message_count <= 0) "
+    f"+ {INVISIBLE} * ({{0}}time_deleted IS NOT NULL "
+    "OR {0}time_importing IS NOT NULL)"
 )
 #: Which leases have a living holder at ``:now``. A holder renews its lease every third
 #: of ttl, so it never expires later than in ttl, unless the clock was set back; twice

@@ -11,6 +11,7 @@ from sessiondb.model.tools import TOOL_KINDS
 from sessiondb.schema.purposes import purpose_of
 from sessiondb.schema.sums import cost_sum, count_sum
 from sessiondb.schema.terms import TOKENS
+from sessiondb.schema.usage import MARK_OF_USAGE, SETTLED, has_usage, hour_of
 
 #: Stands for the function of the engine with a row (key, value) for each element of a
 #: JSON array.
@@ -179,30 +180,53 @@ SELECT p.session_id, p.seq, p.idx,
  WHERE p.type = 'source' AND {_ALIVE}
 """.strip()
 
-_SUMS = ",\n       ".join(f"{count_sum(f'm.{name}')} AS {name}" for name in TOKENS)
-_COST = f"{cost_sum('m.cost')} AS cost"
-_KNOWN = " OR ".join(f"m.{name} IS NOT NULL" for name in TOKENS)
-_COUNTED = f"""
+_OF_MESSAGE = (
+    f"{hour_of('m')}, m.agent, m.provider_id, m.model_id, 1, m.cost,\n       "
+    + ", ".join(f"m.{name}" for name in TOKENS)
+)
+
+USAGE = f"""
+CREATE VIEW usage AS
+SELECT s.id AS session_id, m.hour, u.agent, u.provider_id, u.model_id, m.messages,
+       m.cost, {", ".join(f"m.{name}" for name in TOKENS)}
+  FROM usage_hour AS m
+  JOIN usage_model AS u ON u.rid = m.model_rid
+  JOIN session AS s ON s.rid = m.session_rid
+ WHERE {SETTLED.format("m")} AND {_ALIVE}
+UNION ALL
+SELECT s.id, {_OF_MESSAGE}
   FROM message AS m JOIN session AS s ON s.id = m.session_id
- WHERE m.inherited = 0 AND {_ALIVE}
-   AND (m.cost IS NOT NULL OR {_KNOWN})
-""".rstrip()
+ WHERE m.rid > {MARK_OF_USAGE}
+   AND {has_usage("m")} AND {_ALIVE}
+UNION ALL
+SELECT s.id, {_OF_MESSAGE}
+  FROM usage_waiting AS w JOIN session AS s ON s.rid = w.rid
+  JOIN message AS m ON m.session_id = s.id
+ WHERE m.rid <= {MARK_OF_USAGE}
+   AND {has_usage("m")} AND {_ALIVE}
+""".strip()
+
+_SUMS = ",\n       ".join(f"{count_sum(f'u.{name}')} AS {name}" for name in TOKENS)
+_MESSAGES = f"{count_sum('u.messages')} AS messages"
+_COST = f"{cost_sum('u.cost')} AS cost"
 
 USAGE_BY_DAY = f"""
 CREATE VIEW usage_by_day AS
-SELECT strftime('%Y-%m-%d', m.time_created / 1000, 'unixepoch') AS day, s.source,
-       m.provider_id, m.model_id, count(*) AS messages,
+SELECT strftime('%Y-%m-%d', u.hour * 3600, 'unixepoch') AS day, s.source,
+       u.provider_id, u.model_id, {_MESSAGES},
        {_COST},
-       {_SUMS}{_COUNTED}
+       {_SUMS}
+  FROM usage AS u JOIN session AS s ON s.id = u.session_id
  GROUP BY 1, 2, 3, 4
 """.strip()
 
 USAGE_BY_MODEL = f"""
 CREATE VIEW usage_by_model AS
-SELECT m.provider_id, m.model_id, count(*) AS messages,
-       count(DISTINCT s.id) AS sessions,
+SELECT u.provider_id, u.model_id, {_MESSAGES},
+       count(DISTINCT u.session_id) AS sessions,
        {_COST},
-       {_SUMS}{_COUNTED}
+       {_SUMS}
+  FROM usage AS u
  GROUP BY 1, 2
 """.strip()
 
@@ -228,6 +252,7 @@ VIEWS = (
     TOOL_CALL,
     CHANGED_FILE,
     CONTEXT_SOURCE,
+    USAGE,
     USAGE_BY_DAY,
     USAGE_BY_MODEL,
     SESSION_TREE,

@@ -144,20 +144,24 @@ class WriterConnection:
             self._log_limit = LOG_BYTES
         return is_moved
 
-    def index_waiting(self) -> None:
-        """Put what waits into the search index; a no-op if it is closed or in use."""
+    def put_waiting(self) -> None:
+        """Bring the search index and the sums of usage up to date.
+
+        A no-op if the connection is closed or in use.
+        """
         connection = self.inner
         if connection is None or not self._is_in_place():
             return
 
         try:
             last, indexed = ENGINE.search.read_places(connection)
-            if last == indexed:
+            if last == indexed and not ENGINE.usage.is_behind(connection):
                 return
             # No data depends on it: queries find what waits as well.
             self.begin(self.ready("normal"), CHECKPOINT_PATIENCE)
             self.take_handover()
             ENGINE.search.put_waiting(connection)
+            ENGINE.usage.put_waiting(connection)
             connection.commit()
         except (ENGINE.Error, SessionDBError):
             self.roll_back()

@@ -260,16 +260,16 @@ class Writer:
         self._as_writer(self.connection.shorten_log)
 
     def idle(self) -> None:
-        """Complete the search index and checkpoint, if no unit is queued."""
+        """Complete search and sums, and checkpoint, if no unit is queued."""
         self._as_writer(self._rest)
 
     def _rest(self) -> None:
         if not self._queue:
-            self.connection.index_waiting()
+            self.connection.put_waiting()
             self.connection.checkpoint()
 
     def close(self) -> None:
-        """Complete the search index, checkpoint, and close the connection.
+        """Complete search and sums, checkpoint, and close the connection.
 
         In the middle of a commit of this thread it is closed when that ends: this
         writer is not used any more.
@@ -278,7 +278,7 @@ class Writer:
             self._as_writer(self._disconnect)
 
     def _disconnect(self) -> None:
-        self.connection.index_waiting()
+        self.connection.put_waiting()
         self.connection.disconnect()
 
     def pause(self) -> bool:

@@ -12,6 +12,7 @@ from sessiondb.engine.sqlite import claims, files
 from sessiondb.engine.sqlite.connection import begin_write, connect
 from sessiondb.engine.sqlite.failures import translated
 from sessiondb.engine.sqlite.search import SQLiteSearchIndex
+from sessiondb.engine.sqlite.usage_sums import SQLiteUsageSums
 
 
 @contextlib.contextmanager
@@ -52,10 +53,14 @@ def _copy_database(path: Path, copy_path: Path, exact: bool) -> None:
 
 
 def _complete_copy(path: Path) -> None:
-    """Index what waits in a copy, and write it through, as VACUUM INTO does not."""
+    """Complete search and sums of a copy, and write it through.
+
+    VACUUM INTO does not.
+    """
     with closing(connect(path)) as connection:
         begin_write(connection)
         SQLiteSearchIndex().put_waiting(connection)
+        SQLiteUsageSums().put_waiting(connection)
         connection.execute("COMMIT")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         connection.execute(f"PRAGMA user_version={version}")

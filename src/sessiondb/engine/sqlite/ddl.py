@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from sessiondb.engine.shipped import read_texts
-from sessiondb.engine.sqlite import search_tables
+from sessiondb.engine.sqlite import search_tables, usage_tables
 from sessiondb.patterns import late_pattern
 from sessiondb.schema import views
 from sessiondb.schema.feed import NEWEST_CHANGE
@@ -31,16 +31,17 @@ _DELETED = (
     f"VALUES (max({NEWEST_CHANGE}, old.change) + 1, old.id, old.revision + 1, "
     "old.last_seq); END"
 )
-_TURN_HIDDEN = "UPDATE session SET hidden = 1 - hidden WHERE rid = new.rid;"
+_IS_HIDDEN = HIDDEN.format("new.")
+_SET_HIDDEN = f"UPDATE session SET hidden = {_IS_HIDDEN} WHERE rid = new.rid;"
 _HIDDEN = (
     f"CREATE TRIGGER session_hidden_insert AFTER INSERT ON session "
-    f"WHEN new.hidden <> ({HIDDEN.format('new.')}) BEGIN {_TURN_HIDDEN} END",
+    f"WHEN new.hidden <> ({_IS_HIDDEN}) BEGIN {_SET_HIDDEN} END",
     "CREATE TRIGGER session_hidden_update AFTER UPDATE OF "
     "time_deleted, time_importing, time_archived, message_count, relation ON session "
-    f"WHEN new.hidden <> ({HIDDEN.format('new.')}) BEGIN {_TURN_HIDDEN} END",
+    f"WHEN new.hidden <> ({_IS_HIDDEN}) BEGIN {_SET_HIDDEN} END",
 )
 #: Every trigger of the file.
-TRIGGERS = (*search_tables.TRIGGERS, _DELETED, *_HIDDEN)
+TRIGGERS = (*search_tables.TRIGGERS, _DELETED, *_HIDDEN, *usage_tables.TRIGGERS)
 
 _ALEMBIC = (
     "CREATE TABLE alembic_version (\n\tversion_num VARCHAR(32) NOT NULL, \n"

@@ -20,6 +20,7 @@ from sessiondb.engine.sqlite.connection import (
 from sessiondb.engine.sqlite.dialect import DIALECT
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.engine.sqlite.search import SQLiteSearchIndex
+from sessiondb.engine.sqlite.usage_sums import SQLiteUsageSums
 from sessiondb.engine.sqlite.write_ahead_log import checkpoint, log_reaches
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class SQLite:
 
     dialect = DIALECT
     search = SQLiteSearchIndex()
+    usage = SQLiteUsageSums()
 
     # It loads SQLAlchemy, and few processes need it.
 

@@ -24,11 +24,12 @@ from sessiondb.errors import CorruptionError, SessionDBError
 
 #: Row numbers that are read at once.
 _AT_ONCE = 2_000
-#: All tables but those that `make` fills, and the search index, which is rebuilt.
+#: All tables but those that `make` fills, the search index, which is rebuilt, and the
+#: sums of usage: without a mark they are made of the messages.
 _TABLES = (
     "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' "
-    "AND name NOT LIKE 'sqlite_%' AND name <> 'alembic_version' "
-    "AND instr(name, '_search') = 0"
+    "AND name NOT LIKE 'sqlite_%' AND instr(name, '_search') = 0 "
+    "AND name NOT IN ('alembic_version', 'usage_hour', 'usage_waiting')"
 )
 
 _TREE = (
@@ -118,6 +119,7 @@ def _copy_tables(copy: ReadableCopy, damaged: _DamagedFile) -> None:
     copy.connection.execute("DELETE FROM meta")
     for (table,) in copy.connection.execute(_TABLES).fetchall():
         _copy_table(copy, damaged, table)
+    copy.connection.execute("DELETE FROM meta WHERE key = 'usage_to'")
     _name_damaged(copy, damaged.connection)
 
 

@@ -2482,3 +2482,8 @@ SELECT message.seq, message.id, message.time_created, message.usage_key, message
 FROM message
 WHERE message.session_id = :sid
 ORDER BY message.seq
+
+-- repository.usage_sums.HOURS
+SELECT (SELECT min(usage_hour.hour) AS min_1
+FROM usage_hour) AS anon_1, (SELECT max(usage_hour.hour) AS max_1
+FROM usage_hour) AS anon_2

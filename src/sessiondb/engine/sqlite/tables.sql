@@ -87,6 +87,16 @@ CREATE TABLE tombstone (
 )
  STRICT
 
+-- usage_model
+CREATE TABLE usage_model (
+	rid INTEGER NOT NULL, 
+	agent TEXT, 
+	provider_id TEXT, 
+	model_id TEXT, 
+	CONSTRAINT pk_usage_model PRIMARY KEY (rid)
+)
+ STRICT
+
 -- project_directory
 CREATE TABLE project_directory (
 	rid INTEGER NOT NULL, 
@@ -155,7 +165,7 @@ CREATE TABLE session (
 	data_blob TEXT, 
 	namespace TEXT DEFAULT '' NOT NULL, 
 	prompt_count INTEGER DEFAULT 0 NOT NULL, 
-	hidden INTEGER DEFAULT 1 NOT NULL, 
+	hidden INTEGER DEFAULT 4 NOT NULL, 
 	CONSTRAINT pk_session PRIMARY KEY (rid), 
 	CONSTRAINT uq_session_id UNIQUE (id), 
 	CONSTRAINT uq_session_source_source_id_namespace UNIQUE (source, source_id, namespace), 
@@ -163,7 +173,7 @@ CREATE TABLE session (
 	CONSTRAINT ck_session_relation CHECK (relation = 'fork' OR relation = 'subagent'), 
 	CONSTRAINT ck_session_title_source CHECK (title_source = 'user' OR title_source = 'agent' OR title_source = 'derived'), 
 	CONSTRAINT ck_session_model_source CHECK (model_source = 'caller' OR model_source = 'source' OR model_source = 'derived'), 
-	CONSTRAINT ck_session_hidden CHECK (hidden IN (0, 1)), 
+	CONSTRAINT ck_session_hidden CHECK (hidden BETWEEN 0 AND 15), 
 	CONSTRAINT ck_session_summary_diffs CHECK (summary_diffs IS NULL OR json_valid(summary_diffs)), 
 	CONSTRAINT ck_session_revert CHECK (revert IS NULL OR json_valid(revert)), 
 	CONSTRAINT ck_session_permission CHECK (permission IS NULL OR json_valid(permission)), 
@@ -305,6 +315,36 @@ CREATE TABLE todo (
 )
  STRICT
 
+-- usage_hour
+CREATE TABLE usage_hour (
+	rid INTEGER NOT NULL, 
+	session_rid INTEGER NOT NULL, 
+	hour INTEGER NOT NULL, 
+	model_rid INTEGER NOT NULL, 
+	hidden INTEGER NOT NULL, 
+	project_rid INTEGER NOT NULL, 
+	messages INTEGER NOT NULL, 
+	cost REAL, 
+	tokens_input INTEGER, 
+	tokens_output INTEGER, 
+	tokens_reasoning INTEGER, 
+	tokens_cache_read INTEGER, 
+	tokens_cache_write INTEGER, 
+	longest_prompt INTEGER NOT NULL, 
+	CONSTRAINT pk_usage_hour PRIMARY KEY (rid), 
+	CONSTRAINT fk_usage_hour_session_rid FOREIGN KEY(session_rid) REFERENCES session (rid) ON DELETE CASCADE, 
+	CONSTRAINT fk_usage_hour_model_rid FOREIGN KEY(model_rid) REFERENCES usage_model (rid)
+)
+ STRICT
+
+-- usage_waiting
+CREATE TABLE usage_waiting (
+	rid INTEGER NOT NULL, 
+	CONSTRAINT pk_usage_waiting PRIMARY KEY (rid), 
+	CONSTRAINT fk_usage_waiting_rid FOREIGN KEY(rid) REFERENCES session (rid) ON DELETE CASCADE
+)
+ STRICT
+
 -- label
 CREATE TABLE label (
 	rid INTEGER NOT NULL, 
@@ -359,6 +399,9 @@ CREATE TABLE part (
 
 -- ix_import_ledger_namespace
 CREATE INDEX ix_import_ledger_namespace ON import_ledger (source, namespace) WHERE namespace <> ''
+
+-- ix_usage_model_model_id
+CREATE INDEX ix_usage_model_model_id ON usage_model (model_id, provider_id, agent)
 
 -- ix_project_directory_project_id
 CREATE INDEX ix_project_directory_project_id ON project_directory (project_id)
@@ -428,6 +471,12 @@ CREATE INDEX ix_terminal_directory ON terminal (directory, time_updated)
 
 -- ix_terminal_session_id
 CREATE INDEX ix_terminal_session_id ON terminal (session_id)
+
+-- ix_usage_hour_hour
+CREATE INDEX ix_usage_hour_hour ON usage_hour (hour)
+
+-- ix_usage_hour_session
+CREATE INDEX ix_usage_hour_session ON usage_hour (session_rid, hour)
 
 -- ix_label_message
 CREATE INDEX ix_label_message ON label (session_id, seq)

@@ -60,6 +60,7 @@ def stamp(connection: sqlite3.Connection, version: int) -> None:
         "min_reader": MIN_READER,
         "min_writer": MIN_WRITER,
         "indexed_to": "0",
+        "usage_to": "0",
     }
     connection.executemany(
         "INSERT INTO meta (key, value) VALUES (?, ?)", list(facts.items())
