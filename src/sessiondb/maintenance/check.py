@@ -114,7 +114,8 @@ def _check_references(connection: Connection) -> Iterator[Finding]:
             "references", f"rows of {table} without their {parent}", number, action
         )
 
-    yield from _lost_blobs(connection)
+    if any(parent == "blob" for _, parent in broken):
+        yield from _lost_blobs(connection)
     yield from _lost_parts(connection)
 
 

@@ -118,12 +118,16 @@ ROOT = Derivation(
     what="sessions whose root is not that of their parent",
     repair="take that of the parent",
 )
+#: In this order, a look into an index for each message, and not for each of its parts.
+_PARTS_OF_MESSAGES = (
+    "message AS m CROSS JOIN part AS p "
+    "ON p.session_id = m.session_id AND p.seq = m.seq"
+)
 PART_INHERITED = Derivation(
     table="part",
     columns=("inherited",),
     values=(
-        "SELECT p.rid, m.inherited FROM part AS p JOIN message AS m "
-        "ON m.session_id = p.session_id AND m.seq = p.seq"
+        f"SELECT p.rid, m.inherited FROM {_PARTS_OF_MESSAGES}"
     ),
     check="ownership",
     what="parts that do not agree with their message about being inherited",
@@ -138,10 +142,8 @@ PART_INDEXED = Derivation(
     columns=("indexed",),
     values=(
         f"SELECT p.rid, CASE WHEN m.inherited = 1 OR NOT ({_SEARCHABLE}) THEN 0 "
-        f"WHEN {_FINAL} THEN 1 ELSE p.indexed IN (1) END "
-        "FROM part AS p JOIN message AS m "
-        "ON m.session_id = p.session_id AND m.seq = p.seq "
-        f"JOIN session AS s ON s.id = p.session_id WHERE {LIVE}"
+        f"WHEN {_FINAL} THEN 1 ELSE p.indexed IN (1) END FROM {_PARTS_OF_MESSAGES} "
+        f"CROSS JOIN session AS s ON s.id = m.session_id WHERE {LIVE}"
     ),
     check="search",
     what="parts that are in the search index, or are not, against the rule",
