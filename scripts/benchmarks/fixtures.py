@@ -350,6 +350,37 @@ def session_list(count: int, worktree: str) -> Fill:
     return fill
 
 
+def answered_sessions(count: int, length: int) -> Fill:
+    """Fill in *count* sessions of *length* messages each, in a year and 50 projects."""
+
+    def fill(connection: sqlite3.Connection) -> None:
+        rng = random.Random(count)  # noqa: S311  a fixture, nothing secret
+        projects = [project(connection, f"/work/{number}") for number in range(50)]
+        names = [ids.new_session_id() for _ in range(count)]
+        rows = (
+            session_row(name, projects[number % 50], number, length)
+            for number, name in enumerate(names)
+        )
+        insert(connection, "session", rows)
+        begun = [rng.randrange(365 * 24) * 3_600_000 for _ in names]
+        insert(
+            connection,
+            "message",
+            (
+                row
+                | {
+                    "id": f"{row['id']}{number}",
+                    "time_created": row["time_created"] + begun[number],
+                    "model_id": f"acme-{number % 7}",
+                }
+                for number, name in enumerate(names)
+                for row in messages(name, length)
+            ),
+        )
+
+    return fill
+
+
 def haystack(count: int) -> Fill:
     """Fill in *count* parts of 20 words, in sessions of 100 messages of three parts."""
     per_session, per_message = 300, 3

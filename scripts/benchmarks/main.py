@@ -31,6 +31,7 @@ GROUPS: dict[str, Callable[[Bench], Iterator[Row | Skipped] | Iterator[Row]]] = 
     "processes": processes.rows,
     "load": reading.load_rows,
     "list": reading.list_rows,
+    "usage": reading.usage_rows,
     "last": reading.last_rows,
     "growing": growing.rows,
     "fork": forking.rows,

@@ -18,6 +18,7 @@ from benchmarks.fixtures import (
     PART,
     PIECE,
     RARE,
+    answered_sessions,
     built,
     conversation,
     haystack,
@@ -113,7 +114,41 @@ def list_rows(bench: Bench) -> Iterator[Row]:
 _LISTS: dict[str, Read] = {
     "newest 50": lambda store: store.sessions(project=ALL),
     "newest 25 of this project": lambda store: store.sessions(limit=25),
+    "newest 50, archived ones too": lambda store: store.sessions(
+        project=ALL, archived=True
+    ),
 }
+
+
+def usage_rows(bench: Bench) -> Iterator[Row]:
+    """Yield totals over 10⁵ sessions, and over those of ten times the messages.
+
+    The floor of the first is the sum over the messages by SQLite alone.
+    """
+    count = bench.size(100_000)
+    few = built(bench.folder / "usage-few.db", answered_sessions(count, 2))
+    many = built(bench.folder / "usage-many.db", answered_sessions(count, 20))
+
+    times = bench.times(20)
+    for by in ("model", "day", "project"):
+
+        def read(store: Store, by: str = by) -> object:
+            return store.usage(by=by)
+
+        pair = _compare(many, read, _sum_messages, times)
+        yield Row(f"total by {by}: {count:,} sessions", *pair, goal=0.5)
+        pair = _flat(few, many, read, times)
+        yield Row(f"total by {by}: 2 → 20 messages each", *pair, goal=FLAT)
+
+
+def _sum_messages(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        "SELECT m.model_id, count(*), count(DISTINCT s.rid), sum(m.cost), "
+        "sum(m.tokens_input), sum(m.tokens_output) "
+        "FROM message AS m JOIN session AS s ON s.id = m.session_id "
+        "WHERE m.inherited = 0 AND m.cost IS NOT NULL AND s.time_deleted IS NULL "
+        "GROUP BY m.model_id"
+    ).fetchall()
 
 
 def last_rows(bench: Bench) -> Iterator[Row]:

@@ -45,7 +45,7 @@ BY_OTHER_CHECKS = {
     },
     **{
         ("usage_model", name): ["'wrong'", "''"]
-        for name in ("agent", "provider_id", "model_id")
+        for name in ("source", "agent", "provider_id", "model_id")
     },
 }
 #: Of these the value before is not known from the rows: any consistent one is right.
@@ -143,7 +143,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 _CELLS = """
-SELECT u.agent, u.provider_id, u.model_id, c.* FROM usage_hour AS c
+SELECT u.source, u.agent, u.provider_id, u.model_id, c.* FROM usage_hour AS c
   JOIN usage_model AS u ON u.rid = c.model_rid ORDER BY session_rid, hour, u.model_id
 """
 

@@ -25,7 +25,8 @@ from sessiondb.model import UsageRow
 from sessiondb.prices import Rates
 
 STEPS = ("answer", "open", "finish", "prompt", "fork", "delete", "truncate", "archive",
-         "unarchive", "import", "move", "change", "remove", "rest")  # fmt: skip
+         "unarchive", "import", "move", "change", "remove", "rest",
+         "agent")  # fmt: skip
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Asia/Kathmandu",
          "Australia/Lord_Howe", "Pacific/Chatham")  # fmt: skip
 KEYS = ((), ("day",), ("week",), ("month",), ("model",), ("agent",), ("project",), ("source",),
@@ -327,6 +328,8 @@ class _Work:
                     for each in range(chance.randint(1, 4))
                 ]
                 take_in(store, session_of(f"s{number}", *answers))
+            case "agent":
+                store.update_session(session, agent=chance.choice(["build", "plan"]))
             case "move" | "change" | "remove":
                 self._change_in_shell(step)
             case "rest":
@@ -351,7 +354,8 @@ class _Work:
                 )
             else:
                 connection.execute(
-                    "UPDATE session SET project_id = (SELECT id FROM project ORDER BY rid DESC "
+                    f"UPDATE session SET source = '{self.chance.choice(['x', 'y'])}', "
+                    "project_id = (SELECT id FROM project ORDER BY rid DESC "
                     "LIMIT 1) WHERE id = (SELECT session_id FROM message WHERE rid = ?)",
                     (rid,),
                 )
@@ -397,6 +401,24 @@ def test_the_number_of_a_message_that_is_given_again_is_summed_up(store: Store) 
     store._core.writer.idle()
     assert [row.cost for row in store.usage(by=())] == [5.0]
     assert count_rows(store.path, "usage_waiting") == 0
+
+
+@pytest.mark.parametrize("order", [(2, 3), (3, 2), (3,), (1, 2, 3), (3, 1)])
+def test_numbers_are_summed_up_again_whatever_the_order_in_which_they_were_deleted(
+    store: Store, order: tuple[int, ...]
+) -> None:
+    session = store.create_session()
+    for number in range(3):
+        store.append(session, assistant("a"), cost=1.0)
+        if number == 1:
+            store._core.writer.idle()
+    with shell(store.path) as connection:
+        for rid in order:
+            connection.execute("DELETE FROM message WHERE rid = ?", (rid,))
+    other = store.create_session()
+    for _ in range(2):
+        store.append(other, assistant("b"), cost=2.0)
+    assert [row.cost for row in store.usage(by=())] == [7.0 - len(order)]
 
 
 def test_a_total_costs_the_same_for_ten_times_the_messages(tmp_path: Path) -> None:

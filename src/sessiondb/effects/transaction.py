@@ -412,7 +412,7 @@ class Transaction:
         )
 
     def finish(self) -> None:
-        """Do what is done once: search, then blobs."""
+        """Do what is done once: search, sums of usage, then blobs."""
         if self.to_prepare or self.to_index:
             ENGINE.search.prepare(
                 self.connection, as_list(self.to_prepare + self.to_index)
@@ -427,6 +427,7 @@ class Transaction:
             is_large = self.handover.waiting_bytes >= MOST_WAITING_BYTES
             if is_large or last - indexed >= MOST_WAITING:
                 ENGINE.search.put_waiting(self.connection)
+                ENGINE.usage.put_waiting(self.connection)
                 self.handover.places, self.handover.waiting_bytes = (last, last), 0
 
         if self.loose:

@@ -120,15 +120,12 @@ ROOT = Derivation(
 )
 #: In this order, a look into an index for each message, and not for each of its parts.
 _PARTS_OF_MESSAGES = (
-    "message AS m CROSS JOIN part AS p "
-    "ON p.session_id = m.session_id AND p.seq = m.seq"
+    "message AS m CROSS JOIN part AS p ON p.session_id = m.session_id AND p.seq = m.seq"
 )
 PART_INHERITED = Derivation(
     table="part",
     columns=("inherited",),
-    values=(
-        f"SELECT p.rid, m.inherited FROM {_PARTS_OF_MESSAGES}"
-    ),
+    values=(f"SELECT p.rid, m.inherited FROM {_PARTS_OF_MESSAGES}"),
     check="ownership",
     what="parts that do not agree with their message about being inherited",
     repair="follow the message",

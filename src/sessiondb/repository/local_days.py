@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from datetime import date
+from functools import lru_cache
 from typing import NamedTuple
 
 DAY_SECONDS = 86_400
@@ -80,11 +81,13 @@ def _offset_of(seconds: int) -> int:
     return time.localtime(seconds).tm_gmtoff
 
 
+@lru_cache(maxsize=4096)
 def name_of_day(day: int) -> str:
     """Return ``2026-11-02`` for the number of a day."""
     return date.fromordinal(_EPOCH + day).isoformat()
 
 
+@lru_cache(maxsize=4096)
 def name_of_week(day: int) -> str:
     """Return the Monday of the week of a day."""
     # 1 January 1970 was a Thursday.

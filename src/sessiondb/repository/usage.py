@@ -6,7 +6,6 @@ cost is never 0.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -167,7 +166,8 @@ def _sorting_key(key: tuple[str | None, ...]) -> list[tuple[bool, str]]:
 class _Group:
     """The sums of one group; it has several rows, as prices are per model."""
 
-    sessions: set[int] = field(default_factory=set)
+    #: Lists of numbers of sessions, which may have some in common.
+    sessions: list[str] = field(default_factory=list)
     messages: int = 0
     cost: float | None = None
     estimated: float | None = None
@@ -176,7 +176,7 @@ class _Group:
 
     def add(self, row: GroupedUsage) -> None:
         """Add the sums of one model."""
-        self.sessions.update(json.loads(row.sessions))
+        self.sessions.append(row.sessions)
         self.messages += row.messages
         self.cost = _add_known(self.cost, row.cost)
         for kind, number in enumerate(row.tokens):
@@ -198,7 +198,7 @@ class _Group:
         """Return the sums as a row."""
         return UsageRow(
             key,
-            len(self.sessions),
+            len(set(",".join(self.sessions).split(","))),
             self.messages,
             self.cost,
             self.estimated,

@@ -8,7 +8,7 @@ statement, so it is one state of the database.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -53,7 +53,9 @@ KEYS = {
     "tool": "t.tool",
 }
 #: The dimensions that a cell has as the number of a day.
-_NAMES_OF_DAYS = {"day": name_of_day, "week": name_of_week, "month": name_of_month}
+_NAMES_OF_DAYS: dict[str, Callable[[int], str]] = {
+    "day": name_of_day, "week": name_of_week, "month": name_of_month,
+}  # fmt: skip
 _SUMS = ", ".join(count_sum(f"m.tokens_{name}") for name in Tokens.__slots__)
 _HOUR = f"({hour_of('m')})"
 _VISIBLE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
@@ -72,7 +74,7 @@ class GroupedUsage(NamedTuple):
     size: int
     #: Whether these are the messages without a cost.
     is_unpaid: bool
-    #: The numbers of their sessions, as a JSON list.
+    #: The numbers of their sessions, with commas; one may be there twice.
     sessions: str
     messages: int
     cost: float | None
@@ -223,7 +225,7 @@ def _select_messages(shape: _Shape, rows: str, *conditions: str) -> str:
     terms = [_VISIBLE, has_usage("m"), *conditions, *_terms(shape.parameters)]
     return (
         f"SELECT m.model_id, {request_size(shape.sizes)} AS size, "
-        "m.cost IS NULL AS is_unpaid, json_group_array(DISTINCT s.rid), count(*), "
+        "m.cost IS NULL AS is_unpaid, group_concat(DISTINCT s.rid), count(*), "
         f"{cost_sum('m.cost')}, {_SUMS}{names} FROM {rows}{project} "
         f"WHERE {' AND '.join(f'({term})' for term in terms)} "
         f"GROUP BY m.model_id, size, is_unpaid{names}"
@@ -236,7 +238,7 @@ def _messages_statement(shape: _Shape) -> Statement:
     keys = "".join(f", {KEYS[name]}" for name in shape.dimensions)
     return ComposedStatement(
         f"SELECT m.model_id, {request_size(shape.sizes)} AS size, "
-        "m.cost IS NULL AS is_unpaid, json_group_array(DISTINCT s.rid), count(*), "
+        "m.cost IS NULL AS is_unpaid, group_concat(DISTINCT s.rid), count(*), "
         f"{cost_sum('m.cost')}, {_SUMS}{keys} "
         f"{messages_with_usage(shape.dimensions, shape.parameters)} "
         f"AND m.inherited = 0 GROUP BY m.model_id, size, is_unpaid{keys}"
@@ -282,16 +284,16 @@ def _select_cells(shape: _Shape) -> str:
         elif name == "project":
             keys["project_rid"] = "m.project_rid"
             names.append("(SELECT worktree FROM project WHERE rid = g.project_rid)")
-        elif name == "model":
-            names.append("u.model_id")
+        elif name == "session":
+            keys["session_rid"] = "m.session_rid"
+            names.append("(SELECT id FROM session WHERE rid = g.session_rid)")
         else:
-            keys[f"key_{name}"] = _KEYS_OF_CELLS[name]
-            names.append(f"g.key_{name}")
+            names.append(_KEYS_OF_MODELS[name])
 
     selected = "".join(f", {sql} AS {name}" for name, sql in keys.items())
     cells = (
-        f"SELECT json_group_array(m.session_rid) AS sessions, {_CELL_SUMS}{selected} "
-        f"{_cells_with_terms(shape, list(keys))} GROUP BY {', '.join(keys)}"
+        f"SELECT group_concat(m.session_rid) AS sessions, {_CELL_SUMS}{selected} "
+        f"{_cells_with_terms(shape)} GROUP BY {', '.join(keys)}"
     )
     tokens = ", ".join(f"CAST(g.{name} AS INTEGER)" for name in TOKENS)
     return (
@@ -303,41 +305,36 @@ def _select_cells(shape: _Shape) -> str:
 
 #: What a day is multiplied by in the number of a group; the rest is below it.
 _DAY = 1 << 32
-#: Dimension → the key of a cell ``m``, of a session ``s`` and a model ``u``.
-_KEYS_OF_CELLS = {
-    "source": "s.source", "agent": "coalesce(u.agent, s.agent)", "session": "s.id",
-}  # fmt: skip
 #: Floats do not overflow, and are exact up to 2^53: see `schema.sums`.
 _CELL_SUMS = "CAST(total(m.messages) AS INTEGER) AS messages, sum(m.cost) AS cost, " + (
     ", ".join(f"sum(m.{name} * 1.0) AS {name}" for name in TOKENS)
 )
+#: Dimension → its column in ``usage_model``.
+_KEYS_OF_MODELS = {"model": "u.model_id", "source": "u.source", "agent": "u.agent"}
+_MODELS = "(SELECT rid FROM usage_model WHERE {0} = :{0})"
 #: Parameter → its term over cells; those of sessions are as for messages.
 _TERMS_OF_CELLS = {
     "project_id": "m.project_rid = (SELECT rid FROM project WHERE id = :project_id)",
-    "agent": f"{_KEYS_OF_CELLS['agent']} = :agent",
+    "source": f"m.model_rid IN {_MODELS.format('source')}",
+    "agent": f"m.model_rid IN {_MODELS.format('agent')}",
     "since": "m.hour >= :since_hour",
     "until": "m.hour < :until_hour",
     "unarchived": f"m.hidden & {ARCHIVED} = 0",
     "own": f"m.hidden & {SUBAGENT} = 0",
 }
-#: What of them, and of the keys, needs the row of the session.
-_OF_SESSION = {"source", "agent", "title", "sessions", "key_source", "key_agent",
-               "key_session"}  # fmt: skip
 
 
-def _cells_with_terms(shape: _Shape, keys: Sequence[str]) -> str:
+def _cells_with_terms(shape: _Shape) -> str:
     """Return FROM and WHERE of the cells that answer."""
     terms = [f"m.hidden & {INVISIBLE} = 0", SETTLED.format("m")]
     if shape.split is not None:
         terms.append(f"NOT ({shape.split.format('m.hour')})")
     terms += _terms(shape.parameters, **_TERMS_OF_CELLS)
     rows = "usage_hour AS m"
-    if not _OF_SESSION.isdisjoint([*keys, *shape.parameters]):
-        # Each cell looks up its session, unless few sessions count.
-        join = "JOIN" if "sessions" in shape.parameters else "CROSS JOIN"
-        rows += f" {join} session AS s ON s.rid = m.session_rid"
-    if "key_agent" in keys or "agent" in shape.parameters:
-        rows += " CROSS JOIN usage_model AS u ON u.rid = m.model_rid"
+    if "sessions" in shape.parameters:
+        rows += " JOIN session AS s ON s.rid = m.session_rid"
+    elif "title" in shape.parameters:
+        rows += " CROSS JOIN session AS s ON s.rid = m.session_rid"
     return f"FROM {rows} WHERE {' AND '.join(f'({term})' for term in terms)}"
 
 
@@ -350,8 +347,8 @@ def _long_statement(shape: _Shape) -> Statement:
         f"{list_text('models')}"
     )
     in_long_cell = (
-        "EXISTS (SELECT 1 FROM usage_hour AS c WHERE c.session_rid = s.rid "
-        f"AND {is_in_cell('m', 'c')} AND {is_long})"
+        f"EXISTS (SELECT 1 FROM usage_hour AS c WHERE {is_in_cell('m', 's', 'c')} "
+        f"AND {is_long})"
     )
     conditions = [_IS_COVERED, in_long_cell]
     if shape.split is not None:

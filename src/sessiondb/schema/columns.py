@@ -148,6 +148,7 @@ TABLES: dict[str, dict[str, tuple[str, bool]]] = {
     },
     "usage_model": {
         "rid": ("INTEGER", True),
+        "source": ("TEXT", True),
         "agent": ("TEXT", False),
         "provider_id": ("TEXT", False),
         "model_id": ("TEXT", False),

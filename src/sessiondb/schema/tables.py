@@ -316,10 +316,11 @@ Index("ix_part_data_blob", part.c.data_blob, sqlite_where=text("data_blob IS NOT
 
 usage_model = _strict_table(
     "usage_model",
+    _text_column("source", required=True),
     _text_column("agent"),
     _text_column("provider_id"),
     _text_column("model_id"),
-    Index("ix_usage_model_model_id", "model_id", "provider_id", "agent"),
+    Index("ix_usage_model_model_id", "model_id", "provider_id", "agent", "source"),
 )
 
 #: See `schema.usage`. It refers to row numbers, and not to ids: SQLite sorts and groups

@@ -17,6 +17,8 @@ a message below the mark. So the usage of a database is, at every moment, the su
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sessiondb.schema.terms import USAGE
 
 HOUR_MS = 3_600_000
@@ -26,8 +28,9 @@ MARK_OF_USAGE = (
 )
 #: True for a cell, or a row with a ``session_rid``, of a session that does not wait.
 SETTLED = "{0}.session_rid NOT IN (SELECT rid FROM usage_waiting)"
-#: The columns of a message that are those of a row of ``usage_model``.
-MODEL = ("agent", "provider_id", "model_id")
+#: The columns of ``usage_model``: what produced a message. A message may name another
+#: agent than its session.
+MODEL = ("source", "agent", "provider_id", "model_id")
 
 
 def states_usage(message: str) -> str:
@@ -51,9 +54,19 @@ def prompt_length(message: str) -> str:
     return " + ".join(f"coalesce({message}.{name}, 0)" for name in kinds)
 
 
-def model_rid(message: str) -> str:
-    """Return the row of ``usage_model`` for a message, NULL if there is none."""
-    same = " AND ".join(f"u.{name} IS {message}.{name}" for name in MODEL)
+def model_of(message: str, session: str) -> dict[str, str]:
+    """Return the columns of ``usage_model`` for a message of a session."""
+    return {
+        "source": f"{session}.source",
+        "agent": f"coalesce({message}.agent, {session}.agent)",
+        "provider_id": f"{message}.provider_id",
+        "model_id": f"{message}.model_id",
+    }
+
+
+def model_rid(columns: Mapping[str, str]) -> str:
+    """Return the row of ``usage_model`` with these columns, NULL if there is none."""
+    same = " AND ".join(f"u.{name} IS {value}" for name, value in columns.items())
     return f"(SELECT u.rid FROM usage_model AS u WHERE {same})"
 
 
@@ -62,9 +75,11 @@ def project_rid(session: str) -> str:
     return f"coalesce((SELECT rid FROM project WHERE id = {session}.project_id), 0)"
 
 
-def is_in_cell(message: str, cell: str) -> str:
-    """Return the condition that a message is one that a cell of its session has."""
+def is_in_cell(message: str, session: str, cell: str) -> str:
+    """Return the condition that a cell of a session has a message of it."""
+    rid = model_rid(model_of(message, session))
     return (
-        f"{cell}.hour = {hour_of(message)} AND {cell}.model_rid = {model_rid(message)} "
+        f"{cell}.session_rid = {session}.rid AND {cell}.hour = {hour_of(message)} "
+        f"AND {cell}.model_rid = {rid} "
         f"AND ({cell}.cost IS NULL) = ({message}.cost IS NULL)"
     )

@@ -11,7 +11,7 @@ from sessiondb.model.tools import TOOL_KINDS
 from sessiondb.schema.purposes import purpose_of
 from sessiondb.schema.sums import cost_sum, count_sum
 from sessiondb.schema.terms import TOKENS
-from sessiondb.schema.usage import MARK_OF_USAGE, SETTLED, has_usage, hour_of
+from sessiondb.schema.usage import MARK_OF_USAGE, SETTLED, has_usage, hour_of, model_of
 
 #: Stands for the function of the engine with a row (key, value) for each element of a
 #: JSON array.
@@ -181,14 +181,14 @@ SELECT p.session_id, p.seq, p.idx,
 """.strip()
 
 _OF_MESSAGE = (
-    f"{hour_of('m')}, m.agent, m.provider_id, m.model_id, 1, m.cost,\n       "
+    f"{hour_of('m')}, {', '.join(model_of('m', 's').values())}, 1, m.cost,\n       "
     + ", ".join(f"m.{name}" for name in TOKENS)
 )
 
 USAGE = f"""
 CREATE VIEW usage AS
-SELECT s.id AS session_id, m.hour, u.agent, u.provider_id, u.model_id, m.messages,
-       m.cost, {", ".join(f"m.{name}" for name in TOKENS)}
+SELECT s.id AS session_id, m.hour, u.source, u.agent, u.provider_id, u.model_id,
+       m.messages, m.cost, {", ".join(f"m.{name}" for name in TOKENS)}
   FROM usage_hour AS m
   JOIN usage_model AS u ON u.rid = m.model_rid
   JOIN session AS s ON s.rid = m.session_rid
@@ -212,11 +212,11 @@ _COST = f"{cost_sum('u.cost')} AS cost"
 
 USAGE_BY_DAY = f"""
 CREATE VIEW usage_by_day AS
-SELECT strftime('%Y-%m-%d', u.hour * 3600, 'unixepoch') AS day, s.source,
+SELECT strftime('%Y-%m-%d', u.hour * 3600, 'unixepoch') AS day, u.source,
        u.provider_id, u.model_id, {_MESSAGES},
        {_COST},
        {_SUMS}
-  FROM usage AS u JOIN session AS s ON s.id = u.session_id
+  FROM usage AS u
  GROUP BY 1, 2, 3, 4
 """.strip()
 

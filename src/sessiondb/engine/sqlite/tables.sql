@@ -90,6 +90,7 @@ CREATE TABLE tombstone (
 -- usage_model
 CREATE TABLE usage_model (
 	rid INTEGER NOT NULL, 
+	source TEXT NOT NULL, 
 	agent TEXT, 
 	provider_id TEXT, 
 	model_id TEXT, 
@@ -401,7 +402,7 @@ CREATE TABLE part (
 CREATE INDEX ix_import_ledger_namespace ON import_ledger (source, namespace) WHERE namespace <> ''
 
 -- ix_usage_model_model_id
-CREATE INDEX ix_usage_model_model_id ON usage_model (model_id, provider_id, agent)
+CREATE INDEX ix_usage_model_model_id ON usage_model (model_id, provider_id, agent, source)
 
 -- ix_project_directory_project_id
 CREATE INDEX ix_project_directory_project_id ON project_directory (project_id)

@@ -11,6 +11,7 @@ from sessiondb.schema.usage import (
     SETTLED,
     has_usage,
     hour_of,
+    model_of,
     model_rid,
     project_rid,
     prompt_length,
@@ -33,7 +34,7 @@ _MESSAGE = ", ".join(
     [
         "s.rid AS session_rid",
         f"{hour_of('m')} AS hour",
-        *(f"m.{name}" for name in MODEL),
+        *(f"{value} AS {name}" for name, value in model_of("m", "s").items()),
         "1 AS messages",
         *(f"m.{name}" for name in ("cost", *TOKENS)),
         f"CAST({prompt_length('m')} AS INTEGER) AS longest_prompt",
@@ -45,6 +46,8 @@ _CELL = (
     f"{', '.join(f'c.{name}' for name in _SUMMED)} "
     "FROM usage_hour AS c JOIN usage_model AS u ON u.rid = c.model_rid"
 )
+#: The columns of its model in a row ``m`` of such a query.
+_NAMED = {name: f"m.{name}" for name in MODEL}
 _SUMS = ", ".join(
     [
         "CAST(total(messages) AS INTEGER) AS messages",
@@ -60,7 +63,8 @@ def cells_of(messages: str) -> str:
 
     A cell has the columns of `MODEL` in place of the number of their row.
     """
-    key = f"session_rid, hour, {', '.join(MODEL)}"
+    # In order of hours, as what is written day by day: totals by day sort it sooner.
+    key = f"hour, session_rid, {', '.join(MODEL)}"
     return f"SELECT {key}, {_SUMS} FROM ({messages}) GROUP BY {key}, cost IS NULL"
 
 
@@ -69,18 +73,21 @@ def messages_as_cells(rows: str) -> str:
     return f"SELECT {_MESSAGE} FROM {rows} AND {has_usage('m')}"
 
 
-def _insert_cells(messages: str) -> tuple[str, str]:
-    """Return the statements that insert the cells of *messages*, and their models."""
+def _insert_cells(messages: str, more: str = "") -> tuple[str, str]:
+    """Return the statements that insert the models of *messages*, and their cells.
+
+    *more* continues the query for the messages, with such that have their models.
+    """
     models = (
         f"INSERT INTO usage_model ({', '.join(MODEL)}) "
         f"SELECT DISTINCT {', '.join(f'm.{name}' for name in MODEL)} "
-        f"FROM ({messages}) AS m WHERE {model_rid('m')} IS NULL"
+        f"FROM ({messages}) AS m WHERE {model_rid(_NAMED)} IS NULL"
     )
     cells = (
         f"INSERT INTO usage_hour ({', '.join(_COLUMNS)}) "
-        f"SELECT m.session_rid, m.hour, {model_rid('m')}, s.hidden, "
+        f"SELECT m.session_rid, m.hour, {model_rid(_NAMED)}, s.hidden, "
         f"{project_rid('s')}, {', '.join(f'm.{name}' for name in _SUMMED)} "
-        f"FROM ({cells_of(messages)}) AS m "
+        f"FROM ({cells_of(messages + more)}) AS m "
         "CROSS JOIN session AS s ON s.rid = m.session_rid"
     )
     return models, cells
@@ -101,9 +108,10 @@ _SUM_UP_WAITING = (
 #: The cells of the hours with new messages are written again.
 _ADD_NEW = (
     *_insert_cells(
-        f"{messages_as_cells(_ABOVE)} UNION ALL {_CELL} WHERE c.rid <= :last_cell "
+        messages_as_cells(_ABOVE),
+        f" UNION ALL {_CELL} WHERE c.rid <= :last_cell "
         "AND (c.session_rid, c.hour) IN "
-        f"(SELECT s.rid, {hour_of('m')} FROM {_ABOVE} AND {has_usage('m')})"
+        f"(SELECT s.rid, {hour_of('m')} FROM {_ABOVE} AND {has_usage('m')})",
     ),
     "DELETE FROM usage_hour WHERE rid <= :last_cell AND (session_rid, hour) IN "
     "(SELECT session_rid, hour FROM usage_hour WHERE rid > :last_cell)",
@@ -124,8 +132,8 @@ _COVERED = (
 _DIFFERS = " OR ".join(
     [
         "c.rid IS NULL",
-        *(f"c.{name} IS NOT r.{name}" for name in _SUMMED if name != "cost"),
-        "NOT coalesce(abs(c.cost - r.cost) <= 1e-6 * (1 + abs(r.cost)), 1)",
+        *(f"c.{name} IS NOT m.{name}" for name in _SUMMED if name != "cost"),
+        "NOT coalesce(abs(c.cost - m.cost) <= 1e-6 * (1 + abs(m.cost)), 1)",
     ]
 )
 _STORED = "usage_hour AS c JOIN session AS s ON s.rid = c.session_rid"
@@ -138,9 +146,10 @@ class SQLiteUsageSums:
     #: session.
     wrong_sessions = (
         f"WITH derived AS MATERIALIZED ({cells_of(messages_as_cells(_COVERED))}) "
-        "SELECT r.session_rid FROM derived AS r LEFT JOIN usage_hour AS c "
-        "ON c.session_rid = r.session_rid AND c.hour = r.hour "
-        f"AND c.model_rid = {model_rid('r')} AND (c.cost IS NULL) = (r.cost IS NULL) "
+        "SELECT m.session_rid FROM derived AS m LEFT JOIN usage_hour AS c "
+        "ON c.session_rid = m.session_rid AND c.hour = m.hour "
+        f"AND c.model_rid = {model_rid(_NAMED)} "
+        "AND (c.cost IS NULL) = (m.cost IS NULL) "
         f"WHERE {_DIFFERS} UNION "
         "SELECT session_rid FROM (SELECT session_rid, 1 AS cells FROM derived "
         f"UNION ALL SELECT c.session_rid, -1 FROM {_STORED} WHERE {_IS_CHECKED}) "
