@@ -229,3 +229,22 @@ def test_a_file_without_its_header_is_refused_and_not_touched(
     doctor = run("doctor")
     assert (doctor.exit_code, "not a sessiondb database" in doctor.stdout) == (1, True)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("table", ["usage_hour", "ix_usage_hour_session"])
+def test_damaged_sums_lose_nothing_as_the_messages_have_it_all(
+    damaged: Callable[..., Path], made: Made, table: str
+) -> None:
+    path = damaged(table, 0)
+    with Store.open(path, read_only=True) as store:
+        losses: list[str] = []
+        store.read_past_damage(losses.append)
+        (row,) = store.usage(by=("model",))
+        (same,) = store.usage(by=("model",), sessions=list(made.ids))
+    assert (row.sessions, row.messages, row.cost) == (
+        SESSIONS,
+        SESSIONS * 4,
+        SESSIONS * 2,
+    )
+    assert (same.messages, same.cost) == (row.messages, row.cost)
+    assert not any("rows of" in line for line in losses), losses

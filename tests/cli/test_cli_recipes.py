@@ -94,6 +94,8 @@ def _fill(store: Store, project: Path) -> None:
 _OF_ONE_MACHINE = {
     "terminal", "lease", "import_ledger", "tombstone", "deletion", "merge_base", "meta",
     "alembic_version", "project_directory",
+    # Sums of the messages: each database makes its own.
+    "usage_hour", "usage_model", "usage_waiting",
 }  # fmt: skip
 #: The same of a project: what its program recorded of it.
 _OF_PROGRAMS = ("project.metadata", "project.permission", "project.time_initialized")

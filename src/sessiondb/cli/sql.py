@@ -31,8 +31,8 @@ def sql_command(options: Options, *, query: str | None, as_json: bool) -> int:
     """Query with SQL, read-only; without QUERY open the sqlite3 shell, read-only.
 
     Made for reading are the views session_list, transcript, tool_call,
-    changed_file, context_source, usage_by_day, usage_by_model and session_tree. A
-    pipe gets tab-separated lines without a header.
+    changed_file, context_source, usage, usage_by_day, usage_by_model and
+    session_tree. A pipe gets tab-separated lines without a header.
 
     In QUERY, data_json(data) is the column data of session, message or part as JSON;
     the sqlite3 shell does not have it.
