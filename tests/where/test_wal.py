@@ -16,7 +16,7 @@ import pytest
 
 from sessiondb import AsyncStore, Store, file, user
 from sessiondb.engine.default import ENGINE
-from sessiondb.engine.sqlite.write_ahead_log import _allocate
+from sessiondb.engine.sqlite.write_ahead_log import write_room
 from sessiondb.writer.connection import LOG_BYTES
 
 pytestmark = pytest.mark.slow
@@ -145,7 +145,7 @@ def test_nothing_is_written_over_a_log_that_others_began(path: Path) -> None:
     with closing(ENGINE.connect_writer(path)) as connection:
         connection.execute("UPDATE session SET title = 'kept'")
         size = _size(path)
-        _allocate(connection, MEGABYTE)
+        write_room(connection, MEGABYTE)
         assert _size(path) == size
         assert connection.execute("SELECT title FROM session").fetchone() == ("kept",)
         assert ENGINE.checkpoint(connection, room=MEGABYTE)

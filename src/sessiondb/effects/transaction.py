@@ -130,8 +130,9 @@ NOT_INDEXED = {"indexed": 0, "words": None}
 _MOST_STATES = 64
 #: Parts that wait for the search index before it takes them in, and the bytes of their
 #: texts. Each word of a batch is an entry to write, so in a batch of 48 a part takes
-#: twice as long. Each search goes through those that wait: 6 ms for 190 KB.
-MOST_WAITING, MOST_WAITING_BYTES = 384, 256 * 1024
+#: twice as long. Each search goes through those that wait: 6 ms for 190 KB. The log of
+#: a busy writer is shortened more often, and they enter the index before that.
+MOST_WAITING, MOST_WAITING_BYTES = 512, 256 * 1024
 
 
 @dataclass(slots=True)

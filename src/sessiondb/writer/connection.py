@@ -19,6 +19,8 @@ from sessiondb.errors import DatabaseReplacedError, SessionDBError
 #: A larger log slows readers down. The daemon thread shortens it; when it grows by as
 #: much again, the thread that commits does.
 LOG_BYTES = 8 * 1024 * 1024
+#: Commits in a large log that are small ones.
+MANY_COMMITS = 32
 #: Seconds that a checkpoint waits for other processes; it can be made up for later.
 CHECKPOINT_PATIENCE = 0.05
 _UNKNOWN_DURABILITY = ""
@@ -39,6 +41,8 @@ class WriterConnection:
     has_large_log: bool = False
     #: From how many bytes on that is so; more while others keep the log.
     _log_limit: int = LOG_BYTES
+    #: Those of this process.
+    _commits_in_log: int = 0
     #: That of others which were seen last; None before the first transaction.
     _commits_seen: int | None = None
     #: That of the schema which was compared last.
@@ -114,6 +118,7 @@ class WriterConnection:
 
     def look_at_log(self) -> None:
         """Record whether the log is large; shorten it if the daemon thread did not."""
+        self._commits_in_log += 1
         limit = self._log_limit
         self.has_large_log = ENGINE.log_reaches(self.path, limit)
         if self.has_large_log and ENGINE.log_reaches(self.path, limit + LOG_BYTES):
@@ -121,9 +126,14 @@ class WriterConnection:
 
     def shorten_log(self) -> None:
         """Move a large log into the database, while more is written."""
-        if self.has_large_log and not self.checkpoint(room=LOG_BYTES):
-            # The next attempt is after as many bytes more: each one waits for readers.
-            self._log_limit += LOG_BYTES
+        if self.has_large_log:
+            # First, so that few commits are slow: it seldom takes a turn of its own.
+            self.put_waiting()
+            # Room pays for many commits, and not for one of 8 MB.
+            room = LOG_BYTES if self._commits_in_log >= MANY_COMMITS else 0
+            if not self.checkpoint(room):
+                # The next attempt is after as many bytes more: each waits for readers.
+                self._log_limit += LOG_BYTES
         self.has_large_log = False
 
     def checkpoint(self, room: int = 0) -> bool:
@@ -141,7 +151,7 @@ class WriterConnection:
             # The commit is on disk; the next one tries again.
             return False
         if is_moved:
-            self._log_limit = LOG_BYTES
+            self._log_limit, self._commits_in_log = LOG_BYTES, 0
         return is_moved
 
     def put_waiting(self) -> None:
