@@ -331,6 +331,14 @@ def readable(text: str) -> tuple[str, bool]:
     return shown, shown is not text
 
 
+_SUBSTITUTES = ("\u2400".encode(), "\ufffd".encode())
+
+
+def has_substitutes(text: bytes) -> bool:
+    """Return whether *text*, as UTF-8, may be what `readable` made of another one."""
+    return not text.isascii() and any(mark in text for mark in _SUBSTITUTES)
+
+
 def digest(value: bytes) -> str:
     """Return the SHA-256 of *value* in hex: the name of a blob."""
     return hashlib.sha256(value).hexdigest()

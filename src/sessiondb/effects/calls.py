@@ -237,34 +237,63 @@ def fill_call(
     call = _nearest_call(tx, state.id, leaf, row.call_id)
     if call is None:
         return row
+    if not (again or waits_for_result(call)):
+        return without_same_text(call, row)
 
-    without_text = row._replace(text=None, text_blob=None)
-    if call.status not in ("pending", "running") and not again:
-        is_same = (call.text, call.text_blob) == (row.text, row.text_blob)
-        return without_text if is_same else row
-
-    # The first result on the path: the call takes over its text and its outcome.
-    tx.release(call.text_blob)
-    status, outcome = ending(row.outcome, failed=row.status == "error")
-    data, data_blob = _with_exact_text(tx, call, row)
-    tx.run(
-        _FILL,
-        row=call.rid,
-        status=status,
-        outcome=outcome,
-        text=row.text,
-        text_blob=row.text_blob,
-        data=data,
-        data_blob=data_blob,
-        **NOT_INDEXED,
-        time_updated=tx.now,
-        time_ended=row.time_ended or row.time_created or tx.now,
-    )
+    end_columns = end_of_call(tx, call, row, exact_text(tx, row))
+    tx.run(_FILL, row=call.rid, **end_columns, **NOT_INDEXED)
     if not inherited:
         tx.to_index.append(call.rid)
 
     state.changed_at(call.seq)
-    return without_text
+    return without_text(row)
+
+
+def waits_for_result(call: StoredCall | PartRow) -> bool:
+    """Return whether no result has ended a call."""
+    return call.status in ("pending", "running")
+
+
+def without_text(row: PartRow) -> PartRow:
+    """Return a result whose text its call has."""
+    return row._replace(text=None, text_blob=None)
+
+
+def without_same_text(call: StoredCall | PartRow, row: PartRow) -> PartRow:
+    """Return another result of a call: its own text stays, unless it is the same."""
+    is_same = (call.text, call.text_blob) == (row.text, row.text_blob)
+    return without_text(row) if is_same else row
+
+
+def exact_text(tx: Transaction, row: PartRow) -> str | None:
+    """Return the exact form of the text of a result, if it differs from the text."""
+    if row.text_blob is None and not codec.has_substitutes((row.text or "").encode()):
+        return None
+    exact: str | None = data_of(tx, row.data, row.data_blob).get(codec.EXACT)
+    return exact
+
+
+def end_of_call(
+    tx: Transaction, call: StoredCall | PartRow, row: PartRow, exact: str | None
+) -> dict[str, Any]:
+    """Return the columns of a call that its first result on the path changes.
+
+    *exact* is the exact form of its text, if that differs.
+    """
+    tx.release(call.text_blob)
+    status, outcome = ending(row.outcome, failed=row.status == "error")
+    more = {} if exact is None else {codec.EXACT: exact}
+    data, data_blob = add_data(tx, call.data, call.data_blob, more)
+    return {
+        "status": status,
+        "outcome": outcome,
+        "text": row.text,
+        "text_blob": row.text_blob,
+        "data": data,
+        "data_blob": data_blob,
+        "time_updated": tx.now,
+        "time_ended": row.time_ended or row.time_created or tx.now,
+    }
 
 
 def _nearest_call(
@@ -288,15 +317,6 @@ def _nearest_call(
     if place is None:
         return None
     return StoredCall._make(tx.one(_CALL_AT, sid=session_id, call=call_id, at=place[0]))
-
-
-def _with_exact_text(
-    tx: Transaction, call: StoredCall, row: PartRow
-) -> tuple[bytes | None, str | None]:
-    """Return a call's data with the exact form of the result's text, if it has one."""
-    exact = data_of(tx, row.data, row.data_blob).get(codec.EXACT)
-    more = {} if exact is None else {codec.EXACT: exact}
-    return add_data(tx, call.data, call.data_blob, more)
 
 
 def filled_call(tx: Transaction, session_id: str, row: PartRow) -> bool:

@@ -75,33 +75,6 @@ def seq_of(tx: Transaction, session_id: str, key: str | int) -> int:
     return int(row[0])
 
 
-def insert_message(
-    tx: Transaction,
-    session_id: str,
-    seq: int,
-    row: MessageRow,
-    *,
-    parent_seq: int | None,
-    turn_id: str | None,
-    key: str | None,
-    inherited: int = 0,
-) -> int:
-    """Insert one message row; return its time of creation."""
-    created = tx.at(row.time_created)
-    values = row.values(
-        session_id=session_id,
-        seq=seq,
-        parent_seq=parent_seq,
-        turn_id=turn_id,
-        usage_key=key,
-        inherited=inherited,
-        time_created=created,
-        time_completed=row.time_completed,
-    )
-    tx.connection.execute(*_MESSAGE_ROWS.of_row(values))
-    return created
-
-
 def insert_part(
     tx: Transaction,
     session_id: str,
@@ -117,7 +90,33 @@ def insert_part(
 
     *message_time* is the time of a part that states none; None is now.
     """
-    rid = tx.take_rid()
+    values = part_values(
+        tx,
+        row,
+        rid=tx.take_rids(),
+        session_id=session_id,
+        seq=seq,
+        idx=idx,
+        complete=complete,
+        inherited=inherited,
+        message_time=message_time,
+    )
+    tx.connection.execute(*_PART_ROWS.of_row(values))
+
+
+def part_values(
+    tx: Transaction,
+    row: PartRow,
+    *,
+    rid: int,
+    session_id: str,
+    seq: int,
+    idx: int,
+    complete: bool,
+    inherited: int,
+    message_time: int | None,
+) -> tuple[Any, ...]:
+    """Return the values of `PART` for a new part: see `insert_part`."""
     is_final = complete or row.settled
     is_searched = is_final and not inherited and row.searchable
     words = None
@@ -135,7 +134,7 @@ def insert_part(
     if updated is None:
         updated = created
 
-    values = row.values(
+    return row.values(
         rid=rid,
         session_id=session_id,
         seq=seq,
@@ -146,7 +145,6 @@ def insert_part(
         time_created=created,
         time_updated=updated,
     )
-    tx.connection.execute(*_PART_ROWS.of_row(values))
 
 
 def parts_of(tx: Transaction, session_id: str, seq: int) -> list[StoredPart]:

@@ -206,6 +206,25 @@ class Transaction:
         """Insert one row; *columns* are in table order."""
         self.connection.execute(*sparse_insert(table, columns).of_row(values))
 
+    def insert_many(
+        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[Any]]
+    ) -> None:
+        """Insert rows in their order; neighbours that state the same columns at once.
+
+        *columns* are in table order.
+        """
+        insert = sparse_insert(table, columns)
+        common_text, alike = "", list[Sequence[Any]]()
+        for row in rows:
+            text, values = insert.of_row(row)
+            if text != common_text:
+                if alike:
+                    self.connection.executemany(common_text, alike)
+                common_text, alike = text, []
+            alike.append(values)
+        if alike:
+            self.connection.executemany(common_text, alike)
+
     def insert_blobs(self, blobs: Sequence[Blob]) -> None:
         """Store blobs that are not there yet; most messages have none."""
         if blobs:
@@ -334,10 +353,13 @@ class Transaction:
             numbers.change += 1
         return numbers.change
 
-    def take_rid(self) -> int:
-        """Return the next row number of ``part``; explicit, so that search knows it."""
+    def take_rids(self, number: int = 1) -> int:
+        """Return the first of the next row numbers of ``part``, *number* in a row.
+
+        They are explicit, so that search knows them.
+        """
         last, indexed = self._read_places()
-        self.handover.places = last + 1, indexed
+        self.handover.places = last + number, indexed
         self._wrote_parts = True
         return last + 1
 
@@ -433,3 +455,4 @@ class Transaction:
 
         if self.loose:
             self.run(_FREE, hashes=as_list(sorted(self.loose)))
+

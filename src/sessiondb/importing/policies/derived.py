@@ -14,7 +14,6 @@ from typing import Any
 from sessiondb import codec, ids
 from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership
-from sessiondb.effects.calls import fill_call
 from sessiondb.effects.message import TITLE, shortened
 from sessiondb.effects.session import SHARE, free_slug
 from sessiondb.effects.transaction import SessionState, Transaction
@@ -175,17 +174,17 @@ class Derived:
 
         # A prompt opens a turn, unless the source has turns of its own.
         turn = row.turn_id or (row.id if row.role == "user" else turn)
-        if row.time_created is None:
-            row = row._replace(time_created=writing.state.time_created)
-        if row.time_completed is None and not entry.open:
-            row = row._replace(time_completed=row.time_created)
+        created, completed = row.time_created, row.time_completed
+        if created is None:
+            created = writing.state.time_created
+        if completed is None and not entry.open:
+            completed = created
 
-        seq, inherited, key = writing.state.last_seq + 1, 0, None
+        seq, inherited = writing.state.last_seq + 1, 0
+        name, key = codec.readable(entry.usage_id)[0], None
         if current is not None:
             seq, inherited = current.columns["seq"], current.columns["inherited"]
             entry = with_blobs_of(writing.tx, current, entry)
-            row = row._replace(data_blob=entry.row.data_blob)
-            entry = entry._replace(row=row)
             row = with_stored_usage(writing.tx, current, entry)
             # A reader of a copy without its original does not know what it is. What is
             # of another kind by now, as a usage that got its answer, is not a copy.
@@ -195,22 +194,24 @@ class Derived:
             )
             if inherited and same and entry.usage_id == row.id:
                 key = current.columns["usage_key"]
+            if key is not None:
+                name = current.usage_name
 
-        if current is not None and key is not None:
-            name = current.usage_name
-        else:
-            name = codec.readable(entry.usage_id)[0]
+        if key is None:
             # Without usage, too: or a prompt would be a copy in one order of imports
             # alone.
             key = codec.usage_key(
                 run.checked.item.source,
                 entry.usage_id,
                 row.model_id,
-                None if entry.timeless else row.time_created,
+                None if entry.timeless else created,
                 row.tokens,
             )
-        if name != (row.response_id or row.id):
-            row = row._replace(usage_name=name)
+        if name == (row.response_id or row.id):
+            name = row.usage_name
+        row = row._replace(
+            time_created=created, time_completed=completed, usage_name=name
+        )
         if (
             current is not None
             and row.kind == "usage"
@@ -223,7 +224,7 @@ class Derived:
         self, writing: Writing, placed: Placed, current: CurrentMessage
     ) -> Placed | None:
         """Return the message of the source if it differs from the stored one."""
-        tx, run, _ = writing
+        tx, run = writing.tx, writing.run
         stored = current.columns
         # Of another type, or of another call, it is not the same part.
         stored_parts = {part_identity(row): row for row in current.parts}
@@ -269,9 +270,7 @@ class Derived:
             and gave_text(current, item.call_id)
         )
         dated = dated_part(item, placed)
-        return fill_call(
-            writing.tx, writing.state, placed.parent_seq, dated, again=again
-        )
+        return writing.new_rows.fill_call(placed.parent_seq, dated, again=again)
 
     # -- the end -------------------------------------------------------------
 

@@ -192,7 +192,7 @@ class Recorded:
         )
 
     def _parent_seq(self, writing: Writing, child: str, name: str | None) -> int | None:
-        tx, run, _ = writing
+        tx, run = writing.tx, writing.run
         if name in run.places:
             return run.places[name][0]
         seq = None if run.fresh else seq_by_id(tx, run.session_id, name)
@@ -232,9 +232,10 @@ class Recorded:
 
         Such a text is recognised by its exact form, also if it is stored with the call.
         """
-        if self._is_exact(writing.tx, item) and filled_call(
-            writing.tx, writing.state.id, item
-        ):
+        if not self._is_exact(writing.tx, item):
+            return item
+        writing.new_rows.write()
+        if filled_call(writing.tx, writing.state.id, item):
             return item._replace(text=None, text_blob=None)
         return item
 

@@ -12,12 +12,12 @@ from dataclasses import field
 
 from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership
-from sessiondb.effects.message import insert_message, insert_part
 from sessiondb.effects.ownership import UsageClass
 from sessiondb.effects.session import put_label
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, as_list
 from sessiondb.importing.beside.prompts import PromptsOfBatch
+from sessiondb.importing.rows.new_rows import NewRows, PartPlace
 from sessiondb.importing.rows.run import (
     CurrentMessage,
     ImportEntry,
@@ -87,9 +87,10 @@ class WriteBatch:
         run.fresh = run.fresh and run.tail == state.last_seq
         self._forked = run.policy.may_hold_copies(tx, state)
 
-        writing = Writing(tx, run, state)
+        writing = Writing(tx, run, state, NewRows(tx, state))
         for entry in self.entries:
             self._write_entry(writing, entry)
+        writing.new_rows.write()
         run.tail = state.last_seq
 
     def _begin_batch(self) -> None:
@@ -106,16 +107,20 @@ class WriteBatch:
             run.places.pop(entry.row.id, None)
 
     def _write_entry(self, writing: Writing, entry: ImportEntry) -> None:
-        tx, run, state = writing
+        tx, run, state, new_rows = writing
         # Most imports are of new sessions: nothing is looked up for them.
         current = None if run.fresh else _stored_message(tx, state.id, entry.row.id)
-        placed = run.policy.place(writing, entry, current)
         if current is None:
+            placed = run.policy.place(writing, entry, None)
             self._insert_message(writing, entry, placed)
         else:
+            new_rows.write()
+            placed = run.policy.place(writing, entry, current)
             self._update_message(writing, entry, placed, current)
             self._remove_labels(writing, placed.seq, entry.unlabelled)
 
+        if entry.labels:
+            new_rows.write()
         for name in entry.labels:
             self._add_label(tx, state.id, placed.seq, name)
         run.last = run.places[placed.row.id] = (placed.seq, placed.turn_id)
@@ -125,18 +130,9 @@ class WriteBatch:
     def _insert_message(
         self, writing: Writing, entry: ImportEntry, placed: Placed
     ) -> None:
-        tx, _, state = writing
-        tx.insert_blobs(entry.blobs)
-        insert_message(
-            tx,
-            state.id,
-            placed.seq,
-            placed.row,
-            parent_seq=placed.parent_seq,
-            turn_id=placed.turn_id,
-            key=placed.usage_key,
-            inherited=placed.inherited,
-        )
+        state, new_rows = writing.state, writing.new_rows
+        new_rows.add_blobs(entry.blobs)
+        new_rows.add_message(placed.seq, placed.parent_seq, placed.values(state.id))
         state.last_seq = placed.seq
         self._note_change(writing, placed.seq)
         self._insert_parts(writing, placed, None)
@@ -151,7 +147,7 @@ class WriteBatch:
         placed: Placed,
         current: CurrentMessage,
     ) -> None:
-        tx, run, state = writing
+        tx, run, state, new_rows = writing
         revised = run.policy.revise(writing, placed, current)
         if revised is None:
             return
@@ -176,6 +172,7 @@ class WriteBatch:
 
         self._note_change(writing, revised.seq)
         self._insert_parts(writing, revised, current)
+        new_rows.write()
         if old["usage_key"] != revised.usage_key:
             self.typed.rename(entry, revised.row.time_created or 0)
         # Those that were copies of it may need another owner now.
@@ -191,29 +188,20 @@ class WriteBatch:
         )
 
     def _note_change(self, writing: Writing, seq: int) -> None:
-        tx, run, state = writing
-        tx.session(state.id)
-        state.first_new_seq = min(state.first_new_seq or seq, seq)
-        run.changed = True
+        writing.state.touched = writing.run.changed = True
+        writing.state.changed_at(seq)
 
     def _insert_parts(
         self, writing: Writing, placed: Placed, current: CurrentMessage | None
     ) -> None:
-        tx, run, state = writing
-        for idx, placed_part in enumerate(placed.parts):
-            item = placed_part
+        policy, seq = writing.run.policy, placed.seq
+        complete, inherited = placed.complete, placed.inherited
+        for idx, item in enumerate(placed.parts):
+            row = item
             if item.type == "tool-result":
-                item = run.policy.result(writing, placed, item, current)
-            insert_part(
-                tx,
-                state.id,
-                placed.seq,
-                idx,
-                item,
-                complete=placed.complete,
-                inherited=placed.inherited,
-                message_time=placed.row.time_created,
-            )
+                row = policy.result(writing, placed, item, current)
+            place = PartPlace(seq, idx, complete, inherited, placed.row.time_created)
+            writing.new_rows.add_part(row, place)
 
     def _add_label(self, tx: Transaction, session_id: str, seq: int, name: str) -> None:
         """Take over a label of the source; a name that exists here stays as it is."""

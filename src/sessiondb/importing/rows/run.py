@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from sessiondb.dataclass import dataclass
 from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.importing.rows.new_rows import NewRows
 from sessiondb.model import Problem, Prompt, SourceSession, StoredMessage
 from sessiondb.schema.rows import Blob, MessageRow, PartRow
 
@@ -250,3 +251,5 @@ class Writing(NamedTuple):
     tx: Transaction
     run: Run
     state: SessionState
+    #: What waits to be inserted.
+    new_rows: NewRows
