@@ -66,7 +66,11 @@ def stored_rows(store: Store) -> dict[str, list[dict[str, Any]]]:
         ):
             found = connection.execute(f"SELECT * FROM {table} ORDER BY {order}")
             rows[table] = [
-                {name: row[name] for name in row.keys() if name not in OF_THE_IMPORT}
+                {
+                    name: value
+                    for name, value in dict(row).items()
+                    if name not in OF_THE_IMPORT
+                }
                 for row in found
             ]
     return rows

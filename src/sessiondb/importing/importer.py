@@ -31,6 +31,7 @@ from sessiondb.importing.rows.close import CloseImport
 from sessiondb.importing.rows.messages import WriteBatch
 from sessiondb.importing.rows.run import CheckedSession, ImportEntry, Policy, Run
 from sessiondb.importing.rows.session import UNKNOWN
+from sessiondb.importing.unchanged import is_log, read_ahead, unchanged_sessions
 from sessiondb.importing.units import Results, Units
 from sessiondb.model import (
     Imported,
@@ -81,21 +82,18 @@ class Importer:
             self._uses.commit()
 
     def _import_items(self, items: Iterable[SourceItem]) -> Results:
-        for item in items:
-            if isinstance(item, Problem):
-                yield item
-            elif isinstance(item, SourceSession):
-                yield from self._import_item(item)
-            elif isinstance(item, SourceHistory):
-                if self._early:
-                    self._early.append(item)
+        for chunk in read_ahead(items):
+            outcomes: list[Imported | None] = [None for _ in chunk]
+            # Whether a session is of one project depends on more than its names.
+            if self.project_root is None and is_log(chunk[0]):
+                outcomes = self.core.read(unchanged_sessions(chunk))
+            committed = self._units.committed
+            for item, outcome in zip(chunk, outcomes, strict=True):
+                # What was written since may have the others read again.
+                if outcome is not None and self._units.committed == committed:
+                    yield outcome
                 else:
-                    yield from self._import_history(item)
-            else:
-                raise InvalidInputError(
-                    "a source yields sessions, histories and problems, "
-                    f"not {abridged(item)}"
-                )
+                    yield from self._import_any(item)
         yield from self._units.commit()
 
         early, self._early = self._early or (), None
@@ -105,6 +103,22 @@ class Importer:
             else:
                 yield from self._import_session(waiting)
         yield from self._units.commit()
+
+    def _import_any(self, item: SourceItem) -> Results:
+        if isinstance(item, Problem):
+            yield item
+        elif isinstance(item, SourceSession):
+            yield from self._import_item(item)
+        elif isinstance(item, SourceHistory):
+            if self._early:
+                self._early.append(item)
+            else:
+                yield from self._import_history(item)
+        else:
+            raise InvalidInputError(
+                "a source yields sessions, histories and problems, "
+                f"not {abridged(item)}"
+            )
 
     def _import_item(self, item: SourceSession) -> Results:
         try:

@@ -48,6 +48,8 @@ class Units:
     """Gathers the effects of an import and commits them."""
 
     core: Core
+    #: The number of transactions.
+    committed: int = 0
     _next: _NextUnit = field(default_factory=_NextUnit)
 
     def open(self, run: Run, place: ProjectPlace) -> None:
@@ -101,6 +103,7 @@ class Units:
         unit.add(CountOnce(written, tuple(now.closed)))
         unit.add(FeedPrompts(tuple(now.batches), tuple(now.closed)))
         self.core.commit(unit)
+        self.committed += 1
 
         for run, done in zip(now.closed, now.results, strict=True):
             yield from _results_of(run, done)

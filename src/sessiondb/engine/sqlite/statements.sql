@@ -1676,6 +1676,24 @@ FROM message
 WHERE message.session_id = :sid
 ORDER BY message.seq
 
+-- importing.unchanged.ENTRIES
+SELECT import_ledger.path, import_ledger.digest, import_ledger.namespace
+FROM import_ledger
+WHERE import_ledger.source = :source AND import_ledger.path IN (SELECT anon_1.value
+FROM json_each(:paths) AS anon_1) AND import_ledger."offset" IS NOT NULL AND
+    import_ledger.problems IS NULL
+
+-- importing.unchanged.FOLLOWING
+SELECT session.source_id, session.namespace, session.id, session.message_count
+FROM session
+WHERE session.source = :source AND session.source_id IN (SELECT anon_1.value
+FROM json_each(:names) AS anon_1) AND session.time_imported IS NOT NULL AND
+    session.time_detached IS NULL AND session.time_deleted IS NULL AND session.time_importing IS
+    NULL AND NOT (EXISTS (SELECT *
+FROM tombstone
+WHERE tombstone.source = session.source AND tombstone.source_id = session.source_id AND
+    tombstone.namespace = session.namespace))
+
 -- repository.changed_files.CALLS
 SELECT part.rid, part.tool, coalesce(part.input, ib.data) AS coalesce_1, coalesce(part.text,
     tb.data) AS coalesce_2, session.directory

@@ -13,7 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 from typing import Any, NamedTuple
 
-from sessiondb.formats.claude.logs import ClaudeLog, records_of
+from sessiondb.formats.claude.logs import (
+    ClaudeLog,
+    first_time_beside_chain,
+    records_of,
+)
 from sessiondb.formats.kit.fields import as_string, clean_name, fitting, text, value_at
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.texts import time_of_text
@@ -145,8 +149,9 @@ def _originals_in(family: list[ClaudeLog]) -> dict[str, str]:
 
 def _begin_of(log: ClaudeLog, lines: LinesByUuid, owners: Mapping[str, int]) -> float:
     """Return when a transcript began, as far as its own lines show it."""
-    if log.first_time_without_uuid is not None:
-        return log.first_time_without_uuid
+    time = first_time_beside_chain(log.path)
+    if time is not None:
+        return time
     return min(
         (line.time for uuid, line in lines.items() if owners[uuid] == 1), default=-inf
     )

@@ -21,7 +21,7 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.claude import fields
 from sessiondb.formats.kit.fields import as_string, clean_name, value_at
 from sessiondb.formats.kit.files import ancestor_named, is_file, sorted_entries
-from sessiondb.formats.kit.heads import first_records, objects_of
+from sessiondb.formats.kit.heads import FirstRecords, objects_of
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import opened
 from sessiondb.formats.kit.logs import is_readable, logs_below
@@ -39,7 +39,7 @@ ANY_LINE = re.compile(rb"\S")
 #: A line of a subagent; in its own transcript, or in that of its parent.
 SIDECHAIN_LINE = re.compile(rb'"isSidechain"\s*:\s*true')
 #: A line with what a process cost; the name in a text has other quotes.
-_COST_STATE = re.compile(rb'"cost-state"')
+_COST_STATE = b'"cost-state"'
 _CHUNK, _OVERLAP = 1 << 20, 64
 
 
@@ -59,15 +59,11 @@ class ClaudeLog(NamedTuple):
     first: Mapping[str, Any] = MappingProxyType({})
     #: The first time in the file, in Unix ms.
     first_time: int | None = None
-    #: That of the lines without a uuid: lines with one may be copied, and older.
-    first_time_without_uuid: int | None = None
     #: The titles of sessions by their last lines: older releases wrote them into the
     #: transcript that was begun next.
     titles: tuple[tuple[str, str], ...] = ()
     #: Whether it has no line of a conversation, and so is not a session.
     has_only_notes: bool = False
-    #: The byte at which its last line with a cost names its type; None without one.
-    last_cost: int | None = None
 
     @property
     def agent(self) -> str:
@@ -168,12 +164,11 @@ def records_of(path: Path, wanted: re.Pattern[bytes] = ANY_LINE) -> Iterator[Rec
 
 def read_head(path: Path) -> ClaudeLog | None:
     """Return the transcript at *path*; None for another file; raises `SourceError`."""
-    records = first_records(path, HEAD_LINES, longest=HEAD_BYTES)
+    records = FirstRecords(path, HEAD_LINES, longest=HEAD_BYTES)
     if not any(fields.is_line(record) for record in records):
         return None
 
-    links = [record for record in records if _is_link(record)]
-    first = links[0] if links else {}
+    first = _first_link(records)
     session = _session_of(path, first, records)
     if session is None:
         return None
@@ -183,23 +178,44 @@ def read_head(path: Path) -> ClaudeLog | None:
         session,
         first=first,
         first_time=_first_time(records),
-        first_time_without_uuid=_first_time(r for r in records if "uuid" not in r),
-        titles=tuple((r["leafUuid"], r["summary"]) for r in records if is_summary(r)),
+        titles=tuple(
+            (record["leafUuid"], record["summary"])
+            for record in records.containing(b"leafUuid")
+            if is_summary(record)
+        ),
     )
     if first.get("isSidechain") is True or _AGENT_NAME.fullmatch(path.stem):
         return _as_subagent(log)
 
     # Most have a line of their own in the head, and are not read for this.
-    has_only_notes = not links and not _has_conversation(path)
-    chain, last_cost = _search_lines(path)
-    log = log._replace(chain=chain, has_only_notes=has_only_notes, last_cost=last_cost)
+    has_only_notes = not first and not _has_conversation(path)
+    log = log._replace(chain=_chain_in(path), has_only_notes=has_only_notes)
     original = value_at(first, "forkedFrom", "sessionId")
     if usable_id(original) and original != session:
         return log._replace(parent=original, relation="fork")
     return log
 
 
-def _session_of(path: Path, first: Record, records: list[Record]) -> str | None:
+def _first_link(records: Iterable[Record]) -> Record:
+    """Return the first line that is a link of the chain; an empty one without any."""
+    for record in records:
+        if _is_link(record):
+            return record
+    return {}
+
+
+def first_time_beside_chain(path: Path) -> int | None:
+    """Return the first time in the head of a transcript of a line without a uuid.
+
+    Lines with one may be copied, and older. In Unix ms; None without such a line.
+    """
+    with suppress(SourceError):
+        records = FirstRecords(path, HEAD_LINES, longest=HEAD_BYTES)
+        return _first_time(record for record in records if "uuid" not in record)
+    return None
+
+
+def _session_of(path: Path, first: Record, records: Iterable[Record]) -> str | None:
     """Return the session of a transcript: by its name, else as its lines state."""
     if is_named(path):
         return path.stem
@@ -259,21 +275,34 @@ def _as_subagent(log: ClaudeLog) -> ClaudeLog:
     return log._replace(relation="subagent", session=session, parent=parent)
 
 
-def _search_lines(path: Path) -> tuple[str | None, int | None]:
-    """Return the chain of the conversation, and where the last line with a cost is.
+def _chain_in(path: Path) -> str | None:
+    """Return the chain of the conversation in a transcript; nothing is decoded for it.
 
-    The chain is None without lines of subagents. Nothing is decoded for it.
+    None without lines of subagents.
     """
-    chain: str | None = None
+    for _, piece in _pieces_of(path):
+        if SIDECHAIN_LINE.search(piece):
+            return ""
+    return None
+
+
+def last_cost_in(path: Path) -> int | None:
+    """Return the byte at which the last line with a cost names its type, or None.
+
+    Nothing is decoded for it.
+    """
     last_cost: int | None = None
+    for start, piece in _pieces_of(path):
+        place = piece.rfind(_COST_STATE)
+        if place >= 0:
+            last_cost = start + place
+    return last_cost
+
+
+def _pieces_of(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the pieces of a file, which overlap, and where they begin."""
     tail, read = b"", 0
     with suppress(OSError), path.open("rb") as file:
         while chunk := file.read(_CHUNK):
-            piece = tail + chunk
-            if chain is None and SIDECHAIN_LINE.search(piece):
-                chain = ""
-            for match in _COST_STATE.finditer(piece):
-                last_cost = read - len(tail) + match.start()
+            yield read - len(tail), tail + chunk
             tail, read = chunk[-_OVERLAP:], read + len(chunk)
-
-    return chain, last_cost

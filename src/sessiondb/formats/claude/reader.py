@@ -37,6 +37,7 @@ from sessiondb.formats.claude.history import history_in
 from sessiondb.formats.claude.index import ClaudeIndex
 from sessiondb.formats.claude.logs import (
     ClaudeLog,
+    last_cost_in,
     load_line,
     logs_of_home,
     logs_of_project,
@@ -135,6 +136,7 @@ class _ClaudeStore:
         self._copies_in = lru_cache(maxsize=1)(self._read_copies)
         #: By session: those of an original and of a parent are needed again.
         self._costs: dict[str, ClaudeCosts] = {}
+        self._last_costs: dict[Path, int | None] = {}
 
     def session_of(self, log: ClaudeLog) -> SourceSession:
         """Return a session as the head of its transcript describes it."""
@@ -146,7 +148,7 @@ class _ClaudeStore:
             digest += f" {log_digest(log.sidecar)} {may_read(log.sidecar)}"
         # What an answer cost may be stated later, in another transcript.
         if log.parent is not None:
-            digest += f" {self._last_cost(log)}"
+            digest += f" {self._last_costs_of(log)}"
 
         session = SourceSession(
             "claude",
@@ -203,9 +205,14 @@ class _ClaudeStore:
 
     # -- costs -----------------------------------------------------------------------
 
-    def _last_cost(self, log: ClaudeLog) -> list[int | None]:
+    def _last_costs_of(self, log: ClaudeLog) -> list[int | None]:
         """Return where the last costs are that those of a subagent or fork follow."""
-        return [other.last_cost for other in self._counting_logs(log)]
+        return [self._last_cost_in(other) for other in self._counting_logs(log)]
+
+    def _last_cost_in(self, log: ClaudeLog) -> int | None:
+        if log.path not in self._last_costs:
+            self._last_costs[log.path] = last_cost_in(log.path)
+        return self._last_costs[log.path]
 
     def _counting_logs(self, log: ClaudeLog) -> list[ClaudeLog]:
         """Return the log that states what the answers of a log cost, and its originals.
@@ -243,7 +250,9 @@ class _ClaudeStore:
         return NO_COSTS if costs is None else costs
 
     def _read_costs(self, log: ClaudeLog, inherited: ClaudeCosts | None) -> ClaudeCosts:
-        if log.last_cost is None and (inherited is None or not inherited.states):
+        if self._last_cost_in(log) is None and (
+            inherited is None or not inherited.states
+        ):
             return NO_COSTS
         return ClaudeCosts(read_notes(log.path, self._copies_of(log).has), inherited)
 

@@ -26,6 +26,8 @@ from sessiondb.formats.kit.lines import read_beginning
 _USUAL, _LONGEST = 64 << 10, 16 << 20
 #: How much of a file is kept, at most.
 _MOST_CACHED = 4 * _USUAL
+#: The name of the version in an envelope.
+_VERSION = b"schema_version"
 
 Record = dict[str, Any]
 
@@ -44,9 +46,14 @@ class _FileHead:
         """The lines; the last one may be cut."""
         return self.bytes.split(b"\n")
 
-    def head_records(self, most: int) -> Iterator[Record]:
-        """Yield the objects among the first *most* lines, each decoded once."""
+    def head_records(self, most: int, name: bytes = b"") -> Iterator[Record]:
+        """Yield the objects among the first *most* lines, each decoded once.
+
+        They are those on the lines that contain *name*.
+        """
         for index, line in enumerate(self.lines[:most]):
+            if name not in line:
+                continue
             if index not in self._objects:
                 self._objects[index] = list(objects_of([line]))
             yield from self._objects[index]
@@ -102,8 +109,28 @@ def first_records(
 
     Empty for a log that numbers the records of any program in an envelope.
     """
-    records = first_objects(path, most, longest=longest)
-    return [] if any(has_envelope(record) for record in records) else records
+    return list(FirstRecords(path, most, longest=longest))
+
+
+class FirstRecords:
+    """The first records of a program's log, each decoded when it is needed.
+
+    Empty for a log that numbers the records of any program in an envelope. Raises
+    `SourceError` if nothing of the file can be read.
+    """
+
+    def __init__(self, path: Path, most: int, *, longest: int = _LONGEST) -> None:
+        self._head = _head_with_lines(path, most, longest)
+        self._most = most
+        if any(has_envelope(record) for record in self.containing(_VERSION)):
+            self._most = 0
+
+    def __iter__(self) -> Iterator[Record]:
+        return self._head.head_records(self._most)
+
+    def containing(self, name: bytes) -> Iterator[Record]:
+        """Yield those on the lines that contain *name*; others are not decoded."""
+        return self._head.head_records(self._most, name)
 
 
 def has_envelope(record: Record) -> bool:

@@ -176,7 +176,7 @@ def check_session(item: SourceSession) -> CheckedSession:
 
     return CheckedSession(
         item=item,
-        ledger=f"{values.path(item.path, 'path')}#{item.source_id}",
+        ledger=values.ledger_path(item.path, item.source_id),
         columns=_session_columns(item) | {"data": in_row, "data_blob": data_blob},
         blobs=tuple(blobs),
         data=packed,

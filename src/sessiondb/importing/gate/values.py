@@ -153,6 +153,11 @@ def path(value: Any, field: str) -> str:
     return value.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
 
 
+def ledger_path(path_of_store: Any, source_id: str) -> str:
+    """The path of a session's entry in the ledger."""
+    return f"{path(path_of_store, 'path')}#{source_id}"
+
+
 def _is_readable(value: Any) -> bool:
     """Return whether a value is a string that a column keeps as it is."""
     return isinstance(value, str) and not codec.readable(value)[1]
