@@ -1365,6 +1365,15 @@ FROM message AS mine
 JOIN message AS theirs ON theirs.seq = mine.seq AND theirs.id = mine.id
 WHERE mine.session_id = :sid AND theirs.session_id = :above
 
+-- importing.rows.family.LAST_OF_SHARED_KEY
+SELECT theirs.seq
+FROM message AS theirs
+WHERE theirs.session_id = :above AND theirs.usage_key IN (SELECT mine.usage_key
+FROM message AS mine
+WHERE mine.session_id = :sid AND mine.usage_key IS NOT NULL)
+ORDER BY theirs.seq DESC
+LIMIT 1 OFFSET 0
+
 -- importing.rows.family.STARTER
 SELECT min(part.seq) AS min_1
 FROM part
@@ -1502,7 +1511,9 @@ FROM session
 JOIN message ON session.id = message.session_id
 WHERE session.id IN (SELECT anon_1.value
 FROM json_each(:names) AS anon_1) AND session.relation = 'fork' AND message.seq <=
-    session.parent_seq AND message.inherited = 0
+    session.parent_seq AND message.inherited = 0 AND (EXISTS (SELECT *
+FROM message AS message_1
+WHERE message_1.id = message.id AND message_1.session_id != message.session_id))
 
 -- importing.rows.messages.SHARED_KEYS
 SELECT message.usage_key
@@ -1514,6 +1525,21 @@ FROM json_each(:keys) AS anon_1) AND message.id IN (SELECT anon_2.value
 FROM json_each(:names) AS anon_2)
 GROUP BY message.usage_key
 HAVING count(*) > 1
+
+-- importing.rows.messages.OF_PARENT
+SELECT message.usage_key, message.seq, message.id, message.time_created
+FROM message
+JOIN session ON session.id = message.session_id
+WHERE message.session_id = :sid AND message.seq BETWEEN :least AND :most AND message.usage_key
+    IS NOT NULL AND session.time_deleted IS NULL
+
+-- importing.rows.messages.IDS_ELSEWHERE
+SELECT anon_1.value
+FROM (SELECT anon_2.value AS value
+FROM json_each(:names) AS anon_2) AS anon_1
+WHERE EXISTS (SELECT *
+FROM message
+WHERE message.id = anon_1.value AND message.session_id != :sid)
 
 -- importing.rows.same_store.ENTRY
 SELECT import_ledger.namespace

@@ -28,7 +28,12 @@ from sessiondb.formats.kit.files import file_stamp, is_folder
 from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.lines import ends_inside_of_a_line
-from sessiondb.formats.kit.logs import keep_longer, logs_below, unpacked_name
+from sessiondb.formats.kit.logs import (
+    keep_longer,
+    logs_below,
+    text_of_stamp,
+    unpacked_name,
+)
 from sessiondb.formats.kit.naming import MARK
 from sessiondb.model import Problem
 
@@ -236,6 +241,8 @@ class Rollouts:
         self._rollouts: dict[str, Path] = {}
         #: The rollouts of each session, in order; the values mean nothing.
         self._threads: dict[str, dict[Path, None]] = {}
+        #: A chain of forks has each rollout as often as it has forks after it.
+        self._stamps: dict[Path, str] = {}
         for path in paths:
             ids = ids_in_name(path)
             if ids is not None:
@@ -290,6 +297,14 @@ class Rollouts:
                 cut = min(cut, base.cut)
             log = base
         return pieces[::-1], None
+
+    def digest_of(self, pieces: Iterable[Piece]) -> str:
+        """Return a digest that changes with any of the rollouts."""
+        paths = [piece.log.path for piece in pieces]
+        for path in paths:
+            if path not in self._stamps:
+                self._stamps[path] = text_of_stamp(path)
+        return " ".join([self._stamps[path] for path in paths])
 
     def root_of(self, log: CodexLog) -> str:
         """Return the session that a chain of forks began with."""

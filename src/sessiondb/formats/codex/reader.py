@@ -47,7 +47,6 @@ from sessiondb.formats.kit.heads import objects_of
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import (
-    log_digest,
     logs_below,
     records_naming,
     unpacked_name,
@@ -183,7 +182,7 @@ def read_headers(thread: CodexThread) -> SourceSession:
     first = thread.logs[0]
     outside = repr((thread.title, thread.time_archived, thread.missing, first.parent))
     digest = blake2b(outside.encode("utf-8", "surrogatepass"), digest_size=8)
-    digest_of_files = log_digest(*(piece.log.path for piece in thread.pieces))
+    digest_of_files = thread.rollouts.digest_of(thread.pieces)
 
     facts = deepcopy(first.facts)
     time = time_of_text(facts.get("timestamp"))

@@ -173,8 +173,13 @@ def log_digest(*paths: Path) -> str:
 
     It also changes when a file is created or removed.
     """
-    stamps = [file_stamp(path) for path in paths]
-    return " ".join("-" if pair is None else f"{pair[0]}:{pair[1]}" for pair in stamps)
+    return " ".join([text_of_stamp(path) for path in paths])
+
+
+def text_of_stamp(path: Path) -> str:
+    """Return the size and time of a file as they are in its digest."""
+    stamp = file_stamp(path)
+    return "-" if stamp is None else f"{stamp[0]}:{stamp[1]}"
 
 
 def records_naming(path: Path, name: str) -> Iterator[dict[str, Any]]:

@@ -33,11 +33,16 @@ _LEAVE = Statement("importing.rows.family.LEAVE")
 _BRANCHED = Statement("importing.rows.family.BRANCHED")
 
 
-#: The last message that a session and the one above have in common.
-_COMMON = (
+#: The last message that a session and the one above have in common, by each fact of it.
+_LAST_BY_PLACE = Statement("importing.rows.family.LAST_OF_EQUAL_PLACE")
+_LAST_OF_FORK = (
+    Statement("importing.rows.family.LAST_OF_SHARED_KEY"),
+    _LAST_BY_PLACE,
+)
+_LAST_OF_SUBAGENT = (
     Statement("importing.rows.family.LAST_OF_EQUAL_KEY"),
     Statement("importing.rows.family.LAST_OF_EQUAL_NAME"),
-    Statement("importing.rows.family.LAST_OF_EQUAL_PLACE"),
+    _LAST_BY_PLACE,
 )
 _STARTER = Statement("importing.rows.family.STARTER")
 _CALL = Statement("importing.rows.family.CALL")
@@ -115,7 +120,9 @@ def find_cut(
     if starter is not None:
         return starter
 
-    copied = [tx.value(query, sid=session_id, above=parent_id) for query in _COMMON]
+    is_fork = tx.peek(session_id).relation == "fork"
+    queries = _LAST_OF_FORK if is_fork else _LAST_OF_SUBAGENT
+    copied = [tx.value(query, sid=session_id, above=parent_id) for query in queries]
     return max((seq for seq in copied if seq is not None), default=None)
 
 

@@ -7,8 +7,9 @@ sessions in it: to decide it per session would read every copy again for each of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import field
+from typing import NamedTuple
 
 from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership
@@ -42,6 +43,8 @@ _UNLABEL = Statement("importing.rows.messages.UNLABEL")
 _LABELLED = Statement("importing.rows.messages.LABELLED")
 _BEGINNINGS = Statement("importing.rows.messages.BEGINNINGS")
 _SHARED_KEYS = Statement("importing.rows.messages.SHARED_KEYS")
+_OF_PARENT = Statement("importing.rows.messages.OF_PARENT")
+_IDS_ELSEWHERE = Statement("importing.rows.messages.IDS_ELSEWHERE")
 
 
 def seq_by_id(tx: Transaction, session_id: str, message_id: str | None) -> int | None:
@@ -57,12 +60,34 @@ def is_bare(row: PartRow) -> bool:
     return row.text is None and row.text_blob is None
 
 
+class _Neighbours(NamedTuple):
+    """Stored messages that the new ones of a fork may be copies of."""
+
+    #: (seq, id, time) of those of its parent at the same places, by usage key.
+    of_parent: dict[str, tuple[int, str, int]]
+    #: The ids of new messages that other sessions have.
+    ids: set[str]
+
+    def repeats_parent(self, placed: Placed) -> bool:
+        """Return whether the parent has a message, and no other one is a copy of it.
+
+        A copy agrees in its usage key, or in its place, which needs an equal id.
+        """
+        place = self.of_parent.get(placed.usage_key or "")
+        if place is None:
+            return False
+        row = placed.row
+        is_same_place = place == (placed.seq, row.id, row.time_created)
+        return is_same_place or row.id not in self.ids
+
+
 @dataclass(slots=True, eq=False)
 class WriteBatch:
     """Write some messages of an import.
 
     ``copies`` are the written messages whose other copies must be settled, ``new``
-    those that may have copies, by usage key; ``typed`` are the prompts among them.
+    those that may have copies, by usage key; ``repeats`` says whether others are those
+    that a fork has from its parent. ``typed`` are the prompts among them.
     """
 
     verb = "import"
@@ -70,14 +95,16 @@ class WriteBatch:
     entries: tuple[ImportEntry, ...]
     copies: set[UsageClass] = field(default_factory=set)
     new: dict[str, UsageClass] = field(default_factory=dict)
+    repeats: bool = False
     typed: PromptsOfBatch = field(init=False)
     _begun: tuple[int, Position, int, str | None] | None = None
-    _forked: bool = False
+    _neighbours: _Neighbours = field(init=False)
 
     def apply(self, tx: Transaction) -> None:
         """Write them; changed records are updated in place."""
         run = self.run
         self.copies, self.new, self.typed = set(), {}, PromptsOfBatch(run)
+        self.repeats = False
         if run.is_gone(tx):
             return
 
@@ -85,7 +112,10 @@ class WriteBatch:
         state = tx.peek(run.session_id)
         # Another process that imports the same may have written its records since.
         run.fresh = run.fresh and run.tail == state.last_seq
-        self._forked = run.policy.may_hold_copies(tx, state)
+        self._neighbours = _Neighbours({}, set())
+        if run.policy.may_hold_copies(tx, state):
+            names = [entry.row.id for entry in self.entries]
+            self._neighbours = _neighbours_of(tx, state, names)
 
         writing = Writing(tx, run, state, NewRows(tx, state))
         for entry in self.entries:
@@ -131,14 +161,24 @@ class WriteBatch:
         self, writing: Writing, entry: ImportEntry, placed: Placed
     ) -> None:
         state, new_rows = writing.state, writing.new_rows
+        row, key = placed.row, placed.usage_key
+        # A copy of a message above is never the one that is counted, and no other one
+        # is because of it. To compare it with all its copies would read each message
+        # of a chain of forks once for each fork, at each of them.
+        repeats = self._neighbours.repeats_parent(placed)
+        if repeats:
+            placed = placed._replace(inherited=1)
         new_rows.add_blobs(entry.blobs)
         new_rows.add_message(placed.seq, placed.parent_seq, placed.values(state.id))
         state.last_seq = placed.seq
         self._note_change(writing, placed.seq)
         self._insert_parts(writing, placed, None)
-        self._remember_usage(
-            state, placed, placed.row.time_created, placed.usage_key, placed.usage_name
-        )
+        if repeats:
+            self.repeats = True
+        else:
+            self._remember_usage(
+                state, placed, row.time_created, key, placed.usage_name
+            )
 
     def _update_message(
         self,
@@ -227,7 +267,7 @@ class WriteBatch:
         """Remember a message whose copies, if there are any, must be settled."""
         place = (state.root_id, placed.seq, placed.row.id, time or 0)
         usage = UsageClass(*place, key, name)
-        suspect = placed.inherited or self._forked
+        suspect = placed.inherited or placed.row.id in self._neighbours.ids
         # Without a key only a fork's message can be a copy.
         if suspect or (key and not self.run.fresh):
             self.copies.add(usage)
@@ -282,13 +322,27 @@ class CountOnce:
     def _visible_sessions(self, tx: Transaction) -> Iterable[str]:
         """Yield written sessions that are listed while their import continues."""
         for batch in self.batches:
-            written = batch.copies or batch.new
+            written = batch.copies or batch.new or batch.repeats
             if written and tx.peek(batch.run.session_id).time_importing is None:
                 yield batch.run.session_id
 
 
 def _is_counted(run: Run) -> bool:
     return run.changed and not run.gone
+
+
+def _neighbours_of(
+    tx: Transaction, state: SessionState, names: Sequence[str]
+) -> _Neighbours:
+    """Return the messages that some new ones of a fork may be copies of."""
+    of_parent: dict[str, tuple[int, str, int]] = {}
+    if state.parent_id is not None:
+        first = state.last_seq + 1
+        places = {"least": first, "most": first + len(names)}
+        for key, *place in tx.run(_OF_PARENT, sid=state.parent_id, **places).fetchall():
+            of_parent[key] = tuple(place)
+    ids = tx.column(_IDS_ELSEWHERE, sid=state.id, names=as_list(names))
+    return _Neighbours(of_parent, set(ids))
 
 
 def _stored_message(

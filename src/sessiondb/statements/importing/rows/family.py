@@ -124,6 +124,21 @@ LAST_OF_EQUAL_NAME = _last_common(_is_key & (_theirs.c.id == name_of(_mine)))
 LAST_OF_EQUAL_PLACE = _last_common(
     (_theirs.c.seq == _mine.c.seq) & (_theirs.c.id == _mine.c.id)
 )
+#: A fork has most of them, up to the last: the keys of one are looked for in the other
+#: from its end. By the index each key would be compared with all copies of it.
+LAST_OF_SHARED_KEY = (
+    select(_theirs.c.seq)
+    .where(
+        _theirs.c.session_id == p("above"),
+        _theirs.c.usage_key.in_(
+            select(_mine.c.usage_key).where(
+                _mine.c.session_id == p("sid"), _mine.c.usage_key.is_not(None)
+            )
+        ),
+    )
+    .order_by(_theirs.c.seq.desc())
+    .limit(1)
+)
 STARTER = select(func.min(part.c.seq)).where(
     part.c.session_id == p("above"),
     part.c.call_id == p("call_id"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, func, select, text
+from sqlalchemy import delete, exists, func, select, text
 
 from sessiondb.engine.expressions import p, texts, update_of
 from sessiondb.importing.rows.messages import REPLACED
@@ -31,6 +31,11 @@ LABELLED = select(label.c.seq).where(
     label.c.session_id == p("sid"), label.c.label == p("name")
 )
 #: Messages that forks begin with, and count themselves.
+_other = message.alias()
+#: Whether another session has a message of the same id: else it has no copy by place.
+_has_id_elsewhere = exists().where(
+    _other.c.id == message.c.id, _other.c.session_id != message.c.session_id
+)
 BEGINNINGS = (
     select(
         session.c.root_id,
@@ -46,6 +51,7 @@ BEGINNINGS = (
         session.c.relation == text("'fork'"),
         message.c.seq <= session.c.parent_seq,
         message.c.inherited == text("0"),
+        _has_id_elsewhere,
     )
 )
 SHARED_KEYS = (
@@ -59,4 +65,18 @@ SHARED_KEYS = (
     )
     .group_by(message.c.usage_key)
     .having(func.count() > text("1"))
+)
+OF_PARENT = (
+    select(message.c.usage_key, message.c.seq, message.c.id, message.c.time_created)
+    .join(session, session.c.id == message.c.session_id)
+    .where(
+        message.c.session_id == p("sid"),
+        message.c.seq.between(p("least"), p("most")),
+        message.c.usage_key.is_not(None),
+        session.c.time_deleted.is_(None),
+    )
+)
+_name = texts("names").subquery().c.value
+IDS_ELSEWHERE = select(_name).where(
+    exists().where(message.c.id == _name, message.c.session_id != p("sid"))
 )
