@@ -159,11 +159,15 @@ def input_columns(value: Any, blobs: list[Blob]) -> tuple[str | None, str | None
 
 
 def encode_part(
-    draft: PartDraft | str, blobs: list[Blob], check_time: CheckTime = bounds.time_ms
+    draft: PartDraft | str,
+    blobs: list[Blob],
+    check_time: CheckTime = bounds.time_ms,
+    default_id: str | None = None,
 ) -> PartRow:
     """Check one part and return its row; blobs are added to *blobs*.
 
-    Raises `InvalidInputError` or `CodecError`.
+    A part without an id gets *default_id*, or else a new one. Raises
+    `InvalidInputError` or `CodecError`.
     """
     if isinstance(draft, str):
         draft = PartDraft("text", draft)
@@ -191,10 +195,10 @@ def encode_part(
         )
 
     part_id = draft.id
-    if part_id is None:
-        part_id = ids.new_part_id()
-    else:
+    if part_id is not None:
         ids.valid_id(part_id, "id (of a part)")
+    else:
+        part_id = default_id or ids.new_part_id()
 
     created, updated = draft.time_created, draft.time_updated
     started, ended = draft.time_started, draft.time_ended

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from sessiondb.formats.kit.fields import structure
@@ -30,7 +31,13 @@ def time_of_text(value: object) -> int | None:
     Digits beyond the millisecond are dropped. A time without an offset from UTC is
     not in RFC 3339; leap seconds and the times that `known_time` refuses are None, too.
     """
-    match = _RFC3339.fullmatch(value) if isinstance(value, str) else None
+    return _time_of_text(value) if isinstance(value, str) else None
+
+
+# A reader needs the time of a line in several places.
+@lru_cache(maxsize=64)
+def _time_of_text(value: str) -> int | None:
+    match = _RFC3339.fullmatch(value)
     if match is None:
         return None
 

@@ -119,13 +119,7 @@ _STORED_MESSAGE: Mapping[str, Check] = {
     "inherited": values.flag,
     "usage_key": values.optional_id,
 }
-#: The fields of a message about its place, but its parent.
-_PLACE: Mapping[str, Check] = {
-    "usage_id": encode.string,
-    **dict.fromkeys(("labels", "unlabelled"), values.each(ids.valid_id, "a name in")),
-    "alias": values.optional_id,
-    **dict.fromkeys(("open", "timeless"), values.flag),
-}
+_names: Check = values.each(ids.valid_id, "a name in")
 #: In the order of the columns.
 _TODO: Mapping[str, Check] = {
     "id": encode.string,
@@ -403,7 +397,7 @@ def check_message(
     parts = _part_rows(row, draft, blobs)
     if message.parent is not ...:
         values.optional_id(message.parent, "parent")
-    check_fields(message, _PLACE)
+    _check_place(message)
 
     if stored is not None:
         name = encode.string(stored.usage_name, "usage_name")
@@ -429,6 +423,18 @@ def check_message(
     )
 
 
+def _check_place(message: SourceMessage) -> None:
+    """Check the fields of a message about its place; most have none."""
+    encode.string(message.usage_id, "usage_id")
+    if message.labels != ():
+        _names(message.labels, "labels")
+    if message.unlabelled != ():
+        _names(message.unlabelled, "unlabelled")
+    values.optional_id(message.alias, "alias")
+    values.flag(message.open, "open")
+    values.flag(message.timeless, "timeless")
+
+
 def _stored_message(message: Any) -> StoredMessage:
     """Check what a message of a log was in its database; raises `InvalidInputError`."""
     stored = getattr(message, "stored", None)
@@ -444,13 +450,13 @@ def _part_rows(
 ) -> tuple[PartRow, ...]:
     """Return the parts; one without an id gets the same id in every import."""
     parts = []
-    for idx, item in enumerate(values.items(draft.parts, "parts")):
-        part = item
+    for idx, part in enumerate(values.items(draft.parts, "parts")):
+        encode_one = encode.encode_part
         if isinstance(part, PartDraft) and part.id is None:
-            time = row.time_created or 0
-            part = replace(part, id=ids.imported_part_id(row.id, idx, time))
+            part_id = ids.imported_part_id(row.id, idx, row.time_created or 0)
+            encode_one = partial(encode.encode_part, default_id=part_id)
         place = f"parts[{idx}]"
-        parts.append(_encode_draft(encode.encode_part, part, _SOUND_PART, blobs, place))
+        parts.append(_encode_draft(encode_one, part, _SOUND_PART, blobs, place))
 
     if len({part.id for part in parts}) != len(parts):
         raise InvalidInputError("parts: two of them have the same id")
