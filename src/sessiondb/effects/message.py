@@ -75,6 +75,20 @@ def seq_of(tx: Transaction, session_id: str, key: str | int) -> int:
     return int(row[0])
 
 
+class PartPlace(NamedTuple):
+    """The place of a new part, and what it has from its message."""
+
+    rid: int
+    session_id: str
+    seq: int
+    idx: int
+    #: Whether search indexes it also if it is a call without a result.
+    complete: bool
+    inherited: int
+    #: The time of a part that states none, in Unix ms; None is now.
+    message_time: int | None
+
+
 def insert_part(
     tx: Transaction,
     session_id: str,
@@ -90,43 +104,27 @@ def insert_part(
 
     *message_time* is the time of a part that states none; None is now.
     """
-    values = part_values(
-        tx,
-        row,
-        rid=tx.take_rids(),
-        session_id=session_id,
-        seq=seq,
-        idx=idx,
-        complete=complete,
-        inherited=inherited,
-        message_time=message_time,
+    place = PartPlace(
+        tx.take_rid(), session_id, seq, idx, complete, inherited, message_time
     )
+    values = part_values(tx, row, place)
     tx.connection.execute(*_PART_ROWS.of_row(values))
 
 
-def part_values(
-    tx: Transaction,
-    row: PartRow,
-    *,
-    rid: int,
-    session_id: str,
-    seq: int,
-    idx: int,
-    complete: bool,
-    inherited: int,
-    message_time: int | None,
-) -> tuple[Any, ...]:
-    """Return the values of `PART` for a new part: see `insert_part`."""
-    is_final = complete or row.settled
-    is_searched = is_final and not inherited and row.searchable
+def part_values(tx: Transaction, row: PartRow, place: PartPlace) -> tuple[Any, ...]:
+    """Return the values of `PART` for a new part at its *place*."""
+    is_final = place.complete or row.settled
+    is_searched = is_final and not place.inherited and row.searchable
     words = None
     if is_searched:
         if row.text_blob is None and row.input_blob is None:
             words = ENGINE.search.words_of_part(row.text, row.input, row.title)
             tx.handover.waiting_bytes += len(row.text or "") + len(row.input or "")
         else:
-            tx.to_prepare.append(rid)
-    created = message_time if row.time_created is None else row.time_created
+            tx.to_prepare.append(place.rid)
+    created = row.time_created
+    if created is None:
+        created = place.message_time
     if created is None:
         created = tx.now
 
@@ -135,11 +133,11 @@ def part_values(
         updated = created
 
     return row.values(
-        rid=rid,
-        session_id=session_id,
-        seq=seq,
-        idx=idx,
-        inherited=inherited,
+        rid=place.rid,
+        session_id=place.session_id,
+        seq=place.seq,
+        idx=place.idx,
+        inherited=place.inherited,
         indexed=int(is_searched),
         words=words,
         time_created=created,

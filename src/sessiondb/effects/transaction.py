@@ -353,13 +353,10 @@ class Transaction:
             numbers.change += 1
         return numbers.change
 
-    def take_rids(self, number: int = 1) -> int:
-        """Return the first of the next row numbers of ``part``, *number* in a row.
-
-        They are explicit, so that search knows them.
-        """
+    def take_rid(self) -> int:
+        """Return the next row number of ``part``; explicit, so that search knows it."""
         last, indexed = self._read_places()
-        self.handover.places = last + number, indexed
+        self.handover.places = last + 1, indexed
         self._wrote_parts = True
         return last + 1
 
@@ -455,4 +452,3 @@ class Transaction:
 
         if self.loose:
             self.run(_FREE, hashes=as_list(sorted(self.loose)))
-

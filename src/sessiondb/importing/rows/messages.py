@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership
+from sessiondb.effects.message import PartPlace
 from sessiondb.effects.ownership import UsageClass
 from sessiondb.effects.session import put_label
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, as_list
 from sessiondb.importing.beside.prompts import PromptsOfBatch
-from sessiondb.importing.rows.new_rows import NewRows, PartPlace
+from sessiondb.importing.rows.new_rows import NewRows
 from sessiondb.importing.rows.run import (
     CurrentMessage,
     ImportEntry,
@@ -234,14 +235,14 @@ class WriteBatch:
     def _insert_parts(
         self, writing: Writing, placed: Placed, current: CurrentMessage | None
     ) -> None:
-        policy, seq = writing.run.policy, placed.seq
-        complete, inherited = placed.complete, placed.inherited
+        tx, run, state, new_rows = writing
+        at_message = placed.complete, placed.inherited, placed.row.time_created
         for idx, item in enumerate(placed.parts):
             row = item
             if item.type == "tool-result":
-                row = policy.result(writing, placed, item, current)
-            place = PartPlace(seq, idx, complete, inherited, placed.row.time_created)
-            writing.new_rows.add_part(row, place)
+                row = run.policy.result(writing, placed, item, current)
+            place = PartPlace(tx.take_rid(), state.id, placed.seq, idx, *at_message)
+            new_rows.add_part(row, place)
 
     def _add_label(self, tx: Transaction, session_id: str, seq: int, name: str) -> None:
         """Take over a label of the source; a name that exists here stays as it is."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any, NamedTuple
+from typing import Any
 
 from sessiondb import codec
 from sessiondb.dataclass import dataclass
@@ -21,21 +21,9 @@ from sessiondb.effects.calls import (
     without_same_text,
     without_text,
 )
-from sessiondb.effects.message import part_values
+from sessiondb.effects.message import PartPlace, part_values
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.schema.rows import MESSAGE, PART, Blob, PartRow
-
-
-class PartPlace(NamedTuple):
-    """The place of a part, and what it has from its message."""
-
-    seq: int
-    idx: int
-    #: Whether search indexes it also if it is a call without a result.
-    complete: bool
-    inherited: int
-    #: Unix ms.
-    message_time: int | None
 
 
 @dataclass(slots=True, eq=False)
@@ -111,18 +99,16 @@ class NewRows:
         """Insert all that waits."""
         if not (self._messages or self._parts):
             return
-        tx, session_id = self.tx, self.state.id
+        tx = self.tx
         self._write_blobs()
         tx.insert_many("message", MESSAGE, self._messages)
         self._messages.clear()
         self._parents.clear()
 
-        rid = tx.take_rids(len(self._parts))
-        rows = []
-        for part, place in zip(self._parts, self._places, strict=True):
-            columns = {"rid": rid, "session_id": session_id, **place._asdict()}
-            rows.append(part_values(tx, part, **columns))
-            rid += 1
+        rows = [
+            part_values(tx, row, place)
+            for row, place in zip(self._parts, self._places, strict=True)
+        ]
         tx.insert_many("part", PART, rows)
         self._parts.clear()
         self._places.clear()
