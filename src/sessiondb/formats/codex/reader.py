@@ -7,7 +7,6 @@ are read twice: for what events name, and for the messages.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -35,6 +34,7 @@ from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
     clean_name,
+    copy_objects,
     fitting,
     integer,
     take_fields,
@@ -184,7 +184,7 @@ def read_headers(thread: CodexThread) -> SourceSession:
     digest = blake2b(outside.encode("utf-8", "surrogatepass"), digest_size=8)
     digest_of_files = thread.rollouts.digest_of(thread.pieces)
 
-    facts = deepcopy(first.facts)
+    facts = copy_objects(first.facts)
     time = time_of_text(facts.get("timestamp"))
     if time is None:
         time = time_of_text(first.written)

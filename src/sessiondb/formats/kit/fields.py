@@ -147,6 +147,14 @@ def value_at(record: Any, *path: str) -> Any:
 without_none = nones.without_none
 
 
+def copy_objects(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record whose objects can be taken apart; its other values are shared."""
+    return {
+        key: copy_objects(value) if type(value) is dict else value
+        for key, value in record.items()
+    }
+
+
 def without_empty(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return *record* without the keys whose value is None, or empty."""
     return {k: v for k, v in record.items() if v not in _EMPTY}

@@ -26,6 +26,8 @@ from sessiondb.formats.kit.lines import read_beginning
 _USUAL, _LONGEST = 64 << 10, 16 << 20
 #: How much of a file is kept, at most.
 _MOST_CACHED = 4 * _USUAL
+#: Lines of a file that are looked at, at most.
+MOST_LINES = 64
 #: The name of the version in an envelope.
 _VERSION = b"schema_version"
 
@@ -43,8 +45,8 @@ class _FileHead:
 
     @cached_property
     def lines(self) -> list[bytes]:
-        """The lines; the last one may be cut."""
-        return self.bytes.split(b"\n")
+        """The first `MOST_LINES` lines, and one that has what follows or is cut."""
+        return self.bytes.split(b"\n", MOST_LINES)
 
     def head_records(self, most: int, name: bytes = b"") -> Iterator[Record]:
         """Yield the objects among the first *most* lines, each decoded once.
@@ -86,7 +88,10 @@ def beginning_of(path: Path, most: int = _USUAL) -> bytes:
 
 
 def first_lines(path: Path, most: int, *, longest: int = _LONGEST) -> list[bytes]:
-    """Return the first *most* lines of a file, as `first_objects` finds them."""
+    """Return the first *most* lines of a file, as `first_objects` finds them.
+
+    *most* is at most `MOST_LINES`, here and below.
+    """
     return _head_with_lines(path, most, longest).lines[:most]
 
 
