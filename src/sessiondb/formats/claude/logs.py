@@ -21,7 +21,11 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.claude import fields
 from sessiondb.formats.kit.fields import as_string, clean_name, value_at
 from sessiondb.formats.kit.files import ancestor_named, is_file, sorted_entries
-from sessiondb.formats.kit.heads import FirstRecords, objects_of
+from sessiondb.formats.kit.heads import (
+    FirstRecords,
+    bytes_of_small_file,
+    objects_of,
+)
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import opened
 from sessiondb.formats.kit.logs import is_readable, logs_below
@@ -301,6 +305,12 @@ def last_cost_in(path: Path) -> int | None:
 
 def _pieces_of(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the pieces of a file, which overlap, and where they begin."""
+    with suppress(SourceError):
+        content = bytes_of_small_file(path)
+        if content is not None:
+            yield 0, content
+            return
+
     tail, read = b"", 0
     with suppress(OSError), path.open("rb") as file:
         while chunk := file.read(_CHUNK):

@@ -21,6 +21,7 @@ from typing import Any
 from sessiondb.formats.kit.files import file_stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object
 from sessiondb.formats.kit.lines import read_beginning
+from sessiondb.formats.kit.packed import is_packed
 
 #: Bytes that the first lines of a log have, usually and at most.
 _USUAL, _LONGEST = 64 << 10, 16 << 20
@@ -85,6 +86,14 @@ def beginning_of(path: Path, most: int = _USUAL) -> bytes:
     *most* is at most 64 KB. Raises `SourceError` if not a single one can be read.
     """
     return _read_head(path, _USUAL).bytes[:most]
+
+
+def bytes_of_small_file(path: Path) -> bytes | None:
+    """Return a file that is looked at completely; None for a larger or packed one."""
+    if is_packed(path):
+        return None
+    head = _read_head(path, _USUAL)
+    return head.bytes if head.is_all else None
 
 
 def first_lines(path: Path, most: int, *, longest: int = _LONGEST) -> list[bytes]:
