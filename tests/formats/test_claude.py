@@ -32,7 +32,8 @@ from samples_claude import (
 
 from sessiondb import ALL, Store
 from sessiondb.formats import default_locations, find
-from sessiondb.formats.claude.logs import HEAD_LINES
+from sessiondb.formats.claude import forks as claude_forks
+from sessiondb.formats.claude.logs import HEAD_LINES, ClaudeLog
 from sessiondb.maintenance import check
 from sessiondb.model import Message, Problem, Session, SourceSession
 
@@ -679,6 +680,40 @@ def test_a_resumed_transcript_whose_copies_have_new_times_is_counted_once(
     assert [prompt.text for prompt in store.prompts(project=ALL)] == ["3", "1"]
     times = {m.time_created for of in (first, *forks) for m in store.messages(of)}
     assert len(times) == len(said)
+
+
+def test_each_original_in_a_chain_of_forks_is_read_once_more(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    lines_of = claude_forks._lines_of
+
+    def count(log: ClaudeLog) -> claude_forks.LinesByUuid:
+        read.append(log.session)
+        return lines_of(log)
+
+    lines = [asked(number, f"{number}", number - 1 or None) for number in range(1, 9)]
+    for number in range(1, 9):
+        copied = {"sessionId": session(number), "timestamp": moment(20 + number)}
+        write(
+            tmp_path / PROJECT,
+            session(number),
+            *({**record, **copied} for record in lines[: number - 1]),
+            lines[number - 1],
+        )
+    monkeypatch.setattr(claude_forks, "_lines_of", count)
+    read_into(store, tmp_path)
+    sessions = by_source(store)
+    path = [sessions[session(number)].parent_id for number in range(2, 9)]
+    assert path == [sessions[session(number)].id for number in range(1, 8)]
+    assert [item.text for item in store.prompts()][::-1] == [
+        str(n) for n in range(1, 9)
+    ]
+    # Once to know which transcript is the original of which, and once as an original.
+    assert sorted(read) == sorted(
+        [session(number) for number in range(1, 9)]
+        + [session(number) for number in range(1, 8)]
+    )
 
 
 def resumed(names: str, *, same_uuids: bool) -> dict[str, list[Record]]:

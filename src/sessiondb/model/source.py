@@ -230,8 +230,9 @@ class SourceSession:
     A session in a file of its own may be yielded after a look at the beginning of that
     file. ``complete`` then reads the rest, and returns the session with everything that
     it says, under the same name, path and digest; it is called only for a session that
-    changed, after further sessions were yielded, and maybe after its reader has ended. For one that cannot be read it raises
-    `SourceError`, OSError, or ValueError with the end of a sentence about the session.
+    changed, after further sessions were yielded, and maybe after its reader has ended.
+    For one that cannot be read it raises `SourceError`, OSError, or ValueError with the
+    end of a sentence about the session.
     """
 
     source: str

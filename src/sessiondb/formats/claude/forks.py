@@ -54,38 +54,47 @@ def find_originals(logs: Iterable[ClaudeLog]) -> dict[str, str]:
 
 
 class CopiedLines:
-    """The lines of a fork that its originals have, too.
+    """The lines that a fork may have from its originals.
 
     Forks of older releases keep the uuids; later ones name in each line the one that it
-    was copied from, which may be a copy itself.
+    was copied from, which may be a copy itself. A session without an original has none.
     """
 
-    def __init__(self, log: ClaudeLog, logs: Mapping[str, ClaudeLog]) -> None:
-        #: The lines of its originals, the nearest one first.
-        self._originals = [_lines_of(original) for original in _ancestors(log, logs)]
+    def __init__(self) -> None:
+        #: The lines of the nearest original.
+        self._nearest: LinesByUuid = {}
+        #: When each was said, as the farthest original has it, in Unix ms.
+        self._times: dict[str, int] = {}
+        #: The first line of the chain of copies that each one ends.
+        self._sources: dict[str, str] = {}
+
+    def with_original(self, log: ClaudeLog) -> CopiedLines:
+        """Return those of a fork of *log*, whose own originals have these."""
+        lines = _lines_of(log)
+        copied = CopiedLines()
+        copied._nearest = lines
+        copied._times = {uuid: line.time for uuid, line in lines.items()} | self._times
+        copied._sources = self._sources | {
+            uuid: self._sources.get(line.source, line.source)
+            for uuid, line in lines.items()
+        }
+        return copied
 
     def first_copied(self, names: Iterable[str]) -> str | None:
         """Return the first of *names* that the nearest original has, too."""
-        if self._originals:
-            for name in names:
-                if name in self._originals[0]:
-                    return name
+        for name in names:
+            if name in self._nearest:
+                return name
         return None
 
     def has(self, record: Record) -> bool:
         """Return whether a line is a copy: it says so, or an original has it."""
-        uuid = as_string(record.get("uuid"))
-        is_shared = any(uuid in lines for lines in self._originals)
-        return "forkedFrom" in record or is_shared
+        return "forkedFrom" in record or as_string(record.get("uuid")) in self._times
 
     def source_of(self, record: Record) -> str | None:
         """Return the first line of the chain of copies that a line is the last of."""
         source = _named_source(record)
-        for lines in self._originals:
-            if source in lines:
-                source = lines[source].source
-
-        return source or None
+        return self._sources.get(source, source) or None
 
     def times_of(self, records: Iterable[Record]) -> list[int]:
         """Return when lines were said, of those that an original has.
@@ -93,16 +102,11 @@ class CopiedLines:
         Releases of 1.x copied a session to a transcript of its own whenever they
         resumed it, and gave all lines that they copied the time of the copy.
         """
-        times = []
-        for record in records:
-            uuid = as_string(record.get("uuid"))
-            copies = [lines[uuid] for lines in self._originals if uuid in lines]
-            if copies:
-                times.append(copies[-1].time)
-        return times
+        names = [as_string(record.get("uuid")) for record in records]
+        return [self._times[name] for name in names if name in self._times]
 
 
-def _ancestors(log: ClaudeLog, logs: Mapping[str, ClaudeLog]) -> Iterator[ClaudeLog]:
+def ancestors_of(log: ClaudeLog, logs: Mapping[str, ClaudeLog]) -> Iterator[ClaudeLog]:
     """Yield the originals of a fork among *logs*, the nearest one first."""
     seen: set[str] = set()
     original = log.parent_log(logs)

@@ -32,7 +32,7 @@ from sessiondb.formats.claude.costs import (
 )
 from sessiondb.formats.claude.drafts import NumberedRecord, message_draft
 from sessiondb.formats.claude.files import with_files
-from sessiondb.formats.claude.forks import CopiedLines, find_originals
+from sessiondb.formats.claude.forks import CopiedLines, ancestors_of, find_originals
 from sessiondb.formats.claude.history import history_in
 from sessiondb.formats.claude.index import ClaudeIndex
 from sessiondb.formats.claude.logs import (
@@ -133,7 +133,8 @@ class _ClaudeStore:
         self._titles = titles
         self._indexes_of_chains = lru_cache(maxsize=1)(_read_indexes)
         self._calls_in = lru_cache(maxsize=1)(SubagentCalls)
-        self._copies_in = lru_cache(maxsize=1)(self._read_copies)
+        #: The session whose originals were read last, and their lines.
+        self._last_copies = ("", CopiedLines())
         #: By session: those of an original and of a parent are needed again.
         self._costs: dict[str, ClaudeCosts] = {}
         self._last_costs: dict[Path, int | None] = {}
@@ -196,12 +197,24 @@ class _ClaudeStore:
         )
 
     def _copies_of(self, log: ClaudeLog) -> CopiedLines:
-        if log.relation == "fork" and log.session in self._logs:
-            return self._copies_in(log.session)
-        return CopiedLines(log, {})
+        if log.relation != "fork" or log.session not in self._logs:
+            return CopiedLines()
 
-    def _read_copies(self, session: str) -> CopiedLines:
-        return CopiedLines(self._logs[session], self._logs)
+        known, copies = self._last_copies
+        if known == log.session:
+            return copies
+        # Parents come first: of a chain of forks only the last original is read again.
+        originals: list[ClaudeLog] = []
+        for original in ancestors_of(self._logs[log.session], self._logs):
+            originals.append(original)
+            if original.session == known:
+                break
+        else:
+            copies = CopiedLines()
+        for original in reversed(originals):
+            copies = copies.with_original(original)
+        self._last_copies = log.session, copies
+        return copies
 
     # -- costs -----------------------------------------------------------------------
 
