@@ -180,8 +180,8 @@ class Derived:
         if completed is None and not entry.open:
             completed = created
 
-        seq, inherited = writing.state.last_seq + 1, 0
-        name, key = codec.readable(entry.usage_id)[0], None
+        seq, inherited, key = writing.state.last_seq + 1, 0, None
+        name: str | None = codec.readable(entry.usage_id)[0]
         if current is not None:
             seq, inherited = current.columns["seq"], current.columns["inherited"]
             entry = with_blobs_of(writing.tx, current, entry)
