@@ -43,8 +43,12 @@ OWN_TIMES = {"project", "project_directory", "todo"}
 #: When a row was changed here, for example by the result of its call, and an id that is
 #: made of a namespace.
 OWN_PLACES = {("part", "time_updated"), ("prompt", "id")}
-#: Tables that are not of a session, and those of the import itself.
-OWN_TABLES = {"meta", "import_ledger", "merge_base", "terminal", "lease", "tombstone"}
+#: Tables that are not of a session, those of the import itself, and sums of the messages
+#: up to a mark, which `check` compares with these.
+OWN_TABLES = {
+    *("meta", "import_ledger", "merge_base", "terminal", "lease", "tombstone"),
+    *("usage_hour", "usage_model", "usage_waiting"),
+}
 #: Logs, of which a program appends to the end.
 LOGS = (".jsonl", ".md")
 

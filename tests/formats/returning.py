@@ -33,6 +33,9 @@ OF_IMPORTS = {
     "merge_base": "the state that a log and the database last agreed on",
     "meta": "counters of the database",
     "lease": "processes that write",
+    "usage_hour": "sums of the messages up to a mark",
+    "usage_model": "what the sums are of",
+    "usage_waiting": "sessions whose sums are made again",
 }
 #: Columns that are no content of a session.
 OF_WRITES = {
