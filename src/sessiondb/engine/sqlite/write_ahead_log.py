@@ -33,11 +33,10 @@ def log_reaches(path: Path, size: int) -> bool:
     earlier log, which have other salts than the header
     (https://www.sqlite.org/fileformat2.html#the_write_ahead_log).
     """
-    if files.wal_bytes(path) < size:
+    # As large as the room that was written for it: the log is still within that.
+    if files.wal_bytes(path) <= size:
         return False
 
-    # While there is room, every commit gets here: `Path.open` takes five times as
-    # long.
     try:
         log = os.open(f"{path}-wal", os.O_RDONLY)
     except OSError:
