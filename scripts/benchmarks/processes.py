@@ -64,10 +64,15 @@ def batched(values: list[Any], size: int) -> Iterator[list[Any]]:
 def _recording(
     bench: Bench, base: Path, level: str, session: str, each: int
 ) -> list[Steps]:
+    path = bench.copy(base, "recording")
+
     def act(store: Store, number: int) -> None:
+        # As among several processes: after a commit of another one all is read again.
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("UPDATE project SET time_updated = time_updated + 1")
         store.append(session, draft(number), **FIELDS)
 
-    return record(bench.copy(base, "recording"), level, each + WARM_UP, act)
+    return record(path, level, each + WARM_UP, act)
 
 
 @dataclass(frozen=True)
