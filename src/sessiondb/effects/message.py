@@ -119,7 +119,7 @@ def part_values(tx: Transaction, row: PartRow, place: PartPlace) -> tuple[Any, .
     if is_searched:
         if row.text_blob is None and row.input_blob is None:
             words = ENGINE.search.words_of_part(row.text, row.input, row.title)
-            tx.handover.waiting_bytes += len(row.text or "") + len(row.input or "")
+            tx.carryover.waiting_bytes += len(row.text or "") + len(row.input or "")
         else:
             tx.to_prepare.append(place.rid)
     created = row.time_created

@@ -126,7 +126,7 @@ _LOAD = Statement("effects.transaction.LOAD")
 #: it has not: then it has no words beside its text, either.
 INDEXING = "indexed words"
 NOT_INDEXED = {"indexed": 0, "words": None}
-#: Sessions whose rows are handed over: more than most programs write at a time.
+#: Sessions whose rows are carried over: more than most programs write at a time.
 _MOST_STATES = 64
 #: Parts that wait for the search index before it takes them in, and the bytes of their
 #: texts. Each word of a batch is an entry to write, so in a batch of 48 a part takes
@@ -136,7 +136,7 @@ MOST_WAITING, MOST_WAITING_BYTES = 512, 256 * 1024
 
 
 @dataclass(slots=True)
-class Handover:
+class Carryover:
     """What a transaction knows at its end, and the next one need not read again.
 
     It is given up after a commit of another process, or an interrupt.
@@ -162,7 +162,7 @@ class Transaction:
     """
 
     connection: Connection
-    handover: Handover = field(default_factory=Handover)
+    carryover: Carryover = field(default_factory=Carryover)
     root: str | None = None
     now: int = field(default_factory=now_ms)
     states: dict[str, SessionState] = field(default_factory=dict)
@@ -230,7 +230,7 @@ class Transaction:
         if blobs:
             ENGINE.insert_blobs(self.connection, blobs)
             # Some are no texts: the rest is indexed a little early.
-            self.handover.waiting_bytes += sum(blob.size for blob in blobs)
+            self.carryover.waiting_bytes += sum(blob.size for blob in blobs)
 
     def release(self, *hashes: str | None) -> None:
         """Record that rows gave up blobs; None is a value without one.
@@ -248,7 +248,7 @@ class Transaction:
     def forget_states(self) -> None:
         """Record that the rows of sessions may change otherwise than by `keep`."""
         self._only_appends = False
-        self.handover.states.clear()
+        self.carryover.states.clear()
 
     def redirected(self, effect: E) -> E:
         """Return *effect* addressed to the sessions that `open_session` found."""
@@ -308,7 +308,7 @@ class Transaction:
     def _continued(self, session_id: str) -> SessionState | None:
         """Return the row of a session as the transaction before left it, if known."""
         # Taken out: if this unit fails, the row is as it was, and the object is not.
-        state = self.handover.states.pop(session_id, None)
+        state = self.carryover.states.pop(session_id, None)
         if state is not None:
             self.states[session_id] = state
         return state
@@ -346,7 +346,7 @@ class Transaction:
 
         A number of its own for each lets a reader stop after any of them.
         """
-        numbers = self.handover
+        numbers = self.carryover
         if numbers.change is None:
             numbers.change, numbers.database = self.one(_NEXT_CHANGE)
         else:
@@ -356,19 +356,19 @@ class Transaction:
     def take_rid(self) -> int:
         """Return the next row number of ``part``; explicit, so that search knows it."""
         last, indexed = self._read_places()
-        self.handover.places = last + 1, indexed
+        self.carryover.places = last + 1, indexed
         self._wrote_parts = True
         return last + 1
 
     def forget_rids(self) -> None:
         """Record that the engine chose row numbers, or that rows are gone."""
-        self.handover.places = None
+        self.carryover.places = None
         self._wrote_parts = True
 
     def _read_places(self) -> tuple[int, int]:
-        if self.handover.places is None:
-            self.handover.places = ENGINE.search.read_places(self.connection)
-        return self.handover.places
+        if self.carryover.places is None:
+            self.carryover.places = ENGINE.search.read_places(self.connection)
+        return self.carryover.places
 
     def flush(self) -> None:
         """Write the touched session rows, each once, with one revision more."""
@@ -376,11 +376,11 @@ class Transaction:
             if state.touched:
                 self.keep(state)
         if self._only_appends:
-            self._hand_over_states()
+            self._carry_states()
         self.states = {}
 
-    def _hand_over_states(self) -> None:
-        kept = self.handover.states
+    def _carry_states(self) -> None:
+        kept = self.carryover.states
         if len(kept) >= _MOST_STATES:
             kept.clear()
         for state in self.states.values():
@@ -423,7 +423,7 @@ class Transaction:
             since = min(since, earlier.since_seq)
 
         self.changes[session_id] = Change(
-            cursor_of(self.handover.database, change),
+            cursor_of(self.carryover.database, change),
             session_id,
             revision,
             last_seq,
@@ -444,11 +444,11 @@ class Transaction:
 
         if self._wrote_parts:
             last, indexed = self._read_places()
-            is_large = self.handover.waiting_bytes >= MOST_WAITING_BYTES
+            is_large = self.carryover.waiting_bytes >= MOST_WAITING_BYTES
             if is_large or last - indexed >= MOST_WAITING:
                 ENGINE.search.put_waiting(self.connection)
                 ENGINE.usage.put_waiting(self.connection)
-                self.handover.places, self.handover.waiting_bytes = (last, last), 0
+                self.carryover.places, self.carryover.waiting_bytes = (last, last), 0
 
         if self.loose:
             self.run(_FREE, hashes=as_list(sorted(self.loose)))

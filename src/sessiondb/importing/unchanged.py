@@ -22,7 +22,7 @@ _ENTRIES = Statement("importing.unchanged.ENTRIES")
 _FOLLOWING = Statement("importing.unchanged.FOLLOWING")
 
 
-class _Entry(NamedTuple):
+class _LedgerEntry(NamedTuple):
     """What the ledger says of a session if it did not change."""
 
     source: str
@@ -71,13 +71,13 @@ def unchanged_sessions(items: Sequence[SourceItem]) -> Read[list[Imported | None
     without a problem, and had the digest that it has now.
     """
     logs = [item if _has_sound_names(item) else None for item in items]
-    entries: set[_Entry] = set()
+    entries: set[_LedgerEntry] = set()
     following: dict[_Name, tuple[str, int]] = {}
     for source in {log.source for log in logs if log is not None}:
         of_source = [log for log in logs if log is not None and log.source == source]
         paths = as_list(_ledger_path(log) for log in of_source)
         rows = yield _ENTRIES, {"source": source, "paths": paths}
-        entries.update(_Entry(source, *row) for row in rows)
+        entries.update(_LedgerEntry(source, *row) for row in rows)
 
         names = as_list(log.source_id for log in of_source)
         rows = yield _FOLLOWING, {"source": source, "names": names}
@@ -89,7 +89,9 @@ def unchanged_sessions(items: Sequence[SourceItem]) -> Read[list[Imported | None
         outcome = None
         if log is not None:
             name = _Name(log.source, log.source_id, log.namespace)
-            entry = _Entry(log.source, _ledger_path(log), log.digest, log.namespace)
+            entry = _LedgerEntry(
+                log.source, _ledger_path(log), log.digest, log.namespace
+            )
             if entry in entries and name in following:
                 session_id, messages = following[name]
                 outcome = Imported(

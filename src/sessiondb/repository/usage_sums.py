@@ -82,7 +82,7 @@ class GroupedUsage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
+class _TotalShape:
     """What a statement depends on: no values of parameters."""
 
     dimensions: tuple[str, ...]
@@ -149,7 +149,7 @@ def grouped_usage(
     params = filters.params() | filters.exclusions()
     if sessions is not None:
         params["sessions"] = as_list(sessions)
-    shape = _Shape(dimensions, tuple(sorted(params)), rates.sizes)
+    shape = _TotalShape(dimensions, tuple(sorted(params)), rates.sizes)
     if "tool" in dimensions:
         rows = yield _messages_statement(shape), params
         return [_grouped(row, dimensions) for row in rows]
@@ -157,7 +157,7 @@ def grouped_usage(
     if not _NAMES_OF_DAYS.keys().isdisjoint(dimensions):
         ((first, last),) = yield _HOURS, {}
         days = local_days(first or FIRST_HOUR, last or FIRST_HOUR)
-        shape = _Shape(dimensions, shape.parameters, shape.sizes, days)
+        shape = _TotalShape(dimensions, shape.parameters, shape.sizes, days)
     params |= _hours_of(filters)
     rows = yield _cells_statement(shape), params
 
@@ -216,7 +216,7 @@ def _grouped(row: Sequence[Any], dimensions: tuple[str, ...]) -> GroupedUsage:
     )
 
 
-def _select_messages(shape: _Shape, rows: str, *conditions: str) -> str:
+def _select_messages(shape: _TotalShape, rows: str, *conditions: str) -> str:
     """Return the query for the sums of messages, rows with ``m`` and ``s``."""
     names = "".join(f", {KEYS[name]}" for name in shape.dimensions)
     project = ""
@@ -233,7 +233,7 @@ def _select_messages(shape: _Shape, rows: str, *conditions: str) -> str:
 
 
 @lru_cache(maxsize=128)
-def _messages_statement(shape: _Shape) -> Statement:
+def _messages_statement(shape: _TotalShape) -> Statement:
     """Return the query for the sums of messages, without any cells."""
     keys = "".join(f", {KEYS[name]}" for name in shape.dimensions)
     return ComposedStatement(
@@ -246,7 +246,7 @@ def _messages_statement(shape: _Shape) -> Statement:
 
 
 @lru_cache(maxsize=128)
-def _cells_statement(shape: _Shape) -> Statement:
+def _cells_statement(shape: _TotalShape) -> Statement:
     """Return the query for the sums of cells, and of the messages that they lack."""
     new_messages = "message AS m CROSS JOIN session AS s ON s.id = m.session_id"
     messages_of_waiting = (
@@ -266,7 +266,7 @@ def _cells_statement(shape: _Shape) -> Statement:
     return ComposedStatement(" UNION ALL ".join(selects))
 
 
-def _select_cells(shape: _Shape) -> str:
+def _select_cells(shape: _TotalShape) -> str:
     """Return the query for the sums of cells.
 
     A group is one number, as far as it can be, and the names of its parts are looked up
@@ -324,7 +324,7 @@ _TERMS_OF_CELLS = {
 }
 
 
-def _cells_with_terms(shape: _Shape) -> str:
+def _cells_with_terms(shape: _TotalShape) -> str:
     """Return FROM and WHERE of the cells that answer."""
     terms = [f"m.hidden & {INVISIBLE} = 0", SETTLED.format("m")]
     if shape.split is not None:
@@ -339,7 +339,7 @@ def _cells_with_terms(shape: _Shape) -> str:
 
 
 @lru_cache(maxsize=128)
-def _long_statement(shape: _Shape) -> Statement:
+def _long_statement(shape: _TotalShape) -> Statement:
     """Return the query for the sums of the messages in cells with long prompts."""
     is_long = (
         f"c.cost IS NULL AND c.longest_prompt > {shape.sizes[0]} "

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sessiondb.dataclass import dataclass, field
-from sessiondb.effects.transaction import Handover
+from sessiondb.effects.transaction import Carryover
 from sessiondb.engine import disk
 from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
@@ -36,7 +36,7 @@ class WriterConnection:
     inner: Connection | None = None
     durability: str = _UNKNOWN_DURABILITY
     #: That of the last transaction, unless another process wrote since.
-    handover: Handover = field(default_factory=Handover)
+    carryover: Carryover = field(default_factory=Carryover)
     #: Whether the log is to be shortened, as far as the last commit saw.
     has_large_log: bool = False
     #: From how many bytes on that is so; more while others keep the log.
@@ -78,21 +78,21 @@ class WriterConnection:
             return
 
         # Another process may have migrated the file, or planted a trigger in it, which
-        # this transaction would run; and what was handed over is out of date.
+        # this transaction would run; and what was carried over is out of date.
         mark = ENGINE.schema_mark(connection)
         if mark != self._schema_mark:
             ENGINE.check_writable(connection, self.path)
             self._schema_mark = mark
-        self.handover = Handover(waiting_bytes=self.handover.waiting_bytes)
+        self.carryover = Carryover(waiting_bytes=self.carryover.waiting_bytes)
         self._commits_seen = commits
 
-    def take_handover(self) -> Handover:
+    def take_carryover(self) -> Carryover:
         """Return what a transaction begins with, which puts it back once committed.
 
         Until then nothing is known here: an interrupted one may have changed it.
         """
-        handover, self.handover = self.handover, Handover()
-        return handover
+        carryover, self.carryover = self.carryover, Carryover()
+        return carryover
 
     def roll_back(self) -> None:
         """Undo the transaction that is open, if one is."""
@@ -169,7 +169,7 @@ class WriterConnection:
                 return
             # No data depends on it: queries find what waits as well.
             self.begin(self.ready("normal"), CHECKPOINT_PATIENCE)
-            self.take_handover()
+            self.take_carryover()
             ENGINE.search.put_waiting(connection)
             ENGINE.usage.put_waiting(connection)
             connection.commit()
@@ -189,7 +189,7 @@ class WriterConnection:
         connection.close()
 
     def _open_connection(self) -> Connection:
-        self.handover, self._commits_seen = Handover(), None
+        self.carryover, self._commits_seen = Carryover(), None
         connection = self.inner = ENGINE.connect_writer(self.path)
         self.durability = "full"
         return connection

@@ -212,12 +212,12 @@ class Writer:
 
         connection = self.connection.ready(batch.durability)
         self.connection.begin(connection, batch.busy_timeout)
-        tx = Transaction(connection, self.connection.take_handover())
+        tx = Transaction(connection, self.connection.take_carryover())
         good = apply_all(tx, batch.jobs)
         if not good and len(batch.jobs) > 1:
             connection.execute("ROLLBACK")
             self.connection.begin(connection, batch.busy_timeout)
-            tx = Transaction(connection, self.connection.take_handover())
+            tx = Transaction(connection, self.connection.take_carryover())
             good = apply_guarded(tx, batch.jobs)
 
         if not good:
@@ -232,7 +232,7 @@ class Writer:
         # the record is certain about whether COMMIT happened. `in_transaction` is not:
         # it is False as well after a COMMIT that failed.
         batch.ended.extend(map(operator.call, (connection.commit,)))
-        self.connection.handover = tx.handover
+        self.connection.carryover = tx.carryover
 
     def _end_batch(self) -> None:
         """Finish the batch that was taken; safe to repeat, wherever it was left."""

@@ -154,12 +154,12 @@ def test_a_row_is_the_one_that_transactions_write_which_know_nothing(
     steps: list[int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     def rows(*, is_forgetful: bool) -> list[dict[str, Any]]:
-        path = tmp_path_factory.mktemp("handover") / "sessions.db"
+        path = tmp_path_factory.mktemp("carryover") / "sessions.db"
         with Store.open(path, durability="normal") as store:
             session = store.create_session(id="ses_one", time=1_700_000_000_000).id
             for step in steps:
                 if is_forgetful:
-                    store._core.writer.connection.take_handover()
+                    store._core.writer.connection.take_carryover()
                 VERBS[step](store, session)
         row = row_of(path, session)
         varying = {name for name in row if name.startswith("time_")} | {"project_id"}
