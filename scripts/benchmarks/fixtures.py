@@ -355,7 +355,7 @@ def answered_sessions(count: int, length: int) -> Fill:
 
     def fill(connection: sqlite3.Connection) -> None:
         rng = random.Random(count)  # noqa: S311  a fixture, nothing secret
-        projects = [project(connection, f"/work/{number}") for number in range(50)]
+        projects = [project(connection, f"/projects/{number}") for number in range(50)]
         names = [ids.new_session_id() for _ in range(count)]
         rows = (
             session_row(name, projects[number % 50], number, length)

@@ -42,7 +42,7 @@ _UNSET = _Unset()
 
 
 class _FieldOptions:
-    """What `field` was called with; it becomes a standard field with its class."""
+    """The options of a `field`; it becomes a standard field with its class."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.options = options

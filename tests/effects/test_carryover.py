@@ -1,4 +1,4 @@
-"""Transactions that go on from what the last one knew: another writer is always seen."""
+"""Transactions that continue from the last one: another writer is always seen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sessiondb import (
 )
 from sessiondb.clock import now_ms
 
-#: What another process does to the session between two appends, as SQL.
+#: Changes by another process between two appends, as SQL.
 OTHERS: dict[str, str] = {
     "leaf": "UPDATE session SET leaf_seq = 1 WHERE id = :sid",
     "numbers": "UPDATE session SET change = change + 100 WHERE id = :sid",
@@ -51,14 +51,14 @@ def row_of(path: Path, session: str) -> dict[str, Any]:
 
 @pytest.fixture
 def session(store: Store) -> str:
-    """A session whose row the last transaction handed over."""
+    """A session whose row the last transaction carries over."""
     made = store.create_session().id
     for _ in range(3):
         store.append(made, assistant("before"), cost=1.0)
     return made
 
 
-def test_an_append_goes_on_from_the_leaf_that_another_process_set(
+def test_an_append_continues_from_the_leaf_that_another_process_set(
     store: Store, session: str
 ) -> None:
     as_other_process(store.path, OTHERS["leaf"], session)
@@ -150,7 +150,7 @@ VERBS: list[Callable[[Store, str], object]] = [
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(steps=st.lists(st.integers(0, len(VERBS) - 1), max_size=12))
-def test_a_row_is_the_one_that_transactions_write_which_know_nothing(
+def test_a_row_that_is_carried_over_is_the_one_that_would_be_read(
     steps: list[int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     def rows(*, is_forgetful: bool) -> list[dict[str, Any]]:

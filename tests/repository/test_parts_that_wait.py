@@ -61,6 +61,18 @@ def count_waiting_in(connection: sqlite3.Connection) -> int:
     return int(row[0])
 
 
+def test_a_part_waits_until_there_is_much_text(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sessiondb.writer.service.IDLE_SECONDS", 60)
+    with Store.open(path, durability="normal") as store:
+        session = store.create_session()
+        store.append(session, user("one"))
+        assert count_waiting(path) == 1
+        store.append(session, user("word " * 60_000))
+        assert count_waiting(path) == 0
+
+
 def words_by_hand(connection: sqlite3.Connection) -> dict[str, int]:
     """Return in how many parts each word of the test is, read without any index."""
     counts: dict[str, int] = {}

@@ -103,6 +103,17 @@ def test_the_log_of_a_busy_writer_is_overwritten_and_survives_a_crash(
     assert newest == [f"acknowledged {number}" for number in range(4)]
 
 
+def test_a_log_of_few_large_commits_gets_no_room(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sessiondb.writer.service.IDLE_SECONDS", 60)
+    with Store.open(path, durability="normal") as store:
+        session = store.create_session()
+        for _ in range(6):
+            store.append(session, user(file(content=os.urandom(1_500_000))))
+        _until(lambda: _size(path) == 0)
+
+
 def test_a_commit_succeeds_although_no_file_descriptor_is_left(path: Path) -> None:
     with Store.open(path, durability="normal") as store:
         session = store.create_session()

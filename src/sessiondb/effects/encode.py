@@ -2,7 +2,7 @@
 
 This runs when an effect is queued, in the caller's thread, so that nothing that
 can be refused is found out under the write lock. Each scalar is checked once, where its
-column is made: most are None, which needs no call. A value of 1 KB or more becomes a
+column is made. A value of 1 KB or more becomes a
 blob; ``text`` stays readable, its exact form goes to ``data`` where it differs.
 """
 
@@ -109,7 +109,7 @@ def text_columns(
     text: str | None, data: Mapping[str, Any], blobs: list[Blob]
 ) -> tuple[str | None, str | None, bytes | None, str | None]:
     """Return (text, text_blob, data, data_blob) of a text and the data beside it."""
-    # Of an abstract class, which is slow to ask, only where it is no plain dictionary.
+    # A dictionary nearly always: to check against an abstract class is slow.
     if type(data) is not dict and not isinstance(data, Mapping):
         raise InvalidInputError(f"data must be a mapping, not {abridged(data)}")
 
@@ -200,14 +200,6 @@ def encode_part(
     else:
         part_id = default_id or ids.new_part_id()
 
-    created, updated = draft.time_created, draft.time_updated
-    started, ended = draft.time_started, draft.time_ended
-    if not created is updated is started is ended is None:
-        created = check_time(created, "time_created")
-        updated = check_time(updated, "time_updated")
-        started = check_time(started, "time_started")
-        ended = check_time(ended, "time_ended")
-
     # In the order of the columns: keywords take three times as long.
     return PartRow(
         part_id,
@@ -223,10 +215,10 @@ def encode_part(
         input_blob,
         data,
         data_blob,
-        created,
-        updated,
-        started,
-        ended,
+        check_time(draft.time_created, "time_created"),
+        check_time(draft.time_updated, "time_updated"),
+        check_time(draft.time_started, "time_started"),
+        check_time(draft.time_ended, "time_ended"),
         int(draft.synthetic),
     )
 
@@ -265,11 +257,6 @@ def encode_message(
         cost = bounds.usd(cost)
     if finish is not None:
         finish = canonical(finish, FINISH, "finish")
-    created, completed = draft.time_created, draft.time_completed
-    if created is not None:
-        created = check_time(created, "time")
-    if completed is not None:
-        completed = check_time(completed, "time_completed")
 
     usage_name = None  # that of an import alone
     return MessageRow(
@@ -286,8 +273,8 @@ def encode_message(
         cost,
         finish,
         json_column(draft.error, "error"),
-        created,
-        completed,
+        check_time(draft.time_created, "time"),
+        check_time(draft.time_completed, "time_completed"),
         data,
         data_blob,
     )

@@ -31,7 +31,8 @@ from sessiondb.schema.rows import (
 
 TITLE_LENGTH = 80
 
-# Of the two tables that every turn writes: `Transaction.insert` looks its table up.
+# For the two tables that every turn writes: `Transaction.insert` looks its table up by
+# all of its columns.
 _MESSAGE_ROWS = SparseInsert("message", MESSAGE)
 _PART_ROWS = SparseInsert("part", PART)
 

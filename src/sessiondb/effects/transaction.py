@@ -92,8 +92,9 @@ class SessionState:
     stored: tuple[Any, ...] = ()
 
     def end_unit(self, was_kept: bool) -> None:
-        """Make it the row as it is now, with one revision more if it *was_kept*."""
-        self.revision += was_kept
+        """Prepare for the next unit; the row has one revision more if it *was_kept*."""
+        if was_kept:
+            self.revision += 1
         self.first_new_seq, self.leaf_before, self.touched = 0, None, False
 
     def count(
@@ -137,14 +138,14 @@ MOST_WAITING, MOST_WAITING_BYTES = 512, 256 * 1024
 
 @dataclass(slots=True)
 class Carryover:
-    """What a transaction knows at its end, and the next one need not read again.
+    """The facts that a transaction leaves, so that the next one does not read them.
 
-    It is given up after a commit of another process, or an interrupt.
+    They are dropped after a commit of another process, or an interrupt.
     """
 
     #: The last row number of ``part`` that was given out, and the last that is indexed.
     places: tuple[int, int] | None = None
-    #: That of the last change of a session.
+    #: The number of the last change of a session.
     change: int | None = None
     #: The name of this database in cursors of changes, once a change was taken.
     database: str = ""
@@ -229,7 +230,7 @@ class Transaction:
         """Store blobs that are not there yet; most messages have none."""
         if blobs:
             ENGINE.insert_blobs(self.connection, blobs)
-            # Some are no texts: the rest is indexed a little early.
+            # Not only texts: the index is completed a little early.
             self.carryover.waiting_bytes += sum(blob.size for blob in blobs)
 
     def release(self, *hashes: str | None) -> None:
@@ -301,7 +302,8 @@ class Transaction:
             state = self.states[session_id] = SessionState(*columns)
             state.leaf_turn = (state.leaf_seq or 0, turn_id)
             state.stored = _moved(state)
-            state.revision -= session_id in self._kept
+            if session_id in self._kept:
+                state.revision -= 1
 
         return state
 

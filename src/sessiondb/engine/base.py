@@ -274,9 +274,9 @@ class Engine(Protocol):
         """
 
     def commits_of_others(self, connection: Connection) -> int:
-        """Return a number that is another one after each commit that is not its own.
+        """Return a number that changes with every commit of another connection.
 
-        It is compared with an earlier one of the same connection.
+        Only numbers of the same connection can be compared.
         """
 
     def schema_mark(self, connection: Connection) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ need no look-up of their own, nor the gate: nothing of them is written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeGuard
 
 from sessiondb.engine.sql import Statement, as_list
@@ -23,7 +23,7 @@ _FOLLOWING = Statement("importing.unchanged.FOLLOWING")
 
 
 class _LedgerEntry(NamedTuple):
-    """What the ledger says of a session if it did not change."""
+    """The entry of a session in the ledger if it did not change."""
 
     source: str
     path: str
@@ -42,7 +42,7 @@ class _Name(NamedTuple):
 def read_ahead(items: Iterable[SourceItem]) -> Iterator[list[SourceItem]]:
     """Yield what a reader yields: its logs by up to `MOST`, anything else by itself.
 
-    What came before an error of the reader is yielded before it is raised.
+    An error of the reader is raised after all that came before it.
     """
     logs: list[SourceItem] = []
     try:
@@ -84,21 +84,23 @@ def unchanged_sessions(items: Sequence[SourceItem]) -> Read[list[Imported | None
         for source_id, namespace, session_id, messages in rows:
             following[_Name(source, source_id, namespace)] = session_id, messages
 
-    outcomes: list[Imported | None] = []
-    for log in logs:
-        outcome = None
-        if log is not None:
-            name = _Name(log.source, log.source_id, log.namespace)
-            entry = _LedgerEntry(
-                log.source, _ledger_path(log), log.digest, log.namespace
-            )
-            if entry in entries and name in following:
-                session_id, messages = following[name]
-                outcome = Imported(
-                    "unchanged", session_id, log.source, log.source_id, messages
-                )
-        outcomes.append(outcome)
-    return outcomes
+    return [
+        None if log is None else _outcome_of(log, entries, following) for log in logs
+    ]
+
+
+def _outcome_of(
+    log: SourceSession,
+    entries: set[_LedgerEntry],
+    following: Mapping[_Name, tuple[str, int]],
+) -> Imported | None:
+    """Return the outcome of a log with its entry and its session; else None."""
+    name = _Name(log.source, log.source_id, log.namespace)
+    entry = _LedgerEntry(log.source, _ledger_path(log), log.digest, log.namespace)
+    if entry not in entries or name not in following:
+        return None
+    session_id, messages = following[name]
+    return Imported("unchanged", session_id, log.source, log.source_id, messages)
 
 
 def is_log(item: SourceItem) -> bool:

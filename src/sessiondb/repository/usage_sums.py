@@ -83,7 +83,7 @@ class GroupedUsage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _TotalShape:
-    """What a statement depends on: no values of parameters."""
+    """The facts on which the text of a statement depends, without values."""
 
     dimensions: tuple[str, ...]
     parameters: tuple[str, ...]
@@ -218,16 +218,21 @@ def _grouped(row: Sequence[Any], dimensions: tuple[str, ...]) -> GroupedUsage:
 
 def _select_messages(shape: _TotalShape, rows: str, *conditions: str) -> str:
     """Return the query for the sums of messages, rows with ``m`` and ``s``."""
-    names = "".join(f", {KEYS[name]}" for name in shape.dimensions)
     project = ""
     if "project" in shape.dimensions:
         project = " JOIN project AS j ON j.id = s.project_id"
     terms = [_VISIBLE, has_usage("m"), *conditions, *_terms(shape.parameters)]
+    where = " AND ".join(f"({term})" for term in terms)
+    return _sum_by_group(shape, f"FROM {rows}{project} WHERE {where}")
+
+
+def _sum_by_group(shape: _TotalShape, rows: str) -> str:
+    """Return the query for the sums of messages; *rows* is its FROM and WHERE."""
+    names = "".join(f", {KEYS[name]}" for name in shape.dimensions)
     return (
         f"SELECT m.model_id, {request_size(shape.sizes)} AS size, "
         "m.cost IS NULL AS is_unpaid, group_concat(DISTINCT s.rid), count(*), "
-        f"{cost_sum('m.cost')}, {_SUMS}{names} FROM {rows}{project} "
-        f"WHERE {' AND '.join(f'({term})' for term in terms)} "
+        f"{cost_sum('m.cost')}, {_SUMS}{names} {rows} "
         f"GROUP BY m.model_id, size, is_unpaid{names}"
     )
 
@@ -235,19 +240,13 @@ def _select_messages(shape: _TotalShape, rows: str, *conditions: str) -> str:
 @lru_cache(maxsize=128)
 def _messages_statement(shape: _TotalShape) -> Statement:
     """Return the query for the sums of messages, without any cells."""
-    keys = "".join(f", {KEYS[name]}" for name in shape.dimensions)
-    return ComposedStatement(
-        f"SELECT m.model_id, {request_size(shape.sizes)} AS size, "
-        "m.cost IS NULL AS is_unpaid, group_concat(DISTINCT s.rid), count(*), "
-        f"{cost_sum('m.cost')}, {_SUMS}{keys} "
-        f"{messages_with_usage(shape.dimensions, shape.parameters)} "
-        f"AND m.inherited = 0 GROUP BY m.model_id, size, is_unpaid{keys}"
-    )
+    rows = messages_with_usage(shape.dimensions, shape.parameters)
+    return ComposedStatement(_sum_by_group(shape, f"{rows} AND m.inherited = 0"))
 
 
 @lru_cache(maxsize=128)
 def _cells_statement(shape: _TotalShape) -> Statement:
-    """Return the query for the sums of cells, and of the messages that they lack."""
+    """Return the query for the sums of cells, and of messages that are in no cell."""
     new_messages = "message AS m CROSS JOIN session AS s ON s.id = m.session_id"
     messages_of_waiting = (
         "usage_waiting AS w CROSS JOIN session AS s ON s.rid = w.rid "
@@ -303,7 +302,7 @@ def _select_cells(shape: _TotalShape) -> str:
     )
 
 
-#: What a day is multiplied by in the number of a group; the rest is below it.
+#: The factor of the day in the number of a group; the rest is below it.
 _DAY = 1 << 32
 #: Floats do not overflow, and are exact up to 2^53: see `schema.sums`.
 _CELL_SUMS = "CAST(total(m.messages) AS INTEGER) AS messages, sum(m.cost) AS cost, " + (

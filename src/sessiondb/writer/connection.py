@@ -19,7 +19,7 @@ from sessiondb.errors import DatabaseReplacedError, SessionDBError
 #: A larger log slows readers down. The daemon thread shortens it; when it grows by as
 #: much again, the thread that commits does.
 LOG_BYTES = 8 * 1024 * 1024
-#: Commits in a large log that are small ones.
+#: The commits in a large log from which on most of them are small.
 MANY_COMMITS = 32
 #: Seconds that a checkpoint waits for other processes; it can be made up for later.
 CHECKPOINT_PATIENCE = 0.05
@@ -41,9 +41,9 @@ class WriterConnection:
     has_large_log: bool = False
     #: From how many bytes on that is so; more while others keep the log.
     _log_limit: int = LOG_BYTES
-    #: Those of this process.
+    #: Commits of this process since the log was emptied.
     _commits_in_log: int = 0
-    #: That of others which were seen last; None before the first transaction.
+    #: `Engine.commits_of_others` in the last transaction; None before the first one.
     _commits_seen: int | None = None
     #: That of the schema which was compared last.
     _schema_mark: tuple[int, ...] | None = None
@@ -127,9 +127,9 @@ class WriterConnection:
     def shorten_log(self) -> None:
         """Move a large log into the database, while more is written."""
         if self.has_large_log:
-            # First, so that few commits are slow: it seldom takes a turn of its own.
+            # Before the checkpoint, so that both delay the same commit.
             self.put_waiting()
-            # Room pays for many commits, and not for one of 8 MB.
+            # To write it is a write of 8 MB, which only many small commits make up for.
             room = LOG_BYTES if self._commits_in_log >= MANY_COMMITS else 0
             if not self.checkpoint(room):
                 # The next attempt is after as many bytes more: each waits for readers.

@@ -44,9 +44,9 @@ WAL_LIMIT_BYTES = 16 * 1024 * 1024
 #: a file, except with ``writable_schema``, which lets a reader have the existing pages.
 #: Not set on every connection, because it also hides damage of the schema.
 _SHORT = "database disk image is malformed"
-#: Seconds between two attempts to get a lock. Who gets it from another process reads
-#: again all pages that this one changed: with pauses of 50 µs to 1 ms four processes
-#: wrote a sixth fewer turns, and the longest wait was 55 ms instead of 130.
+#: Seconds between two attempts to get a lock. A process that gets it from another one
+#: reads all pages again that this one changed: with pauses of 50 µs to 1 ms four
+#: processes wrote a sixth fewer turns, and the longest wait was 55 ms instead of 130.
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 200e-6, 4e-3
 #: ``PRAGMA synchronous`` for each of `DURABILITIES`.
 SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}

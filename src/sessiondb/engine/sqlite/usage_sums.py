@@ -1,4 +1,4 @@
-"""The sums of usage that the writer brings up to date: see `schema.usage`."""
+"""The sums of usage in SQLite, and how the writer updates them: see `schema.usage`."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from sessiondb.engine.sqlite.connection import attempts, begin_write
 WAL_RESET_FIXED = (3, 51, 3)
 _HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24
+#: The bytes that are written at a time.
 _ZEROS = bytes(1 << 20)
 
 
@@ -73,9 +74,9 @@ def checkpoint(connection: Any, busy_timeout: float = 0.0, room: int = 0) -> boo
 def write_room(connection: Any, size: int) -> None:
     """Write *size* bytes for a log that is still empty.
 
-    Blocks that are only allocated would cost each commit as much as new ones: their
-    first bytes change the journal of the file system, too. If it fails, the log grows
-    with each commit.
+    Blocks that are only allocated would cost each commit as much as new ones, because
+    the first write to them updates the journal of the file system, too. If this fails,
+    the log grows with each commit.
     """
     with suppress(OSError, sqlite3.OperationalError):
         begin_write(connection)

@@ -8,11 +8,10 @@ result. What waits is not in the tables: `write` comes before anything that read
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Any
 
 from sessiondb import codec
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.effects.calls import (
     end_of_call,
     exact_text,
