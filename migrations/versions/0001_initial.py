@@ -38,6 +38,17 @@ STORED = (
     CONSTRAINT pk_deletion PRIMARY KEY (rid),
     CONSTRAINT uq_deletion_change UNIQUE (change)
 ) STRICT""",
+    """CREATE TABLE extension (
+    rid INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    tables TEXT NOT NULL,
+    time_created INTEGER NOT NULL,
+    time_updated INTEGER NOT NULL,
+    CONSTRAINT pk_extension PRIMARY KEY (rid),
+    CONSTRAINT uq_extension_name UNIQUE (name),
+    CONSTRAINT ck_extension_tables CHECK (tables IS NULL OR json_valid(tables))
+) STRICT""",
     """CREATE TABLE import_ledger (
     rid INTEGER NOT NULL,
     source TEXT NOT NULL,

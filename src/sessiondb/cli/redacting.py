@@ -99,7 +99,9 @@ def _report_lines(report: Iterable[Redacted]) -> Iterator[str]:
         starts = [one_line(start) for start in removed.starts[:SHOWN]]
         if len(removed.starts) > SHOWN:
             starts.append(f"{len(removed.starts) - SHOWN:,} more")
-        line = f"{found}, in {where}: {', '.join(starts)}"
+        line = f"{found}, in {where}"
+        if starts:
+            line += f": {', '.join(starts)}"
         yield f"{removed.session_id}: redacted: {line}"
     if nothing:
         yield "redacted: nothing has the form of a secret"

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from sessiondb.database.core import Core
 from sessiondb.database.queries import Queries
 from sessiondb.dataclass import replace
 from sessiondb.errors import InvalidInputError
+from sessiondb.repository import Read
 from sessiondb.repository.transcript import PAGE
 
 if TYPE_CHECKING:
     from sessiondb.model import Export, Message
+    from sessiondb.model.export import ExtensionRow
     from sessiondb.model.handles import SessionRef
     from sessiondb.repository.cuts import Cut
+
+#: Rows of extensions that are read at a time: one may be a large state.
+EXTENSION_ROWS = 50
 
 
 def walked(
@@ -38,11 +43,31 @@ def walked(
 def with_messages(
     core: Core, export: Export, *, branches: bool, resolve: bool
 ) -> Export:
-    """Return *export* with its messages, which are read while they are iterated."""
+    """Return *export* with its messages and the rows of programs.
+
+    They are read while they are iterated.
+    """
     messages = walked(
         core, Queries(core), export.session, branches=branches, resolve=resolve
     )
-    return replace(export, messages=messages)
+    rows = extension_rows(core.read, export.session.id)
+    return replace(export, messages=messages, extension_rows=rows)
+
+
+def extension_rows(
+    read: Callable[[Read[Any]], Any], session_id: str
+) -> Iterator[ExtensionRow]:
+    """Yield the rows that programs added to a session, some at a time."""
+    from sessiondb.repository.extension_rows import (
+        row_numbers,
+        rows_at,
+        tables_with_rows,
+    )
+
+    for table in read(tables_with_rows(session_id)):
+        rids = read(row_numbers(table, session_id))
+        for start in range(0, len(rids), EXTENSION_ROWS):
+            yield from read(rows_at(table, rids[start : start + EXTENSION_ROWS]))
 
 
 def refuse_branches(branches: bool) -> None:

@@ -158,6 +158,9 @@ class Facade:
     note_used = _write_verb(Unit.note_used)
     relink = _write_verb(Unit.relink)
     recover = _write_verb(recover)
+    extend = _write_verb(Unit.extend)
+    insert_rows = _write_verb(Unit.insert_rows)
+    execute = _write_verb(Unit.execute)
     fork = _write_by_ref(Unit.fork)
     delete = _write_by_ref(Unit.delete)
 
@@ -185,3 +188,4 @@ class Facade:
     unfinished = _read_verb(Queries.unfinished)
     half_imported = _read_verb(Queries.half_imported)
     newest_change = _read_verb(Queries.newest_change)
+    select = _read_verb(Queries.select)

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sessiondb.arguments import checks_arguments
+from sessiondb.database.extension_queries import ExtensionQueries
 from sessiondb.database.loading import load
 from sessiondb.database.usage_queries import UsageQueries
 from sessiondb.engine.default import ENGINE
@@ -62,7 +63,7 @@ MessageKey = MessageHandle | Message | str | int
 
 
 @checks_arguments
-class Queries(UsageQueries):
+class Queries(UsageQueries, ExtensionQueries):
     """The reads of one opened database."""
 
     def sessions(
@@ -392,7 +393,11 @@ class Queries(UsageQueries):
         load("sessiondb.model.export")
         from sessiondb.model import Export
 
+        load("sessiondb.repository.extension_rows")
+        from sessiondb.repository.extension_rows import tables_with_rows
+
         session = yield from self.session(ref)
+        tables = yield from tables_with_rows(session.id)
         projects = yield from lists.projects(self._base)
         return Export(
             session,
@@ -406,6 +411,7 @@ class Queries(UsageQueries):
             else None,
             tuple((yield from lists.prompts_of(self._base, session.id))),
             (yield from lists.merge_base_of(session.id)),
+            extension_tables=tuple([table.name for table in tables]),
         )
 
     def _parent_session(self, session_id: str) -> Read[Session | None]:

@@ -15,6 +15,7 @@ from typing import Any
 from sessiondb.dataclass import dataclass, field
 from sessiondb.effects import ownership
 from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import (
     Statement,
     as_list,
@@ -93,6 +94,9 @@ class Delete:
         # Costs that were counted in a deleted session count in a copy that stays.
         lost = self._lost_usage(tx, root_id, going, detached)
         ownership.recount(tx, ownership.assign_owner(tx, lost).difference(going))
+        # At once, and not by the reaper: a program reads its tables without a look at
+        # the session, and may open one of the same name next.
+        ENGINE.extensions.remove_rows(tx.connection, going)
         for sid in detached:
             self._note_detached(tx, sid)
 

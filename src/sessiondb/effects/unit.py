@@ -18,6 +18,7 @@ from sessiondb.effects import calls, encode, open_message, tree
 from sessiondb.effects import session as sessions
 from sessiondb.effects.creation import OpenSession, SessionFields, creation, session_id
 from sessiondb.effects.delete import Delete
+from sessiondb.effects.extension_verbs import ExtensionVerbs
 from sessiondb.effects.fields import (
     KEEP,
     call_result,
@@ -34,7 +35,7 @@ from sessiondb.effects.fork import Fork
 from sessiondb.effects.message import Append
 from sessiondb.effects.place import Relink, UseTerminal
 from sessiondb.effects.project import Locate, ProjectPlace
-from sessiondb.effects.queue import Queue, Staged
+from sessiondb.effects.queue import Staged
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
 from sessiondb.model.bounds import Time
@@ -58,7 +59,7 @@ from sessiondb.schema.rows import Blob, PartRow
 
 
 @checks_arguments
-class Unit(Queue):
+class Unit(ExtensionVerbs):
     """Effects that commit together.
 
     *source* names the program that writes; *locate* turns a directory into a
@@ -258,9 +259,8 @@ class Unit(Queue):
 
         A *model* that is set here stays, whatever answers, and so does the *provider*
         of a known model; a model of None lets the session follow its answers again.
-        Additions and deletions are lines, *summary_diffs* is any JSON value,
-        *time_compacting* is when a compaction
-        began. Like a title, none of it is a use of the session.
+        Additions and deletions are lines, *summary_diffs* is any JSON value, and
+        *time_compacting* when a compaction began. None of it is a use of the session.
         """
         values = session_columns(
             version=version, agent=agent, provider_id=provider, model_id=model,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sessiondb.engine.search_index import SearchIndex
     from sessiondb.engine.upkeep import Upkeep
     from sessiondb.engine.usage_sums import UsageSums
+    from sessiondb.schema.extensions import Extension
     from sessiondb.schema.rows import Blob
 
 #: ``rw``; ``reader``: queries only, beside writers; ``ro``: queries only, and nothing
@@ -119,6 +120,15 @@ class Dialect(Protocol):
         Raises `sqlalchemy.exc.CompileError` for an expression that it cannot write.
         """
 
+    def compile_with_constants(
+        self, statement: ClauseElement
+    ) -> tuple[str, dict[str, Any], frozenset[str]]:
+        """Return the text, its constants by name, and the names of its parameters.
+
+        The constants of a program's own statement are bound like its parameters: it may
+        have made them of anything. Raises as `compile`.
+        """
+
     def insert_text(self, table: str, columns: Sequence[str]) -> str:
         """Return the text of an INSERT with one ``?`` for each of *columns*."""
 
@@ -139,6 +149,48 @@ class EngineStatement(NamedTuple):
     """A statement in the engine's own SQL, as a read yields it."""
 
     text: str
+
+
+class ExtensionTable(NamedTuple):
+    """A table that a program added, as a file has it: see `schema.extensions`."""
+
+    extension: str
+    name: str
+    #: All but its row number, in their order.
+    columns: tuple[str, ...]
+
+    @property
+    def is_of_sessions(self) -> bool:
+        """Whether its rows belong to sessions."""
+        return "session_id" in self.columns
+
+
+class ExtensionTables(Protocol):
+    """The tables of extensions in a database."""
+
+    #: The text of the statement whose rows `tables_of` takes.
+    declarations: str
+
+    def tables_of(self, rows: Iterable[tuple[Any, ...]]) -> list[ExtensionTable]:
+        """Return the tables of all extensions, ``[]`` in most databases."""
+
+    def put(self, connection: Connection, extension: Extension, now: int) -> None:
+        """Make the tables of *extension*, or complete those of an earlier version.
+
+        Raises `InvalidInputError` for a column that cannot be added.
+        """
+
+    def listed(self, connection: Connection) -> list[ExtensionTable]:
+        """Return what `tables_of` does."""
+
+    def missing(self, connection: Connection) -> list[tuple[str, str]]:
+        """Return (extension, table) of each table that was declared and is not there.
+
+        A shell dropped it, or its name is none that a table of an extension has.
+        """
+
+    def remove_rows(self, connection: Connection, session_ids: Sequence[str]) -> None:
+        """Remove the rows of sessions from all tables."""
 
 
 #: The marks around a word of a snippet that matches.
@@ -215,6 +267,10 @@ class Engine(Protocol):
     @property
     def usage(self) -> UsageSums:
         """The sums of usage."""
+
+    @property
+    def extensions(self) -> ExtensionTables:
+        """The tables that programs added."""
 
     @property
     def upkeep(self) -> Upkeep:

@@ -100,19 +100,27 @@ def update_text(table: str, columns: Sequence[str], key: str) -> str:
 
 
 @cache
-def insert_new_text(table: str, columns: Sequence[str]) -> str:
-    """Return the text of `insert_text` that keeps a row whose key is taken."""
-    key = ", ".join(KEYS[table])
-    return f"{insert_text(table, columns)} ON CONFLICT ({key}) DO NOTHING"
+def insert_new_text(table: str, columns: Sequence[str], key: Sequence[str] = ()) -> str:
+    """Return the text of `insert_text` that keeps a row whose key is taken.
+
+    *key* is given for a table that is not ours.
+    """
+    names = ", ".join(key or KEYS[table])
+    return f"{insert_text(table, columns)} ON CONFLICT ({names}) DO NOTHING"
 
 
 @cache
-def upsert_text(table: str, columns: Sequence[str]) -> str:
-    """Return the text of `insert_text` that updates a row whose key is taken."""
-    key = KEYS[table]
+def upsert_text(table: str, columns: Sequence[str], key: Sequence[str] = ()) -> str:
+    """Return the text of `insert_text` that updates a row whose key is taken.
+
+    *key* is given for a table that is not ours.
+    """
+    key = key or KEYS[table]
     values = ", ".join(
         f"{name} = excluded.{name}" for name in columns if name not in key
     )
+    if not values:
+        return insert_new_text(table, columns, key)
     return (
         f"{insert_text(table, columns)} "
         f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {values}"

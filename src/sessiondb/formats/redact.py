@@ -44,6 +44,7 @@ IDS_AND_WORDS = frozenset(
     "finish vcs root_commit title_source model_source source".split()
 )
 _NAMED_SECRET, _SHARE = "named secret", "address of a share"
+_EXTENSION = "table of an extension"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +160,8 @@ class Redaction:
             prompts=self._clean_all(export.prompts, "prompt"),
             # Names of labels and digests of values, for a merge: this is no copy.
             base={},
+            extension_tables=self._withhold_tables(export),
+            extension_rows=(),
         )
 
     def report(self) -> list[Redacted]:
@@ -174,6 +177,15 @@ class Redaction:
             )
             for (session_id, kind), removed in self._removed.items()
         ]
+
+    def _withhold_tables(self, export: Export) -> tuple[()]:
+        """Note that rows of programs are left out: their bytes cannot be read here."""
+        for table in export.extension_tables:
+            key = export.session.id, _EXTENSION
+            removed = self._removed.setdefault(key, _Removed())
+            removed.count += 1
+            removed.fields[table] = None
+        return ()
 
     def _clean_all(self, records: Sequence[Record], place: str) -> tuple[Record, ...]:
         return tuple([self._clean_other(record, place) for record in records])

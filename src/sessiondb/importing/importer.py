@@ -34,6 +34,7 @@ from sessiondb.importing.rows.session import UNKNOWN
 from sessiondb.importing.unchanged import is_log, read_ahead, unchanged_sessions
 from sessiondb.importing.units import Results, Units
 from sessiondb.model import (
+    ExtensionRow,
     Imported,
     Problem,
     Problems,
@@ -252,6 +253,7 @@ class Importer:
         run = self._new_run(checked, lookup, done)
         self._units.open(run, place)
         yield from self._units.write(run, entries, WriteBatch)
+        yield from self._units.write_extension_rows(run, _rows_of(checked, problems))
         yield from problems
 
         done = replace(done, problems=tuple(problems))
@@ -340,6 +342,15 @@ def _counted_outcome(
     yield from problems
     if head is not None:
         yield replace(done, messages=count, problems=tuple(problems))
+
+
+def _rows_of(checked: CheckedSession, problems: Problems) -> Iterator[ExtensionRow]:
+    """Yield the rows that programs added to a session; add the *problems* of others."""
+    for row in checked.item.extension_rows:
+        if isinstance(row, Problem):
+            problems.append(row)
+        else:
+            yield row
 
 
 def _needs_a_message(item: SourceSession, lookup: LookupResult) -> bool:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sessiondb import location
+from sessiondb.database.exports import extension_rows
 from sessiondb.database.reading import read_on
 from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
@@ -119,6 +120,8 @@ class Snapshot:
         # Whatever is written to a session raises its revision.
         digest = hashlib.sha256(repr(export).encode("utf-8", "surrogatepass"))
         export, lost = self._with_diffs(export)
+        rows = extension_rows(self._read_here, name)
+        export = replace(export, extension_rows=rows)
         messages = chain(lost, self._read_messages(name))
         yield from relay_session(self._path, export, messages, ids, digest.hexdigest())
 

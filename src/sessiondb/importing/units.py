@@ -14,11 +14,12 @@ from sessiondb.dataclass import dataclass
 from sessiondb.effects.project import ProjectPlace
 from sessiondb.effects.queue import Effect
 from sessiondb.importing.beside.prompts import FeedPrompts, MessageBatch
+from sessiondb.importing.rows.extension_rows import ImportExtensionRows
 from sessiondb.importing.rows.family import LinkFamilies
 from sessiondb.importing.rows.messages import CountOnce, WriteBatch
 from sessiondb.importing.rows.run import ImportEntry, Run
 from sessiondb.importing.rows.session import OpenImport
-from sessiondb.model import Imported, Problem
+from sessiondb.model import ExtensionRow, Imported, Problem
 
 MAX_RECORDS = 500
 MAX_BYTES = 4 * 1024 * 1024
@@ -66,7 +67,7 @@ class Units:
         batch: list[ImportEntry] = []
         for entry in entries:
             # A record larger than a transaction has one to itself.
-            if self._next.records and not self._fits_unit(entry):
+            if self._next.records and not self._fits_unit(entry.records, entry.size):
                 self._add_batch(run, batch, effect_of)
                 batch = []
                 yield from self.commit()
@@ -75,6 +76,25 @@ class Units:
             self._next.records += entry.records
             self._next.size += entry.size
         self._add_batch(run, batch, effect_of)
+
+    def write_extension_rows(self, run: Run, rows: Iterable[ExtensionRow]) -> Results:
+        """Write the rows that programs added to a session."""
+        batch: list[ExtensionRow] = []
+        for row in rows:
+            size = sum(
+                len(value)
+                for value in row.columns.values()
+                if isinstance(value, str | bytes)
+            )
+            if self._next.records and not self._fits_unit(1, size):
+                self._add_extension_rows(run, batch)
+                batch = []
+                yield from self.commit()
+
+            batch.append(row)
+            self._next.records += 1
+            self._next.size += size
+        self._add_extension_rows(run, batch)
 
     def close(self, run: Run, effect: Effect, done: Imported) -> Results:
         """End a session with *effect*; *done* is its expected result."""
@@ -108,9 +128,13 @@ class Units:
         for run, done in zip(now.closed, now.results, strict=True):
             yield from _results_of(run, done)
 
-    def _fits_unit(self, entry: ImportEntry) -> bool:
-        records = self._next.records + entry.records
-        return records <= MAX_RECORDS and self._next.size + entry.size <= MAX_BYTES
+    def _fits_unit(self, records: int, size: int) -> bool:
+        total = self._next.records + records
+        return total <= MAX_RECORDS and self._next.size + size <= MAX_BYTES
+
+    def _add_extension_rows(self, run: Run, batch: list[ExtensionRow]) -> None:
+        if batch:
+            self._next.effects.append(ImportExtensionRows(run, tuple(batch)))
 
     def _add_batch(self, run: Run, batch: list[ImportEntry], effect_of: Write) -> None:
         if not batch:

@@ -136,6 +136,12 @@ def _compare_session(store: Store, item: SourceSession, path: Path) -> None:
             path, f"todos, diffs or labels of {export.session.id} are missing"
         )
 
+    for row, logged in zip_longest(export.extension_rows, item.extension_rows):
+        if row != logged:
+            raise _not_restorable(
+                path, f"rows of extensions of {export.session.id} read back differently"
+            )
+
     pairs = zip_longest(
         map(_values_read_back, _intact_messages(item, path)),
         map(_values_stored, export.messages),

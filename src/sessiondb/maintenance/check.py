@@ -62,6 +62,7 @@ def check(store: HasPath) -> list[Finding]:
         "payload": _check_payload,
         "cycles": _check_cycles,
         "derived": _check_derived,
+        "extensions": _check_extensions,
         **{name: _counting_check(name) for name in QUESTIONS},
     }
     findings: list[Finding] = []
@@ -277,6 +278,14 @@ def _check_derived(connection: Connection) -> Iterator[Finding]:
     for derivation in DERIVATIONS:
         if number := connection.execute(derivation.count).fetchone()[0]:
             yield Finding(derivation.check, derivation.what, number, derivation.repair)
+
+
+def _check_extensions(connection: Connection) -> Iterator[Finding]:
+    """Yield the tables of programs that are declared and not there."""
+    for extension, table in ENGINE.extensions.missing(connection):
+        defect = f"table {table} of extension {extension} is missing"
+        action = "forget the extension: its next write makes the table"
+        yield Finding("extensions", defect, 1, action)
 
 
 def _counting_check(name: str) -> Check:

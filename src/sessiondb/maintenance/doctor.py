@@ -14,12 +14,14 @@ from typing import Any
 
 from sessiondb import __version__
 from sessiondb.arguments import checked
+from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import SessionDBError
 from sessiondb.hints import command
 from sessiondb.location.database import Database
 from sessiondb.maintenance.connecting import connected
 from sessiondb.maintenance.sizes import biggest_sessions
+from sessiondb.words import count
 
 _COUNTS = {
     "sessions": "session WHERE time_deleted IS NULL",
@@ -105,6 +107,7 @@ def _report_of_file(path: Path) -> dict[str, Any]:
         row = connection.execute(_LAST_IMPORT).fetchone()
         names = ("source", "time_imported", "files", "with_problems")
         report["last_import"] = dict(zip(names, row, strict=True)) if row else None
+        report["extensions"] = _extensions(connection)
         report["bytes_by_table"] = ENGINE.upkeep.bytes_by_table(connection)
         report["biggest_sessions"] = biggest_sessions(connection)
 
@@ -112,6 +115,18 @@ def _report_of_file(path: Path) -> dict[str, Any]:
         f"{step.revision} {step.description}" for step in ENGINE.upkeep.pending(path)
     ]
     return report
+
+
+def _extensions(connection: Connection) -> list[str]:
+    """Return a line for each table that a program added: its rows, and who added it."""
+    versions = dict(connection.execute("SELECT name, version FROM extension"))
+    lines = []
+    for table in ENGINE.extensions.listed(connection):
+        sql = f"SELECT count(*) FROM {table.name}"
+        rows = connection.execute(sql).fetchone()[0]
+        program = f"{table.extension} {versions[table.extension]}"
+        lines.append(f"{table.name}: {count(rows, 'row')}, of {program}")
+    return lines
 
 
 def _advice_for(report: dict[str, Any]) -> list[str]:

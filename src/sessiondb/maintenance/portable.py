@@ -4,8 +4,9 @@ A log in ``.sessiondb/sessions`` has directories relative to the folder that con
 ``.sessiondb``, never absolute ones: a path of one machine means nothing on another, and
 reveals its user. A directory in a linked worktree becomes the same place in the
 project; any other directory outside the project becomes the project's root. The prompt
-history is private and left out. Both ``sync`` and ``export`` follow this rule for such
-a folder.
+history is private and left out; so are the rows of extensions, the state of running
+programs, for which there is no rule of merging. Both ``sync`` and ``export`` follow
+this rule for such a folder.
 """
 
 from __future__ import annotations
@@ -54,7 +55,14 @@ def portable(export: Export, root: str) -> Export:
         else:
             project = replace(project, worktree=worktree)
 
-    return replace(export, session=session, project=project, prompts=())
+    return replace(
+        export,
+        session=session,
+        project=project,
+        prompts=(),
+        extension_tables=(),
+        extension_rows=(),
+    )
 
 
 def portable_in(

@@ -256,7 +256,10 @@ def _remove_orphans(run: _RepairRun) -> None:
         )
 
     # Before parts and labels, which refer to messages.
-    for table in ("terminal", "lease", "todo", "file_diff", "message"):
+    tables = ["terminal", "lease", "todo", "file_diff", "message"]
+    added = ENGINE.extensions.listed(run.connection)
+    tables += [table.name for table in added if table.is_of_sessions]
+    for table in tables:
         run.rows(
             f"DELETE FROM {table} WHERE session_id NOT IN (SELECT id FROM session)"
         )
@@ -273,6 +276,10 @@ def _remove_orphans(run: _RepairRun) -> None:
         "OR model_rid NOT IN (SELECT rid FROM usage_model)"
     )
     run.rows("DELETE FROM usage_waiting WHERE rid NOT IN (SELECT rid FROM session)")
+
+    # The next write of an extension makes all of its tables.
+    for extension, _ in ENGINE.extensions.missing(run.connection):
+        run.rows("DELETE FROM extension WHERE name = ?", extension)
     _forget_imports(run)
 
 

@@ -51,7 +51,7 @@ from sessiondb.model.records import (
 from sessiondb.model.usage import UsageRecord, UsageRow
 
 if TYPE_CHECKING:
-    from sessiondb.model.export import Document, Export, Loss
+    from sessiondb.model.export import Document, Export, ExtensionRow, Loss
     from sessiondb.model.source import (
         Imported,
         Problem,
@@ -79,7 +79,9 @@ else:  # a type checker would take any name for one of the module
 
 #: Name → module of what is loaded on first use.
 _HOMES = {
-    **dict.fromkeys(("Document", "Export", "Loss"), "sessiondb.model.export"),
+    **dict.fromkeys(
+        ("Document", "Export", "ExtensionRow", "Loss"), "sessiondb.model.export"
+    ),
     **dict.fromkeys(
         (
             "Imported",
@@ -108,6 +110,7 @@ __all__ = [
     "DeletePlan",
     "Document",
     "Export",
+    "ExtensionRow",
     "FileDiff",
     "Hit",
     "Imported",

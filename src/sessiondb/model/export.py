@@ -23,6 +23,18 @@ from sessiondb.model.versions import Version
 
 
 @dataclass(frozen=True, slots=True)
+class ExtensionRow:
+    """A row that a program added to a session: see `schema.extensions`.
+
+    ``columns`` are those that are not NULL, by name, without that of the session.
+    """
+
+    extension: str
+    table: str
+    columns: Mapping[str, str | int | float | bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class Export:
     """One session to be written in some format.
 
@@ -33,7 +45,9 @@ class Export:
     database last agreed on with a log (see `model.versions`). ``usage`` has what is
     estimated of its cost, None if that was not asked for, ``subagents`` those that it
     started, none if they were not. ``origin`` is the session of a program that a fork
-    goes back to: the head of a transcript names that program.
+    goes back to: the head of a transcript names that program. ``extension_tables`` are
+    the tables in which programs added rows to it, ``extension_rows`` these rows, which
+    may be lazy and can be read once.
     """
 
     session: Session
@@ -48,6 +62,8 @@ class Export:
     usage: UsageRow | None = None
     subagents: tuple[Session, ...] = ()
     origin: Session | None = None
+    extension_tables: tuple[str, ...] = ()
+    extension_rows: Iterable[ExtensionRow] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +88,10 @@ class Document:
 class Loss:
     """Something that a format cannot hold, of a session: one field of its records.
 
-    ``of`` is the sort of the records: ``session``, ``todos``, ``diffs``, ``labels``; a
-    message by its role, and its kind if it has one (``assistant``,
-    ``event:compaction``); a part by its message and its type (``assistant/tool``).
+    ``of`` is the sort of the records: ``session``, ``todos``, ``diffs``, ``labels``,
+    ``extension_rows``; a message by its role, and its kind if it has one
+    (``assistant``, ``event:compaction``); a part by its message and its type
+    (``assistant/tool``).
     ``field`` is the field of these records (``cost``, ``data``), empty if the records
     themselves are lost; ``order`` is their place, and ``branches`` of a session are its
     messages off the live path. It happened ``times``, of ``message_id`` first; None if

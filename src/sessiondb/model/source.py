@@ -9,13 +9,16 @@ read; it never aborts a batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sessiondb.dataclass import dataclass, field
 from sessiondb.model.draft import MessageDraft
 from sessiondb.model.records import FileDiff, Prompt, Todo
 from sessiondb.model.versions import Version
 from sessiondb.words import count
+
+if TYPE_CHECKING:
+    from sessiondb.model.export import ExtensionRow
 
 #: Keys of the event of a session's sum: the total that its program states, by column,
 #: and the last message that the session copied, which is not in that total.
@@ -227,6 +230,9 @@ class SourceSession:
     that ``is_excerpt`` is an export that has less than the program's own store: it is
     passed over too if it states the time and the number of messages that are here.
 
+    ``extension_rows`` is what programs added to it in tables of their own, and may be
+    lazy.
+
     A session in a file of its own may be yielded after a look at the beginning of that
     file. ``complete`` then reads the rest, and returns the session with everything that
     it says, under the same name, path and digest; it is called only for a session that
@@ -282,6 +288,7 @@ class SourceSession:
     message_count: int | None = None
     is_excerpt: bool = False
     complete: Callable[[], SourceSession] | None = None
+    extension_rows: Iterable[ExtensionRow | Problem] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,6 +257,14 @@ TABLES: dict[str, dict[str, tuple[str, bool]]] = {
         "revision": ("INTEGER", True),
         "last_seq": ("INTEGER", True),
     },
+    "extension": {
+        "rid": ("INTEGER", True),
+        "name": ("TEXT", True),
+        "version": ("INTEGER", True),
+        "tables": ("TEXT", True),
+        "time_created": ("INTEGER", True),
+        "time_updated": ("INTEGER", True),
+    },
     "meta": {
         "rid": ("INTEGER", True),
         "key": ("TEXT", True),
@@ -279,5 +287,6 @@ KEYS: dict[str, tuple[str, ...]] = {
     "import_ledger": ("source", "path"),
     "tombstone": ("source", "source_id", "namespace"),
     "deletion": ("change",),
+    "extension": ("name",),
     "meta": ("key",),
 }

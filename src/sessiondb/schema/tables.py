@@ -479,6 +479,18 @@ deletion = _strict_table(
     UniqueConstraint("change"),
 )
 
+#: The tables that programs added: see `schema.extensions`.
+extension = _strict_table(
+    "extension",
+    _text_column("name", required=True),
+    _int_column("version", required=True),
+    _text_column("tables", required=True),
+    _int_column("time_created", required=True),
+    _int_column("time_updated", required=True),
+    UniqueConstraint("name"),
+    *_json_checks("tables"),
+)
+
 meta = _strict_table(
     "meta",
     _text_column("key", required=True),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sqlalchemy import Table
+
 from sessiondb import (
     AsyncStore,
     Session,
@@ -12,6 +14,7 @@ from sessiondb import (
     tool,
     user,
 )
+from sessiondb.extensions import Extension
 
 
 def opening() -> None:
@@ -27,6 +30,15 @@ def opening() -> None:
     with Store.open() as store:
         store.sesion("a")  # refused
         assert store.location.knd  # refused
+
+
+def tables_of_a_program(store: Store, table: Table) -> None:
+    Extension("graph", version="1")  # refused
+    store.insert_rows("step", [])  # refused
+    store.insert_rows(table, [3])  # refused
+    store.insert_rows(table, [], on_conflcit="keep")  # refused
+    store.execute("DELETE FROM ext_graph_step")  # refused
+    store.select("SELECT 1")  # refused
 
 
 def drafts() -> None:

@@ -6,9 +6,9 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import assert_type
+from typing import Any, assert_type
 
-from sqlalchemy import Connection
+from sqlalchemy import Column, Connection, Integer, Table, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from sessiondb import (
@@ -65,7 +65,9 @@ from sessiondb import (
 )
 from sessiondb.database.damage import PastDamage
 from sessiondb.database.opening import Opening
+from sessiondb.effects.extension import Execute, Extend, InsertRows
 from sessiondb.effects.place import Relink
+from sessiondb.extensions import Extension, session_column
 from sessiondb.location import Database
 
 NOW = datetime.now(UTC)
@@ -73,6 +75,28 @@ NOW = datetime.now(UTC)
 
 class OwnStore(Store):
     """A façade may be subclassed."""
+
+
+GRAPH = Extension("graph")
+STEP = GRAPH.table("step", session_column(), Column("number", Integer))
+
+
+def tables_of_a_program(store: Store) -> None:
+    rows = [{"session_id": "s", "number": 1}]
+    assert_type(STEP, Table)
+    assert_type(store.extend(GRAPH), Extend)
+    assert_type(store.insert_rows(STEP, rows, on_conflict="keep"), InsertRows)
+    assert_type(store.execute(delete(STEP), {}).rowcount, int)
+    assert_type(store.select(select(STEP.c.number)), list[tuple[Any, ...]])
+    with store.effects() as fx:
+        assert_type(fx.execute(delete(STEP)), Execute)
+
+
+async def tables_of_an_asynchronous_program(store: AsyncStore) -> None:
+    assert_type(await store.extend(GRAPH), Extend)
+    assert_type(await store.insert_rows(STEP, []), InsertRows)
+    assert_type(await store.execute(delete(STEP)), Execute)
+    assert_type(await store.select(select(STEP)), list[tuple[Any, ...]])
 
 
 def drafts() -> None:

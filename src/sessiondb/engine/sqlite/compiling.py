@@ -8,10 +8,18 @@ from typing import Any
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.sqlite.base import SQLiteCompiler, SQLiteDialect
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.schema import CreateIndex, CreateTable
+from sqlalchemy.schema import (
+    Column,
+    CreateColumn,
+    CreateIndex,
+    CreateTable,
+    Index,
+    Table,
+)
 from sqlalchemy.sql import ClauseElement
 
 from sessiondb.engine.elements import ListParameter
+from sessiondb.errors import InvalidInputError
 from sessiondb.schema.tables import metadata
 
 
@@ -34,6 +42,19 @@ class _Compiler(SQLiteCompiler):
         return compiler.visit_bindparam(bindparam, *args, **options)
 
 
+class _BindingCompiler(SQLiteCompiler):
+    """SQLAlchemy's, with the lists that are in a statement as constants."""
+
+    def visit_bindparam(self, bindparam: Any, *args: Any, **options: Any) -> Any:
+        """Write a list in its place: bound, its length would change the text."""
+        if bindparam.expanding and not bindparam.required:
+            if not all(isinstance(value, int | str) for value in bindparam.value):
+                raise InvalidInputError("a list in a statement is of numbers or texts")
+            options["literal_binds"] = True
+        compiler: Any = super()
+        return compiler.visit_bindparam(bindparam, *args, **options)
+
+
 @compiles(ListParameter, "sqlite")
 def _json_each(element: ListParameter, compiler: Any, **options: Any) -> str:
     return f"json_each({compiler.process(element.clauses, **options)})"
@@ -46,20 +67,64 @@ def _named_dialect() -> SQLiteDialect:
     return dialect
 
 
+@cache
+def _binding_dialect() -> SQLiteDialect:
+    dialect = sqlite.dialect(paramstyle="named")
+    dialect.statement_compiler = _BindingCompiler
+    return dialect
+
+
 def compile_expression(expression: ClauseElement) -> str:
     """Return the text with named parameters."""
     return str(expression.compile(dialect=_named_dialect()))
 
 
+def compile_with_constants(
+    statement: ClauseElement,
+) -> tuple[str, dict[str, Any], frozenset[str]]:
+    """Return the text, its constants by name, and the names of its parameters."""
+    compiled: Any = statement.compile(dialect=_binding_dialect())
+    if compiled.post_compile_params:
+        raise InvalidInputError(
+            "a list that is a parameter is numbers(NAME) or texts(NAME) of "
+            "sessiondb.extensions"
+        )
+    wanted = {name for bound, name in compiled.bind_names.items() if bound.required}
+    values = compiled.params.items()
+    constants = {name: value for name, value in values if name not in wanted}
+    return str(compiled), constants, frozenset(wanted)
+
+
 def table_statements() -> dict[str, str]:
     """Return the CREATE statements of all tables, then of their indexes, by name."""
-    dialect = sqlite.dialect()
     tables = metadata.sorted_tables
-    makers: list[CreateTable | CreateIndex] = [CreateTable(table) for table in tables]
+    statements = {table.name: table_statement(table) for table in tables}
     for table in tables:
-        indexes = sorted(table.indexes, key=lambda index: str(index.name))
-        makers += [CreateIndex(index) for index in indexes]
-    return {
-        str(maker.element.name): str(maker.compile(dialect=dialect)).strip()
-        for maker in makers
-    }
+        for index in _sorted_indexes(table):
+            statements[str(index.name)] = _written(CreateIndex(index))
+    return statements
+
+
+def table_statement(table: Table) -> str:
+    """Return the CREATE statement of a table, without its indexes."""
+    return _written(CreateTable(table))
+
+
+def index_statements(table: Table) -> list[str]:
+    """Return a CREATE statement for each index of a table, that keeps one it has."""
+    indexes = _sorted_indexes(table)
+    return [_written(CreateIndex(index, if_not_exists=True)) for index in indexes]
+
+
+def column_statement(column: Column[Any]) -> str:
+    """Return the ALTER statement that adds a column to its table."""
+    definition = _written(CreateColumn(column))
+    return f"ALTER TABLE {column.table.name} ADD COLUMN {definition}"
+
+
+def _sorted_indexes(table: Table) -> list[Index]:
+    return sorted(table.indexes, key=lambda index: str(index.name))
+
+
+def _written(definition: CreateTable | CreateIndex | CreateColumn) -> str:
+    return str(definition.compile(dialect=sqlite.dialect())).strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sessiondb.engine.shipped import read_texts
 
@@ -32,6 +32,14 @@ class SQLiteText:
         from sessiondb.engine.sqlite.compiling import compile_expression
 
         return compile_expression(expression)
+
+    def compile_with_constants(
+        self, statement: ClauseElement
+    ) -> tuple[str, dict[str, Any], frozenset[str]]:
+        """Return the text, its constants by name, and the names of its parameters."""
+        from sessiondb.engine.sqlite.compiling import compile_with_constants
+
+        return compile_with_constants(statement)
 
     def insert_text(self, table: str, columns: Sequence[str]) -> str:
         """Return INSERT text with one ``?`` for each of *columns*."""

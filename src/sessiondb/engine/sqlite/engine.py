@@ -18,6 +18,7 @@ from sessiondb.engine.sqlite.connection import (
     open_files,
 )
 from sessiondb.engine.sqlite.dialect import DIALECT
+from sessiondb.engine.sqlite.extension_tables import SQLiteExtensionTables
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.engine.sqlite.search import SQLiteSearchIndex
 from sessiondb.engine.sqlite.usage_sums import SQLiteUsageSums
@@ -41,6 +42,7 @@ class SQLite:
     dialect = DIALECT
     search = SQLiteSearchIndex()
     usage = SQLiteUsageSums()
+    extensions = SQLiteExtensionTables()
 
     # It loads SQLAlchemy, and few processes need it.
 

@@ -103,17 +103,21 @@ def _other_schema(path: Path, difference: str) -> SchemaVersionError:
 
 
 def _check_functions(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse functions that a CHECK, a default or an index would call on each write."""
+    """Refuse functions that a CHECK, a default or an index would call on each write.
+
+    Also in tables of extensions, from which rows are removed whoever made them.
+    """
     tables = list(TABLES)
     marks = ", ".join("?" * len(tables))
     rows = connection.execute(
-        "SELECT name, sql FROM sqlite_schema WHERE type IN ('table', 'index') "
-        f"AND sql IS NOT NULL AND tbl_name IN ({marks})",
+        "SELECT name, tbl_name, sql FROM sqlite_schema "
+        "WHERE type IN ('table', 'index') AND sql IS NOT NULL "
+        f"AND (tbl_name IN ({marks}) OR tbl_name GLOB 'ext_*')",
         tables,
     ).fetchall()  # a cursor in the traceback would keep the file open
 
-    for name, sql in rows:
-        if odd := _odd_words(sql).difference(tables):
+    for name, table, sql in rows:
+        if odd := _odd_words(sql).difference(tables, [table]):
             names = ", ".join(sorted(odd))
             raise UntrustedDatabaseError(f"{name} of {path} uses {names}", hint=_HINT)
 

@@ -24,14 +24,19 @@ from sessiondb.errors import CorruptionError, SessionDBError
 
 #: Row numbers that are read at once.
 _AT_ONCE = 2_000
-#: All tables but those that `make` fills, the search index, which is rebuilt, and the
-#: sums of usage: without a mark they are made of the messages.
+#: All tables but those that `make` fills and the sums of usage: without a mark they are
+#: made of the messages. Those of the search index, which is rebuilt, have other types.
 _TABLES = (
     "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' "
-    "AND name NOT LIKE 'sqlite_%' AND instr(name, '_search') = 0 "
+    "AND name NOT LIKE 'sqlite_%' "
     "AND name NOT IN ('alembic_version', 'usage_hour', 'usage_waiting')"
 )
 
+#: The statements of the tables of extensions, whose programs may not be here.
+_EXTENSIONS = (
+    "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name GLOB 'ext_*' "
+    "AND sql GLOB 'CREATE TABLE ext_*'"
+)
 _TREE = (
     "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size "
     "WHERE type = 'table' AND name = ?"
@@ -61,6 +66,7 @@ def readable_copy(path: Path, target: Path, *, read_only: bool = False) -> Reada
             theirs.text_factory = bytes_or_text
             theirs.execute("BEGIN")
             connection.execute("BEGIN")
+            _make_extension_tables(copy.connection, theirs)
             pages = target.with_name(f"{target.name}.pages")
             _copy_tables(copy, _DamagedFile(theirs, pages))
             pages.unlink(missing_ok=True)
@@ -113,6 +119,12 @@ def bytes_or_text(raw: bytes) -> str | bytes:
         return raw.decode()
     except UnicodeDecodeError:
         return raw
+
+
+def _make_extension_tables(connection: Connection, damaged: sqlite3.Connection) -> None:
+    """Make the tables of extensions as the damaged file has them; without indexes."""
+    for (statement,) in damaged.execute(_EXTENSIONS).fetchall():
+        connection.execute(statement)
 
 
 def _copy_tables(copy: ReadableCopy, damaged: _DamagedFile) -> None:

@@ -3,7 +3,8 @@
 One definition for lists by size, plans of removals and the biggest sessions:
 
 * its rows (session, messages, parts, todos, diffs, labels), with their entries in
-  the indexes: columns and indexes are those of the tables, so a new one weighs;
+  the indexes: columns and indexes are those of the tables, so a new one weighs; and
+  the rows that programs added to it in tables of their own;
 * its share of the search index: its words, at what a word takes on average in the
   index of this database, according to FTS5's own records. A fork that stays takes over
   the entries of the messages it copied, so these are not freed;
@@ -27,6 +28,7 @@ from sqlalchemy import Column, LargeBinary, Table, Text, UniqueConstraint
 from sessiondb.engine.base import EngineStatement
 from sessiondb.engine.sqlite import search
 from sessiondb.engine.sqlite.dialect import DIALECT
+from sessiondb.engine.sqlite.extension_tables import SQLiteExtensionTables
 from sessiondb.schema import tables
 
 T = TypeVar("T")
@@ -64,6 +66,7 @@ _HOLDERS = [
     for column in table.c
     if any(key.target_fullname == "blob.hash" for key in column.foreign_keys)
 ]
+_EXTENSIONS = SQLiteExtensionTables()
 _NAMED = f"IN {DIALECT.list_text('ids')}"
 
 
@@ -238,6 +241,30 @@ class SQLiteSessionSizes:
         return round(sum(sums.values()) + blobs), counts["part"]
 
 
+def _bytes_of_extensions(ids: dict[str, str]) -> Read[list[tuple[str, int]]]:
+    """Return (session, bytes) of the rows in each table that a program added.
+
+    Of their keys and indexes one entry is counted, that of the session.
+    """
+    declarations = yield EngineStatement(_EXTENSIONS.declarations), {}
+    sums = []
+    for table in _EXTENSIONS.tables_of(declarations):
+        if table.is_of_sessions:
+            sizes = " + ".join(
+                f"coalesce(length(CAST({name} AS BLOB)), 0)" for name in table.columns
+            )
+            condition = f" WHERE session_id {_NAMED}" if ids else ""
+            sums += yield (
+                EngineStatement(
+                    f"SELECT session_id, sum({_CELL + _ENTRY + 2} + "
+                    f"{len(table.columns)} + length(session_id) + {sizes}) "
+                    f"FROM {table.name}{condition} GROUP BY 1"
+                ),
+                ids,
+            )
+    return [(session_id, size) for session_id, size in sums if session_id is not None]
+
+
 def _bytes_of_rows(
     ids: dict[str, str],
 ) -> Read[tuple[dict[str, float], dict[str, int]]]:
@@ -252,6 +279,9 @@ def _bytes_of_rows(
         for session_id, number, rows in (yield statement, ids):
             sums[session_id] += number * _FILL
             counts[table] += rows
+
+    for session_id, number in (yield from _bytes_of_extensions(ids)):
+        sums[session_id] += number * _FILL
 
     record, total = (yield _TOTALS, {})[0]
     per_word = search.bytes_per_word(record, total)

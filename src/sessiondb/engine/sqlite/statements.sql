@@ -1811,6 +1811,12 @@ FROM blob
 WHERE blob.hash IN (SELECT anon_1.value
 FROM json_each(:names) AS anon_1)
 
+-- repository.extensions.VERSIONS
+SELECT extension.name, extension.version
+FROM extension
+WHERE extension.name IN (SELECT anon_1.value
+FROM json_each(:names) AS anon_1)
+
 -- repository.family.FAMILY
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,

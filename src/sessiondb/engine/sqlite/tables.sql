@@ -24,6 +24,20 @@ CREATE TABLE deletion (
 )
  STRICT
 
+-- extension
+CREATE TABLE extension (
+	rid INTEGER NOT NULL, 
+	name TEXT NOT NULL, 
+	version INTEGER NOT NULL, 
+	tables TEXT NOT NULL, 
+	time_created INTEGER NOT NULL, 
+	time_updated INTEGER NOT NULL, 
+	CONSTRAINT pk_extension PRIMARY KEY (rid), 
+	CONSTRAINT uq_extension_name UNIQUE (name), 
+	CONSTRAINT ck_extension_tables CHECK (tables IS NULL OR json_valid(tables))
+)
+ STRICT
+
 -- import_ledger
 CREATE TABLE import_ledger (
 	rid INTEGER NOT NULL, 

@@ -28,6 +28,7 @@ from sessiondb.formats.kit.lines import Line, Lines, open_pieces, opened
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.protocol import ForeignStore, Format
 from sessiondb.model import (
+    ExtensionRow,
     MessageDraft,
     PartDraft,
     Problem,
@@ -47,6 +48,7 @@ _GLANCE_LINES, _GLANCE_BYTES = 20, 1 << 20
 _PIPE_BYTES = 1 << 20
 #: Errors of records that do not fit together, whatever their values are.
 _UNREADABLE = (ValueError, TypeError, AttributeError, KeyError, RecursionError)
+_COLUMN_VALUES = (str, int, float, bytes)
 _RESULT = ("text", "data", "time_updated", *records.RESULT_FIELDS)
 _PART = (
     "input",
@@ -191,6 +193,7 @@ def session_of(scan: Scan, logged: LoggedSession, state: LoggedState) -> SourceS
         data=data,
         namespace=text_of(meta.get("namespace", "")),
         stored=_stored_session(logged, state),
+        extension_rows=_extension_rows_of(scan, logged),
         **pick_fields(meta, ("version", "agent", "provider_id", "model_id")),
         **dict(zip(versions.SUMMARY_FIELDS, summary, strict=True)),
         **{name: state.value_of(name) for name in versions.PLAIN},
@@ -246,6 +249,25 @@ def messages_of(scan: Scan, logged: LoggedSession) -> Iterator[SourceMessage | P
             yield scan.lines.refused_subject(
                 f"message {message_id!r:.80}", error, lines[0]
             )
+
+
+def _extension_rows_of(
+    scan: Scan, logged: LoggedSession
+) -> Iterator[ExtensionRow | Problem]:
+    """Yield the rows that programs added, each read when its turn comes."""
+    for line in logged.extension_rows:
+        try:
+            record = scan.read_record(line)
+            columns = dict(record["row"])
+            for value in columns.values():
+                if isinstance(value, bool) or not isinstance(value, _COLUMN_VALUES):
+                    # A fault of the file.
+                    raise ValueError(f"not a column: {value!r:.80}")  # noqa: TRY004
+            yield ExtensionRow(
+                text_of(record["extension"]), text_of(record["table"]), columns
+            )
+        except _UNREADABLE as error:
+            yield scan.lines.skipped_line(error, line)
 
 
 def _complete_records(scan: Scan, lines: Iterable[Line]) -> Iterator[Record]:

@@ -50,7 +50,7 @@ STATE_TYPES = (
     "file_changed", "session_state", "deleted",
 )  # fmt: skip
 HEAD_TYPES = ("session_meta", "forked", "spawned")
-PROMPT = "prompt"
+PROMPT, EXTENSION_ROW = "prompt", "extension_row"
 
 #: Known only when a message ends.
 END_FIELDS = ("cost", "finish", "error")
@@ -130,6 +130,15 @@ def head_records(export: Export) -> Iterator[Record]:
     for prompt in export.prompts:
         record = record_envelope(PROMPT, session.id, 0, prompt.time_created)
         yield record | {"prompt_id": prompt.id} | _known_fields(prompt, PROMPT_FIELDS)
+
+
+def extension_records(export: Export) -> Iterator[Record]:
+    """Yield the rows that programs added to the session."""
+    session = export.session
+    for row in export.extension_rows:
+        record = record_envelope(EXTENSION_ROW, session.id, 0, session.time_created)
+        names = {"extension": row.extension, "table": row.table}
+        yield record | names | {"row": row.columns}
 
 
 def _meta_record(export: Export) -> Record:

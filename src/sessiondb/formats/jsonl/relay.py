@@ -60,7 +60,10 @@ def relay_session(
         session = session_of(scan, logged, state)
         yield from (*scan.problems, *state.problems)
     yield replace(
-        session, digest=digest, messages=_relay_messages(path, name, messages, ids)
+        session,
+        digest=digest,
+        messages=_relay_messages(path, name, messages, ids),
+        extension_rows=export.extension_rows,
     )
 
 

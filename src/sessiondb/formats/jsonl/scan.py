@@ -52,6 +52,7 @@ class LoggedSession:
     state: list[tuple[Line, Record]] = field(default_factory=list)
     unknown: list[Record] = field(default_factory=list)
     prompts: dict[str, Prompt] = field(default_factory=dict)
+    extension_rows: list[Line] = field(default_factory=list)
     digest: Any = field(default_factory=hashlib.sha256)
 
 
@@ -90,12 +91,14 @@ class Scan:
         return self.lines.problem(reason, line)
 
     def _take_place(self, logged: LoggedSession, line: Line, record: Record) -> bool:
-        """Record where a line of a message or a blob is; False for any other line."""
+        """Record where a line that is read later is; False for any other line."""
         kind = record["type"]
         if kind == "blob":
             self._blobs.setdefault(str(record.get("hash")), line)
         elif kind in _OF_MESSAGE:
             logged.messages.setdefault(record["message_id"], []).append(line)
+        elif kind == records.EXTENSION_ROW:
+            logged.extension_rows.append(line)
         else:
             return False
         return True

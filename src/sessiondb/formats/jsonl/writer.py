@@ -50,8 +50,10 @@ def session_lines(export: Export, seen: set[str] | None = None) -> Iterator[str]
     # Lazy: the state is made when all messages have been read, and their ids are known.
     state = records.state_records(export, ids)
     yield from _unknown_lines(export)
+    messages = _message_records(export, ids)
+    rows = records.extension_records(export)
     yield from _lines_of_records(
-        chain(records.head_records(export), _message_records(export, ids), state),
+        chain(records.head_records(export), messages, rows, state),
         set() if seen is None else seen,
     )
 

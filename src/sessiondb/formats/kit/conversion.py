@@ -119,6 +119,10 @@ class Losing:
             self.losses.add_loss(self.session.id, "todos", "")
         if "diffs" not in lists and self.export.diffs:
             self.losses.add_loss(self.session.id, "diffs", "")
+        for table in self.export.extension_tables:
+            self.losses.add_loss(
+                self.session.id, "extension_rows", "", reason=f"rows of {table}"
+            )
 
     def lose(
         self,

@@ -226,6 +226,8 @@ class Run:
     moved_children: set[str] = field(default_factory=set)
     #: Links of its family that were left out.
     problems: list[str] = field(default_factory=list)
+    #: Why rows that programs added were left out, each once.
+    rows_left_out: dict[str, None] = field(default_factory=dict)
 
     @property
     def name(self) -> dict[str, str]:
@@ -236,8 +238,9 @@ class Run:
 
     @property
     def left_out(self) -> tuple[Problem, ...]:
-        """The links of its family that were left out, as problems of its source."""
-        return tuple(Problem(self.checked.ledger, problem) for problem in self.problems)
+        """The links and rows that were left out, as problems of its source."""
+        reasons = (*self.problems, *self.rows_left_out)
+        return tuple(Problem(self.checked.ledger, reason) for reason in reasons)
 
     def is_gone(self, tx: Transaction) -> bool:
         """Return whether the session was deleted while it was imported."""

@@ -1,0 +1,11 @@
+"""What a program needs to add tables of its own: see `schema.extensions`.
+
+This module loads SQLAlchemy, in which such tables and statements are written.
+"""
+
+from __future__ import annotations
+
+from sessiondb.engine.expressions import numbers, texts
+from sessiondb.schema.extensions import Extension, session_column
+
+__all__ = ["Extension", "numbers", "session_column", "texts"]

@@ -1,0 +1,37 @@
+"""Reads of the tables of extensions: see `schema.extensions`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from sessiondb.effects.extension import bound
+from sessiondb.engine.sql import ComposedStatement, Statement, as_list
+from sessiondb.errors import SchemaVersionError
+from sessiondb.repository import Read, Rows
+from sessiondb.schema.extensions import refuse_writing
+
+if TYPE_CHECKING:
+    from sqlalchemy.sql.selectable import SelectBase
+
+_VERSIONS = Statement("repository.extensions.VERSIONS")
+
+
+def select(statement: SelectBase, parameters: Mapping[str, Any]) -> Read[Rows]:
+    """Return the rows of a program's own statement.
+
+    Raises `InvalidInputError` and `SchemaVersionError`.
+    """
+    refuse_writing(statement)
+    written, values = bound(statement, parameters)
+    wanted = {item.name: item.version for item in written.extensions}
+    rows = yield _VERSIONS, {"names": as_list(wanted)}
+    if len(rows) < len(wanted):
+        return []
+    for name, version in rows:
+        if version < wanted[name]:
+            raise SchemaVersionError(
+                f"the tables of {name} are of version {version}, before {wanted[name]}",
+                hint="complete them with extend(…), or by a write to one",
+            )
+    return (yield ComposedStatement(written.text), values)
