@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Column, Text, delete, select
 
 import sessiondb
 from sessiondb import AsyncStore, Store, assistant, file, text, tool, user
 from sessiondb.errors import InvalidInputError, SessionDBError
+from sessiondb.extensions import Extension, session_column
 from sessiondb.maintenance import (
     backup,
     check,
@@ -221,9 +223,20 @@ VALID: dict[str, Callable[[Room], Any]] = {
     "plan_prune.empty": lambda _: True,
     "update_session.version": lambda _: "1",
     "database": lambda r: r.store.location,
+    "extension": lambda _: THINGS,
+    "table": lambda _: THING,
+    "rows": lambda r: [{"session_id": r.session, "name": "x"}],
+    "statement": lambda _: delete(THING),
+    "select.statement": lambda _: select(THING),
+    "execute.parameters": lambda _: {},
+    "select.parameters": lambda _: {},
     "store": lambda r: r.store,
     "report": lambda _: lambda copy: None,
 }
+
+
+THINGS = Extension("things")
+THING = THINGS.table("thing", session_column(), Column("name", Text))
 
 
 def set_event() -> threading.Event:

@@ -99,6 +99,7 @@ SESSION = {
     "size": "integer", "mtime_ns": "integer", "data": "data", "stored": "none", "project": "none",
     "complete": "none", "terminals": "nothing", "alias": "id", "namespace": "namespace",
     "message_count": "integer", "may_move": "flag", "is_excerpt": "flag",
+    "extension_rows": "messages",
 }  # fmt: skip
 STORED = {
     "id": "nothing", "native": "flag", "slug": "id", "root_id": "id", "parent_id": "id",
@@ -218,7 +219,7 @@ def _cases(own: bool, group: type) -> Iterator[Case]:
             if field == "project" or (field == "prompts" and what in ("list", "deep")):
                 here = True
             if kind == "messages" and what in ("list", "set", "deep"):
-                here, messages = True, 0
+                here, messages = True, 0 if field == "messages" else 2
             yield Case(name, field, source, here, messages, problems)
 
 

@@ -244,7 +244,7 @@ async def test_statements_take_constants_lists_and_parameters(
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({}, "mapping"),
+        ({}, "mappings"),
         ({"number": 1}, "needs session_id"),
         ({"session_id": "s", "number": "1"}, "number is Integer"),
         ({"session_id": "s", "number": None}, "must not be None"),

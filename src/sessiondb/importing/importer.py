@@ -23,6 +23,7 @@ from sessiondb.errors import InvalidInputError, SourceError, abridged
 from sessiondb.importing.beside.history import Histories
 from sessiondb.importing.beside.terminals import Uses
 from sessiondb.importing.gate import checks
+from sessiondb.importing.gate.extension_rows import extension_rows
 from sessiondb.importing.lookup import LookupResult, is_copy, look_up, namespace_here
 from sessiondb.importing.policies.derived import Derived
 from sessiondb.importing.policies.recorded import LoggedPrompt, Recorded
@@ -34,7 +35,6 @@ from sessiondb.importing.rows.session import UNKNOWN
 from sessiondb.importing.unchanged import is_log, read_ahead, unchanged_sessions
 from sessiondb.importing.units import Results, Units
 from sessiondb.model import (
-    ExtensionRow,
     Imported,
     Problem,
     Problems,
@@ -253,7 +253,8 @@ class Importer:
         run = self._new_run(checked, lookup, done)
         self._units.open(run, place)
         yield from self._units.write(run, entries, WriteBatch)
-        yield from self._units.write_extension_rows(run, _rows_of(checked, problems))
+        rows = extension_rows(checked.item, problems)
+        yield from self._units.write_extension_rows(run, rows)
         yield from problems
 
         done = replace(done, problems=tuple(problems))
@@ -339,18 +340,11 @@ def _counted_outcome(
     if _needs_a_message(checked.item, lookup):
         head = _up_to_conversation(entries)
     count = len(head or ()) + sum(1 for _ in entries)
+    for _ in extension_rows(checked.item, problems):
+        pass
     yield from problems
     if head is not None:
         yield replace(done, messages=count, problems=tuple(problems))
-
-
-def _rows_of(checked: CheckedSession, problems: Problems) -> Iterator[ExtensionRow]:
-    """Yield the rows that programs added to a session; add the *problems* of others."""
-    for row in checked.item.extension_rows:
-        if isinstance(row, Problem):
-            problems.append(row)
-        else:
-            yield row
 
 
 def _needs_a_message(item: SourceSession, lookup: LookupResult) -> bool:

@@ -293,7 +293,7 @@ def row_columns(table: Table, row: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the columns that *row* has, in their order; raises `InvalidInputError`."""
     if not isinstance(row, Mapping) or not row:
         raise InvalidInputError(
-            f"a row of {table.name} is a mapping of columns, not {abridged(row)}"
+            f"rows of {table.name} are mappings of columns, not {abridged(row)}"
         )
     unknown = [str(name) for name in row if name not in table.c or name == "rid"]
     if unknown:

@@ -48,7 +48,6 @@ _GLANCE_LINES, _GLANCE_BYTES = 20, 1 << 20
 _PIPE_BYTES = 1 << 20
 #: Errors of records that do not fit together, whatever their values are.
 _UNREADABLE = (ValueError, TypeError, AttributeError, KeyError, RecursionError)
-_COLUMN_VALUES = (str, int, float, bytes)
 _RESULT = ("text", "data", "time_updated", *records.RESULT_FIELDS)
 _PART = (
     "input",
@@ -258,14 +257,8 @@ def _extension_rows_of(
     for line in logged.extension_rows:
         try:
             record = scan.read_record(line)
-            columns = dict(record["row"])
-            for value in columns.values():
-                if isinstance(value, bool) or not isinstance(value, _COLUMN_VALUES):
-                    # A fault of the file.
-                    raise ValueError(f"not a column: {value!r:.80}")  # noqa: TRY004
-            yield ExtensionRow(
-                text_of(record["extension"]), text_of(record["table"]), columns
-            )
+            names = text_of(record["extension"]), text_of(record["table"])
+            yield ExtensionRow(*names, dict(record["row"]))
         except _UNREADABLE as error:
             yield scan.lines.skipped_line(error, line)
 

@@ -155,7 +155,8 @@ def check_session(item: SourceSession) -> CheckedSession:
     session more than itself: it is a problem of the result.
     """
     check_fields(item, _SESSION)
-    _check_messages(item.messages)
+    _check_iterable(item.messages, "messages")
+    _check_iterable(item.extension_rows, "extension_rows")
     if item.stored is not None:
         values.instance(item.stored, StoredSession, "stored")
         check_fields(item.stored, _STORED)
@@ -189,11 +190,11 @@ def refused_session(item: SourceSession, cause: Exception | str) -> Problem:
     return Problem(path, f"session {values.shown(item.source_id)}: {cause}")
 
 
-def _check_messages(messages: Any) -> None:
-    text = isinstance(messages, str | bytes | Mapping)
-    if text or not hasattr(messages, "__iter__"):
+def _check_iterable(items: Any, field: str) -> None:
+    text = isinstance(items, str | bytes | Mapping)
+    if text or not hasattr(items, "__iter__"):
         raise InvalidInputError(
-            f"messages must be an iterable of them, not {abridged(messages)}"
+            f"{field} must be an iterable of them, not {abridged(items)}"
         )
 
 
