@@ -94,6 +94,8 @@ def _fill(store: Store, project: Path) -> None:
 _OF_ONE_MACHINE = {
     "terminal", "lease", "import_ledger", "tombstone", "deletion", "merge_base", "meta",
     "alembic_version", "project_directory",
+    # What says which tables a program made here; the rows in these are transferred.
+    "extension",
     # Sums of the messages: each database makes its own.
     "usage_hour", "usage_model", "usage_waiting",
 }  # fmt: skip
