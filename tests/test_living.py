@@ -12,7 +12,8 @@ from collections.abc import Callable, Generator
 import pytest
 
 from sessiondb.living import LivingObjects
-from sessiondb.writer import inbox
+from sessiondb.writer.asyncio_loop import running_loop
+from sessiondb.writer.loop import wake_late
 
 
 class Thing:
@@ -83,17 +84,21 @@ def test_objects_may_come_and_go_during_an_iteration() -> None:
     while_others(come_and_go, go_through)
 
 
+async def seen() -> None:
+    running_loop()
+
+
 @pytest.mark.usefixtures("restless_threads")
 def test_loops_may_begin_and_end_while_all_are_woken() -> None:
     kept = [asyncio.new_event_loop() for _ in range(20)]
     for loop in kept:
-        inbox.inbox(loop)
+        loop.run_until_complete(seen())
 
     def begin_and_end() -> None:
         loop = asyncio.new_event_loop()
-        inbox.inbox(loop)
+        loop.run_until_complete(seen())
         loop.close()
 
-    while_others(begin_and_end, inbox.wake_late)
+    while_others(begin_and_end, wake_late)
     for loop in kept:
         loop.close()

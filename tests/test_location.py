@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from sessiondb import Store
 from sessiondb.engine.sqlite.files import prepare
 from sessiondb.errors import (
     InvalidInputError,
     NotFoundError,
+    ReadOnlyError,
     UnsupportedError,
 )
 from sessiondb.location import (
@@ -119,6 +121,21 @@ def test_a_path_or_an_sqlite_url_names_a_file(
     assert resolve(where, cwd=tmp_path) == Database(expected, "explicit")
 
 
+def test_a_url_may_say_that_a_file_is_only_read_or_not_created(tmp_path: Path) -> None:
+    url = f"sqlite+aiosqlite:///{tmp_path / 'a.db'}"
+    for mode in ("ro", "rw"):
+        with pytest.raises(NotFoundError):
+            Store.open(f"{url}?mode={mode}")
+    with Store.open(f"{url}?mode=rwc") as store:
+        session = store.create_session()
+    with Store.open(f"{url}?mode=rw") as store:
+        store.set_title(session, "T")
+    with Store.open(f"{url}?mode=ro") as store:
+        assert store.session(session).title == "T"
+        with pytest.raises(ReadOnlyError):
+            store.set_title(session, "U")
+
+
 @pytest.mark.parametrize(
     "where", [":memory:", "sqlite://", "sqlite:///", "sqlite:///:memory:"]
 )
@@ -135,7 +152,10 @@ def test_memory_is_not_a_path(where: str) -> None:
         "a\0b",
         "file:a.db",
         "sqlite://host/a.db",
-        "sqlite:///a.db?mode=ro",
+        "sqlite:///a.db?mode=rx",
+        "sqlite:///a.db?cache=shared",
+        "sqlite:///a.db?mode=ro&cache=shared",
+        "sqlite:///a.db?mode=",
     ],
 )
 def test_a_place_that_names_no_database_is_refused(

@@ -7,7 +7,6 @@ a store may be used from any loop, and cancelling a caller never cancels a trans
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 from collections.abc import (
@@ -35,13 +34,12 @@ from sessiondb.database.feed import Watch
 from sessiondb.database.leases import Lease, new_stream
 from sessiondb.database.loading import load
 from sessiondb.database.open_units import named_by
-from sessiondb.database.opening import HOW_TO_OPEN, Opening
+from sessiondb.database.opening import Opening, open_soon
 from sessiondb.database.queries import Queries
 from sessiondb.database.streams import AsyncStream
 from sessiondb.effects import Unit
 from sessiondb.errors import (
     BusyError,
-    InvalidInputError,
     NotFoundError,
     StoreClosedError,
 )
@@ -49,11 +47,14 @@ from sessiondb.model import Change, Export, Imported, Problem, SourceItem
 from sessiondb.model.draft import MessageFields
 from sessiondb.model.handles import session_key
 from sessiondb.repository import Read
+from sessiondb.writer.asyncio_loop import running_loop
 from sessiondb.writer.callbacks import Callback, LoopNotifier
-from sessiondb.writer.inbox import inbox
 from sessiondb.writer.job import Job
 
 if TYPE_CHECKING:
+    import asyncio
+
+    import trio
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from sessiondb.database.queries import MessageKey
@@ -105,20 +106,36 @@ _METHODS: dict[Kind, Callable[[Any], Any]] = {
 
 
 class AsyncStore(Facade, methods=_METHODS):
-    """One database of sessions, usable from any event loop.
+    """One database of sessions, usable from any event loop of asyncio or trio.
 
-    Open it with ``await AsyncStore.open()``; close it, or use ``async with``.
+    ``AsyncStore(...)`` can be made anywhere, also where no loop runs: the database is
+    opened by the first read or write, which raises the errors of an opening; the next
+    one tries again. ``await AsyncStore.open(...)`` opens it at once. Close it, or use
+    it in ``async with``. The arguments are those of `Store.open`.
     """
 
-    def __init__(self, core: Core) -> None:
-        if not isinstance(core, Core):
-            raise InvalidInputError(
-                "an AsyncStore is not made directly", hint=HOW_TO_OPEN
-            )
-        self._core = core
-        self._queries = Queries(core)
-        self._readers = Readers(core)
-        core.on_pause.append(self._readers.stop)
+    @checked
+    def __init__(
+        self,
+        where: str | os.PathLike[str] | None = None,
+        *,
+        scope: str = "auto",
+        source: str = "sessiondb",
+        create: bool = True,
+        parents: bool = False,
+        read_only: bool = False,
+        durability: str = "full",
+        busy_timeout: float = 10.0,
+        cwd: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._core = Core(
+            where, scope=scope, source=source, create=create, parents=parents,
+            read_only=read_only, durability=durability,
+            busy_timeout=busy_timeout, cwd=cwd,
+        )  # fmt: skip
+        self._queries = Queries(self._core)
+        self._readers = Readers(self._core)
+        self._core.on_pause.append(self._readers.stop)
 
     @classmethod
     @checked
@@ -140,12 +157,15 @@ class AsyncStore(Facade, methods=_METHODS):
         Await the result, or use it in ``async with``. A caller who is cancelled
         during it leaves nothing open.
         """
-        make = partial(
-            Core,
-            where, scope=scope, source=source, create=create, parents=parents,
-            read_only=read_only, durability=durability,
-            busy_timeout=busy_timeout, cwd=cwd,
-        )  # fmt: skip
+
+        def make() -> tuple[Self, Core]:
+            store = cls(
+                where, scope=scope, source=source, create=create, parents=parents,
+                read_only=read_only, durability=durability,
+                busy_timeout=busy_timeout, cwd=cwd,
+            )  # fmt: skip
+            return store, store._core
+
         return Opening(cls, make)
 
     async def close(self) -> None:
@@ -165,6 +185,7 @@ class AsyncStore(Facade, methods=_METHODS):
         await closed
 
     async def __aenter__(self) -> Self:
+        await open_soon(self._core)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -183,19 +204,19 @@ class AsyncStore(Facade, methods=_METHODS):
     @checked
     async def commit(self, unit: Unit, *, durability: str | None = None) -> None:
         """Commit a unit, the first time or again; stored effects are skipped."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-        box = inbox(loop)
+        await open_soon(self._core)
+        loop = running_loop()
+        future = loop.new_future()
 
         def notify(job: Job) -> None:
-            box.put(future, job.error)
+            loop.put(future, job.error)
 
-        job = self._core.job(unit, durability, notify=notify, wake=box.wake)
+        job = self._core.job(unit, durability, notify=notify, wake=loop.wake)
         if not unit.effects:
             return
         worktrees = self._core.worktrees
         if worktrees.may_start_git(unit):
-            await asyncio.to_thread(worktrees.complete, unit)
+            await loop.run_in_thread(partial(worktrees.complete, unit))
         else:
             worktrees.complete(unit)
         self._core.service.queue(job)
@@ -209,7 +230,7 @@ class AsyncStore(Facade, methods=_METHODS):
         self._core.committed(unit)
         if worktrees.is_due(unit):
             # In the background: the unit is committed, whatever git takes.
-            loop.run_in_executor(None, self._core.refresh_project)
+            loop.run_in_background(self._core.refresh_project)
 
     # -- reading -------------------------------------------------------------
 
@@ -264,11 +285,12 @@ class AsyncStore(Facade, methods=_METHODS):
         self, session: SessionRef, ttl: float = 30.0
     ) -> AsyncGenerator[Lease]:
         """Let no other process write messages of a session: see `Store.lease`."""
+        await open_soon(self._core)
         lease = Lease(self._core, session_key(session), ttl)
         drop = self._core.job(lease.unit(lease.drop))
         try:
             await self.commit(lease.unit(lease.take))
-        except asyncio.CancelledError:
+        except running_loop().Cancelled:
             self._core.service.send(drop)
             raise
         try:
@@ -276,7 +298,7 @@ class AsyncStore(Facade, methods=_METHODS):
             yield lease
         finally:
             lease.given_back()
-            with suppress(StoreClosedError):
+            with running_loop().ending(), suppress(StoreClosedError):
                 await self.commit(lease.unit(lease.drop))
 
     @asynccontextmanager
@@ -289,12 +311,13 @@ class AsyncStore(Facade, methods=_METHODS):
         **fields: Unpack[MessageFields],
     ) -> AsyncGenerator[AsyncStream]:
         """Write an answer while it arrives: see `Store.stream`."""
+        await open_soon(self._core)
         lease = Lease(self._core, session_key(session), ttl)
         out = AsyncStream(new_stream(self._core, lease.session_id))
         opening = out.inner.opening(lease.take, **fields)
         try:
             await self.commit(opening)
-        except asyncio.CancelledError as error:
+        except running_loop().Cancelled as error:
             # The message may be open by now: its end is queued too, without a caller.
             out.inner.close(error, lease.drop, lambda _: None)
             raise
@@ -308,7 +331,8 @@ class AsyncStore(Facade, methods=_METHODS):
             raise
         finally:
             lease.given_back()
-            await out.end(failure, lease)
+            with running_loop().ending():
+                await out.end(failure, lease)
 
     async def reap(self) -> int:
         """Remove the rows of deleted sessions now.
@@ -334,6 +358,7 @@ class AsyncStore(Facade, methods=_METHODS):
         project_root: str | None = None,
     ) -> AsyncIterator[Imported | Problem]:
         """Write the sessions that a reader yields, in a thread: see `Store.ingest`."""
+        await open_soon(self._core)
         # Not at the top: a command that only reads starts faster without it.
         load("sessiondb.importing.importer")
         from sessiondb.importing.importer import new_importer
@@ -364,9 +389,8 @@ class AsyncStore(Facade, methods=_METHODS):
         Commits come in order, each once; the changes of one are in the order of
         `changes`.
         """
-        return self._core.subscribe(
-            callback, LoopNotifier(asyncio.get_running_loop()).deliver
-        )
+        self._core.open()
+        return self._core.subscribe(callback, LoopNotifier(running_loop()).deliver)
 
     @checked
     async def changes(
@@ -375,22 +399,19 @@ class AsyncStore(Facade, methods=_METHODS):
         since: str | None = None,
         *,
         poll: float = 0.1,
-        stop: asyncio.Event | threading.Event | None = None,
+        stop: asyncio.Event | trio.Event | threading.Event | None = None,
     ) -> AsyncGenerator[Change]:
         """Yield the changes that any process commits: see `Store.changes`.
 
-        It ends once *stop* is set: at once for an event of asyncio, after the next poll
-        for one of threading.
+        It ends once *stop* is set: at once for an event of the loop, after the next
+        poll for one of threading.
         """
         watch = Watch(session, since, poll)
         while stop is None or not stop.is_set():
             for change in await self._readers.read(watch.look()):
                 yield change
-            if isinstance(stop, asyncio.Event):
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), watch.pause)
-            else:
-                await asyncio.sleep(watch.pause)
+            event = None if isinstance(stop, threading.Event) else stop
+            await running_loop().wait_for(event, watch.pause)
 
 
 def _close_all(*iterables: Iterable[object]) -> None:

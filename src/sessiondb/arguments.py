@@ -69,6 +69,7 @@ _KNOWN: dict[str, tuple[Test, str]] = {
     "Store": (partial(_has_attribute, "sessions"), "an opened store"),
     "Database": (partial(_has_attribute, "kind"), "a location.Database"),
     "threading.Event": (partial(_has_attribute, "is_set"), "an event"),
+    "trio.Event": (partial(_has_attribute, "is_set"), "an event"),
     "asyncio.Event": (partial(_has_attribute, "is_set"), "an event"),
 }
 

@@ -120,7 +120,7 @@ class Store(Facade, methods=_METHODS):
             read_only=read_only, durability=durability,
             busy_timeout=busy_timeout, cwd=cwd,
         )  # fmt: skip
-        self._core.start()
+        self._core.open()
         self._queries = Queries(self._core)
 
     @classmethod

@@ -188,9 +188,9 @@ def tokens(counts: tuple[int | None, ...]) -> str:
     )
 
 
-def left_words(messages: int, prompts: int, where: str) -> str:
-    """Return ``3 messages of branches (no prompt)``: what is left out, and *where*.
+def left_words(messages: int, prompts: int, place: str) -> str:
+    """Return ``3 messages of branches (no prompt)``: what is left out, in a *place*.
 
     Most programs record more beside a conversation than what was said there.
     """
-    return f"{count(messages, 'message')} {where}{'' if prompts else ' (no prompt)'}"
+    return f"{count(messages, 'message')} {place}{'' if prompts else ' (no prompt)'}"

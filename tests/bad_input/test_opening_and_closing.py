@@ -47,11 +47,18 @@ def test_a_store_refused_for_its_path_raises_nothing_more_when_collected(
     gc.collect()
 
 
-@pytest.mark.parametrize("made", ["x.db", None, 5])
-def test_an_async_store_is_not_made_without_await(made: Any) -> None:
-    with pytest.raises(InvalidInputError) as refused:
-        AsyncStore(made)
-    assert "await AsyncStore.open" in (refused.value.hint or "")
+async def test_an_async_store_whose_path_cannot_be_opened_says_so_when_it_is_used(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(InvalidInputError, match="named by a path"):
+        AsyncStore(5)  # type: ignore[arg-type]
+    store = AsyncStore(tmp_path / "missing" / "x.db")
+    for _ in range(2):
+        with pytest.raises(NotFoundError, match="there is no folder"):
+            await store.create_session()
+    (tmp_path / "missing").mkdir()
+    await store.create_session()
+    await store.close()
     gc.collect()
 
 

@@ -106,7 +106,7 @@ COMMIT_PATH = (
     "database/facade.py",
     "database/lifetime.py",
     "writer/callbacks.py",
-    "writer/inbox.py",
+    "writer/loop.py",
 )
 STREAM_PATH = (
     "writer/service.py",

@@ -7,7 +7,6 @@ uses it.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections import deque
 from functools import partial
@@ -15,12 +14,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sessiondb.database.core import Core
 from sessiondb.database.executor import SerialExecutor
+from sessiondb.database.opening import open_soon
 from sessiondb.database.reading import read_on
 from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import MissingExtraError, SessionDBError
 from sessiondb.repository import Read
-from sessiondb.writer.inbox import resolve
+from sessiondb.writer.asyncio_loop import running_loop
+from sessiondb.writer.loop import Future, Loop
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
@@ -75,7 +76,7 @@ class Readers:
         self._lock = threading.Lock()
         self._idle: deque[Reader] = deque()
         self._busy: set[Reader] = set()
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: list[tuple[Loop, Future[None]]] = []
         self._count = 0
 
     async def read(self, query: Read[T]) -> T:
@@ -83,6 +84,7 @@ class Readers:
 
         Cancelling the caller does not interrupt the read: the thread completes it.
         """
+        await open_soon(self._core)
         reader = await self._acquire_reader()
 
         def run() -> T:
@@ -103,8 +105,9 @@ class Readers:
                 if self._count < MAX_READERS:
                     self._count += 1
                     break
-                turn = asyncio.get_running_loop().create_future()
-                self._waiting.append(turn)
+                loop = running_loop()
+                turn = loop.new_future()
+                self._waiting.append((loop, turn))
             await turn
 
         try:
@@ -133,8 +136,8 @@ class Readers:
         with self._lock:
             self._count -= count
             waiting, self._waiting = self._waiting, []
-        for turn in waiting:
-            resolve(turn, None)
+        for loop, turn in waiting:
+            loop.resolve(turn, None)
 
     def stop(self) -> None:
         """End the threads of all idle readers; those of all readers once it is closed.
@@ -170,4 +173,8 @@ def async_connection(core: Core) -> AsyncConnection:
             hint="pip install 'sessiondb[asyncio]'",
         ) from error
 
-    return ENGINE.sqlalchemy_async(partial(core.connect_reader, one_thread=True))
+    def connect() -> Connection:
+        core.open()
+        return core.connect_reader(one_thread=True)
+
+    return ENGINE.sqlalchemy_async(connect)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -35,8 +36,8 @@ from sessiondb.errors import (
 from sessiondb.hints import command
 from sessiondb.model import bounds
 from sessiondb.writer.callbacks import Callback
-from sessiondb.writer.inbox import wake_late
 from sessiondb.writer.job import Job
+from sessiondb.writer.loop import wake_late
 from sessiondb.writer.registry import acquire, check_free, release
 from sessiondb.writer.service import Service
 from sessiondb.writer.thread import logger
@@ -51,7 +52,7 @@ _STATE = (
 
 
 class Core:
-    """One opened database."""
+    """One database: its place is known at once, and `open` opens it."""
 
     @checked
     def __init__(
@@ -72,7 +73,8 @@ class Core:
         # `resolve` refuses unknown scopes.
         self.location = location.resolve(where, scope=cast(Any, scope), cwd=cwd)
         self.base = None if self.location.root is None else str(self.location.root)
-        self.read_only, self.durability = read_only, durability
+        self.read_only = read_only or self.location.mode == "ro"
+        self.durability = durability
         self.busy_timeout = bounds.seconds(busy_timeout, "busy_timeout")
         self._temporary = ENGINE.temporary() if self.location.path is None else None
         chosen = self._temporary.path if self._temporary else self.location.path
@@ -90,17 +92,49 @@ class Core:
         self.on_pause: list[Callable[[], None]] = [self.readers.pause]
         self.open_units = OpenUnits()
         self.closed = self._started = self._released = False
+        self._create = create and self.location.mode == "rwc"
+        self._parents = parents
+        self._opening = threading.Lock()
 
+    def open(self) -> None:
+        """Open the database unless it is open; any thread may need it first.
+
+        Raises what `prepare` and `start` raise.
+        """
+        with self._opening:
+            if self._started:
+                return
+            self._check_not_closed()
+            try:
+                self.prepare()
+                self.start()
+            finally:
+                # By another thread, perhaps before there was anything to close.
+                if self.closed:
+                    self._released = False
+                    self.close()
+        self._check_not_closed()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was opened; it may be closed again."""
+        return self._started
+
+    def prepare(self) -> None:
+        """Make sure that there is a database; nothing is open or registered after it.
+
+        Raises the errors of `Store.open`.
+        """
         lifetime.close_collected()
         try:
             check_free(self.path)
-            if create and not (read_only or parents):
+            if self._create and not (self.read_only or self._parents):
                 _check_folder(self.location)
             ENGINE.ensure(
                 self.path,
-                create=create,
-                read_only=read_only,
-                busy_timeout=busy_timeout,
+                create=self._create,
+                read_only=self.read_only,
+                busy_timeout=self.busy_timeout,
                 root=self.location.root,
             )
         except BaseException:
@@ -145,8 +179,7 @@ class Core:
 
     # -- reading -------------------------------------------------------------
 
-    def check_usable(self) -> None:
-        """Raise `StoreClosedError` when closed, or opened before a fork(2)."""
+    def _check_not_closed(self) -> None:
         if self.closed:
             raise StoreClosedError("the store is closed")
         if os.getpid() != self._pid:
@@ -154,7 +187,10 @@ class Core:
                 "this store was opened before fork(2)", hint="open a store in the child"
             )
 
-        if lifetime.COLLECTED:
+    def check_usable(self) -> None:
+        """Raise `StoreClosedError` when closed, or opened before a fork(2)."""
+        self._check_not_closed()
+        if lifetime.COLLECTED and self._started:
             self.service.post(lifetime.close_collected)
 
     def check_readable(self) -> None:

@@ -8,7 +8,6 @@ them in the order in which they were queued. A cancelled caller only stops waiti
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import queue
@@ -17,11 +16,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sessiondb.errors import BusyError
-from sessiondb.writer.inbox import resolve
+from sessiondb.writer.asyncio_loop import running_loop
+from sessiondb.writer.loop import Future, Loop
 
 T = TypeVar("T")
 _log = logging.getLogger("sessiondb")
-_Call = tuple[asyncio.Future[Any], Callable[[], Any]]
+_Call = tuple[Loop, Future[Any], Callable[[], Any]]
 
 
 class SerialExecutor:
@@ -47,10 +47,11 @@ class SerialExecutor:
             hint = "raise the limit of processes (ulimit -u), or end some"
             raise BusyError(f"no thread can be started: {error}", hint=hint) from error
 
-    def call(self, function: Callable[[], T]) -> asyncio.Future[T]:
+    def call(self, function: Callable[[], T]) -> Future[T]:
         """Queue a call; return a future of the running loop with its result."""
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._calls.put((future, function))
+        loop = running_loop()
+        future: Future[T] = loop.new_future()
+        self._calls.put((loop, future, function))
         return future
 
     def end(self) -> None:
@@ -72,16 +73,16 @@ def _serve_calls(
     calls: queue.SimpleQueue[_Call | None], last: Callable[[], object] | None
 ) -> None:
     while (call := calls.get()) is not None:
-        future, function = call
+        loop, future, function = call
         value, error = None, None
         try:
             value = function()
         except BaseException as raised:
             error = raised
-        resolve(future, error, value)
+        loop.resolve(future, error, value)
 
         # Otherwise they would keep the result alive until the next call.
-        del call, future, function, value, error
+        del call, loop, future, function, value, error
 
     if last is None:
         return

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Generator
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar
 
 from sessiondb.database.core import Core
 from sessiondb.database.executor import SerialExecutor
 from sessiondb.errors import InvalidInputError, StoreClosedError
+from sessiondb.writer.asyncio_loop import running_loop
 
 
 class Closable(Protocol):
@@ -36,10 +35,23 @@ def _close_cores(cores: list[Core]) -> None:
         cores.pop().close()
 
 
+async def open_soon(core: Core) -> None:
+    """Open a database in a thread, if it is not open.
+
+    A caller who is cancelled does not stop that. Raises the errors of `Core.open`.
+    """
+    if core.is_open:
+        return
+    executor = SerialExecutor("sessiondb-open")
+    opened = executor.call(core.open)
+    executor.end()
+    await opened
+
+
 class Opening(Generic[S]):
     """A store that is being opened: ``await`` it, or use it in ``async with``, once."""
 
-    def __init__(self, cls: Callable[[Core], S], make: Callable[[], Core]) -> None:
+    def __init__(self, cls: type[S], make: Callable[[], tuple[S, Core]]) -> None:
         self._cls, self._make = cls, make
         self._used = False
         self._store: S | None = None
@@ -60,21 +72,29 @@ class Opening(Generic[S]):
             )
 
         self._used = True
+        loop = running_loop()
         cores: list[Core] = []
+
+        def make() -> S:
+            store, core = self._make()
+            core.prepare()
+            cores.append(core)
+            return store
+
         executor = SerialExecutor("sessiondb-open", last=partial(_close_cores, cores))
         try:
-            await executor.call(lambda: cores.append(self._make()))
+            store = await executor.call(make)
             try:
                 await executor.call(cores[0].start)
-            except (Exception, asyncio.CancelledError):
+            except (Exception, loop.Cancelled):
                 closed = executor.call(partial(_close_cores, cores))
-                with suppress(asyncio.CancelledError):
-                    await closed
+                await loop.wait_through(closed)
                 raise
 
-            return self._cls(cores.pop())
+            cores.clear()
+            return store
         finally:
-            # A store in *made* was not handed out: the executor closes it.
+            # What is in *cores* was not handed out: the executor closes it.
             executor.end()
 
     async def __aenter__(self) -> S:

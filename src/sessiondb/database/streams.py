@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import queue
 from collections.abc import Callable
 
@@ -11,7 +10,7 @@ from sessiondb.database.leases import Lease, new_stream
 from sessiondb.model.draft import MessageFields
 from sessiondb.model.handles import MessageHandle
 from sessiondb.streaming.stream import Done, StreamWriting
-from sessiondb.writer.inbox import resolve
+from sessiondb.writer.loop import Future
 
 
 class _StoreStream:
@@ -128,9 +127,11 @@ class AsyncStream(_StoreStream):
     @staticmethod
     def _wait_for_end(
         begin: Callable[[Done], None],
-    ) -> asyncio.Future[BaseException | None]:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[BaseException | None] = loop.create_future()
+    ) -> Future[BaseException | None]:
+        # Not at the top: a synchronous stream loads no asyncio.
+        from sessiondb.writer.asyncio_loop import running_loop
 
-        begin(lambda error: resolve(future, None, error))
+        loop = running_loop()
+        future: Future[BaseException | None] = loop.new_future()
+        begin(lambda error: loop.resolve(future, None, error))
         return future

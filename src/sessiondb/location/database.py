@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from sessiondb.dataclass import dataclass, replace
 from sessiondb.engine.disk import translated
@@ -33,12 +33,13 @@ from sessiondb.location.trust import FILE, FOLDER
 Kind = Literal["explicit", "environment", "local", "global", "memory"]
 Scope = Literal["auto", "local", "global"]
 Where = str | os.PathLike[str]
+Mode = Literal["ro", "rw", "rwc"]
 
 IGNORED = f"/{FILE}*"
 _SCHEMES = ("sqlite", "sqlite+aiosqlite", "sqlite+pysqlite")
 _EXPECTED = "give a path or sqlite:///PATH"
-# Scheme, host and path; an option is part of the path.
-_URL = r"(?s)([A-Za-z][\w+.-]*)://([^/]*)(.*)"
+# Scheme, host, path and options.
+_URL = r"(?s)([A-Za-z][\w+.-]*)://([^/?]*)([^?]*)\??(.*)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,15 @@ class Database:
     ``path`` is absolute, None for ``:memory:``. ``root`` is the folder that has
     ``.sessiondb``, however the database was named: such a database stores directories
     relative to it; None for every other database. ``notice`` is one line for stderr.
+    ``mode`` is that of a URL, as SQLite has it: ``ro`` only reads, ``rw`` does not
+    create the file, ``rwc`` may.
     """
 
     path: Path | None
     kind: Kind
     root: Path | None = None
     notice: str | None = None
+    mode: Mode = "rwc"
 
 
 def resolve(
@@ -170,7 +174,7 @@ def _accept_command(path: Path) -> str:
 
 
 def _named_database(place: Where, kind: Kind, base: Path | None) -> Database:
-    text = _path_in(_text_of(place, "a database"))
+    text, mode = _path_in(_text_of(place, "a database"))
     if text is None:
         return Database(None, "memory")
 
@@ -185,34 +189,38 @@ def _named_database(place: Where, kind: Kind, base: Path | None) -> Database:
     # A project's database is recognised by its name, however it was found.
     if path.parts[-2:] == (FOLDER, FILE):
         root = Path(os.path.realpath(path.parent.parent))
-        return Database(root / FOLDER / FILE, kind, root)
-    return Database(Path(os.path.realpath(path.parent), path.name), kind)
+        return Database(root / FOLDER / FILE, kind, root, mode=mode)
+    return Database(Path(os.path.realpath(path.parent), path.name), kind, mode=mode)
 
 
-def _path_in(text: str) -> str | None:
-    """Return the path that a path or URL names; None for ``:memory:``."""
+def _path_in(text: str) -> tuple[str | None, Mode]:
+    """Return the path that a path or URL names, None for ``:memory:``, and its mode."""
+    mode: Mode = "rwc"
     if url := re.fullmatch(_URL, text):
-        text = _path_of_url(url)
+        text, mode = _parts_of_url(url)
     if text == ":memory:":
-        return None
+        return None, mode
     if not Path(text).name or "\0" in text or text.startswith("file:"):
         raise InvalidInputError(f"not a path: {abridged(text)}", hint=_EXPECTED)
-    return text
+    return text, mode
 
 
-def _path_of_url(url: re.Match[str]) -> str:
-    scheme, host, path = url.groups()
+def _parts_of_url(url: re.Match[str]) -> tuple[str, Mode]:
+    scheme, host, path, options = url.groups()
     if scheme.lower() not in _SCHEMES:
         # The rest is not shown: it may have a password.
         raise UnsupportedError(f"{scheme} is not supported", hint=_EXPECTED)
     if host:
         raise InvalidInputError(f"no host is expected in {url[0]}", hint=_EXPECTED)
-    if "?" in path:
-        raise InvalidInputError(f"no options are expected in {url[0]}")
+    mode = options.removeprefix("mode=") if options else "rwc"
+    if mode not in get_args(Mode):
+        raise InvalidInputError(
+            f"{url[0]} has another option than mode=ro, mode=rw or mode=rwc"
+        )
 
     from urllib.parse import unquote
 
-    return unquote(path[1:]) or ":memory:"
+    return unquote(path[1:]) or ":memory:", cast(Mode, mode)
 
 
 def _current_directory(cwd: Where | None) -> Path | None:

@@ -16,7 +16,7 @@ from sessiondb.model import Change
 from sessiondb.writer.thread import Worker, logger
 
 if TYPE_CHECKING:
-    import asyncio
+    from sessiondb.writer.loop import Loop
 
 Callback = Callable[[list[Change]], object]
 
@@ -50,29 +50,23 @@ def _report_failure() -> None:
 class LoopNotifier:
     """Runs callbacks of an asynchronous store on its loop, and awaits awaitables."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._running: set[asyncio.Task[None]] = set()
 
     def deliver(
         self, subscription: Subscription, serial: int, changes: list[Change]
     ) -> None:
         """Put a call in line; never waits, and a closed loop is not called."""
-        try:
-            self._loop.call_soon_threadsafe(
-                self._run_callback, subscription, serial, changes
-            )
-        except RuntimeError:
-            logger().debug("the loop of a callback is closed", exc_info=True)
+        self._loop.call_from_thread(
+            lambda: self._run_callback(subscription, serial, changes)
+        )
 
     def _run_callback(
         self, subscription: Subscription, serial: int, changes: list[Change]
     ) -> None:
         result = subscription.call(serial, changes)
         if isinstance(result, Awaitable):
-            task = self._loop.create_task(self._finish_awaitable(result))
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
+            self._loop.start_task(lambda: self._finish_awaitable(result))
 
     @staticmethod
     async def _finish_awaitable(result: Awaitable[object]) -> None:

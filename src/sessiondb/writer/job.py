@@ -101,7 +101,7 @@ class Batch:
             for sink in list(sinks):
                 sink(self.serial, self.changes)
 
-        # Once for each loop, however many of its jobs ended: see `Inbox`.
+        # Once for each loop, however many of its jobs ended: see `Loop`.
         wakes = set()
         for job in self.jobs:
             job.end()
