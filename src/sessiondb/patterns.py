@@ -7,11 +7,11 @@ in the modules that it loads.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, AnyStr
 
 if TYPE_CHECKING:
 
-    def late_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
+    def late_pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
         """Return the pattern of *text*."""
 
 else:
@@ -19,7 +19,7 @@ else:
     class late_pattern:  # noqa: N801  it is called like `re.compile`
         """The pattern of *text*; its methods are looked up once."""
 
-        def __init__(self, text: str, flags: int = 0) -> None:
+        def __init__(self, text: str | bytes, flags: int = 0) -> None:
             self._text, self._flags = text, flags
 
         def __getattr__(self, name: str) -> Any:

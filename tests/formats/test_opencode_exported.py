@@ -24,7 +24,7 @@ from opencode_store import (
 
 from sessiondb import Store
 from sessiondb.formats import find
-from sessiondb.formats.opencode import export_json
+from sessiondb.formats.opencode.v1.records import export_json
 from sessiondb.formats.opencode.v2.records import export_json as export2_json
 
 

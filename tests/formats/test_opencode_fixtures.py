@@ -14,7 +14,7 @@ import pytest
 from opencode_reading import session_diff
 
 from sessiondb.formats import find
-from sessiondb.formats.opencode import export_json
+from sessiondb.formats.opencode.v1.records import export_json
 from sessiondb.model import MessageDraft, Problem, SourceMessage, SourceSession
 
 RealStore = Callable[[str], Path]

@@ -37,7 +37,7 @@ from opencode_store import (
 from opencode_writing import import_store, one_written
 
 from sessiondb import Store
-from sessiondb.formats.opencode import export_json
+from sessiondb.formats.opencode.v1.records import export_json
 from sessiondb.formats.opencode.v2.records import export_json as export2_json
 
 pytestmark = pytest.mark.slow

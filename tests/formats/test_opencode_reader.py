@@ -21,8 +21,8 @@ from opencode_store import (
     user,
 )
 
-from sessiondb.formats.opencode import export_json
 from sessiondb.formats.opencode.ids import in_creation_order
+from sessiondb.formats.opencode.v1.records import export_json
 from sessiondb.model import Problem
 
 

@@ -25,13 +25,17 @@ from opencode_store import (
     user,
 )
 
-from sessiondb.formats.opencode import export_json
 from sessiondb.formats.opencode.v1.drafts import (
     message_draft,
     part_draft,
     session_fields,
 )
-from sessiondb.formats.opencode.v1.records import message_info, part_json, session_info
+from sessiondb.formats.opencode.v1.records import (
+    export_json,
+    message_info,
+    part_json,
+    session_info,
+)
 from sessiondb.model import (
     Message,
     MessageDraft,

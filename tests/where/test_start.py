@@ -79,3 +79,15 @@ def test_a_command_loads_nothing_heavy(place: Path, name: str) -> None:
     modules = loaded(place, "-m", "sessiondb", "--db", "s.db", *COMMANDS[name])
     assert "sessiondb.database.facade" in modules
     assert modules & HEAVY == ITS_OWN[name]
+
+
+def test_an_import_loads_the_readers_of_the_stores_that_it_finds(place: Path) -> None:
+    folder = place / "logs"
+    folder.mkdir(exist_ok=True)
+    (folder / "chat.jsonl").write_text('{"role": "user", "content": "Hello"}\n')
+    history = "# aider chat started at 2026-02-02 02:01:00\n\n#### Hello\n\nHello!\n"
+    (folder / ".aider.chat.history.md").write_text(history)
+    modules = loaded(place, "-m", "sessiondb", "--db", "s.db", "import", "logs")
+    assert "sessiondb.formats.codex.logs" in modules
+    drafts = {name for name in modules if name.endswith(".drafts")}
+    assert drafts == {"sessiondb.formats.aider.drafts"}

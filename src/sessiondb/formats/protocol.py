@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -54,6 +55,19 @@ class ForeignStore:
         except Exception as error:  # noqa: BLE001
             reason = f"the rest cannot be read; its reader failed: {error!r:.300}"
             yield Problem(str(self.path), reason)
+
+
+def late_reader(module: str, name: str) -> Reader:
+    """Return the reader *name* of a *module*, which is loaded when a store is read.
+
+    Every search tries all formats, and most find stores of two or three programs.
+    """
+
+    def read(path: Path) -> Iterator[SourceItem]:
+        reader: Reader = getattr(import_module(module), name)
+        return reader(path)
+
+    return read
 
 
 def unreadable_store(path: Path, reason: str) -> ForeignStore:

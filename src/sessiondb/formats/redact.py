@@ -14,10 +14,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, fields, replace
 from functools import cache
 from typing import Any, TypeVar
 
+from sessiondb.dataclass import dataclass, field
 from sessiondb.formats import secrets
 from sessiondb.formats.kit.fields import without_keys
 from sessiondb.model import (

@@ -15,8 +15,10 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from urllib.parse import quote, quote_plus
+
+from sessiondb.dataclass import dataclass
+from sessiondb.patterns import late_pattern
 
 #: Words that a schema, a form or a program has in the place of a secret.
 _PLACEHOLDERS = frozenset(
@@ -34,8 +36,8 @@ _MACHINE = (
     r"|secret|token(?!i[sz])|credential|authorization|connection[_-]?string"
 )
 #: A name of a secret; ``_`` and digits may surround it, as in ``DB_PASS_2``.
-SECRET_NAME = re.compile(rf"(?i:{_PERSONAL}|{_MACHINE})")
-_NAME_OF_PERSONAL = re.compile(rf"(?i:{_PERSONAL})")
+SECRET_NAME = late_pattern(rf"(?i:{_PERSONAL}|{_MACHINE})")
+_NAME_OF_PERSONAL = late_pattern(rf"(?i:{_PERSONAL})")
 # A value in quotes, which may be escaped (JSON within JSON), or up to the next space.
 _QUOTED = r"(?P<quote>\\*[\"'`])(?P<value>[^\n]{1,500}?)(?P=quote)"
 _BARE = r"(?P<bare>[^\s\"'`\\]{4,500})"
@@ -45,12 +47,12 @@ _ASSIGNS = r"\s{0,20}(?::=|=>|[:=])\s{0,20}"
 _SCHEME = r"(?:(?:bearer|basic|digest|token|apikey)\s{1,3})?"
 _VALUE = rf"{_SCHEME}(?:{_QUOTED}|{_BARE})"
 #: A number, a name with dots or underscores, a variable of a shell, a call or an index.
-_ORDINARY = re.compile(
+_ORDINARY = late_pattern(
     r"[\d.,:/-]+|[$<{%]*[A-Za-z_.-]+[>}%]*|[\w.]*[(\[{].*", re.DOTALL
 )
 
 #: A number of tokens as programs report it: ``4096``, ``2.4k``, ``12000 tokens left``.
-_COUNT = re.compile(r"\d+(?:[.,]\d+)*[kKM]?(?: tokens?\b[a-z ]*)?")
+_COUNT = late_pattern(r"\d+(?:[.,]\d+)*[kKM]?(?: tokens?\b[a-z ]*)?")
 
 
 @dataclass(frozen=True, slots=True)

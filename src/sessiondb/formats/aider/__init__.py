@@ -12,12 +12,13 @@ from pathlib import Path
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.aider.conventions import BOM, CHAT, HEADER
-from sessiondb.formats.aider.reader import read
 from sessiondb.formats.kit.files import is_file, locations_function
 from sessiondb.formats.kit.lines import read_beginning
-from sessiondb.formats.protocol import ForeignStore, Format
+from sessiondb.formats.protocol import ForeignStore, Format, late_reader
 
 __all__ = ["FORMAT"]
+
+_read_history = late_reader("sessiondb.formats.aider.reader", "read")
 
 #: Bytes of a file of another name that are looked at for a header.
 _HEAD = 256
@@ -25,7 +26,7 @@ _HEAD = 256
 
 def _at(path: Path) -> ForeignStore | None:
     if path.suffix == ".md" and is_file(path) and _is_history(path):
-        return ForeignStore("aider", path, read)
+        return ForeignStore("aider", path, _read_history)
     return None
 
 

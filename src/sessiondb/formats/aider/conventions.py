@@ -16,18 +16,19 @@ from typing import NamedTuple
 
 from sessiondb.formats.kit.fields import amount, without_none
 from sessiondb.formats.kit.json import known_time
+from sessiondb.patterns import late_pattern
 
 #: The names of the chat history, and of the input history beside it.
 CHAT, INPUTS = ".aider.chat.history.md", ".aider.input.history"
 BREAK = "  "
 #: The characters that end a line, and a mark of byte order before it.
 ENDS, BOM = b"\r\n", b"\xef\xbb\xbf"
-HEADER = re.compile(
+HEADER = late_pattern(
     rb"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)", re.ASCII
 )
 #: How a header begins, for one that is torn.
 HEADER_START = b"# aider chat started at "
-FENCE = re.compile(rb"[ \t]*+(`{3,}+|~{3,}+)([^`]*+)")
+FENCE = late_pattern(rb"[ \t]*+(`{3,}+|~{3,}+)([^`]*+)")
 #: The tags that aider fences text with that has fences of its own: they begin and end
 #: lines of their own (``all_fences`` in ``coders/base_coder.py``).
 _TAGS = rb"(?:source|sourcecode|code|codeblock|pre)"
@@ -37,17 +38,17 @@ TAG_LINE = rb"</?%b>" % _TAGS
 USAGE = b"> Tokens: "
 _TAG_START = "</thinking-content-"
 _TAG = r"(thinking-content-[0-9a-f]{32})>"
-_OPENING = re.compile(rf"<{_TAG}\n\n")
-_CLOSING = re.compile(rf"\n\n</{_TAG}(?=\n\n|\Z)")
+_OPENING = late_pattern(rf"<{_TAG}\n\n")
+_CLOSING = late_pattern(rf"\n\n</{_TAG}(?=\n\n|\Z)")
 #: Records of prompts that were not typed: an empty one, and the answer to a question,
 #: which aider repeats for each file of a group. Its pieces fit in one way alone.
-UNTYPED = re.compile(
+UNTYPED = late_pattern(
     r"(?P<blank><blank>)"
     r"|(?P<confirmation>(?>.*?\(Y\)es/\(N\)o)(?>.*?/\(S\)kip all)"
     r"(?>.*\[)[^\]]*+\]: \w+)"
 )
 _COUNT = r"[\d.,]+[kKmM]?"
-_USAGE = re.compile(
+_USAGE = late_pattern(
     rf"Tokens: (?P<sent>{_COUNT}) sent(?:, (?P<cache_write>{_COUNT}) cache write)?"
     rf"(?:, (?P<cache_hit>{_COUNT}) (?:cache hit|cached))?"
     rf", (?P<received>{_COUNT}) received\.?"
@@ -56,12 +57,12 @@ _USAGE = re.compile(
     re.DOTALL,
 )
 #: More digits than any column holds are not a count.
-_EXACT = re.compile(r"[0-9]{1,18}")
-_MODEL = re.compile(r"(?:Main model|Models?): (\S+)(?: (?:with|using) .*)?")
-_VERSION = re.compile(r"Aider v(\S+)")
-_ANNOUNCED = re.compile(rb"\n> ?(?:Aider v|Main model: |Models?: )")
-_EDIT = re.compile(r"Applied edit to (.+)")
-_COMMIT = re.compile(r"Commit (?P<hash>[0-9a-f]{7,40}) (?P<message>(?s:.*))")
+_EXACT = late_pattern(r"[0-9]{1,18}")
+_MODEL = late_pattern(r"(?:Main model|Models?): (\S+)(?: (?:with|using) .*)?")
+_VERSION = late_pattern(r"Aider v(\S+)")
+_ANNOUNCED = late_pattern(rb"\n> ?(?:Aider v|Main model: |Models?: )")
+_EDIT = late_pattern(r"Applied edit to (.+)")
+_COMMIT = late_pattern(r"Commit (?P<hash>[0-9a-f]{7,40}) (?P<message>(?s:.*))")
 
 
 # -- times ---------------------------------------------------------------------

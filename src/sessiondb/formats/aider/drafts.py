@@ -6,9 +6,9 @@ A reading that is only likely has its reasons in ``data.ambiguous``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
+from sessiondb.dataclass import dataclass, field
 from sessiondb.formats.aider.conventions import (
     UNTYPED,
     Usage,

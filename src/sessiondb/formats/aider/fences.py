@@ -8,19 +8,19 @@ state at the end is found along these links, which are shortened on the way.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from sessiondb.formats.aider.conventions import BOM, ENDS, FENCE, HEADER, HEADER_START
 from sessiondb.formats.kit.lines import Lines
+from sessiondb.patterns import late_pattern
 
 #: Bytes that are read ahead to judge a line.
 AHEAD = 1 << 20
 #: Lines that may be a fence or a header; a line with a mark of byte order only begins
 #: a fence.
-_TELLING = re.compile(
+_TELLING = late_pattern(
     rb"\n((?:%b)?[ \t]*(?:```|~~~)[^\n]*|%b[^\n]*)" % (BOM, HEADER_START)
 ).finditer
 

@@ -13,20 +13,24 @@ from __future__ import annotations
 from pathlib import Path
 
 from sessiondb.formats.claude.logs import is_home, is_project, is_transcript
-from sessiondb.formats.claude.reader import read_home, read_log, read_project
 from sessiondb.formats.kit.files import locations_function
-from sessiondb.formats.protocol import ForeignStore, Format
+from sessiondb.formats.protocol import ForeignStore, Format, late_reader
 
 __all__ = ["FORMAT"]
+
+_READER = "sessiondb.formats.claude.reader"
+_read_log = late_reader(_READER, "read_log")
+_read_home = late_reader(_READER, "read_home")
+_read_project = late_reader(_READER, "read_project")
 
 
 def _at(path: Path) -> ForeignStore | None:
     if is_transcript(path):
-        return ForeignStore("claude", path, read_log)
+        return ForeignStore("claude", path, _read_log)
     if is_home(path):
-        return ForeignStore("claude", path, read_home)
+        return ForeignStore("claude", path, _read_home)
     if is_project(path):
-        return ForeignStore("claude", path, read_project)
+        return ForeignStore("claude", path, _read_project)
     return None
 
 

@@ -7,7 +7,6 @@ transcript, so that all of them can be written in their order again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import merge
 from itertools import islice
@@ -20,12 +19,13 @@ from sessiondb.formats.claude.logs import SIDECHAIN_LINE, ClaudeLog, records_of
 from sessiondb.formats.kit.fields import as_list, as_string, value_at
 from sessiondb.formats.kit.files import read_file
 from sessiondb.formats.kit.json import load_object, usable_id
+from sessiondb.patterns import late_pattern
 
 Record = dict[str, Any]
 #: Tools that start subagents; the second name is the newer one.
 _STARTS = ("Task", "Agent")
 #: A line with calls, or with the name of an agent.
-_CALL_LINE = re.compile(rb'"tool_use"|"agentId"')
+_CALL_LINE = late_pattern(rb'"tool_use"|"agentId"')
 #: The key of a session's data with its places in the transcript of its parent.
 PLACES_KEY = "places"
 

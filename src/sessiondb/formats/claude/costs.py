@@ -14,15 +14,14 @@ may be there that are no longer here.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sessiondb.dataclass import dataclass, field
 from sessiondb.errors import SourceError
 from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.logs import load_line
@@ -39,14 +38,15 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.formats.kit.lines import Line, opened
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model.source import STATED_TOTAL, TOTAL_SINCE
+from sessiondb.patterns import late_pattern
 
 Record = dict[str, Any]
 #: A name without its date, version and context size, and without its cloud.
-_MODEL = re.compile(
+_MODEL = late_pattern(
     r"(?:.*/)?(?:[a-z-]+\.)?(?:anthropic\.)?(.+?)"
     r"(?:[-@]\d{8})?(?:-v\d+(?::\d+)?)?(?:\[[^]]*\])?"
 )
-_CONTEXT_SIZE = re.compile(r"\[[^]]*\]\Z")
+_CONTEXT_SIZE = late_pattern(r"\[[^]]*\]\Z")
 #: Digits of a cost in USD: sums of floats differ in their last ones.
 _DIGITS = 12
 

@@ -6,7 +6,6 @@ program becomes its live path, with everything that the program checks.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from heapq import heappop, heappush
@@ -36,10 +35,11 @@ from sessiondb.formats.kit.texts import json_line
 from sessiondb.formats.kit.turns import as_usage, with_usage
 from sessiondb.formats.protocol import Exporter, Handover, Outline, Written
 from sessiondb.model import Document, Export, Loss, Message, Session
+from sessiondb.patterns import late_pattern
 
 Record = dict[str, Any]
 #: The characters of a directory that its folder does not have: dashes there.
-_FOREIGN = re.compile(r"[^A-Za-z0-9]")
+_FOREIGN = late_pattern(r"[^A-Za-z0-9]")
 #: Any line with a message, as it is written here.
 _MESSAGE = '"message":{'
 #: Characters of the name of a folder that are not shortened to a hash.

@@ -7,7 +7,6 @@ directions: `drafts` takes by them, `records` puts.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -30,6 +29,7 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.model import Tokens
 from sessiondb.model.aliases import finishes
+from sessiondb.patterns import late_pattern
 
 #: The model of answers that the program itself made.
 SYNTHETIC = "<synthetic>"
@@ -129,7 +129,7 @@ ADDING = frozenset(
     "task-notification".split()
 )
 #: A command that was sent to the model, as the program writes it: its name, arguments.
-COMMAND = re.compile(
+COMMAND = late_pattern(
     r"<command-message>[^<]*</command-message>\s*"
     r"<command-name>(/[^<]+)</command-name>"
     r"(?:\s*<command-args>([^<]*)</command-args>)?\s*"

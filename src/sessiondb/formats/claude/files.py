@@ -6,7 +6,6 @@ file is of use here, and it is read from inside the store alone.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +13,14 @@ from pathlib import Path
 from sessiondb.formats.kit.fields import as_string, value_at
 from sessiondb.formats.kit.files import is_folder, is_link, read_small
 from sessiondb.model import MessageDraft, PartDraft
+from sessiondb.patterns import late_pattern
 
 #: The folder of such files, and how a result says where it is.
 _FOLDER = "tool-results"
-_TAG, _SAVED = "<persisted-output>", re.compile(r"saved to: ([^\n]+)")
+_TAG, _SAVED = "<persisted-output>", late_pattern(r"saved to: ([^\n]+)")
 #: A name that leads to no other folder, and a path that ends with an output.
 _NAME = r"(?!\.+(?:[/\\]|\Z))([^/\\\0]+)"
-_PATH = re.compile(rf"(?:\A|[/\\]){_NAME}[/\\]{_FOLDER}[/\\]{_NAME}\Z")
+_PATH = late_pattern(rf"(?:\A|[/\\]){_NAME}[/\\]{_FOLDER}[/\\]{_NAME}\Z")
 
 
 def with_files(draft: MessageDraft, log: Path) -> MessageDraft:

@@ -31,12 +31,13 @@ from sessiondb.formats.kit.json import (
 )
 from sessiondb.formats.kit.logs import history_at
 from sessiondb.model import SourceHistory, SourcePrompt
+from sessiondb.patterns import late_pattern
 
 #: A placeholder, and the name of a file with the content of one.
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = late_pattern(
     r"\[(?:Pasted text|\.\.\.Truncated text) #(\d+)(?: \+\d+ lines)?\.*\]"
 )
-_HASH = re.compile(r"[0-9a-f]{16}")
+_HASH = late_pattern(r"[0-9a-f]{16}")
 
 
 def history_in(home: Path) -> Iterator[SourceHistory]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from sessiondb.dataclass import dataclass, field
 from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.agents import add_number
 from sessiondb.formats.claude.logs import is_summary

@@ -31,17 +31,19 @@ from sessiondb.formats.kit.lines import opened
 from sessiondb.formats.kit.logs import is_readable, logs_below
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem
+from sessiondb.patterns import late_pattern
 
 Record = dict[str, Any]
 #: Lines and bytes of a transcript that are looked at to know its session.
 HEAD_LINES, HEAD_BYTES = 40, 1 << 20
-_UUID = re.compile(r"(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
-_AGENT_NAME = re.compile(r"agent-.+")
-_FILE_NAME = re.compile(rf"(?:{_UUID.pattern}|{_AGENT_NAME.pattern})\.jsonl")
+_UUID_TEXT = r"(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+_AGENT_TEXT = r"agent-.+"
+_UUID, _AGENT_NAME = late_pattern(_UUID_TEXT), late_pattern(_AGENT_TEXT)
+_FILE_NAME = late_pattern(rf"(?:{_UUID_TEXT}|{_AGENT_TEXT})\.jsonl")
 #: Any line that is not empty.
-ANY_LINE = re.compile(rb"\S")
+ANY_LINE = late_pattern(rb"\S")
 #: A line of a subagent; in its own transcript, or in that of its parent.
-SIDECHAIN_LINE = re.compile(rb'"isSidechain"\s*:\s*true')
+SIDECHAIN_LINE = late_pattern(rb'"isSidechain"\s*:\s*true')
 #: A line with what a process cost; the name in a text has other quotes.
 _COST_STATE = b'"cost-state"'
 _CHUNK, _OVERLAP = 1 << 20, 64

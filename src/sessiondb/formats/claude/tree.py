@@ -11,12 +11,11 @@ those become a branch, and the summary follows the ones before it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from sessiondb.dataclass import dataclass, field
 from sessiondb.formats.claude import fields
 from sessiondb.formats.kit.fields import (
     as_list,
@@ -31,10 +30,11 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.lines import Line
 from sessiondb.formats.kit.links import Links
+from sessiondb.patterns import late_pattern
 
 Record = dict[str, Any]
 #: Releases before 1.0.86 gave new uuids to the lines that they copied.
-_RENAMING = re.compile(r"0\.|1\.0\.(?:[0-7]?\d|8[0-5])(?!\d)")
+_RENAMING = late_pattern(r"0\.|1\.0\.(?:[0-7]?\d|8[0-5])(?!\d)")
 #: The counts that are the same on each line of an answer.
 _INPUT_COUNTS = (
     "input_tokens",

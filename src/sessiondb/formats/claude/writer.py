@@ -8,7 +8,6 @@ carry no signature and are left out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -31,6 +30,7 @@ from sessiondb.formats.kit.fields import without_none
 from sessiondb.formats.kit.naming import further_name, uuid_of
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.model import Export, Message, Part, Tokens
+from sessiondb.patterns import late_pattern
 
 Record = dict[str, Any]
 #: Makes the block of a part: {} for one that is left out, None for one that is lost.
@@ -42,7 +42,7 @@ _STOP: Mapping[str | None, str | None] = {
     "cancelled": None,
 }
 #: Characters that the provider refuses in the names and ids of calls.
-_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+_UNSAFE = late_pattern(r"[^A-Za-z0-9_-]")
 _NO_RESULT = "[no result: the call was interrupted]"
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 

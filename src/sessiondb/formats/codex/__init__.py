@@ -15,20 +15,23 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sessiondb.formats.codex.logs import home_at, is_home, is_rollout, look_at
-from sessiondb.formats.codex.reader import read_home, read_rollout
 from sessiondb.formats.kit.files import is_file, is_folder, locations_function
 from sessiondb.formats.kit.logs import is_readable, unpacked_name
-from sessiondb.formats.protocol import ForeignStore, Format
+from sessiondb.formats.protocol import ForeignStore, Format, late_reader
 
 __all__ = ["FORMAT"]
+
+_READER = "sessiondb.formats.codex.reader"
+_read_home = late_reader(_READER, "read_home")
+_read_rollout = late_reader(_READER, "read_rollout")
 
 
 def _store_at(path: Path) -> ForeignStore | None:
     # A folder inside a home is read with the files beside it.
     if is_folder(path) and is_home(home_at(path)):
-        return ForeignStore("codex", path, read_home)
+        return ForeignStore("codex", path, _read_home)
     if is_file(path) and _has_name_of_log(path) and is_readable(look_at, path):
-        return ForeignStore("codex", path, read_rollout)
+        return ForeignStore("codex", path, _read_rollout)
     return None
 
 

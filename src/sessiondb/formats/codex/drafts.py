@@ -41,6 +41,7 @@ from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.kit.texts import take_json
 from sessiondb.model import MessageDraft, PartDraft, Tokens
 from sessiondb.model.aliases import OUTCOMES
+from sessiondb.patterns import late_pattern
 
 Record = dict[str, Any]
 #: The columns of a message, and its parts.
@@ -49,9 +50,11 @@ Parts = tuple[PartDraft, ...]
 
 #: How a call ended that did not fail, if a record states it.
 COMPLETED = "completed"
-_DATA_URL = re.compile(r"data:([^;,]*);base64,(.*)", re.DOTALL)
+_DATA_URL = late_pattern(r"data:([^;,]*);base64,(.*)", re.DOTALL)
 #: Texts around a picture, which Codex labels as typed.
-_PICTURE_TAG = re.compile(r'<image(?: name=\[[^]\n]*\])?(?: path="[^\n]*")?>|</image>')
+_PICTURE_TAG = late_pattern(
+    r'<image(?: name=\[[^]\n]*\])?(?: path="[^\n]*")?>|</image>'
+)
 
 
 def message_draft(

@@ -9,7 +9,6 @@ continues; Codex makes the rest of its home from that.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, groupby
@@ -35,6 +34,7 @@ from sessiondb.formats.kit.naming import MARK, file_name, uuid_of
 from sessiondb.formats.kit.texts import json_line, text_of_time
 from sessiondb.formats.protocol import Exporter, Handover, Written
 from sessiondb.model import Document, Export, Loss, Message, Session
+from sessiondb.patterns import late_pattern
 
 Record = dict[str, Any]
 #: The detail of a rollout that Codex continues: it needs no other one.
@@ -47,7 +47,7 @@ _REFERRING = (
     "history_base",
     "history_mode",
 )
-_DATED = re.compile(r"rollout-(\d{4})-(\d\d)-(\d\d)T")
+_DATED = late_pattern(r"rollout-(\d{4})-(\d\d)-(\d\d)T")
 
 
 def write(

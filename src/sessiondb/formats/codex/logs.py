@@ -7,7 +7,6 @@ names the rollout that holds its beginning, and the first ordinal that is not of
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,12 +35,13 @@ from sessiondb.formats.kit.logs import (
 )
 from sessiondb.formats.kit.naming import MARK
 from sessiondb.model import Problem
+from sessiondb.patterns import late_pattern
 
 #: Lines of a rollout that are looked at for its header.
 HEAD_LINES = 4
 #: The folders of a home with rollouts; the second has those of archived sessions.
 FOLDERS = ("sessions", "archived_sessions")
-_NAME = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-([^_]+)(?:_(.+))?\.jsonl")
+_NAME = late_pattern(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-([^_]+)(?:_(.+))?\.jsonl")
 
 Record = dict[str, Any]
 

@@ -8,13 +8,12 @@ its ``title`` is seeded with the first prompt, so it is a name only if it differ
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sessiondb.dataclass import dataclass, field
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit.fields import (
     as_string,
@@ -41,10 +40,11 @@ from sessiondb.formats.kit.sqlite import (
     select_records,
 )
 from sessiondb.model import Problem, SourceHistory, SourcePrompt
+from sessiondb.patterns import late_pattern
 
 Record = dict[str, Any]
 
-_STATE = re.compile(r"state_(0|[1-9]\d{0,5})\.sqlite")
+_STATE = late_pattern(r"state_(0|[1-9]\d{0,5})\.sqlite")
 _COLUMNS = frozenset({"id", "name", "title", "first_user_message", "archived_at"})
 
 

@@ -13,14 +13,15 @@ from sessiondb.formats.kit.fields import (
     value_at,
 )
 from sessiondb.formats.kit.json import load_object, load_text
+from sessiondb.patterns import late_pattern
 
 Record = dict[str, Any]
 
 #: Characters of a result that say how it ended; the rest is output, which may say
 #: anything.
 _BEGINNING = 400
-_ABORTED = re.compile(r"aborted(?: by user|\Z)")
-_EXIT_CODE = re.compile(
+_ABORTED = late_pattern(r"aborted(?: by user|\Z)")
+_EXIT_CODE = late_pattern(
     r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE
 )
 #: Tools that start a subagent.

@@ -10,7 +10,6 @@ stored once; any other repetition stays in the record.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -25,6 +24,7 @@ from sessiondb.formats.kit.fields import (
     without_none,
 )
 from sessiondb.model import Part, PartDraft
+from sessiondb.patterns import late_pattern
 
 Record = dict[str, Any]
 
@@ -43,12 +43,12 @@ CONTEXT_KEYS = frozenset({_TOOLS, *(path[0] for path in _TEXT_PATHS)})
 _SECTION_TEXTS = ("text", "body")
 #: The kind and the title of instructions from files, which sections and items have.
 _AGENTS_MD, _AGENTS_MD_TITLE = "agents_md", "AGENTS.md"
-_HASH = re.compile(r"[0-9a-f]{32,128}")
+_HASH = late_pattern(r"[0-9a-f]{32,128}")
 #: How texts of items begin that are a source.
-_INSTRUCTIONS = re.compile(
+_INSTRUCTIONS = late_pattern(
     r"# AGENTS\.md instructions(?: for ([^\n]*))?\n\n<INSTRUCTIONS>\n"
 )
-_SKILL = re.compile(r"<skill>\s*<name>([^\n]+)</name>\s*(?:<path>([^\n]*)</path>)?")
+_SKILL = late_pattern(r"<skill>\s*<name>([^\n]+)</name>\s*(?:<path>([^\n]*)</path>)?")
 
 
 class CodexSources:

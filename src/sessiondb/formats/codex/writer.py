@@ -7,7 +7,6 @@ is an event alone, because a provider accepts only its own reasoning.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,12 +27,13 @@ from sessiondb.formats.kit.conversion import (
 from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.kit.texts import compact_json, text_of_time
 from sessiondb.model import Message, Part, Tokens
+from sessiondb.patterns import late_pattern
 
 Record = dict[str, Any]
 #: The payloads of records, each with the type of its record.
 Payloads = Iterator[tuple[str, Record]]
 #: The names of tools that the provider accepts.
-_ODD = re.compile(r"[^A-Za-z0-9_-]")
+_ODD = late_pattern(r"[^A-Za-z0-9_-]")
 #: Who added a text that the user did not type.
 _HARNESS = {"type": "harness", "hook": False}
 

@@ -12,16 +12,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from sessiondb.formats.event_log.logs import SOURCE, SUFFIXES, is_log
-from sessiondb.formats.event_log.reader import read
 from sessiondb.formats.kit.files import is_file
-from sessiondb.formats.protocol import ForeignStore, Format
+from sessiondb.formats.protocol import ForeignStore, Format, late_reader
 
 __all__ = ["FORMAT"]
+
+_read_log = late_reader("sessiondb.formats.event_log.reader", "read")
 
 
 def _at(path: Path) -> ForeignStore | None:
     if path.suffix in SUFFIXES and is_file(path) and is_log(path):
-        return ForeignStore(SOURCE, path, read)
+        return ForeignStore(SOURCE, path, _read_log)
     return None
 
 

@@ -7,10 +7,11 @@ functions take their record apart, so it must not be used afterwards.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from sessiondb.dataclass import dataclass, field
 from sessiondb.formats.content import embedded_file
 from sessiondb.formats.event_log import fields
 from sessiondb.formats.event_log.lifting import (

@@ -13,12 +13,15 @@ from pathlib import Path
 
 from sessiondb.formats.gemini.history import is_history, read_history
 from sessiondb.formats.gemini.logs import is_chats, is_migrated, look_at, source_of
-from sessiondb.formats.gemini.reader import read_chats, read_log
 from sessiondb.formats.kit.files import locations_function
 from sessiondb.formats.kit.logs import is_readable
-from sessiondb.formats.protocol import ForeignStore, Format
+from sessiondb.formats.protocol import ForeignStore, Format, late_reader
 
 __all__ = ["FORMAT", "SUFFIXES", "store_of"]
+
+_READER = "sessiondb.formats.gemini.reader"
+_read_chats = late_reader(_READER, "read_chats")
+_read_log = late_reader(_READER, "read_log")
 
 SUFFIXES = frozenset({".jsonl", ".json"})
 
@@ -31,9 +34,9 @@ def store_of(source: str, path: Path) -> ForeignStore | None:
     if source_of(path) != source:
         return None
     if is_chats(path):
-        return ForeignStore(source, path, read_chats)
+        return ForeignStore(source, path, _read_chats)
     if path.suffix in SUFFIXES and _is_readable_log(path):
-        return ForeignStore(source, path, read_log)
+        return ForeignStore(source, path, _read_log)
     if is_history(path):
         return ForeignStore(source, path, read_history)
     return None

@@ -5,7 +5,6 @@ These functions take their record apart, so it must not be used afterwards.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,10 +30,11 @@ from sessiondb.formats.kit.genai import (
 )
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import MessageDraft, PartDraft
+from sessiondb.patterns import late_pattern
 
 Record = dict[str, Any]
 Columns = dict[str, Any]
-_ADDED = re.compile(rf"\s*({'|'.join(fields.ADDED)})")
+_ADDED = late_pattern(rf"\s*({'|'.join(fields.ADDED)})")
 
 
 def message_draft(record: Record, message_id: str) -> MessageDraft:

@@ -6,13 +6,12 @@ folder of a project below ``tmp``, apart from its sessions.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sessiondb.dataclass import dataclass
 from sessiondb.errors import SourceError
 from sessiondb.formats.gemini.logs import CHATS, directory_in, is_chats, source_of
 from sessiondb.formats.kit.fields import as_object, clean_name, fitting, text
@@ -22,10 +21,11 @@ from sessiondb.formats.kit.json import OddRecordError, load_value, usable_id
 from sessiondb.formats.kit.logs import log_digest
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem, SourceHistory, SourcePrompt
+from sessiondb.patterns import late_pattern
 
 NAME = "logs.json"
 #: The beginning of a file with at least one entry; other programs use the name, too.
-_BEGINNING = re.compile(rb"\s*\[\s*\{[^{}]*\"messageId\"\s*:")
+_BEGINNING = late_pattern(rb"\s*\[\s*\{[^{}]*\"messageId\"\s*:")
 
 
 def is_history(path: Path) -> bool:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
 
+from sessiondb.dataclass import dataclass, field
 from sessiondb.formats.kit.fields import (
     as_list,
     as_text,

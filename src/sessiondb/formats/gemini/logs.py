@@ -28,17 +28,18 @@ from sessiondb.formats.kit.heads import beginning_of, first_records
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.logs import is_readable, logs_below
 from sessiondb.model import Problem
+from sessiondb.patterns import late_pattern
 
 CHATS, ROOT, PROJECTS = "chats", ".project_root", "projects.json"
 #: The directories of the workspace at the beginning of a session.
-_DIRECTORY = re.compile(r"^\s*- (/[^\n]+|[A-Za-z]:\\[^\n]+)", re.MULTILINE)
+_DIRECTORY = late_pattern(r"^\s*- (/[^\n]+|[A-Za-z]:\\[^\n]+)", re.MULTILINE)
 #: Lines of a log that are looked at for its header, and bytes of a document.
 HEAD_LINES, HEAD_BYTES = 4, 64 << 10
-_FIELD = re.compile(r'"(sessionId|projectHash|kind)"\s*:\s*("(?:[^"\\]|\\.)*")')
-_NAME = re.compile(r"session-.+\.jsonl?")
-_LOG = re.compile(r".+\.jsonl|session-.+\.json")
+_FIELD = late_pattern(r'"(sessionId|projectHash|kind)"\s*:\s*("(?:[^"\\]|\\.)*")')
+_NAME = late_pattern(r"session-.+\.jsonl?")
+_LOG = late_pattern(r".+\.jsonl|session-.+\.json")
 #: An output as a record names it: the folder and the file, nothing outside of it.
-_OUTPUT = re.compile(r"[/\\]tool-outputs[/\\]((?:session-[\w-]+[/\\])?[\w-]+\.txt)")
+_OUTPUT = late_pattern(r"[/\\]tool-outputs[/\\]((?:session-[\w-]+[/\\])?[\w-]+\.txt)")
 
 
 class GeminiLog(NamedTuple):

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from sessiondb.dataclass import dataclass
 from sessiondb.errors import SourceError, abridged
 from sessiondb.formats.gemini import fields
 from sessiondb.formats.gemini.drafts import message_draft

@@ -15,12 +15,16 @@ from sessiondb.formats.goose.database import NAME, is_store
 from sessiondb.formats.goose.export_file import is_export
 from sessiondb.formats.goose.logs import is_log
 from sessiondb.formats.goose.places import default_locations
-from sessiondb.formats.goose.reader import SOURCE, read_database, read_export, read_log
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.sqlite import SUFFIXES
-from sessiondb.formats.protocol import ForeignStore, Format
+from sessiondb.formats.protocol import ForeignStore, Format, late_reader
 
 __all__ = ["FORMAT"]
+
+_READER = "sessiondb.formats.goose.reader"
+_read_database = late_reader(_READER, "read_database")
+_read_log = late_reader(_READER, "read_log")
+_read_export = late_reader(_READER, "read_export")
 
 
 def _goose_store_at(path: Path) -> ForeignStore | None:
@@ -28,11 +32,11 @@ def _goose_store_at(path: Path) -> ForeignStore | None:
     if not is_file(path):
         return None
     if path.suffix in SUFFIXES and is_store(path):
-        return ForeignStore(SOURCE, path, read_database)
+        return ForeignStore("goose", path, _read_database)
     if path.suffix == ".jsonl" and is_log(path):
-        return ForeignStore(SOURCE, path, read_log)
+        return ForeignStore("goose", path, _read_log)
     if path.suffix == ".json" and is_export(path):
-        return ForeignStore(SOURCE, path, read_export)
+        return ForeignStore("goose", path, _read_export)
     return None
 
 

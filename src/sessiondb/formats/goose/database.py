@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
@@ -19,7 +18,7 @@ from typing import Any
 
 from sessiondb.errors import SourceError, abridged
 from sessiondb.formats.goose import fields
-from sessiondb.formats.goose.drafts import time_of
+from sessiondb.formats.goose.fields import time_of
 from sessiondb.formats.goose.layouts import SessionHead
 from sessiondb.formats.goose.visibility import MessageEntry, visibility_of
 from sessiondb.formats.kit.fields import (
@@ -41,6 +40,7 @@ from sessiondb.formats.kit.sqlite import (
     select_records,
 )
 from sessiondb.model import Problem
+from sessiondb.patterns import late_pattern
 from sessiondb.words import count
 
 Record = dict[str, Any]
@@ -62,7 +62,9 @@ _KNOWN_OF_MESSAGE = frozenset(
 )  # fmt: skip
 #: The order of the program, but with times in milliseconds in their place.
 _TIME = attrgetter("time")
-_UTC = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d+)?)(?:Z|\+00:00| UTC)?")
+_UTC = late_pattern(
+    r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d+)?)(?:Z|\+00:00| UTC)?"
+)
 
 
 def is_store(path: Path) -> bool:

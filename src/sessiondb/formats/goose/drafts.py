@@ -7,7 +7,6 @@ text that the program adds for the agent.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -29,8 +28,9 @@ from sessiondb.formats.kit.fields import (
     text,
     value_at,
 )
-from sessiondb.formats.kit.json import OddRecordError, known_time, usable_id
+from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.model import MessageDraft, PartDraft
+from sessiondb.patterns import late_pattern
 
 #: Types of parts that blocks become or that mean something here.
 _HERE = frozenset(
@@ -43,7 +43,7 @@ _HERE = frozenset(
 _FOR_AGENT = (False, True)
 _FAILED = {"status": "error", "outcome": "failed"}
 #: Each load of a session puts one more of these before the text of an error.
-_PREFIXES = re.compile(r"\A(?:-32603: )+")
+_PREFIXES = late_pattern(r"\A(?:-32603: )+")
 
 Record = dict[str, Any]
 Parts = list[PartDraft]
@@ -85,19 +85,10 @@ def message_draft(
     return MessageDraft(role, parts, message_id, kind, data=record, **columns)
 
 
-def time_of(created: Any) -> int | None:
-    """Return the Unix ms of ``created``, which is in seconds or in milliseconds."""
-    if type(created) is not int:
-        return None
-
-    # Releases differ in the unit, and the size of a number decides, as in Goose itself.
-    return known_time(created if created > fields.MILLISECONDS else created * 1000)
-
-
 def _take_time(record: Record) -> int | None:
     """Take the time of a message; one that is not in ms stays in the record, too."""
     created = record.get("created")
-    time = time_of(created)
+    time = fields.time_of(created)
     if time is not None and time != created:
         del record["created"]
 

@@ -19,12 +19,13 @@ from sessiondb.formats.kit.heads import beginning_of
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.logs import log_digest
 from sessiondb.model import Problem
+from sessiondb.patterns import late_pattern
 
 #: How much of a file says whether it is an export, in bytes.
 _HEAD = 16 << 10
-_BEGINNING = re.compile(rb'\A(\xef\xbb\xbf)?\s*\{\s*"[a-z_]+"\s*:')
+_BEGINNING = late_pattern(rb'\A(\xef\xbb\xbf)?\s*\{\s*"[a-z_]+"\s*:')
 #: A text, after which a colon makes it a key, or a bracket. The last text may be cut.
-_TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*)(?:"|\\?\Z)(\s*:)?|[][{}]', re.DOTALL)
+_TOKEN = late_pattern(rb'"((?:[^"\\]|\\.)*)(?:"|\\?\Z)(\s*:)?|[][{}]', re.DOTALL)
 #: The keys that no other program writes beside the directory.
 _SIGNS = frozenset(
     {b"extension_data", b"conversation", b"message_count", b"user_set_name"}

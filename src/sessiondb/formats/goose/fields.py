@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, text
+from sessiondb.formats.kit.json import known_time
 from sessiondb.formats.kit.usage import usage_table
 
 #: A session as ``goose session export`` writes it.
@@ -134,3 +135,12 @@ SHOWN_ONLY = frozenset(
 VISIBLE = {"userVisible": True, "agentVisible": True}
 #: Times from here on are in milliseconds (``MILLISECOND_TIMESTAMP_THRESHOLD``).
 MILLISECONDS = 10_000_000_000
+
+
+def time_of(created: Any) -> int | None:
+    """Return the Unix ms of ``created``, which is in seconds or in milliseconds."""
+    if type(created) is not int:
+        return None
+
+    # Releases differ in the unit, and the size of a number decides, as in Goose itself.
+    return known_time(created if created > MILLISECONDS else created * 1000)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from sessiondb.formats.goose.drafts import time_of
+from sessiondb.dataclass import dataclass, field
+from sessiondb.formats.goose.fields import time_of
 from sessiondb.formats.goose.visibility import MessageEntry
 from sessiondb.formats.kit.fields import as_list, value_at
 from sessiondb.formats.kit.texts import time_of_text

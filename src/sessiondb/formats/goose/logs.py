@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.goose.drafts import time_of
+from sessiondb.formats.goose.fields import time_of
 from sessiondb.formats.goose.layouts import Contents, Fetch, SessionHead
 from sessiondb.formats.goose.visibility import MessageEntry, visibility_of
 from sessiondb.formats.kit.fields import value_at

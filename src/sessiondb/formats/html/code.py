@@ -14,6 +14,7 @@ from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
 from pygments.util import ClassNotFound
 
 from sessiondb.formats.html.text import escaped
+from sessiondb.patterns import late_pattern
 from sessiondb.words import visible
 
 #: Characters that are coloured; the time a lexer takes is not bounded otherwise.
@@ -24,7 +25,7 @@ _DIFFS = ("diff", "patch", "udiff")
 _DIFF_HEADS = ("+++", "---", "***", "diff ", "Index: ", "index ", "====")
 #: The classes of a diff: head, hunk, added and removed lines.
 _DIFF_KINDS = dict.fromkeys(_DIFF_HEADS, "dh") | {"@": "dh", "+": "di", "-": "dd"}
-_DIFF_START = re.compile("|".join(map(re.escape, _DIFF_KINDS)))
+_DIFF_START = late_pattern("|".join(map(re.escape, _DIFF_KINDS)))
 
 
 def output(lines: Iterable[Iterable[tuple[str, str]]]) -> str:

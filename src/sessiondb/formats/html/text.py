@@ -5,9 +5,10 @@ from __future__ import annotations
 import html
 import re
 
+from sessiondb.patterns import late_pattern
 from sessiondb.words import visible
 
-_ALLOWED = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x20]+", re.IGNORECASE)
+_ALLOWED = late_pattern(r"(?:https?://|mailto:)[^\s\x00-\x20]+", re.IGNORECASE)
 
 
 def escaped(text: str) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable
 from typing import IO, Any
 
@@ -19,11 +18,12 @@ from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.scan import record_at
 from sessiondb.formats.kit.fields import as_object, integer, without_keys
 from sessiondb.formats.kit.json import decode_json
+from sessiondb.patterns import late_pattern
 
-_SEQ = re.compile(rb'^\{"schema_version":1,"seq":\d+,')
+_SEQ = late_pattern(rb'^\{"schema_version":1,"seq":\d+,')
 _KIND = r'^"time":-?\d+,"type":"(?:%s)","session_id":'
-_HEAD = re.compile((_KIND % "|".join(records.HEAD_TYPES)).encode())
-_BLOB = re.compile((_KIND % "blob").encode() + rb'.*?"hash":"([0-9a-f]{64})"')
+_HEAD = late_pattern((_KIND % "|".join(records.HEAD_TYPES)).encode())
+_BLOB = late_pattern((_KIND % "blob").encode() + rb'.*?"hash":"([0-9a-f]{64})"')
 _INHERITED = b',"inherited":true'
 #: Fields that a database names in its own way, or learns later.
 _OWN = (

@@ -14,19 +14,15 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from sessiondb.errors import SourceError
-from sessiondb.formats.event_log.logs import is_plain
 from sessiondb.formats.jsonl import records
+from sessiondb.formats.jsonl.logs import GLANCE_LINES, are_ours
 from sessiondb.formats.jsonl.records import Record, pick_fields
-from sessiondb.formats.jsonl.scan import LoggedSession, Scan, directory_of, record_at
+from sessiondb.formats.jsonl.scan import LoggedSession, Scan, directory_of
 from sessiondb.formats.jsonl.state import LoggedState
-from sessiondb.formats.kit import packed
-from sessiondb.formats.kit.files import is_file
-from sessiondb.formats.kit.heads import first_lines, first_objects, objects_of
+from sessiondb.formats.kit.heads import objects_of
 from sessiondb.formats.kit.json import object_of, text_of
 from sessiondb.formats.kit.lines import Line, Lines, open_pieces, opened
 from sessiondb.formats.kit.order import parents_first
-from sessiondb.formats.protocol import ForeignStore, Format
 from sessiondb.model import (
     ExtensionRow,
     MessageDraft,
@@ -41,10 +37,6 @@ from sessiondb.model import (
     versions,
 )
 
-SOURCE = "jsonl"
-SUFFIXES = packed.SUFFIXES | {".jsonl"}
-#: Lines, and bytes, that show whether a file is one of our logs.
-_GLANCE_LINES, _GLANCE_BYTES = 20, 1 << 20
 _PIPE_BYTES = 1 << 20
 #: Errors of records that do not fit together, whatever their values are.
 _UNREADABLE = (ValueError, TypeError, AttributeError, KeyError, RecursionError)
@@ -61,36 +53,6 @@ _PART = (
 SYNC_FOLDER = (".sessiondb", "sessions")
 
 
-def at(path: Path) -> ForeignStore | None:
-    """Return the file at *path* if it is one of our logs."""
-    if path.suffix in SUFFIXES and is_file(path) and _is_ours(path):
-        return ForeignStore(SOURCE, path, read_log_file)
-    return None
-
-
-def _is_ours(path: Path) -> bool:
-    try:
-        lines = first_lines(path, _GLANCE_LINES, longest=_GLANCE_BYTES)
-        objects = first_objects(path, _GLANCE_LINES, longest=_GLANCE_BYTES)
-    except SourceError:
-        return False
-    return _are_ours(lines, objects)
-
-
-def _are_ours(lines: list[bytes], objects: Iterable[dict[str, Any]]) -> bool:
-    """Return whether a file begins with our records: those of a plain log are not."""
-    return any(_is_record(line) for line in lines) and not is_plain(objects)
-
-
-def _is_record(line: bytes) -> bool:
-    try:
-        record_at(line)
-    except (ValueError, RecursionError):
-        # The last line may be cut, but our envelope comes first.
-        return line.startswith(b'{"schema_version":') and b'"session_id":' in line[:400]
-    return True
-
-
 def read_log_file(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a file, parents first; raises `SourceError`."""
     with opened(path) as lines:
@@ -103,8 +65,8 @@ def read_stream(file: IO[bytes], name: Path) -> Iterator[SourceSession | Problem
     It is kept in a temporary file, because messages are read in a second pass.
     """
     with open_pieces(name, iter(partial(file.read, _PIPE_BYTES), b"")) as lines:
-        beginning = [raw for _, raw in islice(lines, _GLANCE_LINES)]
-        if _are_ours(beginning, objects_of(beginning)):
+        beginning = [raw for _, raw in islice(lines, GLANCE_LINES)]
+        if are_ours(beginning, objects_of(beginning)):
             yield from read_lines(lines)
         else:
             reason = (
@@ -356,6 +318,3 @@ def _part_draft(record: Record) -> PartDraft:
         time_created=record["time"],
         **pick_fields(record, _PART),
     )
-
-
-FORMAT = Format(SUFFIXES, at, names=frozenset({"*.jsonl", "*.jsonl.gz", "*.jsonl.zst"}))

@@ -10,10 +10,10 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
+from sessiondb.dataclass import dataclass, field
 from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.records import Record
 from sessiondb.formats.jsonl.values import record_of

@@ -13,18 +13,18 @@ from __future__ import annotations
 import base64
 import json
 import math
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from sessiondb.formats.kit.json import decode_json, text_of
+from sessiondb.patterns import late_pattern
 
-_TRICKY = re.compile(
+_TRICKY = late_pattern(
     "[\x00-\x1f\x7f-\x9f"
     "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 #: JSON would read this as one character.
-_SPLIT_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_SPLIT_PAIR = late_pattern("[\ud800-\udbff][\udc00-\udfff]")
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 #: The floats that JSON has no numbers for.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
@@ -17,6 +16,7 @@ from sessiondb.formats.jsonl.values import line_of
 from sessiondb.formats.kit.fields import without_keys
 from sessiondb.formats.protocol import Exporter
 from sessiondb.model import Document, Export, Loss, Message
+from sessiondb.patterns import late_pattern
 
 READ = {"branches": True, "resolve": False}
 #: Fields that are texts or bytes; the name of the blob is in their place.
@@ -159,7 +159,7 @@ class _Blobs:
         return name
 
 
-_PLAIN_TEXT = re.compile(b"[^\x00-\x08\x0e-\x1f]*")
+_PLAIN_TEXT = late_pattern(b"[^\x00-\x08\x0e-\x1f]*")
 
 
 def _blob_record(name: str, raw: bytes, session_id: str, seq: int, time: int) -> Record:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sessiondb.dataclass import dataclass, field
 from sessiondb.formats.content import embedded_file
 from sessiondb.formats.kit.blocks import mark_synthetic
 from sessiondb.formats.kit.fields import (

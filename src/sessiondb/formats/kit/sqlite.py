@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -235,6 +234,9 @@ class ForeignDatabase:
 
     def _copy_files(self, files: list[Path]) -> Path:
         """Copy a database and its side files to a private directory."""
+        # Most databases are read where they are, and no process is started.
+        import subprocess
+
         private = tempfile.TemporaryDirectory(prefix="sessiondb-")
         folder = Path(self._cleanup.enter_context(private))
         pairs = [str(name) for file in files for name in (file, folder / file.name)]

@@ -7,16 +7,16 @@ unless the same text can be made from the value again.
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
 from sessiondb.formats.kit.fields import structure
 from sessiondb.formats.kit.json import is_storable, known_time, load_text
+from sessiondb.patterns import late_pattern
 
 _HOUR_MINUTE = "(?:[01][0-9]|2[0-3]):[0-5][0-9]"
-_RFC3339 = re.compile(
+_RFC3339 = late_pattern(
     rf"([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})[Tt]({_HOUR_MINUTE}:[0-5][0-9])"
     rf"(?:\.([0-9]+))?([Zz]|[+-]{_HOUR_MINUTE})"
 )

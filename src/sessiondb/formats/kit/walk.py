@@ -12,9 +12,9 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from sessiondb.dataclass import dataclass, field
 from sessiondb.formats.kit.files import may_search, sorted_entries, unreadable_error
 from sessiondb.formats.kit.json import OddRecordError
 

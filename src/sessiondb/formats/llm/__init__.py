@@ -17,16 +17,17 @@ from sessiondb.formats.kit.fields import without_empty
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.sqlite import Error
 from sessiondb.formats.llm.database import LlmLogs
-from sessiondb.formats.llm.reader import SOURCE, read_sessions
-from sessiondb.formats.protocol import ForeignStore, Format
+from sessiondb.formats.protocol import ForeignStore, Format, late_reader
 
 __all__ = ["FORMAT"]
+
+_read_sessions = late_reader("sessiondb.formats.llm.reader", "read_sessions")
 _FOLDER, _FILE = "io.datasette.llm", "logs.db"
 
 
 def _store_at(path: Path) -> ForeignStore | None:
     if path.suffix == ".db" and is_file(path) and _is_store(path):
-        return ForeignStore(SOURCE, path, read_sessions)
+        return ForeignStore("llm", path, _read_sessions)
     return None
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sessiondb.dataclass import dataclass, field
 from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import (
     fitting,

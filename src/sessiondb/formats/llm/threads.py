@@ -8,9 +8,10 @@ another path of the same thread. A turn names those that one call of a model add
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+from sessiondb.dataclass import dataclass, field
 from sessiondb.formats.kit.fields import fitting, without_keys, without_none
 from sessiondb.formats.kit.json import OddRecordError, check_id, usable_id
 from sessiondb.formats.kit.texts import time_in_utc

@@ -8,16 +8,17 @@ a message (`drafts`). `AdvancedSQLiteSession` adds branches and tokens (`branche
 from pathlib import Path
 
 from sessiondb.formats.kit.sqlite import SUFFIXES
-from sessiondb.formats.openai_agents.reader import read_sessions
 from sessiondb.formats.openai_agents.tables import is_store
-from sessiondb.formats.protocol import ForeignStore, Format
+from sessiondb.formats.protocol import ForeignStore, Format, late_reader
 
 __all__ = ["FORMAT"]
+
+_read_sessions = late_reader("sessiondb.formats.openai_agents.reader", "read_sessions")
 
 
 def _agents_store_at(path: Path) -> ForeignStore | None:
     if is_store(path):
-        return ForeignStore("openai-agents", path, read_sessions)
+        return ForeignStore("openai-agents", path, _read_sessions)
     return None
 
 

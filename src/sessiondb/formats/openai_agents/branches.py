@@ -9,9 +9,9 @@ was on is not stored: it opens the file on ``main``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
+from sessiondb.dataclass import dataclass, field
 from sessiondb.formats.kit.fields import (
     count,
     fitting,

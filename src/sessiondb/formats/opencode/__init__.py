@@ -3,13 +3,13 @@
 `raw` is the interface of a store, whichever way it is written; `v1.tree`, `v1.sqlite`,
 `v2.sqlite` and `export_file` implement it. Each generation has a table of `fields`,
 `drafts` that it reads from records, `records` that it makes of them again, `messages`
-and `forks`; `stores` finds the stores and `reader` reads them.
+and `forks`; `stores` finds the stores, `reader` reads one, and `copies` leaves out
+sessions of which another store has a newer copy.
 
 The `writer` of a generation makes its records of any session, with the ids of `ids`;
 `exporter` and `v2.exporter` are the formats.
 """
 
 from sessiondb.formats.opencode.stores import FORMAT
-from sessiondb.formats.opencode.v1.records import export_json
 
-__all__ = ["FORMAT", "export_json"]
+__all__ = ["FORMAT"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from sessiondb.formats.kit.fields import (
@@ -16,6 +15,7 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.model import Part, PartDraft, Tokens
 from sessiondb.model.aliases import FINISHES
 from sessiondb.model.draft import NO_INPUT
+from sessiondb.patterns import late_pattern
 
 #: The name of a call without one; a tool part must have one.
 NAMELESS = "unknown"
@@ -32,7 +32,7 @@ COUNTS = (
 #: by itself: if OpenCode writes that word, it stays in the record.
 _FINISHES = frozenset(FINISHES) - {"cancelled"}
 # The texts are those of OpenCode's permission and question tools, 0.5 to 2.0.
-_DENIED = re.compile(
+_DENIED = late_pattern(
     r"(\w*Error: )?The user "
     r"(rejected permission to use"
     r"|has specified a rule which prevents"

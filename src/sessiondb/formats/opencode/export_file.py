@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import re
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -49,13 +48,14 @@ from sessiondb.formats.opencode.raw import (
 )
 from sessiondb.formats.opencode.v2.sqlite import SPENT_COLUMNS, MessageRow, Unexplained
 from sessiondb.model import Problem, Tokens
+from sessiondb.patterns import late_pattern
 
 #: The bytes at the beginning of a file by which an export is recognised.
 _HEAD = 256
-_BEGINNING = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*"info"\s*:\s*\{')
-_SPACE = re.compile(r"\s*")
+_BEGINNING = late_pattern(rb'(\xef\xbb\xbf)?\s*\{\s*"info"\s*:\s*\{')
+_SPACE = late_pattern(r"\s*")
 #: The id of a copy in a fork of version 2: it ends with the seq of its original.
-_COPY = re.compile(r".+_.+_\d+")
+_COPY = late_pattern(r".+_.+_\d+")
 
 
 def is_export(path: Path) -> bool:

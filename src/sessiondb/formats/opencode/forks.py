@@ -15,15 +15,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
+from sessiondb.dataclass import dataclass
 from sessiondb.formats.kit.json import OddRecordError
 from sessiondb.formats.opencode.raw import Head, Opened, Records
+from sessiondb.patterns import late_pattern
 
-_TITLE = re.compile(r"(?P<base>.*?)(?: \(fork #(?P<number>\d{1,9})\))?", re.DOTALL)
+_TITLE = late_pattern(r"(?P<base>.*?)(?: \(fork #(?P<number>\d{1,9})\))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

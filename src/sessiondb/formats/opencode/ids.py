@@ -9,7 +9,6 @@ always gets the same ones.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +16,7 @@ from sessiondb.formats.kit.conversion import Names, is_from, is_native
 from sessiondb.formats.kit.fields import as_object
 from sessiondb.formats.protocol import Outline
 from sessiondb.model import Message, Session
+from sessiondb.patterns import late_pattern
 
 #: The name of the source.
 SOURCE = "opencode"
@@ -24,7 +24,7 @@ SOURCE = "opencode"
 #: Ends the id of a summary in 1.x; without it that of the prompt that requests it.
 SUMMARY = "s"
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_CLOCK = re.compile(r"[a-z]+_([0-9a-f]{12})")
+_CLOCK = late_pattern(r"[a-z]+_([0-9a-f]{12})")
 _HALF = 1 << 47
 
 

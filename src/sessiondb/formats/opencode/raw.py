@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from sessiondb.dataclass import dataclass, field
 from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import fitting, integer, text
 from sessiondb.formats.kit.files import file_stamp

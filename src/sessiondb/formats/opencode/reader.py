@@ -9,11 +9,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from sessiondb.dataclass import dataclass
 from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import (
     check_storable,
@@ -38,10 +37,11 @@ from sessiondb.formats.opencode.v2 import drafts as v2_drafts
 from sessiondb.formats.opencode.v2 import forks as v2_forks
 from sessiondb.formats.opencode.v2.messages import MessagesV2
 from sessiondb.model import Problem, SourceSession
+from sessiondb.patterns import late_pattern
 
 #: Errors of a record, or a page of a database, that cannot be read.
 UNREADABLE = (Error, OddRecordError)
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+_COMMIT = late_pattern(r"[0-9a-f]{40}")
 #: The worktree of OpenCode's project "global", for everything outside a repository.
 _NOWHERE = "/"
 

@@ -16,12 +16,13 @@ from sessiondb.formats.kit.files import (
 )
 from sessiondb.formats.kit.json import OddRecordError, load_value, usable_id
 from sessiondb.model import Problem
+from sessiondb.patterns import late_pattern
 
 #: Folders of a tree with the secrets of shares; 1.0 began to use the first one.
 SHARES = ("session_share", "share")
 _JSON_NAMES: dict[type, str] = {list: "array", dict: "object"}
 #: A path that leads through a folder of complete outputs; the last such folder counts.
-_OUTPUT = re.compile(
+_OUTPUT = late_pattern(
     r"(?:.*[/\\])?(?P<tail>(?:tool-output|shell)(?:[/\\].*)?)", re.DOTALL
 )
 

@@ -13,16 +13,17 @@ from pathlib import Path
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit.sqlite import SUFFIXES, Error, ForeignDatabase
-from sessiondb.formats.openoxide.reader import SOURCE, read
 from sessiondb.formats.openoxide.tables import is_openoxide
-from sessiondb.formats.protocol import ForeignStore, Format
+from sessiondb.formats.protocol import ForeignStore, Format, late_reader
 
 __all__ = ["FORMAT"]
+
+_read_database = late_reader("sessiondb.formats.openoxide.reader", "read")
 
 
 def _at(path: Path) -> ForeignStore | None:
     if path.suffix in SUFFIXES and _is_store(path):
-        return ForeignStore(SOURCE, path, read)
+        return ForeignStore("openoxide", path, _read_database)
     return None
 
 

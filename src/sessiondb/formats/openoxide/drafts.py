@@ -6,7 +6,6 @@ with one key, its variant, or as a map with a ``type``: both are parts.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -43,6 +42,7 @@ from sessiondb.formats.openoxide.content import decode
 from sessiondb.model import MessageDraft, PartDraft
 from sessiondb.model.aliases import finishes
 from sessiondb.model.draft import NO_INPUT
+from sessiondb.patterns import late_pattern
 
 Record = dict[str, Any]
 Parts = list[PartDraft]
@@ -86,7 +86,7 @@ _TYPES: Mapping[str, str] = {
     "file": "file",
 }
 _HERE = frozenset({"reasoning", "tool", "tool-result", "file", "custom"})
-_BETWEEN = re.compile(r"[^a-z]")
+_BETWEEN = late_pattern(r"[^a-z]")
 
 
 def message_draft(row: Record, message_id: str) -> MessageDraft:

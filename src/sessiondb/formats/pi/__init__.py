@@ -14,10 +14,13 @@ from sessiondb.formats.kit.files import is_file, is_folder
 from sessiondb.formats.pi import experiments
 from sessiondb.formats.pi.logs import SUFFIX, is_home, log_at, owners_of
 from sessiondb.formats.pi.places import default_locations
-from sessiondb.formats.pi.reader import read_home, read_log
-from sessiondb.formats.protocol import ForeignStore, Format
+from sessiondb.formats.protocol import ForeignStore, Format, late_reader
 
 __all__ = ["FORMAT"]
+
+_READER = "sessiondb.formats.pi.reader"
+_read_home = late_reader(_READER, "read_home")
+_read_log = late_reader(_READER, "read_log")
 
 
 def _pi_store_at(path: Path) -> ForeignStore | None:
@@ -27,7 +30,7 @@ def _pi_store_at(path: Path) -> ForeignStore | None:
         return None
     if path.suffix == SUFFIX:
         log = log_at(path)
-        return None if log is None else ForeignStore(log.source, path, read_log)
+        return None if log is None else ForeignStore(log.source, path, _read_log)
     if path.suffix == experiments.SUFFIX and experiments.is_database(path):
         return ForeignStore("pi", path, experiments.read_database)
     return None
@@ -37,7 +40,7 @@ def _home_at(folder: Path) -> ForeignStore | None:
     if not is_home(folder):
         return None
     first, *others = owners_of(folder)
-    return ForeignStore(first, folder, read_home, frozenset(others))
+    return ForeignStore(first, folder, _read_home, frozenset(others))
 
 
 FORMAT = Format(

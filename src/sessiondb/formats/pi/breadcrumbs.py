@@ -7,7 +7,6 @@ yet (``fresh``) is in no import.
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from pathlib import Path, PurePath
 
@@ -20,10 +19,11 @@ from sessiondb.formats.kit.files import (
 from sessiondb.formats.kit.json import OddRecordError, known_time, usable_id
 from sessiondb.formats.pi.logs import SUFFIX, foreign_path, is_stem
 from sessiondb.model import TerminalUse
+from sessiondb.patterns import late_pattern
 
 _FOLDER = "terminal-sessions"
 #: An absolute directory, and a log.
-_CRUMB = re.compile(
+_CRUMB = late_pattern(
     r"\s*(?P<directory>(?:/|\\|[A-Za-z]:)[^\n\0]{,4096})\n(?P<log>[^\n]+)"
 )
 #: The key of a log: the names of its folder and file, because a store may be a copy.

@@ -7,7 +7,6 @@ records with complete answers, because pi reads their usage and model without a 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -28,12 +27,13 @@ from sessiondb.formats.pi.records import record_of
 from sessiondb.formats.pi.writer import PiWriter
 from sessiondb.formats.protocol import Exporter, Handover, Written
 from sessiondb.model import Document, Export, Loss, Message, Session
+from sessiondb.patterns import late_pattern
 
 Record = dict[str, Any]
 #: The programs whose logs are written with the branches that are not continued.
 SOURCES = ("pi", "oh-my-pi", "xcsh")
 #: The ids of their records, which no other program has.
-_ID = re.compile(r"[0-9a-f]{8}([0-9a-f]{8})?")
+_ID = late_pattern(r"[0-9a-f]{8}([0-9a-f]{8})?")
 
 
 def write_logs(

@@ -7,7 +7,6 @@ inside the store alone; one that is missing stays a reference.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -19,9 +18,10 @@ from sessiondb.formats.kit.files import is_folder, read_small, sorted_entries
 from sessiondb.formats.kit.json import OddRecordError
 from sessiondb.formats.pi.drafts import BLOB
 from sessiondb.model import MessageDraft, PartDraft
+from sessiondb.patterns import late_pattern
 
-_REFERENCE = re.compile(rf"{BLOB}([0-9a-f]{{64}})")
-_NUMBER = re.compile(r"\d{1,9}")
+_REFERENCE = late_pattern(rf"{BLOB}([0-9a-f]{{64}})")
+_NUMBER = late_pattern(r"\d{1,9}")
 
 
 def with_files(draft: MessageDraft, log: Path) -> MessageDraft:

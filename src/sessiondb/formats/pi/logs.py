@@ -7,7 +7,6 @@ loss, and logs are moved and renamed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
@@ -22,14 +21,15 @@ from sessiondb.formats.kit.logs import logs_below
 from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.pi.experiments import is_newer
 from sessiondb.model import Problem, TerminalUse
+from sessiondb.patterns import late_pattern
 
 Record = dict[str, Any]
 #: The ending of a log.
 SUFFIX = ".jsonl"
 #: Lines of a log that are searched for its header.
 HEAD_LINES = 4
-_NAME = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z?_(.+)\.jsonl")
-_SNOWFLAKE = re.compile(r"[0-9a-f]{16}")
+_NAME = late_pattern(r"\d{4}-\d\d-\d\dT[\d-]+Z?_(.+)\.jsonl")
+_SNOWFLAKE = late_pattern(r"[0-9a-f]{16}")
 #: Folders in which a program keeps its sessions, and its source here.
 _PROGRAMS = {".pi": "pi", ".omp": "oh-my-pi", ".xcsh": "xcsh"}
 

@@ -6,14 +6,14 @@ oh-my-pi and xcsh, which have profiles and follow XDG.
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from sessiondb.dataclass import dataclass
 from sessiondb.formats.kit.files import is_folder, locations_function
 from sessiondb.formats.pi.logs import logs_in
+from sessiondb.patterns import late_pattern
 
 Env = Mapping[str, str]
 
@@ -21,9 +21,9 @@ Env = Mapping[str, str]
 #: directories.
 _HOME, _ONE_FOLDER = "PI_CODING_AGENT_DIR", "PI_CODING_AGENT_SESSION_DIR"
 #: The characters of a directory that are a dash in the name of its folder.
-_SEPARATOR = re.compile(r"[/\\:]")
+_SEPARATOR = late_pattern(r"[/\\:]")
 #: The first one, which the name does not have.
-_FIRST = re.compile(r"\A[/\\]")
+_FIRST = late_pattern(r"\A[/\\]")
 
 
 @dataclass(frozen=True, slots=True)

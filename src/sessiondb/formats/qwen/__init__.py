@@ -12,18 +12,21 @@ from pathlib import Path
 from sessiondb.formats.gemini import SUFFIXES, store_of
 from sessiondb.formats.kit.files import locations_function
 from sessiondb.formats.kit.logs import is_readable
-from sessiondb.formats.protocol import ForeignStore, Format
+from sessiondb.formats.protocol import ForeignStore, Format, late_reader
 from sessiondb.formats.qwen.logs import is_folder_of_logs, is_log, look_at
-from sessiondb.formats.qwen.reader import read_folder, read_log
 
 __all__ = ["FORMAT"]
+
+_READER = "sessiondb.formats.qwen.reader"
+_read_folder = late_reader(_READER, "read_folder")
+_read_log = late_reader(_READER, "read_log")
 
 
 def _qwen_store_at(path: Path) -> ForeignStore | None:
     if is_folder_of_logs(path):
-        return ForeignStore("qwen", path, read_folder)
+        return ForeignStore("qwen", path, _read_folder)
     if is_log(path) and is_readable(look_at, path):
-        return ForeignStore("qwen", path, read_log)
+        return ForeignStore("qwen", path, _read_log)
     return store_of("qwen", path)
 
 

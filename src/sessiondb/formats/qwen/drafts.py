@@ -7,7 +7,6 @@ links of the tree, as they are for the program.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -30,10 +29,11 @@ from sessiondb.formats.kit.genai import (
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.qwen import fields
 from sessiondb.model import MessageDraft, PartDraft
+from sessiondb.patterns import late_pattern
 
 Record = dict[str, Any]
 Columns = dict[str, Any]
-_ADDED = re.compile(rf"\s*(?:{'|'.join(fields.ADDED)})")
+_ADDED = late_pattern(rf"\s*(?:{'|'.join(fields.ADDED)})")
 
 
 def message_draft(record: Record, message_id: str) -> MessageDraft:

@@ -7,7 +7,6 @@ description in a file beside; its records have the id of the session that starte
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,14 +17,15 @@ from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.logs import is_readable, logs_below
 from sessiondb.model import Problem
+from sessiondb.patterns import late_pattern
 
 #: Lines of a log that are looked at for its session.
 HEAD_LINES = 8
 _TYPES = frozenset({"user", "assistant", "tool_result", "system"})
 #: Characters that the program replaces in the names of its files.
-_OTHER = re.compile(r"[^a-zA-Z0-9_-]")
+_OTHER = late_pattern(r"[^a-zA-Z0-9_-]")
 #: An output as a record names it: the folder of the project and the file, nothing else.
-_OUTPUT = re.compile(r"[/\\]tmp[/\\]([\w-]+[/\\]\w[\w.-]*\.(?:output|txt))\b")
+_OUTPUT = late_pattern(r"[/\\]tmp[/\\]([\w-]+[/\\]\w[\w.-]*\.(?:output|txt))\b")
 
 
 class QwenLog(NamedTuple):

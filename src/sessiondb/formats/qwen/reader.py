@@ -7,11 +7,12 @@ lines, so that `complete` reads all of them once, and the messages once more.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sessiondb.dataclass import dataclass
 from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import (
     as_list,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -20,9 +19,10 @@ from sessiondb.formats.opencode.v2.instructions import Epoch, sources_of
 from sessiondb.formats.opencode.v2.sqlite import MessageRow, Unexplained
 from sessiondb.model import MessageDraft, PartDraft, Problem, SourceMessage, Tokens
 from sessiondb.model.source import STATED_TOTAL, TOTAL_AFTER, sum_event_id
+from sessiondb.patterns import late_pattern
 
 #: The last line of an output that was cut.
-_SAVED = re.compile(r"\[full output saved to ([^\n\]]+)\]")
+_SAVED = late_pattern(r"\[full output saved to ([^\n\]]+)\]")
 #: Sums of floats made in another order differ in their last digits.
 _ROUND = 9
 
