@@ -49,6 +49,16 @@ STORED = (
     CONSTRAINT uq_extension_name UNIQUE (name),
     CONSTRAINT ck_extension_tables CHECK (tables IS NULL OR json_valid(tables))
 ) STRICT""",
+    """CREATE TABLE import_file (
+    rid INTEGER NOT NULL,
+    folder TEXT NOT NULL,
+    name TEXT NOT NULL,
+    stamp TEXT NOT NULL,
+    facts TEXT NOT NULL,
+    CONSTRAINT pk_import_file PRIMARY KEY (rid),
+    CONSTRAINT uq_import_file_folder_name UNIQUE (folder, name),
+    CONSTRAINT ck_import_file_facts CHECK (facts IS NULL OR json_valid(facts))
+) STRICT""",
     """CREATE TABLE import_ledger (
     rid INTEGER NOT NULL,
     source TEXT NOT NULL,

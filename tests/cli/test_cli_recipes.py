@@ -92,7 +92,7 @@ def _fill(store: Store, project: Path) -> None:
 
 #: What a log does not transfer, as JSONL.md says: it is about this machine.
 _OF_ONE_MACHINE = {
-    "terminal", "lease", "import_ledger", "tombstone", "deletion", "merge_base", "meta",
+    "terminal", "lease", "import_ledger", "import_file", "tombstone", "deletion", "merge_base", "meta",
     "alembic_version", "project_directory",
     # What says which tables a program made here; the rows in these are transferred.
     "extension",

@@ -17,8 +17,13 @@ from sessiondb import (
     tool,
     user,
 )
-from sessiondb.formats import claude, event_log, llm, openai_agents, openoxide, pi
+from sessiondb.formats.claude import fields as claude
+from sessiondb.formats.event_log import fields as event_log
 from sessiondb.formats.kit.usage import COUNTS
+from sessiondb.formats.llm import fields as llm
+from sessiondb.formats.openai_agents import fields as openai_agents
+from sessiondb.formats.openoxide import drafts as openoxide
+from sessiondb.formats.pi import fields as pi
 from sessiondb.model import aliases
 from sessiondb.schema.tables import message, part
 
@@ -125,12 +130,11 @@ def test_no_name_has_two_meanings() -> None:
 
 def test_formats_take_their_names_from_the_same_table() -> None:
     for table in (
-        claude.fields.FINISH, event_log.fields.FINISH, llm.fields.FINISH,
-        pi.fields.FINISH, openoxide.drafts._FINISH,
+        claude.FINISH, event_log.FINISH, llm.FINISH, pi.FINISH, openoxide._FINISH,
     ):  # fmt: skip
         assert table.items() <= aliases.FINISH.items()
-    assert event_log.fields.OUTCOME == aliases.OUTCOME
-    assert openai_agents.fields.ROLES.items() <= aliases.ROLE.items()
+    assert event_log.OUTCOME == aliases.OUTCOME
+    assert openai_agents.ROLES.items() <= aliases.ROLE.items()
     assert {name: keys[1:] for name, (_, keys) in COUNTS.items()} == aliases.TOKENS
 
 

@@ -46,7 +46,15 @@ OWN_PLACES = {("part", "time_updated"), ("prompt", "id")}
 #: Tables that are not of a session, those of the import itself, and sums of the messages
 #: up to a mark, which `check` compares with these.
 OWN_TABLES = {
-    *("meta", "import_ledger", "merge_base", "terminal", "lease", "tombstone"),
+    *(
+        "meta",
+        "import_ledger",
+        "import_file",
+        "merge_base",
+        "terminal",
+        "lease",
+        "tombstone",
+    ),
     *("usage_hour", "usage_model", "usage_waiting"),
 }
 #: Logs, of which a program appends to the end.

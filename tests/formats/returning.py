@@ -30,6 +30,7 @@ NAMELESS = {"aider"}
 #: Tables of the import itself, and counters of the database.
 OF_IMPORTS = {
     "import_ledger": "what was read, and from where",
+    "import_file": "files, as a search found them",
     "merge_base": "the state that a log and the database last agreed on",
     "meta": "counters of the database",
     "lease": "processes that write",

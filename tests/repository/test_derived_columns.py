@@ -87,6 +87,7 @@ STATED = {
     "lease": "session_id holder ttl time_expires",
     "import_ledger": "source path size mtime_ns offset digest problems time_imported "
     "namespace",
+    "import_file": "folder name stamp facts",
     "tombstone": "source source_id time_deleted revision seen namespace",
     "deletion": "change session_id revision last_seq",
     "meta": "key value",

@@ -20,10 +20,12 @@ from sessiondb.effects import encode
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.project import ProjectPlace
 from sessiondb.errors import InvalidInputError, SourceError, abridged
+from sessiondb.formats.kit.remembered import answered_by
 from sessiondb.importing.beside.history import Histories
 from sessiondb.importing.beside.terminals import Uses
 from sessiondb.importing.gate import checks
 from sessiondb.importing.gate.extension_rows import extension_rows
+from sessiondb.importing.known_files import KnownFiles
 from sessiondb.importing.lookup import LookupResult, is_copy, look_up, namespace_here
 from sessiondb.importing.policies.derived import Derived
 from sessiondb.importing.policies.recorded import LoggedPrompt, Recorded
@@ -69,9 +71,12 @@ class Importer:
         init=False, default_factory=list
     )
 
+    _known_files: KnownFiles = field(init=False)
+
     def __post_init__(self) -> None:
         self._units = Units(self.core)
         self._uses = Uses(self.core, self._locate_directory)
+        self._known_files = KnownFiles(self.core)
 
     def run(self, items: Iterable[SourceItem]) -> Results:
         """Import everything; yield problems at once, results after their commit."""
@@ -83,7 +88,7 @@ class Importer:
             self._uses.commit()
 
     def _import_items(self, items: Iterable[SourceItem]) -> Results:
-        for chunk in read_ahead(items):
+        for chunk in read_ahead(answered_by(self._known_files, items)):
             outcomes: list[Imported | None] = [None for _ in chunk]
             # Whether a session is of one project depends on more than its names.
             if self.project_root is None and is_log(chunk[0]):
@@ -95,6 +100,8 @@ class Importer:
                     yield outcome
                 else:
                     yield from self._import_any(item)
+        if not self.dry_run:
+            self._units.keep(self._known_files.changes())
         yield from self._units.commit()
 
         early, self._early = self._early or (), None

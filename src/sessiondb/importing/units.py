@@ -14,6 +14,7 @@ from sessiondb.dataclass import dataclass
 from sessiondb.effects.project import ProjectPlace
 from sessiondb.effects.queue import Effect
 from sessiondb.importing.beside.prompts import FeedPrompts, MessageBatch
+from sessiondb.importing.known_files import KeepFacts
 from sessiondb.importing.rows.extension_rows import ImportExtensionRows
 from sessiondb.importing.rows.family import LinkFamilies
 from sessiondb.importing.rows.messages import CountOnce, WriteBatch
@@ -106,6 +107,11 @@ class Units:
 
         if self._next.records >= MAX_RECORDS or self._next.size >= MAX_BYTES:
             yield from self.commit()
+
+    def keep(self, facts: KeepFacts | None) -> None:
+        """Store facts of files with the next transaction."""
+        if facts is not None:
+            self._next.effects.append(facts)
 
     def commit(self) -> Results:
         """Commit what was gathered; yield the results of sessions that end in it."""

@@ -241,6 +241,13 @@ TABLES: dict[str, dict[str, tuple[str, bool]]] = {
         "time_imported": ("INTEGER", True),
         "namespace": ("TEXT", True),
     },
+    "import_file": {
+        "rid": ("INTEGER", True),
+        "folder": ("TEXT", True),
+        "name": ("TEXT", True),
+        "stamp": ("TEXT", True),
+        "facts": ("TEXT", True),
+    },
     "tombstone": {
         "rid": ("INTEGER", True),
         "source": ("TEXT", True),
@@ -285,6 +292,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "terminal": ("id", "directory"),
     "lease": ("session_id",),
     "import_ledger": ("source", "path"),
+    "import_file": ("folder", "name"),
     "tombstone": ("source", "source_id", "namespace"),
     "deletion": ("change",),
     "extension": ("name",),

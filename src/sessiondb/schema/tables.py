@@ -459,6 +459,16 @@ import_ledger = _strict_table(
 Index("ix_import_ledger_namespace", import_ledger.c.source, import_ledger.c.namespace,
       sqlite_where=text("namespace <> ''"))  # fmt: skip
 
+import_file = _strict_table(
+    "import_file",
+    _text_column("folder", required=True),
+    _text_column("name", required=True),
+    _text_column("stamp", required=True),
+    _text_column("facts", required=True),
+    UniqueConstraint("folder", "name"),
+    *_json_checks("facts"),
+)
+
 tombstone = _strict_table(
     "tombstone",
     _text_column("source", required=True),

@@ -1077,6 +1077,16 @@ FROM message
 WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
 FROM json_each(:places) AS anon_1) AND message.inherited = 1
 
+-- importing.known_files.IN_FOLDER
+SELECT import_file.name, import_file.stamp, import_file.facts
+FROM import_file
+WHERE import_file.folder = :folder
+
+-- importing.known_files.FORGET
+DELETE
+FROM import_file
+WHERE import_file.folder = :folder AND import_file.name = :name
+
 -- importing.lookup.HERE
 SELECT session.id, session.source = :source AND session.source_id = :source_id AND
     session.namespace = :namespace AS anon_1, session.time_detached, session.time_imported,

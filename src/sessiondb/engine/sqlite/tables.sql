@@ -38,6 +38,19 @@ CREATE TABLE extension (
 )
  STRICT
 
+-- import_file
+CREATE TABLE import_file (
+	rid INTEGER NOT NULL, 
+	folder TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	stamp TEXT NOT NULL, 
+	facts TEXT NOT NULL, 
+	CONSTRAINT pk_import_file PRIMARY KEY (rid), 
+	CONSTRAINT uq_import_file_folder_name UNIQUE (folder, name), 
+	CONSTRAINT ck_import_file_facts CHECK (facts IS NULL OR json_valid(facts))
+)
+ STRICT
+
 -- import_ledger
 CREATE TABLE import_ledger (
 	rid INTEGER NOT NULL, 

@@ -14,11 +14,19 @@ from pathlib import Path
 from sys import maxsize
 from typing import Any
 
-from sessiondb.formats.claude.fields import blocks_of
-from sessiondb.formats.claude.logs import SIDECHAIN_LINE, ClaudeLog, records_of
+from sessiondb.formats.claude.fields import HEAD, blocks_of
+from sessiondb.formats.claude.logs import (
+    SIDECHAIN_LINE,
+    ClaudeLog,
+    records_of,
+    with_first_line,
+)
 from sessiondb.formats.kit.fields import as_list, as_string, value_at
 from sessiondb.formats.kit.files import read_file
+from sessiondb.formats.kit.heads import objects_of
 from sessiondb.formats.kit.json import load_object, usable_id
+from sessiondb.formats.kit.lines import opened
+from sessiondb.formats.kit.remembered import known_fact
 from sessiondb.patterns import late_pattern
 
 Record = dict[str, Any]
@@ -26,6 +34,8 @@ Record = dict[str, Any]
 _STARTS = ("Task", "Agent")
 #: A line with calls, or with the name of an agent.
 _CALL_LINE = late_pattern(rb'"tool_use"|"agentId"')
+#: The keys of the first line of a chain that say something of its session.
+_OF_FIRST = frozenset({"agentId", "timestamp", *HEAD})
 #: The key of a session's data with its places in the transcript of its parent.
 PLACES_KEY = "places"
 
@@ -57,24 +67,34 @@ class SubagentChains:
 
 
 def chains_in(log: ClaudeLog) -> Iterator[ClaudeLog]:
-    """Yield the chains of subagents in a transcript, in the order they begin."""
+    """Yield the chains of subagents in a transcript, in the order they begin.
+
+    Raises `SourceError`.
+    """
     if log.chain is None:
         return
+    for chain, first in known_fact(log.path, "claude chains", _first_lines_of_chains):
+        subagent = ClaudeLog(
+            log.path,
+            f"{log.session}/agent-{chain}",
+            chain,
+            parent=log.session,
+            relation="subagent",
+            agent=as_string(first.get("agentId")),
+        )
+        yield with_first_line(subagent, first)
 
+
+def _first_lines_of_chains(path: Path) -> list[tuple[str, Record]]:
+    """Return the chains in a transcript, each with what its first line says of it."""
     chains = SubagentChains()
-    seen = {""}
-    for record in records_of(log.path, SIDECHAIN_LINE):
-        chain = chains.chain_of(record)
-        if chain not in seen:
-            seen.add(chain)
-            yield ClaudeLog(
-                log.path,
-                f"{log.session}/agent-{chain}",
-                chain,
-                parent=log.session,
-                relation="subagent",
-                first=record,
-            )
+    lines: dict[str, Record] = {}
+    with opened(path) as file:
+        for record in objects_of(raw for _, raw in file if SIDECHAIN_LINE.search(raw)):
+            chain = chains.chain_of(record)
+            if chain and chain not in lines:
+                lines[chain] = {key: record[key] for key in _OF_FIRST & record.keys()}
+    return list(lines.items())
 
 
 def add_number(runs: list[list[int]], number: int) -> None:

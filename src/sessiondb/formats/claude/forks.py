@@ -18,7 +18,7 @@ from sessiondb.formats.claude.logs import (
     first_time_beside_chain,
     records_of,
 )
-from sessiondb.formats.kit.fields import as_string, clean_name, fitting, text, value_at
+from sessiondb.formats.kit.fields import as_string, fitting, text, value_at
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.texts import time_of_text
 
@@ -43,8 +43,7 @@ def find_originals(logs: Iterable[ClaudeLog]) -> dict[str, str]:
     families: dict[str, list[ClaudeLog]] = {}
     for log in logs:
         if log.relation is None:
-            first = fitting(log.first.get("uuid"), clean_name, log.session)
-            families.setdefault(first, []).append(log)
+            families.setdefault(log.first_uuid or log.session, []).append(log)
 
     originals: dict[str, str] = {}
     for family in families.values():

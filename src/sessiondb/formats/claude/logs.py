@@ -14,12 +14,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.claude import fields
-from sessiondb.formats.kit.fields import as_string, clean_name, value_at
+from sessiondb.formats.kit.fields import (
+    as_string,
+    clean_name,
+    fitting,
+    take_fields,
+    value_at,
+)
 from sessiondb.formats.kit.files import ancestor_named, is_file, sorted_entries
 from sessiondb.formats.kit.heads import (
     FirstRecords,
@@ -29,6 +34,7 @@ from sessiondb.formats.kit.heads import (
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import opened
 from sessiondb.formats.kit.logs import is_readable, logs_below
+from sessiondb.formats.kit.remembered import remembered
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem
 from sessiondb.patterns import late_pattern
@@ -61,21 +67,20 @@ class ClaudeLog(NamedTuple):
     parent: str | None = None
     #: ``subagent`` or ``fork``.
     relation: str | None = None
-    #: The first line of the chain that has a uuid.
-    first: Mapping[str, Any] = MappingProxyType({})
-    #: The first time in the file, in Unix ms.
-    first_time: int | None = None
-    #: The titles of sessions by their last lines: older releases wrote them into the
-    #: transcript that was begun next.
-    titles: tuple[tuple[str, str], ...] = ()
+    #: The id of the subagent; "" for any other session.
+    agent: str = ""
+    #: The uuid of its first line that has one; "" without any.
+    first_uuid: str = ""
+    #: Its first time, in Unix ms.
+    time_created: int | None = None
+    #: As its first line states them; "" if it does not.
+    directory: str = ""
+    version: str = ""
+    #: Whether it has titles of sessions: older releases wrote them into the transcript
+    #: that was begun next.
+    has_titles: bool = False
     #: Whether it has no line of a conversation, and so is not a session.
     has_only_notes: bool = False
-
-    @property
-    def agent(self) -> str:
-        """The id of the subagent; "" for any other session."""
-        is_agent = self.relation == "subagent"
-        return as_string(self.first.get("agentId")) if is_agent else ""
 
     def parent_log(self, logs: Mapping[str, ClaudeLog]) -> ClaudeLog | None:
         """Return the log of its parent among *logs*."""
@@ -168,6 +173,7 @@ def records_of(path: Path, wanted: re.Pattern[bytes] = ANY_LINE) -> Iterator[Rec
 # -- one file --------------------------------------------------------------------
 
 
+@remembered("claude", ClaudeLog)
 def read_head(path: Path) -> ClaudeLog | None:
     """Return the transcript at *path*; None for another file; raises `SourceError`."""
     records = FirstRecords(path, HEAD_LINES, longest=HEAD_BYTES)
@@ -179,19 +185,13 @@ def read_head(path: Path) -> ClaudeLog | None:
     if session is None:
         return None
 
-    log = ClaudeLog(
-        path,
-        session,
-        first=first,
-        first_time=_first_time(records),
-        titles=tuple(
-            (record["leafUuid"], record["summary"])
-            for record in records.containing(b"leafUuid")
-            if is_summary(record)
-        ),
+    log = with_first_line(ClaudeLog(path, session), first)._replace(
+        time_created=_first_time(records),
+        first_uuid=fitting(first.get("uuid"), clean_name, ""),
+        has_titles=any(True for _ in _titles_among(records)),
     )
     if first.get("isSidechain") is True or _AGENT_NAME.fullmatch(path.stem):
-        return _as_subagent(log)
+        return _as_subagent(log, first)
 
     # Most have a line of their own in the head, and are not read for this.
     has_only_notes = not first and not _has_conversation(path)
@@ -200,6 +200,26 @@ def read_head(path: Path) -> ClaudeLog | None:
     if usable_id(original) and original != session:
         return log._replace(parent=original, relation="fork")
     return log
+
+
+def with_first_line(log: ClaudeLog, first: Record) -> ClaudeLog:
+    """Return a log with what its first line states of the session."""
+    columns = take_fields(dict(first), fields.HEAD)
+    time = time_of_text(first.get("timestamp"))
+    return log._replace(time_created=time, **columns)
+
+
+def titles_in(path: Path) -> dict[str, str]:
+    """Return the titles of sessions in the head of a transcript, by their last lines.
+
+    Raises `SourceError`.
+    """
+    records = FirstRecords(path, HEAD_LINES, longest=HEAD_BYTES)
+    return {record["leafUuid"]: record["summary"] for record in _titles_among(records)}
+
+
+def _titles_among(records: FirstRecords) -> Iterator[Record]:
+    return (record for record in records.containing(b"leafUuid") if is_summary(record))
 
 
 def _first_link(records: Iterable[Record]) -> Record:
@@ -247,14 +267,16 @@ def is_summary(record: Record) -> bool:
 
 
 def _has_conversation(path: Path) -> bool:
-    """Return whether a line of a transcript is, or may have been, of a conversation."""
-    with suppress(SourceError), opened(path) as lines:
+    """Return whether a line of a transcript is, or may have been, of a conversation.
+
+    Raises `SourceError`.
+    """
+    with opened(path) as lines:
         for _, _, record in lines.records(load_line):
             # Not everything but the types beside the chain: each release adds some.
             if record["type"] in fields.CHAIN or _is_link(record):
                 return True
         return bool(lines.problems)
-    return True
 
 
 def _first_time(records: Iterable[Record]) -> int | None:
@@ -265,7 +287,7 @@ def _first_time(records: Iterable[Record]) -> int | None:
     return None
 
 
-def _as_subagent(log: ClaudeLog) -> ClaudeLog:
+def _as_subagent(log: ClaudeLog, first: Record) -> ClaudeLog:
     """Return the log of a subagent, which is named after its parent, too.
 
     The parent is known by the folder, else by the first line.
@@ -273,18 +295,19 @@ def _as_subagent(log: ClaudeLog) -> ClaudeLog:
     folder = ancestor_named(log.path, "subagents")
     parent = "" if folder is None else folder.parent.name
     if not _UUID.fullmatch(parent):
-        parent = as_string(log.first.get("sessionId"))
+        parent = as_string(first.get("sessionId"))
 
+    log = log._replace(relation="subagent", agent=as_string(first.get("agentId")))
     session = f"{parent}/{log.session}"
     if parent in ("", log.session) or not usable_id(session):
-        return log._replace(relation="subagent")
-    return log._replace(relation="subagent", session=session, parent=parent)
+        return log
+    return log._replace(session=session, parent=parent)
 
 
 def _chain_in(path: Path) -> str | None:
     """Return the chain of the conversation in a transcript; nothing is decoded for it.
 
-    None without lines of subagents.
+    None without lines of subagents. Raises `SourceError`.
     """
     for _, piece in _pieces_of(path):
         if SIDECHAIN_LINE.search(piece):
@@ -295,7 +318,7 @@ def _chain_in(path: Path) -> str | None:
 def last_cost_in(path: Path) -> int | None:
     """Return the byte at which the last line with a cost names its type, or None.
 
-    Nothing is decoded for it.
+    Nothing is decoded for it. Raises `SourceError`.
     """
     last_cost: int | None = None
     for start, piece in _pieces_of(path):
@@ -306,15 +329,20 @@ def last_cost_in(path: Path) -> int | None:
 
 
 def _pieces_of(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the pieces of a file, which overlap, and where they begin."""
-    with suppress(SourceError):
-        content = bytes_of_small_file(path)
-        if content is not None:
-            yield 0, content
-            return
+    """Yield the pieces of a file, which overlap, and where they begin.
+
+    Raises `SourceError`.
+    """
+    content = bytes_of_small_file(path)
+    if content is not None:
+        yield 0, content
+        return
 
     tail, read = b"", 0
-    with suppress(OSError), path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            yield read - len(tail), tail + chunk
-            tail, read = chunk[-_OVERLAP:], read + len(chunk)
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                yield read - len(tail), tail + chunk
+                tail, read = chunk[-_OVERLAP:], read + len(chunk)
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror or error}") from error

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ from sessiondb.formats.claude.logs import (
     logs_of_home,
     logs_of_project,
     read_head,
+    titles_in,
 )
 from sessiondb.formats.claude.tree import FurtherLine, MessagePlace
 from sessiondb.formats.kit.fields import check_storable, take_fields, without_empty
@@ -50,7 +51,7 @@ from sessiondb.formats.kit.json import OddRecordError
 from sessiondb.formats.kit.lines import Lines, opened
 from sessiondb.formats.kit.links import MADE
 from sessiondb.formats.kit.logs import add_logs, keep_longer, log_digest, read_in_order
-from sessiondb.formats.kit.texts import time_of_text
+from sessiondb.formats.kit.remembered import known_fact
 from sessiondb.model import (
     MessageDraft,
     Problem,
@@ -88,13 +89,13 @@ def _read_sessions(paths: Iterator[Path | Problem]) -> Sessions:
     for log in list(logs.values()):
         yield from _add_subagents(log, logs)
 
-    titles = {leaf: title for log in logs.values() for leaf, title in log.titles}
+    titled = [log.path for log in logs.values() if log.has_titles]
     # The program itself lists no session for a transcript without a conversation.
     logs = {name: log for name, log in logs.items() if not log.has_only_notes}
     for name, original in find_originals(logs.values()).items():
         logs[name] = logs[name]._replace(parent=original, relation="fork")
 
-    store = _ClaudeStore(logs, titles)
+    store = _ClaudeStore(logs, titled)
     yield from read_in_order(logs, lambda log: [store.session_of(log)])
 
 
@@ -112,8 +113,10 @@ def _add_subagents(log: ClaudeLog, logs: dict[str, ClaudeLog]) -> Iterator[Probl
     starter = f"{log.parent}/agent-{sidecar.get('parentAgentId')}"
     if starter in logs and starter != log.session:
         logs[log.session] = log._replace(parent=starter)
-    for chain in chains_in(log):
-        yield from keep_longer(chain, logs)
+    # One that can no longer be read is a problem when its session is.
+    with suppress(SourceError):
+        for chain in chains_in(log):
+            yield from keep_longer(chain, logs)
 
 
 # -- sessions ------------------------------------------------------------------
@@ -122,15 +125,13 @@ def _add_subagents(log: ClaudeLog, logs: dict[str, ClaudeLog]) -> Iterator[Probl
 class _ClaudeStore:
     """The sessions in some transcripts, by *logs*.
 
-    *titles* are those that any of them has for what ends with a line. A transcript
-    that has several sessions is read once for all of them.
+    *titled* are the transcripts with titles of others. One that has several sessions is
+    read once for all of them.
     """
 
-    def __init__(
-        self, logs: Mapping[str, ClaudeLog], titles: Mapping[str, str]
-    ) -> None:
+    def __init__(self, logs: Mapping[str, ClaudeLog], titled: list[Path]) -> None:
         self._logs = logs
-        self._titles = titles
+        self._titled = titled
         self._indexes_of_chains = lru_cache(maxsize=1)(_read_indexes)
         self._calls_in = lru_cache(maxsize=1)(SubagentCalls)
         #: The session whose originals were read last, and their lines.
@@ -141,7 +142,6 @@ class _ClaudeStore:
 
     def session_of(self, log: ClaudeLog) -> SourceSession:
         """Return a session as the head of its transcript describes it."""
-        first = dict(log.first)
         # Which one is the original follows from other transcripts as well.
         digest = f"{log_digest(log.path)} {log.relation} {log.parent}"
         if log.relation == "subagent":
@@ -158,10 +158,20 @@ class _ClaudeStore:
             digest,
             parent_source_id=log.parent,
             relation=log.relation if log.parent else None,
-            time_created=log.first_time or time_of_text(first.get("timestamp")),
-            **take_fields(first, fields.HEAD),
+            time_created=log.time_created,
+            directory=log.directory,
+            version=log.version or None,
         )
         return replace(session, complete=lambda: self._complete(session, log))
+
+    @cached_property
+    def _titles(self) -> dict[str, str]:
+        """The titles that any transcript has for what ends with a line."""
+        titles: dict[str, str] = {}
+        for path in self._titled:
+            with suppress(SourceError):
+                titles |= titles_in(path)
+        return titles
 
     def _complete(self, session: SourceSession, log: ClaudeLog) -> SourceSession:
         """Return a session with everything that its transcript says of it."""
@@ -224,7 +234,10 @@ class _ClaudeStore:
 
     def _last_cost_in(self, log: ClaudeLog) -> int | None:
         if log.path not in self._last_costs:
-            self._last_costs[log.path] = last_cost_in(log.path)
+            self._last_costs[log.path] = None
+            with suppress(SourceError):
+                last_cost = known_fact(log.path, "claude cost", last_cost_in)
+                self._last_costs[log.path] = last_cost
         return self._last_costs[log.path]
 
     def _counting_logs(self, log: ClaudeLog) -> list[ClaudeLog]:

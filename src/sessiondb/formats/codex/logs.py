@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.codex.fields import ITEMS
+from sessiondb.formats.codex.fields import HEADER, ITEMS
 from sessiondb.formats.codex.sources import CONTEXT_KEYS, sources_of_settings
 from sessiondb.formats.kit.fields import (
     as_object,
@@ -20,6 +20,7 @@ from sessiondb.formats.kit.fields import (
     fitting,
     integer,
     is_object,
+    take_fields,
     value_at,
     without_keys,
 )
@@ -34,6 +35,8 @@ from sessiondb.formats.kit.logs import (
     unpacked_name,
 )
 from sessiondb.formats.kit.naming import MARK
+from sessiondb.formats.kit.remembered import remembered
+from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem
 from sessiondb.patterns import late_pattern
 
@@ -60,12 +63,14 @@ class CodexLog(NamedTuple):
     #: The session that it was forked from, or that started it as a subagent.
     parent: str | None
     relation: str | None
-    #: The content of its header, without the context that a model was given.
-    facts: Record
-    #: Its first record if that is a header without context; any other is a message.
-    header: Record
     #: When it was begun, as the header states it.
     written: str
+    #: When its session was begun, in Unix ms.
+    time_created: int | None
+    #: The directory of its session; "" if it states none.
+    directory: str
+    #: Whether its first record is the header of its session, and not a message.
+    has_header: bool
     #: The id of the session here that it was written from; None for one by Codex alone.
     alias: str | None = None
 
@@ -146,13 +151,13 @@ def ids_in_name(path: Path) -> tuple[str, str] | None:
     return (thread, rollout) if usable_id(thread) and usable_id(rollout) else None
 
 
+@remembered("codex", CodexLog)
 def look_at(path: Path) -> CodexLog | None:
     """Return the rollout at *path*, or None. Raises `SourceError`."""
     records = first_records(path, HEAD_LINES)
     headers = [record for record in records if is_header(record)]
     header = headers[0] if headers else {}
-    # The oldest ones have no envelope.
-    facts: Record = fitting(header.get("payload"), is_object, header)
+    facts = _facts_in(header)
 
     # A rollout that lost its header is known by its name, unless it is another log.
     if not header and not any(is_record_of_codex(record) for record in records):
@@ -164,8 +169,8 @@ def look_at(path: Path) -> CodexLog | None:
 
     base = as_object(facts.get("history_base"))
     parent, relation = _read_parent(thread, facts, headers)
-    has_context = any(sources_of_settings(facts))
-    is_first = records[:1] == [header]
+    written = as_string(header.get("timestamp"))
+    time_created = time_of_text(facts.get("timestamp"))
     return CodexLog(
         path=path,
         thread=thread,
@@ -175,12 +180,38 @@ def look_at(path: Path) -> CodexLog | None:
         cut=fitting(base.get("end_ordinal_exclusive"), integer),
         parent=parent,
         relation=relation,
-        # The context may be long, and all logs of a home are known at once.
-        facts=without_keys(CONTEXT_KEYS, facts),
-        header=header if is_first and not has_context else {},
-        written=as_string(header.get("timestamp")),
+        written=written,
+        time_created=time_of_text(written) if time_created is None else time_created,
+        directory=take_fields(dict(facts), HEADER).get("directory", ""),
+        has_header=records[:1] == [header] and not any(sources_of_settings(facts)),
         alias=fitting(header.get(MARK), usable_id),
     )
+
+
+class CodexHeader(NamedTuple):
+    """The header of a rollout."""
+
+    #: Its content, without the context that a model was given.
+    facts: Record
+    #: Its record.
+    record: Record
+
+
+def read_header(path: Path) -> CodexHeader:
+    """Return the header of a rollout, an empty one if it has none.
+
+    Raises `SourceError`.
+    """
+    for record in first_records(path, HEAD_LINES):
+        if is_header(record):
+            return CodexHeader(without_keys(CONTEXT_KEYS, _facts_in(record)), record)
+    return CodexHeader({}, {})
+
+
+def _facts_in(header: Record) -> Record:
+    # The oldest ones have no envelope.
+    facts: Record = fitting(header.get("payload"), is_object, header)
+    return facts
 
 
 def is_header(record: Record) -> bool:

@@ -26,6 +26,7 @@ from sessiondb.formats.codex.logs import (
     home_of,
     is_header,
     is_rollout,
+    read_header,
     rollouts_of,
 )
 from sessiondb.formats.codex.names import CodexNames, history_in, names_in
@@ -40,7 +41,6 @@ from sessiondb.formats.kit.fields import (
     take_fields,
     text,
     value_at,
-    without_empty,
 )
 from sessiondb.formats.kit.files import file_stamp
 from sessiondb.formats.kit.heads import objects_of
@@ -178,39 +178,36 @@ def _time_archived(log: CodexLog, names: CodexNames) -> int | None:
 
 
 def read_headers(thread: CodexThread) -> SourceSession:
-    """Return a session as the heads of its rollouts describe it."""
+    """Return a session as a search for it knows it."""
     first = thread.logs[0]
     outside = repr((thread.title, thread.time_archived, thread.missing, first.parent))
     digest = blake2b(outside.encode("utf-8", "surrogatepass"), digest_size=8)
     digest_of_files = thread.rollouts.digest_of(thread.pieces)
-
-    facts = copy_objects(first.facts)
-    time = time_of_text(facts.get("timestamp"))
-    if time is None:
-        time = time_of_text(first.written)
-    agent = facts.get("agent_role")
-    if not clean_name(agent):
-        agent = fitting(facts.get("agent_nickname"), clean_name)
     return SourceSession(
         "codex",
         thread.id,
         str(thread.logs[-1].path),
         f"{digest_of_files} {digest.hexdigest()}",
         title=thread.title,
-        agent=agent,
+        directory=first.directory,
         parent_source_id=first.parent,
         relation=first.relation,
-        time_created=time,
+        time_created=first.time_created,
         time_archived=thread.time_archived,
         alias=first.alias,
         complete=partial(read_completely, thread),
-        **take_fields(facts, fields.HEADER),
     )
 
 
 def read_completely(thread: CodexThread) -> SourceSession:
     """Return a session with everything that its rollouts say of it."""
     first = thread.logs[0]
+    header = read_header(first.path)
+    facts = copy_objects(header.facts)
+    agent = facts.get("agent_role")
+    if not clean_name(agent):
+        agent = fitting(facts.get("agent_nickname"), clean_name)
+
     scans = [RolloutScan(piece.log.path) for piece in thread.pieces]
     title, time_updated = thread.title, None
     # The last of its own rollouts that says it counts.
@@ -218,15 +215,19 @@ def read_completely(thread: CodexThread) -> SourceSession:
         title = title or scan.title
         time_updated = time_updated or scan.time
 
+    data: Record = {"rollout": unpacked_name(first.path).name}
+    if first.has_header:
+        data["header"] = header.record
+    provider = fitting(facts.get("model_provider"), clean_name)
     session = replace(
         read_headers(thread),
         title=title,
+        agent=agent,
         time_updated=time_updated,
         call_id=_find_call(thread),
-        data=without_empty(
-            {"rollout": unpacked_name(first.path).name, "header": first.header}
-        ),
-        messages=CodexMessages(thread, scans),
+        data=data,
+        messages=CodexMessages(thread, scans, provider),
+        **take_fields(facts, fields.HEADER),
     )
     if home_of(first.path) is not None:
         return session
@@ -301,8 +302,12 @@ def _object_in(raw: bytes) -> Record:
 class CodexMessages:
     """The messages of a session and their problems; read again each time."""
 
-    def __init__(self, thread: CodexThread, scans: list[RolloutScan]) -> None:
+    def __init__(
+        self, thread: CodexThread, scans: list[RolloutScan], provider: str | None
+    ) -> None:
         self._thread = thread
+        #: The provider of its model, as its header states it.
+        self._provider = provider
         self._pieces = list(zip(thread.pieces, scans, strict=True))
 
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
@@ -313,8 +318,8 @@ class CodexMessages:
             problem = f"its beginning is in {thread.missing}, which is missing"
             yield Problem(str(first.path), problem)
 
-        provider = fitting(first.facts.get("model_provider"), clean_name)
-        course = Course(thread.rollouts.root_of(first), provider, len(thread.logs) > 1)
+        root = thread.rollouts.root_of(first)
+        course = Course(root, self._provider, len(thread.logs) > 1)
         for piece, scan in self._pieces:
             yield from self._read_piece(piece, scan, course)
 
@@ -325,7 +330,7 @@ class CodexMessages:
         is_own = piece.cut is None
         is_further = is_own and log is not self._thread.logs[0]
         # The session has the header, but for that of a further rollout.
-        is_header_kept = bool(log.header) and not is_further
+        is_header_kept = log.has_header and not is_further
         marks = {} if is_own else {"copied_from": log.rollout}
 
         course.begin_rollout(log.rollout, scan.prompt_hashes)

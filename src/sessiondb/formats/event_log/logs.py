@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.event_log import fields
 from sessiondb.formats.kit.heads import first_objects
 from sessiondb.formats.kit.packed import SUFFIXES as PACKED
+from sessiondb.formats.kit.remembered import known_fact
 from sessiondb.formats.kit.spelled import keys_in
 
 Record = dict[str, Any]
@@ -25,10 +27,13 @@ _TYPES = fields.TYPES | {META}
 
 def is_log(path: Path) -> bool:
     """Return whether the file at *path* is a plain log; False if it cannot be read."""
-    try:
+
+    def begins_like_plain_log(path: Path) -> bool:
         return is_plain(first_objects(path, HEAD_LINES))
-    except SourceError:
-        return False
+
+    with suppress(SourceError):
+        return bool(known_fact(path, "event-log", begins_like_plain_log))
+    return False
 
 
 def is_plain(records: Iterable[Record]) -> bool:

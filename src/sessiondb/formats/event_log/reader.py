@@ -8,11 +8,11 @@ own, and follows the answer: results above all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from sessiondb.errors import SourceError
 from sessiondb.formats.event_log import fields
 from sessiondb.formats.event_log.drafts import (
     Answer,
@@ -28,6 +28,7 @@ from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import log_digest
 from sessiondb.formats.kit.naming import MARK
+from sessiondb.formats.kit.remembered import remembered
 from sessiondb.formats.kit.spelled import take_spelled
 from sessiondb.model import MessageDraft, Problem, SourceMessage, SourceSession
 
@@ -39,26 +40,52 @@ _CLOSE = frozenset({"user_message", "user", META, "session_finished"})
 
 def read(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the session of a log."""
-    head = first_objects(path, HEAD_LINES)
-    metas = [record for record in head if _is_meta(record)]
-    if not metas:
+    head = head_of(path)
+    if head is None:
         yield Problem(str(path), "the log has no session_meta with an id")
         return
-
-    meta = metas[0]
-    # Anywhere else it stays among the records.
-    data = {"session_meta": dict(meta)} if meta is head[0] else {}
-    columns = _columns_of_header(meta)
-    name = columns["source_id"]
-    session = SourceSession(
+    digest = log_digest(path)
+    yield SourceSession(
         SOURCE,
-        path=str(path),
-        digest=log_digest(path),
-        messages=EventLogMessages(path, name),
-        data=data,
-        **columns,
+        head.session,
+        str(path),
+        digest,
+        directory=head.directory,
+        parent_source_id=head.parent,
+        relation=head.relation,
+        time_created=head.time_created,
+        complete=partial(_complete_session, path, digest),
     )
-    yield replace(session, complete=partial(_complete_session, session))
+
+
+class EventLogHead(NamedTuple):
+    """What the header of a log says of its session."""
+
+    path: Path
+    session: str
+    parent: str | None
+    relation: str | None
+    #: "" if it is unknown.
+    directory: str
+    #: In Unix ms; None is unknown.
+    time_created: int | None
+
+
+@remembered("event-log header", EventLogHead)
+def head_of(path: Path) -> EventLogHead | None:
+    """Return what the header of a log says; None without one. Raises `SourceError`."""
+    for record in first_objects(path, HEAD_LINES):
+        if _is_meta(record):
+            columns = _columns_of_header(record)
+            return EventLogHead(
+                path,
+                columns["source_id"],
+                columns.get("parent_source_id"),
+                columns.get("relation"),
+                columns.get("directory", ""),
+                columns["time_created"],
+            )
+    return None
 
 
 def _is_meta(record: Record) -> bool:
@@ -81,17 +108,33 @@ def _columns_of_header(meta: Record) -> Record:
     return columns
 
 
-def _complete_session(session: SourceSession) -> SourceSession:
+def _complete_session(path: Path, digest: str) -> SourceSession:
     """Return a session with its last title, and the time of its last record."""
-    title = session.title
+    head = first_objects(path, HEAD_LINES)
+    metas = [record for record in head if _is_meta(record)]
+    if not metas:
+        raise SourceError(f"{path} lost its session_meta")
+
+    meta = metas[0]
+    columns = _columns_of_header(meta)
+    title = columns.pop("title", "")
     record: Record = {}
-    with opened(Path(session.path)) as lines:
+    with opened(path) as lines:
         for _, _, record in lines.records(load_object):
             if record.get("type") == fields.RENAMED:
                 title = take_spelled(record, fields.TITLE).get("title", title)
 
-    updated = fields.take_time(record)
-    return replace(session, title=title, time_updated=updated, complete=None)
+    return SourceSession(
+        SOURCE,
+        path=str(path),
+        digest=digest,
+        messages=EventLogMessages(path, columns["source_id"]),
+        title=title,
+        time_updated=fields.take_time(record),
+        # Anywhere else it stays among the records.
+        data={"session_meta": dict(meta)} if meta is head[0] else {},
+        **columns,
+    )
 
 
 class EventLogMessages:

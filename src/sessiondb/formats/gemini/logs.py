@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sessiondb.errors import SourceError
 from sessiondb.formats.gemini.journal import is_header
 from sessiondb.formats.kit.fields import as_object, as_text
 from sessiondb.formats.kit.files import (
@@ -27,6 +28,7 @@ from sessiondb.formats.kit.genai import Outputs
 from sessiondb.formats.kit.heads import beginning_of, first_records
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.logs import is_readable, logs_below
+from sessiondb.formats.kit.remembered import remembered
 from sessiondb.model import Problem
 from sessiondb.patterns import late_pattern
 
@@ -95,6 +97,7 @@ def logs_of_project(chats: Path) -> Iterator[Path | Problem]:
 # -- logs ----------------------------------------------------------------------
 
 
+@remembered("gemini", GeminiLog)
 def look_at(path: Path) -> GeminiLog | None:
     """Return the log at *path*; None if the file is not one. Raises `SourceError`."""
     head = _head_of_document(path) if is_document(path) else _head_of_log(path)
@@ -129,15 +132,29 @@ def _head_of_document(path: Path) -> dict[str, Any]:
     if path.parent.name == CHATS and messages:
         # The program reads such a document, too, and keys in any order.
         if "sessionId" not in head:
-            head = _load_file(path)
+            head = _load_document(path)
         head = {"projectHash": "", **head}
     return head if is_header(head) else {}
 
 
+def _load_document(path: Path) -> dict[str, Any]:
+    """Return the object in a file; an empty one if it has none.
+
+    Raises `SourceError`.
+    """
+    try:
+        content = read_file(path)
+    except OddRecordError as error:
+        raise SourceError(f"{path} {error}") from error
+    with suppress(OddRecordError):
+        return load_object(content)
+    return {}
+
+
 def _load_file(path: Path) -> dict[str, Any]:
     """Return the object in a file; an empty one if it cannot be read."""
-    with suppress(OddRecordError):
-        return load_object(read_file(path))
+    with suppress(SourceError):
+        return _load_document(path)
     return {}
 
 

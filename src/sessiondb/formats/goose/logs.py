@@ -20,6 +20,7 @@ from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import check_id, load_object, usable_id
 from sessiondb.formats.kit.lines import opened
 from sessiondb.formats.kit.logs import log_digest
+from sessiondb.formats.kit.remembered import known_fact
 
 Record = dict[str, Any]
 #: Numbers of which the first line has at least one, and no message any.
@@ -28,10 +29,13 @@ _COUNTS = frozenset({"message_count", "total_tokens"})
 
 def is_log(path: Path) -> bool:
     """Return whether a file is a log of Goose, by its first line."""
-    with contextlib.suppress(SourceError):
+
+    def begins_like_log(path: Path) -> bool:
         records = first_records(path)
         return any(_is_metadata(record) or _is_message(record) for record in records)
 
+    with contextlib.suppress(SourceError):
+        return bool(known_fact(path, "goose", begins_like_log))
     return False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from sessiondb.formats.jsonl.scan import record_at
 from sessiondb.formats.kit import packed
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.heads import first_lines, first_objects
+from sessiondb.formats.kit.remembered import known_fact
 from sessiondb.formats.protocol import ForeignStore, Format, late_reader
 
 SOURCE = "jsonl"
@@ -29,11 +31,14 @@ def at(path: Path) -> ForeignStore | None:
 
 
 def _is_ours(path: Path) -> bool:
-    try:
-        lines = first_lines(path, GLANCE_LINES, longest=GLANCE_BYTES)
-        objects = first_objects(path, GLANCE_LINES, longest=GLANCE_BYTES)
-    except SourceError:
-        return False
+    with suppress(SourceError):
+        return bool(known_fact(path, "jsonl", _begins_like_ours))
+    return False
+
+
+def _begins_like_ours(path: Path) -> bool:
+    lines = first_lines(path, GLANCE_LINES, longest=GLANCE_BYTES)
+    objects = first_objects(path, GLANCE_LINES, longest=GLANCE_BYTES)
     return are_ours(lines, objects)
 
 

@@ -13,13 +13,16 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.kit.fields import as_string, fitting, without_keys
+from sessiondb.formats.kit.fields import as_string, fitting, take_fields, without_keys
 from sessiondb.formats.kit.files import file_stamp, is_folder
 from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.logs import logs_below
 from sessiondb.formats.kit.naming import MARK
+from sessiondb.formats.kit.remembered import remembered
+from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.formats.pi.experiments import is_newer
+from sessiondb.formats.pi.fields import HEADER
 from sessiondb.model import Problem, TerminalUse
 from sessiondb.patterns import late_pattern
 
@@ -34,25 +37,42 @@ _SNOWFLAKE = late_pattern(r"[0-9a-f]{16}")
 _PROGRAMS = {".pi": "pi", ".omp": "oh-my-pi", ".xcsh": "xcsh"}
 
 
+class PiHead(NamedTuple):
+    """What the first records of a log say of it."""
+
+    path: Path
+    #: The program that wrote them; pi if several may have.
+    program: str
+    #: The id of its session; "" if the log is of a version that is not read.
+    session: str
+    #: Whether a record names the session: the header, which the log may have lost.
+    has_header: bool
+    #: Whether it is of a version that is not read.
+    is_newer: bool
+    #: The session that it was forked from, or the path of its log there; "" if unknown.
+    origin: str
+    #: The directory of the session; "" if it is unknown.
+    directory: str
+    #: When it was begun, in Unix ms.
+    time_created: int | None
+    #: The id of the session here that it was written from for another program.
+    alias: str | None
+
+
 class PiLog(NamedTuple):
-    """A log, as its head describes it."""
+    """A log, as its head and its place describe it."""
 
     path: Path
     #: The program that wrote it.
     source: str
     #: The id of its session; its path if the log is of a version that is not read.
     session: str
-    #: The first record that names the session; empty if the log has lost it.
-    header: Record
+    head: PiHead
     #: The session that it was forked from, or that started it; None if unknown.
     parent: str | None = None
     relation: str | None = None
     #: The terminals in which its program would continue it.
     uses: tuple[TerminalUse, ...] = ()
-    #: Whether it is of a version that is not read.
-    is_newer: bool = False
-    #: The id of the session here that it was written from for another program.
-    alias: str | None = None
 
 
 def is_log(path: Path) -> bool:
@@ -121,24 +141,52 @@ def log_at(path: Path) -> PiLog | None:
 
 def look_at(path: Path) -> PiLog | None:
     """Return the log at *path*, or None. Raises `SourceError`."""
+    head = head_of(path)
+    if head is None:
+        return None
+    source = program_of(path) or head.program
+    if head.is_newer:
+        return PiLog(path, source, str(path), head)
+    if not head.has_header:
+        # Its program would overwrite it.
+        return PiLog(path, source, head.session, head)
+    return PiLog(path, source, head.session, head, *_parent_of_log(path, head))
+
+
+@remembered("pi", PiHead)
+def head_of(path: Path) -> PiHead | None:
+    """Return what the first records of a log say; None for another file.
+
+    Raises `SourceError`.
+    """
     records = first_records(path, HEAD_LINES)
-    source = program_of(path) or _program_by_records(records)
-
     header = _find_header(records)
-    if header:
-        parent, relation = _parent_of_log(path, header)
-        alias = fitting(header.get(MARK), usable_id)
-        session, header = header["id"], without_keys((MARK,), header)
-        return PiLog(path, source, session, header, parent, relation, alias=alias)
+    newer = not header and any(is_newer(record) for record in records)
+    session = header.get("id")
+    if session is None and not newer:
+        # The log lost its header.
+        session = _session_by_name(path)
+        if session is None or not any(_is_entry(record) for record in records):
+            return None
 
-    if any(is_newer(record) for record in records):
-        return PiLog(path, source, str(path), {}, is_newer=True)
+    parent_session = as_string(header.get("parentSession"))
+    return PiHead(
+        path,
+        _program_by_records(records),
+        session or "",
+        has_header=bool(header),
+        is_newer=newer,
+        origin=parent_session or as_string(header.get("branchedFrom")),
+        directory=take_fields(dict(header), HEADER).get("directory", ""),
+        time_created=time_of_text(header.get("timestamp")),
+        alias=fitting(header.get(MARK), usable_id),
+    )
 
-    # The log lost its header, which its program would overwrite.
-    named_session = _session_by_name(path)
-    if named_session is not None and any(_is_entry(record) for record in records):
-        return PiLog(path, source, named_session, {})
-    return None
+
+def read_header(path: Path) -> Record:
+    """Return the header of a log, empty without one; raises `SourceError`."""
+    header = _find_header(first_records(path, HEAD_LINES))
+    return without_keys((MARK,), header)
 
 
 def _find_header(records: list[Record]) -> Record:
@@ -195,7 +243,7 @@ def _program_by_record(record: Record) -> str | None:
             return None
 
 
-def _parent_of_log(path: Path, header: Record) -> tuple[str | None, str]:
+def _parent_of_log(path: Path, head: PiHead) -> tuple[str | None, str]:
     """Return the parent of a session, None without one, and the relation to it.
 
     A subagent of oh-my-pi has its log in the folder of its parent's artifacts, and so
@@ -207,13 +255,11 @@ def _parent_of_log(path: Path, header: Record) -> tuple[str | None, str]:
         if started_by is not None:
             return started_by, "subagent"
 
-    parent_session = as_string(header.get("parentSession"))
-    origin = parent_session or as_string(header.get("branchedFrom"))
-    if not origin.endswith(SUFFIX):
-        return fitting(origin, usable_id), "fork"
+    if not head.origin.endswith(SUFFIX):
+        return fitting(head.origin, usable_id), "fork"
 
     # An absolute path on the machine that wrote it: only its name is of use here.
-    return _session_at(path.with_name(foreign_path(origin).name)), "fork"
+    return _session_at(path.with_name(foreign_path(head.origin).name)), "fork"
 
 
 def log_above(path: Path) -> Path:
@@ -228,10 +274,11 @@ def foreign_path(path: str) -> PurePath:
 
 def _session_at(path: Path) -> str | None:
     """Return the session whose log is at *path*: by its header, else by its name."""
-    header: Record = {}
     with suppress(SourceError):
-        header = _find_header(first_records(path, HEAD_LINES))
-    return header.get("id") or _session_by_name(path)
+        head = head_of(path)
+        if head is not None and head.has_header:
+            return head.session
+    return _session_by_name(path)
 
 
 def _session_by_name(path: Path) -> str | None:

@@ -66,7 +66,7 @@ class PiProgram:
         By the header of the log: no program opens one without it, nor by its name.
         """
         logs = logs_in(self.sessions_folder(env))
-        return any(log.session == session for log in logs if log.header)
+        return any(log.session == session for log in logs if log.head.has_header)
 
 
 class PiDescendant(PiProgram):

@@ -42,7 +42,7 @@ from sessiondb.formats.pi.breadcrumbs import Uses, key_of, uses_in, uses_near
 from sessiondb.formats.pi.drafts import message_draft, settings_of_header
 from sessiondb.formats.pi.files import with_files
 from sessiondb.formats.pi.history import history_in
-from sessiondb.formats.pi.logs import PiLog, log_above, logs_of, look_at
+from sessiondb.formats.pi.logs import PiLog, log_above, logs_of, look_at, read_header
 from sessiondb.formats.pi.tree import PiTree, is_upgraded
 from sessiondb.model import Problem, SourceItem, SourceMessage, SourceSession
 
@@ -69,34 +69,35 @@ def read_home(home: Path) -> Iterator[SourceItem]:
 
 
 def _session_of(log: PiLog, uses: Uses) -> SourceSession | Problem:
-    if log.is_newer:
+    if log.head.is_newer:
         return Problem(str(log.path), experiments.LOG)
     return session_of_head(log._replace(uses=uses.get(key_of(log.path), ())))
 
 
 def session_of_head(log: PiLog) -> SourceSession:
-    """Return the session as the head of its log states it."""
-    header = dict(log.header)
-    columns = take_fields(header, fields.HEADER)
+    """Return the session as a search for it knows it."""
+    head = log.head
     return SourceSession(
         log.source,
         log.session,
         str(log.path),
         log_digest(log.path),
+        directory=head.directory,
         parent_source_id=log.parent,
         relation=log.relation if log.parent else None,
-        time_created=time_of_text(header.get("timestamp")),
+        time_created=head.time_created,
         terminals=log.uses,
-        may_move="directory" in columns,
-        alias=log.alias,
+        may_move=bool(head.directory),
+        alias=head.alias,
         complete=partial(complete_session, log),
-        **columns,
     )
 
 
 def complete_session(log: PiLog) -> SourceSession:
     """Return a session with all that its log states of it."""
-    session = session_of_head(log)
+    header = read_header(log.path)
+    columns = take_fields(dict(header), fields.HEADER)
+    session = replace(session_of_head(log), **columns)
     properties = LoggedProperties(session.title)
     with opened(log.path) as lines:
         for _, _, record in _records_of_lines(lines):
@@ -115,7 +116,7 @@ def complete_session(log: PiLog) -> SourceSession:
         title_source="agent" if properties.title else "derived",
         time_updated=properties.time_updated,
         data=properties.data,
-        messages=PiMessages(log, properties.labels),
+        messages=PiMessages(log, header, properties.labels),
     )
 
 
@@ -169,20 +170,21 @@ class LoggedProperties:
 class PiMessages:
     """The messages of a log and their problems; read again each time."""
 
-    def __init__(self, log: PiLog, labels: Labels) -> None:
+    def __init__(self, log: PiLog, header: Record, labels: Labels) -> None:
         self._log = log
+        self._header = header
         self._labels = labels
 
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
         """Read the log; memory holds one record, and the ids of all."""
-        log = self._log
-        is_first = bool(log.header) and "version" not in log.header
+        log, header = self._log, self._header
+        is_first = bool(header) and "version" not in header
         tree = PiTree(
             is_fork=log.parent is not None,
             is_first_version=is_first,
-            was_first_version=is_upgraded(log.header),
+            was_first_version=is_upgraded(header),
         )
-        for setting in settings_of_header(log.header):
+        for setting in settings_of_header(header):
             yield SourceMessage(setting)
 
         heads: set[str | None] = {"session", "title"}

@@ -10,12 +10,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sessiondb.formats.kit.fields import as_object, as_text, text, value_at
+from sessiondb.formats.kit.fields import as_object, as_text, take_fields, text, value_at
 from sessiondb.formats.kit.files import ancestor_named, is_folder, read_file
 from sessiondb.formats.kit.genai import Outputs
 from sessiondb.formats.kit.heads import first_records
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.logs import is_readable, logs_below
+from sessiondb.formats.kit.remembered import remembered
+from sessiondb.formats.kit.texts import time_of_text
+from sessiondb.formats.qwen.fields import HEAD
 from sessiondb.model import Problem
 from sessiondb.patterns import late_pattern
 
@@ -28,8 +31,28 @@ _OTHER = late_pattern(r"[^a-zA-Z0-9_-]")
 _OUTPUT = late_pattern(r"[/\\]tmp[/\\]([\w-]+[/\\]\w[\w.-]*\.(?:output|txt))\b")
 
 
+class QwenHead(NamedTuple):
+    """What the first records of a log say of it."""
+
+    path: Path
+    #: The session that its records name: of a subagent the one that started it.
+    session: str
+    #: The name of the subagent, which is unique within that session; None for none.
+    subagent: str | None
+    #: The session that this one was forked from, or that started it.
+    parent: str | None
+    #: ``fork`` or ``subagent``.
+    relation: str | None
+    #: When it was begun, in Unix ms.
+    time_created: int | None
+    #: As the first record states them.
+    directory: str
+    version: str | None
+    agent: str | None
+
+
 class QwenLog(NamedTuple):
-    """A log, with the properties in its head."""
+    """A log, as its head and the files beside it describe it."""
 
     path: Path
     #: The id of its session.
@@ -38,8 +61,7 @@ class QwenLog(NamedTuple):
     parent: str | None
     #: ``fork`` or ``subagent``.
     relation: str | None
-    #: Its first record.
-    head: dict[str, Any]
+    head: QwenHead
     #: The description of a subagent, from the file beside its log.
     meta: dict[str, Any]
     #: The problem of that file.
@@ -105,21 +127,52 @@ def outputs_of(log: QwenLog) -> Outputs:
 
 def look_at(path: Path) -> QwenLog | None:
     """Return the log at *path*; None if the file is not one. Raises `SourceError`."""
+    head = head_of(path)
+    if head is None:
+        return None
+    if head.subagent is not None:
+        return _agent_log(head, head.subagent)
+    return QwenLog(path, head.session, head.parent, head.relation, head, {})
+
+
+@remembered("qwen", QwenHead)
+def head_of(path: Path) -> QwenHead | None:
+    """Return what the first records of a log say; None for another file.
+
+    Raises `SourceError`.
+    """
     records = [
         record for record in first_records(path, HEAD_LINES) if is_record(record)
     ]
     if not records or not usable_id(records[0].get("sessionId")):
         return None
 
-    head = records[0]
-    # Records of a session name the agents that they started, too.
-    if head.get("isSidechain") is True:
+    first = records[0]
+    columns = take_fields(dict(first), HEAD)
+    parent, relation = _origin_of(records)
+    return QwenHead(
+        path,
+        first["sessionId"],
+        _subagent_of(records),
+        parent,
+        relation,
+        time_of_text(first.get("timestamp")),
+        columns.get("directory", ""),
+        columns.get("version"),
+        columns.get("agent"),
+    )
+
+
+def _subagent_of(records: list[dict[str, Any]]) -> str | None:
+    """Return the name of the subagent whose records these are; None for none.
+
+    Records of a session name the agents that they started, too.
+    """
+    if records[0].get("isSidechain") is True:
         for record in records:
             if text(record.get("agentId")):
-                return _agent_log(path, head, record["agentId"])
-
-    parent, relation = _origin_of(records)
-    return QwenLog(path, head["sessionId"], parent, relation, head, {})
+                return str(record["agentId"])
+    return None
 
 
 def is_record(record: dict[str, Any]) -> bool:
@@ -132,17 +185,16 @@ def is_record(record: dict[str, Any]) -> bool:
     )
 
 
-def _agent_log(path: Path, head: dict[str, Any], agent: str) -> QwenLog | None:
+def _agent_log(head: QwenHead, agent: str) -> QwenLog | None:
     """Return the log of a subagent, whose name is unique within its session alone."""
-    meta, problem = _read_meta(meta_of(path))
-    session = head["sessionId"]
+    meta, problem = _read_meta(meta_of(head.path))
     parent_agent = as_text(meta.get("parentAgentId"))
-    name = f"{session}/{agent}"
-    parent = f"{session}/{parent_agent}" if parent_agent else session
+    name = f"{head.session}/{agent}"
+    parent = f"{head.session}/{parent_agent}" if parent_agent else head.session
     if not usable_id(name) or not usable_id(parent):
         return None
 
-    return QwenLog(path, name, parent, "subagent", head, meta, problem)
+    return QwenLog(head.path, name, parent, "subagent", head, meta, problem)
 
 
 def _read_meta(path: Path) -> tuple[dict[str, Any], Problem | None]:

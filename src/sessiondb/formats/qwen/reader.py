@@ -78,9 +78,9 @@ def _read_head(log: QwenLog) -> Iterator[SourceSession | Problem]:
 
 def session_of_head(log: QwenLog) -> SourceSession:
     """Return the session of a log by its head."""
-    data = dict(log.meta)
+    data, head = dict(log.meta), log.head
     # The description of a subagent is more exact than its first record.
-    columns = take_fields(dict(log.head), fields.HEAD) | take_fields(data, fields.META)
+    columns = {"agent": head.agent, **take_fields(data, fields.META)}
     digest = log_digest(log.path, meta_of(log.path))
     if log.meta_problem is not None:
         # A description that cannot be read now is read again.
@@ -93,7 +93,9 @@ def session_of_head(log: QwenLog) -> SourceSession:
         digest,
         parent_source_id=log.parent,
         relation=log.relation,
-        time_created=time_of_text(log.head.get("timestamp")),
+        directory=head.directory,
+        version=head.version,
+        time_created=head.time_created,
         time_archived=_archived_time(log.path),
         complete=partial(_complete_session, log),
         data=data,

@@ -150,7 +150,12 @@ def path(value: Any, field: str) -> str:
     """The path of a file for the ledger: bytes that are not UTF-8 are escaped."""
     if not isinstance(value, str) or not value:
         raise _empty_error(value, field)
-    return value.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
+    return escaped_path(value)
+
+
+def escaped_path(path: str) -> str:
+    """Return a path as it is stored, whatever its bytes are."""
+    return path.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
 
 
 def ledger_path(path_of_store: Any, source_id: str) -> str:

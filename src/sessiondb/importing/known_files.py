@@ -1,0 +1,151 @@
+"""What is known of the files of sources: one that did not change is not opened.
+
+Nearly all of a second import are files that are as they were. A reader asks whose log
+each is, and the answer of the last import holds as long as the file has the inode,
+size and times that it had. That is stricter than the digest of its session, which a
+file that is copied keeps. The table is a memory: without its rows files are looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sessiondb import __version__
+from sessiondb.clock import now_ms
+from sessiondb.database.core import Core
+from sessiondb.dataclass import dataclass, field
+from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.sql import Statement, upsert_text
+from sessiondb.formats.kit.remembered import Look
+from sessiondb.importing.gate.values import escaped_path
+from sessiondb.repository import Read
+from sessiondb.schema.rows import IMPORT_FILE
+
+_IN_FOLDER = Statement("importing.known_files.IN_FOLDER")
+_FORGET = Statement("importing.known_files.FORGET")
+#: Milliseconds after which a file that changes has another time: some file systems
+#: count two seconds.
+_SETTLED = 2000
+
+
+@dataclass(slots=True)
+class _KnownFile:
+    """A file with the facts that hold while it has the *stamp*."""
+
+    stamp: str
+    facts: dict[str, Any]
+    #: Whether this import asked for it, and whether it has facts that are not stored.
+    is_asked: bool = False
+    is_new: bool = False
+    #: Whether any later state of it has another stamp.
+    is_settled: bool = True
+
+
+class _State(NamedTuple):
+    """The state of a file, and whether any later one has another stamp."""
+
+    stamp: str
+    is_settled: bool
+
+
+@dataclass(slots=True)
+class KnownFiles:
+    """The facts of files in this database, and those that an import adds."""
+
+    core: Core
+    #: The files of each folder that was asked for, by their names.
+    _folders: dict[str, dict[str, _KnownFile]] = field(default_factory=dict)
+    #: The file that was asked for last: all formats look at one after the other.
+    _last: tuple[Path | None, _KnownFile | None] = None, None
+
+    def fact_of(self, path: Path, question: str, look: Look) -> Any:
+        """Return what *look* returns for a file, or returned for *question* before."""
+        last_path, file = self._last
+        if path != last_path:
+            # Before it is read: what changes in between is looked at again.
+            file = self._file_at(path)
+            self._last = path, file
+        if file is None:
+            return look(path)
+        if question in file.facts:
+            return file.facts[question]
+
+        fact = look(path)
+        if file.is_settled:
+            file.facts[question] = fact
+            file.is_new = True
+        return fact
+
+    def _file_at(self, path: Path) -> _KnownFile | None:
+        """Return a file with the facts that hold for it; None if there is none."""
+        state = _state_of(path)
+        if state is None:
+            return None
+        folder, name = os.path.split(escaped_path(str(path)))
+        files = self._files_in(folder)
+        file = files.get(name)
+        if file is None or file.stamp != state.stamp:
+            file = files[name] = _KnownFile(state.stamp, {})
+        file.is_asked, file.is_settled = True, state.is_settled
+        return file
+
+    def changes(self) -> KeepFacts | None:
+        """Return the effect that stores what this import added; None without any."""
+        rows: list[tuple[str, ...]] = []
+        gone: list[dict[str, str]] = []
+        for folder, files in self._folders.items():
+            for name, file in files.items():
+                if file.is_new:
+                    facts = json.dumps(file.facts, separators=(",", ":"))
+                    rows.append((folder, name, file.stamp, facts))
+                    file.is_new = False
+                elif not file.is_asked and not os.path.lexists(f"{folder}/{name}"):
+                    gone.append({"folder": folder, "name": name})
+        return KeepFacts(tuple(rows), tuple(gone)) if rows or gone else None
+
+    def _files_in(self, folder: str) -> dict[str, _KnownFile]:
+        if folder not in self._folders:
+            self._folders[folder] = self.core.read(_read_folder(folder))
+        return self._folders[folder]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeepFacts:
+    """Store facts of files, and forget files that are gone."""
+
+    verb = "import"
+    #: Rows of the table.
+    rows: tuple[tuple[str, ...], ...]
+    #: The folder and the name of each.
+    gone: tuple[dict[str, str], ...]
+
+    def apply(self, tx: Transaction) -> None:
+        """Write them."""
+        tx.connection.executemany(upsert_text("import_file", IMPORT_FILE), self.rows)
+        tx.connection.executemany(_FORGET.text, self.gone)
+
+
+def _state_of(path: Path) -> _State | None:
+    """Return the state of a file; None if there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    size, times = status.st_size, (status.st_mtime_ns, status.st_ctime_ns)
+    # Of another release the facts may be others.
+    stamp = f"{__version__} {status.st_ino} {size} {times[0]} {times[1]}"
+    return _State(stamp, now_ms() - max(times) // 1_000_000 > _SETTLED)
+
+
+def _read_folder(folder: str) -> Read[dict[str, _KnownFile]]:
+    """Return the files of a folder that are known, by their names."""
+    rows = yield _IN_FOLDER, {"folder": folder}
+    return {name: _KnownFile(stamp, _facts_in(facts)) for name, stamp, facts in rows}
+
+
+def _facts_in(text: str) -> dict[str, Any]:
+    facts = json.loads(text)
+    return facts if isinstance(facts, dict) else {}
