@@ -144,11 +144,12 @@ def logs_of_project(folder: Path) -> Iterator[Path | Problem]:
 
 def _logs_at_depth(folder: Path, depth: int) -> Iterator[Path | Problem]:
     """Yield the transcripts that are *depth* levels below *folder*, and subagents'."""
+    above = len(folder.parts)
     for item in logs_below(folder, is_log):
         if isinstance(item, Problem):
             yield item
             continue
-        levels = item.relative_to(folder).parts
+        levels = item.parts[above:]
         if len(levels) == depth or ("subagents" in levels and is_named(item)):
             yield item
 

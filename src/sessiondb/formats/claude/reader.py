@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +151,7 @@ class _ClaudeStore:
         if log.parent is not None:
             digest += f" {self._last_costs_of(log)}"
 
-        session = SourceSession(
+        return SourceSession(
             "claude",
             log.session,
             str(log.path),
@@ -161,8 +161,8 @@ class _ClaudeStore:
             time_created=log.time_created,
             directory=log.directory,
             version=log.version or None,
+            complete=partial(self._complete, log),
         )
-        return replace(session, complete=lambda: self._complete(session, log))
 
     @cached_property
     def _titles(self) -> dict[str, str]:
@@ -173,8 +173,9 @@ class _ClaudeStore:
                 titles |= titles_in(path)
         return titles
 
-    def _complete(self, session: SourceSession, log: ClaudeLog) -> SourceSession:
+    def _complete(self, log: ClaudeLog) -> SourceSession:
         """Return a session with everything that its transcript says of it."""
+        session = self.session_of(log)
         if log.chain is None:
             indexes, problems = _read_indexes(log.path, has_chains=False)
         else:
