@@ -11,7 +11,7 @@ from foreign_sessions import outcomes, said, session_of
 
 from sessiondb import Store, user
 from sessiondb.errors import SourceError
-from sessiondb.importing import importer
+from sessiondb.importing import importer, sessions
 from sessiondb.importing.unchanged import MOST, unchanged_sessions
 from sessiondb.maintenance import check
 from sessiondb.model import Imported, SourceItem, SourceSession
@@ -44,7 +44,7 @@ def test_unchanged_logs_are_looked_up_by_the_hundred(
         return unchanged_sessions(items)
 
     monkeypatch.setattr(importer, "unchanged_sessions", count)
-    monkeypatch.delattr(importer, "look_up")
+    monkeypatch.delattr(sessions, "look_up")
     again = imported(store, *logs)
     assert questions == [MOST, MOST, 1]
     assert again == [

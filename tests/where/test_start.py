@@ -91,3 +91,15 @@ def test_an_import_loads_the_readers_of_the_stores_that_it_finds(place: Path) ->
     assert "sessiondb.formats.codex.logs" in modules
     drafts = {name for name in modules if name.endswith(".drafts")}
     assert drafts == {"sessiondb.formats.aider.drafts"}
+
+
+def test_an_import_with_nothing_new_loads_nothing_that_writes(place: Path) -> None:
+    folder = place / "again"
+    folder.mkdir(exist_ok=True)
+    history = "# aider chat started at 2026-02-02 02:01:00\n\n#### Hello\n\nHello!\n"
+    (folder / ".aider.chat.history.md").write_text(history)
+    command = ["-m", "sessiondb", "--db", "s.db", "import", "again"]
+    written = {name for name in loaded(place, *command) if ".importing.rows" in name}
+    assert written
+    again = {name for name in loaded(place, *command) if ".importing.rows" in name}
+    assert not again

@@ -1,4 +1,4 @@
-"""Sessions of logs that are as they were: two statements for a hundred of them.
+"""Sources that are as they were: two statements for a hundred logs.
 
 The reader of a log yields a session by the beginning of its file, and reads the rest
 only if the session changed. Nearly all of a second import are sessions that did not. So
@@ -9,17 +9,25 @@ need no look-up of their own, nor the gate: nothing of them is written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
+from sessiondb import ids
 from sessiondb.engine.sql import Statement, as_list
 from sessiondb.importing.gate import values
-from sessiondb.model import Imported, SourceItem, SourceSession
+from sessiondb.importing.gate.values import Check, check_fields
+from sessiondb.model import Imported, SourceHistory, SourceItem, SourceSession
 from sessiondb.repository import Read
 
 #: Sessions that are looked at together.
 MOST = 100
 _ENTRIES = Statement("importing.unchanged.ENTRIES")
 _FOLLOWING = Statement("importing.unchanged.FOLLOWING")
+_HISTORY = Statement("importing.unchanged.HISTORY")
+_HISTORY_FIELDS: Mapping[str, Check] = {
+    "source": ids.valid_id,
+    "path": values.path,
+    "digest": values.exact,
+}
 
 
 class _LedgerEntry(NamedTuple):
@@ -101,6 +109,26 @@ def _outcome_of(
         return None
     session_id, messages = following[name]
     return Imported("unchanged", session_id, log.source, log.source_id, messages)
+
+
+def history_entry(item: SourceHistory, project_root: str | None) -> dict[str, Any]:
+    """Return what the entry of a history in the ledger states.
+
+    Raises `InvalidInputError` for one that cannot be stored.
+    """
+    facts = check_fields(item, _HISTORY_FIELDS)
+    # Without the prompts of other projects it was not read to its end.
+    if project_root is not None:
+        facts["digest"] += f" {project_root}"
+    return facts
+
+
+def is_known_history(entry: Mapping[str, Any]) -> Read[bool]:
+    """Return whether all of a history was read, after the sessions that it may name."""
+    rows = yield _HISTORY, {name: entry[name] for name in ("source", "path")}
+    return any(
+        digest == entry["digest"] and is_complete for digest, is_complete in rows
+    )
 
 
 def is_log(item: SourceItem) -> bool:

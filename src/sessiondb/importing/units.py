@@ -108,10 +108,9 @@ class Units:
         if self._next.records >= MAX_RECORDS or self._next.size >= MAX_BYTES:
             yield from self.commit()
 
-    def keep(self, facts: KeepFacts | None) -> None:
+    def keep(self, facts: KeepFacts) -> None:
         """Store facts of files with the next transaction."""
-        if facts is not None:
-            self._next.effects.append(facts)
+        self._next.effects.append(facts)
 
     def commit(self) -> Results:
         """Commit what was gathered; yield the results of sessions that end in it."""

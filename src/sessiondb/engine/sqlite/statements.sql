@@ -1046,14 +1046,6 @@ DELETE
 FROM prompt
 WHERE prompt.id = :pid
 
--- importing.beside.history.NOTED
-SELECT import_ledger.digest, import_ledger.problems IS NULL AND NOT (EXISTS (SELECT *
-FROM import_ledger AS other
-WHERE other.source = import_ledger.source AND other.time_imported >= import_ledger.time_imported
-    AND (other.path LIKE '%' || '#' || '%'))) AS anon_1
-FROM import_ledger
-WHERE import_ledger.source = :source AND import_ledger.path = :path
-
 -- importing.beside.prompts.KNOWN
 SELECT prompt.id, prompt.text, prompt.session_id
 FROM prompt
@@ -1729,6 +1721,14 @@ FROM json_each(:names) AS anon_1) AND session.time_imported IS NOT NULL AND
 FROM tombstone
 WHERE tombstone.source = session.source AND tombstone.source_id = session.source_id AND
     tombstone.namespace = session.namespace))
+
+-- importing.unchanged.HISTORY
+SELECT import_ledger.digest, import_ledger.problems IS NULL AND NOT (EXISTS (SELECT *
+FROM import_ledger AS other
+WHERE other.source = import_ledger.source AND other.time_imported >= import_ledger.time_imported
+    AND (other.path LIKE '%' || '#' || '%'))) AS anon_1
+FROM import_ledger
+WHERE import_ledger.source = :source AND import_ledger.path = :path
 
 -- repository.changed_files.CALLS
 SELECT part.rid, part.tool, coalesce(part.input, ib.data) AS coalesce_1, coalesce(part.text,

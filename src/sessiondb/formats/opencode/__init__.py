@@ -6,7 +6,7 @@
 and `forks`; `stores` finds the stores, `reader` reads one, and `copies` leaves out
 sessions of which another store has a newer copy.
 
-The `writer` of a generation makes its records of any session, with the ids of `ids`;
+The `writer` of a generation makes its records of any session, with the ids of `names`;
 `exporter` and `v2.exporter` are the formats.
 """
 

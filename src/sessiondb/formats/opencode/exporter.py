@@ -10,7 +10,7 @@ from sessiondb.formats.kit.conversion import Losing, json_text
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.kit.writing import one_by_one
 from sessiondb.formats.opencode.generation import generation_of
-from sessiondb.formats.opencode.ids import names_of
+from sessiondb.formats.opencode.names import names_of
 from sessiondb.formats.opencode.v1.writer import WriterV1
 from sessiondb.formats.opencode.v2.writer import WriterV2
 from sessiondb.formats.protocol import FILE, Exporter, Handover, Written

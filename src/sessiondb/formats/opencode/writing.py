@@ -17,8 +17,9 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.turns import with_usage
 from sessiondb.formats.opencode.generation import generation_of
-from sessiondb.formats.opencode.ids import SOURCE, OpenCodeNames
+from sessiondb.formats.opencode.ids import SOURCE
 from sessiondb.formats.opencode.keys import OUTPUT_FILE
+from sessiondb.formats.opencode.names import OpenCodeNames
 from sessiondb.model import Export, Message, Part
 
 #: The agent of a message without one: OpenCode's default.

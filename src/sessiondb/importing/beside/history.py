@@ -29,9 +29,9 @@ from sessiondb.importing.beside.prompts import as_prompt, plain, prompt_row
 from sessiondb.importing.gate import checks, values
 from sessiondb.importing.gate.values import Check, check_fields
 from sessiondb.importing.rows.close import write_entry
+from sessiondb.importing.unchanged import history_entry, is_known_history
 from sessiondb.model import Problem, Problems, SourceHistory, SourcePrompt
 from sessiondb.places import stored
-from sessiondb.repository import Read
 from sessiondb.schema.rows import PROMPT
 
 #: Milliseconds between the line of a prompt and its message, if no session is named.
@@ -244,12 +244,6 @@ class NoteHistory:
 MAX_LINES = 500
 
 
-_NOTED = Statement("importing.beside.history.NOTED")
-_HISTORY: Mapping[str, Check] = {
-    "source": ids.valid_id,
-    "path": values.path,
-    "digest": values.exact,
-}
 _LINE: Mapping[str, Check] = {
     "text": values.stated(encode.string),
     "time_created": values.stated(values.time),
@@ -273,16 +267,12 @@ class Histories:
     def run(self, item: SourceHistory) -> Iterator[Problem]:
         """Import a history unless nothing of it can be new; yield problems."""
         try:
-            facts = check_fields(item, _HISTORY)
+            facts = history_entry(item, self.root)
         except InvalidInputError as error:
             path = item.path if isinstance(item.path, str) else "a history"
             yield Problem(path, str(error))
             return
-
-        # Without those of other projects it was not read to its end.
-        if self.root is not None:
-            facts["digest"] += f" {self.root}"
-        if self.core.read(_is_known(facts)):
+        if self.core.read(is_known_history(facts)):
             return
 
         problems = Problems()
@@ -351,11 +341,3 @@ class Histories:
             self._places[directory] = self.locate(directory)
         place = self._places[directory]
         return place if self.root in (None, place.root) else None
-
-
-def _is_known(facts: Mapping[str, Any]) -> Read[bool]:
-    """Return whether all of a history was read, after the sessions that it may name."""
-    rows = yield _NOTED, {name: facts[name] for name in ("source", "path")}
-    return any(
-        digest == facts["digest"] and is_complete for digest, is_complete in rows
-    )

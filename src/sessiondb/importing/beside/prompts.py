@@ -16,7 +16,7 @@ from sessiondb.effects.queue import Effect
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, as_list, upsert_text
 from sessiondb.importing.rows.run import ImportEntry, Run
-from sessiondb.model import MessageDraft, PartDraft
+from sessiondb.model import MessageDraft
 from sessiondb.schema.rows import PROMPT
 
 _KNOWN = Statement("importing.beside.prompts.KNOWN")
@@ -181,7 +181,11 @@ def typed_in(draft: MessageDraft) -> str | None:
     """
     if draft.role != "user":
         return None
-    typed = [part.text or "" for part in draft.parts if _is_typed(part)]
+    typed = [
+        part.text
+        for part in draft.parts
+        if part.type == "text" and part.text and not part.synthetic
+    ]
     return as_prompt("\n".join(typed))
 
 
@@ -189,7 +193,3 @@ def as_prompt(typed: str) -> str | None:
     """Return a text as the history has it; None for an empty or a longer one."""
     is_prompt = len(typed) <= LONGEST and typed.strip()
     return codec.readable(typed)[0] if is_prompt else None
-
-
-def _is_typed(part: PartDraft) -> bool:
-    return part.type == "text" and bool(part.text) and not part.synthetic

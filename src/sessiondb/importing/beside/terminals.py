@@ -7,11 +7,10 @@ certain then, and a use counts also if nothing else of the session changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field
 from typing import Any
 
 from sessiondb.database.core import Core
-from sessiondb.dataclass import dataclass
+from sessiondb.dataclass import dataclass, field
 from sessiondb.effects.place import LAST_USE, TakeUses
 from sessiondb.effects.project import ProjectPlace
 from sessiondb.model import Imported, SourceSession, TerminalUse

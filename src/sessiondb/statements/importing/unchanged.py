@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import exists, select
 
 from sessiondb.engine.expressions import p, texts
@@ -32,3 +34,20 @@ FOLLOWING = select(
     session.c.time_importing.is_(None),
     ~_is_buried,
 )
+
+
+def _history_statement() -> Any:
+    other = import_ledger.alias("other")
+    # Histories have no "#" before the name of a session.
+    is_newer = exists().where(
+        other.c.source == import_ledger.c.source,
+        other.c.time_imported >= import_ledger.c.time_imported,
+        other.c.path.contains("#"),
+    )
+    return select(
+        import_ledger.c.digest,
+        import_ledger.c.problems.is_(None) & ~is_newer,
+    ).where(import_ledger.c.source == p("source"), import_ledger.c.path == p("path"))
+
+
+HISTORY = _history_statement()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sessiondb.formats.kit.writing import one_by_one
 from sessiondb.formats.opencode.exporter import session_file, take_in
-from sessiondb.formats.opencode.ids import names_of
+from sessiondb.formats.opencode.names import names_of
 from sessiondb.formats.protocol import Exporter
 
 EXPORTER = Exporter(

@@ -22,7 +22,7 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.turns import is_moved
 from sessiondb.formats.opencode.answers import counts_of, usage_of
-from sessiondb.formats.opencode.ids import note_id
+from sessiondb.formats.opencode.names import note_id
 from sessiondb.formats.opencode.v2 import records as exact
 from sessiondb.formats.opencode.v2.carried import CARRIES
 from sessiondb.formats.opencode.v2.fields import ENDS

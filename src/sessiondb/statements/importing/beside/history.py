@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import delete, exists, or_, select, union_all
+from sqlalchemy import delete, or_, select, union_all
 
 from sessiondb.engine.expressions import p, texts
-from sessiondb.schema.tables import deletion, import_ledger, prompt, session, tombstone
+from sessiondb.schema.tables import deletion, prompt, session, tombstone
 
 KNOWN = select(prompt.c.id, prompt.c.session_id).where(prompt.c.id.in_(texts("names")))
 SESSIONS = select(
@@ -31,20 +29,3 @@ AT_TIME = select(*_FACTS).where(
     prompt.c.source == p("source"),
 )
 REMOVE = delete(prompt).where(prompt.c.id == p("pid"))
-
-
-def _noted_statement() -> Any:
-    other = import_ledger.alias("other")
-    # Histories have no "#" before the name of a session.
-    is_newer = exists().where(
-        other.c.source == import_ledger.c.source,
-        other.c.time_imported >= import_ledger.c.time_imported,
-        other.c.path.contains("#"),
-    )
-    return select(
-        import_ledger.c.digest,
-        import_ledger.c.problems.is_(None) & ~is_newer,
-    ).where(import_ledger.c.source == p("source"), import_ledger.c.path == p("path"))
-
-
-NOTED = _noted_statement()
