@@ -20,7 +20,7 @@ import hashlib
 import json
 import math
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgpack
@@ -72,7 +72,7 @@ def pack_data(data: Mapping[str, Any]) -> bytes | None:
     if not data:
         return None
 
-    plain = dict(data)
+    plain = data if type(data) is dict else dict(data)
     _check_keys(plain)
     return pack(plain)
 
@@ -80,27 +80,27 @@ def pack_data(data: Mapping[str, Any]) -> bytes | None:
 _PAIR = late_pattern("[\ud800-\udbff][\udc00-\udfff]")
 _HALF = late_pattern("[\ud800-\udfff]")
 _SCALARS = frozenset({str, int, float, bool, type(None), bytes})
+#: As tuples: a union would be made again at each check.
+_LISTS, _EXTENSIONS = (list, tuple), (msgpack.ExtType, msgpack.Timestamp)
 
 
 def _check_keys(value: Any, name: str = "data", level: int = 0) -> None:
     if level > MAX_DEPTH:
         raise CodecError(f"{name} is nested deeper than {MAX_DEPTH}")
-    if isinstance(value, msgpack.ExtType | msgpack.Timestamp):
+    if isinstance(value, _EXTENSIONS):
         raise CodecError(f"{name} cannot hold {abridged(value)}")
 
-    items: Iterable[Any] = ()
+    # Most values are scalars: no call for those.
     if isinstance(value, dict):
-        items = value.values()
-        for key in value:
+        for key, item in value.items():
             if type(key) is not str:
                 raise CodecError(f"keys of {name} must be strings, not {abridged(key)}")
-    elif isinstance(value, list | tuple):
-        items = value
-
-    for item in items:
-        # Most values are scalars: no call for those.
-        if type(item) not in _SCALARS:
-            _check_keys(item, name, level + 1)
+            if type(item) not in _SCALARS:
+                _check_keys(item, name, level + 1)
+    elif isinstance(value, _LISTS):
+        for item in value:
+            if type(item) not in _SCALARS:
+                _check_keys(item, name, level + 1)
 
 
 def split_content(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], bytes | None]:

@@ -6,7 +6,6 @@ and a rollback takes back turns that stay in the file.
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from hashlib import blake2b
 from typing import Any
@@ -22,7 +21,7 @@ from sessiondb.formats.kit.fields import (
     text,
     value_at,
 )
-from sessiondb.formats.kit.json import known_time, usable_id
+from sessiondb.formats.kit.json import known_time, sorted_json, usable_id
 from sessiondb.formats.kit.naming import MARK
 
 Record = dict[str, Any]
@@ -126,7 +125,7 @@ class Course:
 
         content = as_object(record.get("payload", record))
         # Keys have no order: an export writes those of a column after the others.
-        self._digest.update(json.dumps(content, sort_keys=True).encode())
+        self._digest.update(sorted_json(content).encode())
         return None if MARK in record else self._id_after_items()
 
     def usage_id(self, record: Record) -> str:

@@ -8,7 +8,6 @@ stay a branch beside the live path (``loadConversationRecord``).
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -28,7 +27,7 @@ from sessiondb.formats.kit.fields import (
     without_keys,
 )
 from sessiondb.formats.kit.genai import texts_of
-from sessiondb.formats.kit.json import OddRecordError, usable_id
+from sessiondb.formats.kit.json import OddRecordError, sorted_json, usable_id
 from sessiondb.formats.kit.lines import Line
 
 Record = dict[str, Any]
@@ -88,9 +87,7 @@ def facts_of(record: Record) -> frozenset[int]:
     facts += [("result", result) for result in _results_of(calls)]
     # An empty value has no meaning: a later version may leave it out.
     facts += without_empty(without_keys(_IMPLIED, record)).items()
-    return frozenset(
-        hash((kind, json.dumps(value, sort_keys=True))) for kind, value in facts
-    )
+    return frozenset(hash((kind, sorted_json(value))) for kind, value in facts)
 
 
 class GeminiJournal:

@@ -121,6 +121,10 @@ def containers_in(values: Iterable[Any]) -> list[Any]:
     return containers
 
 
+#: Writes JSON whose text does not depend on the order of keys.
+sorted_json = json.JSONEncoder(sort_keys=True).encode
+
+
 def object_of(value: Any) -> dict[str, Any]:
     """Return *value* if it is an object, an empty one for None; raises ValueError."""
     if value is None:

@@ -8,9 +8,10 @@ not be read, the parent may have been on it, and the record continues the one be
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from typing import Any
+
+from sessiondb.formats.kit.json import sorted_json
 
 #: How an id begins that a record does not have itself.
 MADE = "~"
@@ -37,7 +38,7 @@ class Links:
     def make_id(self, record: dict[str, Any]) -> str:
         """Return an id made of a record's content: each import finds the same one."""
         # Whatever the order of its keys is: a program may write the log again.
-        content = json.dumps(record, sort_keys=True)
+        content = sorted_json(record)
         digest = f"{MADE}{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 
         name = digest
