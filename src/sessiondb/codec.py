@@ -80,16 +80,14 @@ def pack_data(data: Mapping[str, Any]) -> bytes | None:
 _PAIR = late_pattern("[\ud800-\udbff][\udc00-\udfff]")
 _HALF = late_pattern("[\ud800-\udfff]")
 _SCALARS = frozenset({str, int, float, bool, type(None), bytes})
-#: As tuples: a union would be made again at each check.
+#: As tuples: a union would be made again at each check. One of the extensions is a
+#: tuple, too.
 _LISTS, _EXTENSIONS = (list, tuple), (msgpack.ExtType, msgpack.Timestamp)
 
 
 def _check_keys(value: Any, name: str = "data", level: int = 0) -> None:
     if level > MAX_DEPTH:
         raise CodecError(f"{name} is nested deeper than {MAX_DEPTH}")
-    if isinstance(value, _EXTENSIONS):
-        raise CodecError(f"{name} cannot hold {abridged(value)}")
-
     # Most values are scalars: no call for those.
     if isinstance(value, dict):
         for key, item in value.items():
@@ -97,6 +95,8 @@ def _check_keys(value: Any, name: str = "data", level: int = 0) -> None:
                 raise CodecError(f"keys of {name} must be strings, not {abridged(key)}")
             if type(item) not in _SCALARS:
                 _check_keys(item, name, level + 1)
+    elif isinstance(value, _EXTENSIONS):
+        raise CodecError(f"{name} cannot hold {abridged(value)}")
     elif isinstance(value, _LISTS):
         for item in value:
             if type(item) not in _SCALARS:

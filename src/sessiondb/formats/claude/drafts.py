@@ -162,7 +162,8 @@ def _take_answer(record: Record, further: Sequence[NumberedRecord]) -> Columns:
         **take_fields(record, fields.ANSWER),
     }
 
-    parts = _take_timed_parts(record)
+    # Those of the first line have the time of the message.
+    parts = [*_take_content(record["message"], "content")]
     others = []
     for distance, line in further:
         others.append({"after": distance, "first": len(parts), "record": line})
@@ -174,7 +175,7 @@ def _take_answer(record: Record, further: Sequence[NumberedRecord]) -> Columns:
 
 
 def _take_timed_parts(line: Record) -> list[PartDraft]:
-    """Take the parts of a line of an answer, with its time."""
+    """Take the parts of a further line of an answer, with its time."""
     created = time_of_text(line.get("timestamp"))
     parts = _take_content(as_object(line.get("message")), "content")
     return [replace(part, time_created=created) for part in parts]

@@ -376,7 +376,10 @@ class ClaudeMessages:
 
         # A result that only its call had, before sessiondb wrote it for the program.
         is_written_here = record.get("entrypoint") == fields.WRITER
-        usd = self._costs.cost_of(answer_of(line.record for line in lines))
+        usd = None
+        # Most transcripts state no cost.
+        if self._costs is not NO_COSTS:
+            usd = self._costs.cost_of(answer_of(line.record for line in lines))
         draft = _with_times(message_draft(lines, place), times)
         if usd is not None:
             draft = replace(draft, cost=usd)

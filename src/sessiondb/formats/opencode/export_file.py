@@ -255,7 +255,7 @@ class ExportFileV1:
         if self._parts[0] != message:
             self.read_message(session, message)
         for part in self._parts[1]:
-            yield RawPart(str(value_at(part, "id")), part)
+            yield RawPart(str(value_at(part, "id")), [part])
         self._parts = ("", [])
 
     def starting_calls(self, session: str) -> Iterator[tuple[str, Any]]:  # noqa: ARG002

@@ -53,7 +53,8 @@ class RawPart(NamedTuple):
     """A part as stored."""
 
     id: str
-    raw: Raw
+    #: Its stored form alone: it is taken out to be decoded, so that it can be freed.
+    raw: list[Raw]
     #: The times of its row, in Unix ms; None in a store without rows.
     time_created: int | None = None
     time_updated: int | None = None

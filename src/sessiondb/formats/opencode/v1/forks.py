@@ -28,7 +28,7 @@ def _common_content(records: Records, session: str, message: str) -> list[Any]:
     """
     info = load_object(records.read_message(session, message))
     parts = records.read_parts(session, message)
-    contents = [_comparable_part(load_object(part.raw)) for part in parts]
+    contents = [_comparable_part(load_object(part.raw.pop())) for part in parts]
     return [*(info.get(key) for key in _COPIED), contents]
 
 

@@ -13,7 +13,6 @@ from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import as_object, clean_text, fitting, value_at
 from sessiondb.formats.kit.json import (
     OddRecordError,
-    Raw,
     check_id,
     known_time,
     load_object,
@@ -86,11 +85,9 @@ class MessagesV1(OpenCodeMessages[Records]):
         """Add the parts of a message to *parts*, and yield the problems."""
         names: set[str] = set()
         try:
-            for stored in self._records.read_parts(self._session, message):
-                raw, part = [stored.raw], stored._replace(raw=None)
-                del stored
+            for part in self._records.read_parts(self._session, message):
                 try:
-                    draft = self._read_part(part, raw, message)
+                    draft = self._read_part(part, message)
                 except OddRecordError as error:
                     reason = f"part {abridged(part.id)} {error}"
                     yield self._problem_in(reason, message, part.id)
@@ -106,13 +103,10 @@ class MessagesV1(OpenCodeMessages[Records]):
             reason = f"the parts of message {abridged(message)}: {error}"
             yield self._problem_in(reason, message)
 
-    def _read_part(self, part: RawPart, raw: list[Raw], message: str) -> PartDraft:
-        """Return a part.
-
-        Its stored form is taken out of *raw*, so that it can be freed.
-        """
+    def _read_part(self, part: RawPart, message: str) -> PartDraft:
+        """Return a part, whose stored form is taken out."""
         check_id(part.id)
-        record = load_object(raw.pop())
+        record = load_object(part.raw.pop())
         output_path = value_at(record, "state", "metadata", "outputPath")
         draft = part_draft(
             record,

@@ -138,7 +138,7 @@ class SQLiteV1(OpenCodeDatabase):
         )
         parts = {
             str(name): RawPart(
-                str(name), self.stored(raw), known_time(created), known_time(updated)
+                str(name), [self.stored(raw)], known_time(created), known_time(updated)
             )
             for name, raw, created, updated in rows
         }

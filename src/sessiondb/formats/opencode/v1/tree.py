@@ -337,13 +337,13 @@ class OpenCodeTree:
                 raw = read_file(file.path)
             except OddRecordError:
                 raw = None
-            yield RawPart(file.path.stem, raw)
+            yield RawPart(file.path.stem, [raw])
 
     def starting_calls(self, session: str) -> Iterator[tuple[Any, ...]]:
         """Message id and stored form of the parts that may name a child session."""
         for _, message in self.list_messages(session):
             for part in self.read_parts(session, message):
-                raw = part.raw or b""
+                raw = part.raw[0] or b""
                 # A look at the bytes spares decoding all other parts.
                 if b'"sessionId"' in raw or b'"summary"' in raw:
                     yield message, raw
