@@ -13,11 +13,11 @@ from time import sleep
 from typing import Any
 
 import pytest
-from samples import SAMPLES, new_store
+from samples import SAMPLES, new_store, permissions_hold
 
 from sessiondb import Store
 from sessiondb.formats import find
-from sessiondb.model import Imported
+from sessiondb.model import Imported, Problem
 
 pytestmark = pytest.mark.slow
 
@@ -47,12 +47,14 @@ def note_opened(event: str, arguments: tuple[Any, ...]) -> None:
 
 @pytest.fixture(scope="module")
 def top(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with two copies of each store, written two seconds ago."""
+    """Return a folder with copies of each store, written two seconds ago."""
     sys.addaudithook(note_opened)
     top = tmp_path_factory.mktemp("known")
     for name, sample in LOGS.items():
         sample.write(top / "kept" / name)
         sample.write(top / "changed" / name)
+    LOGS["pi 3, a home"].write(top / "gone")
+    LOGS["pi 3, a home"].write(top / "closed")
     sleep(SETTLED)
     return top
 
@@ -124,3 +126,27 @@ def outcomes(store: Store, folder: Path) -> list[tuple[Any, ...]]:
         else (result.source, result.line, result.why)
         for result in imported(store, folder, dry_run=True)
     ]
+
+
+def test_files_that_are_gone_are_forgotten(top: Path) -> None:
+    folder = top / "gone"
+    with new_store() as store:
+        imported(store, folder)
+        known = known_files(store)
+        removed = max(known)
+        beside = [path for path in known if Path(path).parent == Path(removed).parent]
+        assert len(beside) > 2
+        Path(removed).unlink()
+        imported(store, folder)
+        assert known_files(store).keys() == known.keys() - {removed}
+
+
+def test_a_file_that_cannot_be_read_is_not_known(top: Path) -> None:
+    folder = top / "closed"
+    closed = min(folder.rglob("*.jsonl"))
+    with permissions_hold(), new_store() as store:
+        closed.chmod(0)
+        (problem,) = [r for r in imported(store, folder) if isinstance(r, Problem)]
+        assert problem.source == str(closed)
+        assert known_files(store)
+        assert str(closed) not in known_files(store)

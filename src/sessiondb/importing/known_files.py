@@ -31,24 +31,24 @@ _FORGET = Statement("importing.known_files.FORGET")
 _SETTLED = 2000
 
 
+class _StoredFile(NamedTuple):
+    """The row of a file."""
+
+    stamp: str
+    #: JSON.
+    facts: str
+
+
 @dataclass(slots=True)
-class _KnownFile:
-    """A file with the facts that hold while it has the *stamp*."""
+class _AskedFile:
+    """A file that this import asked for, with the facts that hold for it."""
 
     stamp: str
     facts: dict[str, Any]
-    #: Whether this import asked for it, and whether it has facts that are not stored.
-    is_asked: bool = False
-    is_new: bool = False
     #: Whether any later state of it has another stamp.
-    is_settled: bool = True
-
-
-class _State(NamedTuple):
-    """The state of a file, and whether any later one has another stamp."""
-
-    stamp: str
     is_settled: bool
+    #: Whether it has facts that are not stored.
+    is_new: bool = False
 
 
 @dataclass(slots=True)
@@ -56,10 +56,11 @@ class KnownFiles:
     """The facts of files in this database, and those that an import adds."""
 
     core: Core
-    #: The files of each folder that was asked for, by their names.
-    _folders: dict[str, dict[str, _KnownFile]] = field(default_factory=dict)
+    #: The stored files of each folder that was asked for, by their names.
+    _stored: dict[str, dict[str, _StoredFile]] = field(default_factory=dict)
+    _asked: dict[str, dict[str, _AskedFile]] = field(default_factory=dict)
     #: The file that was asked for last: all formats look at one after the other.
-    _last: tuple[Path | None, _KnownFile | None] = None, None
+    _last: tuple[Path | None, _AskedFile | None] = None, None
 
     def fact_of(self, path: Path, question: str, look: Look) -> Any:
         """Return what *look* returns for a file, or returned for *question* before."""
@@ -79,37 +80,46 @@ class KnownFiles:
             file.is_new = True
         return fact
 
-    def _file_at(self, path: Path) -> _KnownFile | None:
+    def _file_at(self, path: Path) -> _AskedFile | None:
         """Return a file with the facts that hold for it; None if there is none."""
-        state = _state_of(path)
-        if state is None:
+        try:
+            status = os.stat(path)
+        except OSError:
             return None
+        size, times = status.st_size, (status.st_mtime_ns, status.st_ctime_ns)
+        # Of another release the facts may be others.
+        stamp = f"{__version__} {status.st_ino} {size} {times[0]} {times[1]}"
+        is_settled = now_ms() - max(times) // 1_000_000 > _SETTLED
+
         folder, name = os.path.split(escaped_path(str(path)))
-        files = self._files_in(folder)
-        file = files.get(name)
-        if file is None or file.stamp != state.stamp:
-            file = files[name] = _KnownFile(state.stamp, {})
-        file.is_asked, file.is_settled = True, state.is_settled
+        if folder not in self._stored:
+            self._stored[folder] = self.core.read(_read_folder(folder))
+        file = self._asked.setdefault(folder, {}).get(name)
+        if file is None or file.stamp != stamp:
+            stored = self._stored[folder].get(name)
+            is_same = stored is not None and stored.stamp == stamp
+            facts = json.loads(stored.facts) if stored is not None and is_same else {}
+            file = self._asked[folder][name] = _AskedFile(stamp, facts, is_settled)
         return file
 
     def changes(self) -> KeepFacts | None:
         """Return the effect that stores what this import added; None without any."""
         rows: list[tuple[str, ...]] = []
         gone: list[dict[str, str]] = []
-        for folder, files in self._folders.items():
-            for name, file in files.items():
+        for folder, asked in self._asked.items():
+            for name, file in asked.items():
                 if file.is_new:
                     facts = json.dumps(file.facts, separators=(",", ":"))
                     rows.append((folder, name, file.stamp, facts))
-                    file.is_new = False
-                elif not file.is_asked and not os.path.lexists(f"{folder}/{name}"):
-                    gone.append({"folder": folder, "name": name})
+            others = self._stored[folder].keys() - asked.keys()
+            # One that was searched, and not one of which a few files were named.
+            if len(others) < len(asked):
+                gone += (
+                    {"folder": folder, "name": name}
+                    for name in others
+                    if not os.path.lexists(f"{folder}/{name}")
+                )
         return KeepFacts(tuple(rows), tuple(gone)) if rows or gone else None
-
-    def _files_in(self, folder: str) -> dict[str, _KnownFile]:
-        if folder not in self._folders:
-            self._folders[folder] = self.core.read(_read_folder(folder))
-        return self._folders[folder]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,24 +138,7 @@ class KeepFacts:
         tx.connection.executemany(_FORGET.text, self.gone)
 
 
-def _state_of(path: Path) -> _State | None:
-    """Return the state of a file; None if there is none."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    size, times = status.st_size, (status.st_mtime_ns, status.st_ctime_ns)
-    # Of another release the facts may be others.
-    stamp = f"{__version__} {status.st_ino} {size} {times[0]} {times[1]}"
-    return _State(stamp, now_ms() - max(times) // 1_000_000 > _SETTLED)
-
-
-def _read_folder(folder: str) -> Read[dict[str, _KnownFile]]:
+def _read_folder(folder: str) -> Read[dict[str, _StoredFile]]:
     """Return the files of a folder that are known, by their names."""
     rows = yield _IN_FOLDER, {"folder": folder}
-    return {name: _KnownFile(stamp, _facts_in(facts)) for name, stamp, facts in rows}
-
-
-def _facts_in(text: str) -> dict[str, Any]:
-    facts = json.loads(text)
-    return facts if isinstance(facts, dict) else {}
+    return {name: _StoredFile(stamp, facts) for name, stamp, facts in rows}
