@@ -31,7 +31,7 @@ GOLDEN = ROOT / "tests" / "golden"
 
 #: Additions of later releases to the tables.
 PINNED = """
-session.append_column(Column("pinned", Integer))
+session.append_column(int_column("pinned"))
 Index("ix_session_pinned", session.c.pinned, sqlite_where=text("pinned IS NOT NULL"))
 """
 SHOWN = f"""

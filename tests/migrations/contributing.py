@@ -49,7 +49,7 @@ class Project:
     def add_a_column(self) -> None:
         with (self.folder / "src/sessiondb/schema/tables.py").open("a") as tables:
             # After the columns that earlier releases have added.
-            tables.write('session.append_column(_int_column("priority"))\n')
+            tables.write('session.append_column(int_column("priority"))\n')
             tables.write('Index("ix_session_priority", session.c.priority)\n')
         frozen = self.run("scripts/freeze_statements.py")
         assert frozen.returncode == 0, frozen.stderr

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 #: What a contributor writes: file → pattern, and what comes in its place.
 EDITS = {
     "src/sessiondb/schema/tables.py": (
-        r'(?s)(^message = .*?_blob_ref\("data_blob"\),\n)', r'\1    _text_column("tone"),\n',
+        r'(?s)(^message = .*?blob_ref\("data_blob"\),\n)', r'\1    text_column("tone"),\n',
     ),
     "src/sessiondb/schema/rows.py": (
         r"(?s)(^class MessageRow.*?data_blob: str \| None = None\n)",

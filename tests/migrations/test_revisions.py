@@ -53,8 +53,8 @@ def test_a_change_that_sqlite_cannot_make_is_refused_in_one_line(
 ) -> None:
     project.edit(
         f"{SCHEMA}/tables.py",
-        r'_text_column\("title", required=True',
-        r'_text_column("title"',
+        r'text_column\("title", required=True',
+        r'text_column("title"',
     )
     result = project.run("alembic", "revision", "--autogenerate", "-m", "no titles")
     assert result.returncode != 0

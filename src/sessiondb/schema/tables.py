@@ -10,8 +10,6 @@ end in ``_blob`` hold the SHA-256 of a value of 1 KB or more that lives in
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy import (
     REAL,
     CheckConstraint,
@@ -19,168 +17,121 @@ from sqlalchemy import (
     ForeignKey,
     ForeignKeyConstraint,
     Index,
-    Integer,
     LargeBinary,
-    MetaData,
-    Table,
-    Text,
     UniqueConstraint,
     literal_column,
     text,
 )
 
-from sessiondb.schema.terms import DISORDERED, NAMED_OTHERWISE, TOKENS
-
-metadata = MetaData(
-    naming_convention={
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-        "pk": "pk_%(table_name)s",
-    }
+from sessiondb.schema.kinds import (
+    blob_ref,
+    int_column,
+    json_checks,
+    one_of,
+    strict_table,
+    text_column,
+    usage_columns,
 )
+from sessiondb.schema.terms import DISORDERED, NAMED_OTHERWISE
 
-
-def _text_column(
-    name: str, *args: Any, required: bool = False, default: str | None = None
-) -> Column[Any]:
-    server = None if default is None else text(f"'{default}'")
-    return Column(name, Text, *args, nullable=not required, server_default=server)
-
-
-def _int_column(
-    name: str, *args: Any, required: bool = False, default: int | None = None
-) -> Column[Any]:
-    server = None if default is None else text(str(default))
-    return Column(name, Integer, *args, nullable=not required, server_default=server)
-
-
-def _json_checks(*names: str) -> list[CheckConstraint]:
-    return [
-        CheckConstraint(f"{name} IS NULL OR json_valid({name})", name=name)
-        for name in names
-    ]
-
-
-def _one_of(name: str, values: str) -> CheckConstraint:
-    # For an IN with three values or more SQLite builds a temporary table each time that
-    # a row is inserted: more than a third of the INSERT of a message.
-    return CheckConstraint(
-        " OR ".join(f"{name} = '{value}'" for value in values.split()), name=name
-    )
-
-
-def _blob_ref(name: str) -> Column[Any]:
-    return _text_column(name, ForeignKey("blob.hash"))
-
-
-def _usage_columns() -> list[Column[Any]]:
-    return [Column("cost", REAL), *map(_int_column, TOKENS)]
-
-
-def _strict_table(name: str, *args: Any) -> Table:
-    rid = Column("rid", Integer, primary_key=True)
-    return Table(name, metadata, rid, *args, sqlite_strict=True)
-
-
-blob = _strict_table(
+blob = strict_table(
     "blob",
-    _text_column("hash", required=True),
-    _int_column("size", required=True),
-    _text_column("encoding", required=True),
+    text_column("hash", required=True),
+    int_column("size", required=True),
+    text_column("encoding", required=True),
     Column("data", LargeBinary, nullable=False),
     UniqueConstraint("hash"),
 )
 
-project = _strict_table(
+project = strict_table(
     "project",
-    _text_column("id", required=True),
-    _text_column("worktree", required=True),
-    _text_column("vcs"),
-    _text_column("remote"),
-    _text_column("root_commit"),
-    _text_column("name"),
-    _text_column("permission"),
-    _text_column("metadata", required=True, default="{}"),
-    _int_column("time_initialized"),
-    _int_column("time_created", required=True),
-    _int_column("time_updated", required=True),
+    text_column("id", required=True),
+    text_column("worktree", required=True),
+    text_column("vcs"),
+    text_column("remote"),
+    text_column("root_commit"),
+    text_column("name"),
+    text_column("permission"),
+    text_column("metadata", required=True, default="{}"),
+    int_column("time_initialized"),
+    int_column("time_created", required=True),
+    int_column("time_updated", required=True),
     UniqueConstraint("id"),
-    *_json_checks("permission", "metadata"),
+    *json_checks("permission", "metadata"),
 )
 
-project_directory = _strict_table(
+project_directory = strict_table(
     "project_directory",
-    _text_column("directory", required=True),
-    _text_column(
+    text_column("directory", required=True),
+    text_column(
         "project_id", ForeignKey("project.id", ondelete="CASCADE"), required=True
     ),
-    _text_column("kind", required=True),
-    _int_column("time_created", required=True),
+    text_column("kind", required=True),
+    int_column("time_created", required=True),
     UniqueConstraint("directory", "project_id"),
-    _one_of("kind", "worktree sandbox former"),
+    one_of("kind", "worktree sandbox former"),
     Index("ix_project_directory_project_id", "project_id"),
 )
 
-session = _strict_table(
+session = strict_table(
     "session",
-    _text_column("id", required=True),
-    _text_column(
+    text_column("id", required=True),
+    text_column(
         "project_id", ForeignKey("project.id", ondelete="CASCADE"), required=True
     ),
-    _text_column("parent_id", ForeignKey("session.id", ondelete="CASCADE")),
-    _text_column("relation"),
-    _int_column("parent_seq"),
-    _text_column("call_id"),
-    _text_column("parent_source_id"),
-    _text_column("root_id", required=True),
-    _text_column("slug", required=True),
-    _text_column("title", required=True, default=""),
-    _text_column("title_source", required=True, default="derived"),
-    _text_column("directory", required=True),
-    _text_column("version"),
-    _text_column("source", required=True),
-    _text_column("source_id"),
-    _text_column("agent"),
-    _text_column("provider_id"),
-    _text_column("model_id"),
-    _text_column("model_source", required=True, default="derived"),
-    _int_column("leaf_seq"),
-    _int_column("last_seq", required=True, default=0),
-    _int_column("revision", required=True, default=0),
-    _int_column("change", required=True, default=0),
-    _int_column("message_count", required=True, default=0),
-    *_usage_columns(),
+    text_column("parent_id", ForeignKey("session.id", ondelete="CASCADE")),
+    text_column("relation"),
+    int_column("parent_seq"),
+    text_column("call_id"),
+    text_column("parent_source_id"),
+    text_column("root_id", required=True),
+    text_column("slug", required=True),
+    text_column("title", required=True, default=""),
+    text_column("title_source", required=True, default="derived"),
+    text_column("directory", required=True),
+    text_column("version"),
+    text_column("source", required=True),
+    text_column("source_id"),
+    text_column("agent"),
+    text_column("provider_id"),
+    text_column("model_id"),
+    text_column("model_source", required=True, default="derived"),
+    int_column("leaf_seq"),
+    int_column("last_seq", required=True, default=0),
+    int_column("revision", required=True, default=0),
+    int_column("change", required=True, default=0),
+    int_column("message_count", required=True, default=0),
+    *usage_columns(),
     Column("cost_inherited", REAL),
-    _int_column("summary_additions"),
-    _int_column("summary_deletions"),
-    _int_column("summary_files"),
-    _text_column("summary_diffs"),
-    _text_column("share_url"),
-    _text_column("revert"),
-    _text_column("permission"),
-    _text_column("metadata", required=True, default="{}"),
-    _int_column("time_created", required=True),
-    _int_column("time_updated", required=True),
-    _int_column("time_compacting"),
-    _int_column("time_archived"),
-    _int_column("time_importing"),
-    _int_column("time_imported"),
-    _int_column("time_detached"),
-    _int_column("time_deleted"),
+    int_column("summary_additions"),
+    int_column("summary_deletions"),
+    int_column("summary_files"),
+    text_column("summary_diffs"),
+    text_column("share_url"),
+    text_column("revert"),
+    text_column("permission"),
+    text_column("metadata", required=True, default="{}"),
+    int_column("time_created", required=True),
+    int_column("time_updated", required=True),
+    int_column("time_compacting"),
+    int_column("time_archived"),
+    int_column("time_importing"),
+    int_column("time_imported"),
+    int_column("time_detached"),
+    int_column("time_deleted"),
     Column("data", LargeBinary),
-    _blob_ref("data_blob"),
-    _text_column("namespace", required=True, default=""),
-    _int_column("prompt_count", required=True, default=0),
-    _int_column("hidden", required=True, default=4),
+    blob_ref("data_blob"),
+    text_column("namespace", required=True, default=""),
+    int_column("prompt_count", required=True, default=0),
+    int_column("hidden", required=True, default=4),
     UniqueConstraint("id"),
     UniqueConstraint("source", "source_id", "namespace"),
     UniqueConstraint("project_id", "slug"),
-    _one_of("relation", "fork subagent"),
-    _one_of("title_source", "user agent derived"),
-    _one_of("model_source", "caller source derived"),
+    one_of("relation", "fork subagent"),
+    one_of("title_source", "user agent derived"),
+    one_of("model_source", "caller source derived"),
     CheckConstraint("hidden BETWEEN 0 AND 15", name="hidden"),
-    *_json_checks("summary_diffs", "revert", "permission", "metadata"),
+    *json_checks("summary_diffs", "revert", "permission", "metadata"),
 )
 Index("ix_session_parent_id", session.c.parent_id)
 Index("ix_session_root_id", session.c.root_id)
@@ -209,37 +160,37 @@ Index(
     sqlite_where=text("time_deleted IS NOT NULL"),
 )
 
-message = _strict_table(
+message = strict_table(
     "message",
-    _text_column(
+    text_column(
         "session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True
     ),
-    _int_column("seq", required=True),
-    _text_column("id", required=True),
-    _int_column("parent_seq"),
-    _text_column("turn_id"),
-    _text_column("role", required=True),
-    _text_column("kind"),
-    _text_column("agent"),
-    _text_column("provider_id"),
-    _text_column("model_id"),
-    _text_column("response_id"),
-    _text_column("usage_key"),
-    _text_column("usage_name"),
-    *_usage_columns(),
-    _text_column("finish"),
-    _text_column("error"),
-    _int_column("inherited", required=True, default=0),
-    _int_column("time_created", required=True),
-    _int_column("time_completed"),
+    int_column("seq", required=True),
+    text_column("id", required=True),
+    int_column("parent_seq"),
+    text_column("turn_id"),
+    text_column("role", required=True),
+    text_column("kind"),
+    text_column("agent"),
+    text_column("provider_id"),
+    text_column("model_id"),
+    text_column("response_id"),
+    text_column("usage_key"),
+    text_column("usage_name"),
+    *usage_columns(),
+    text_column("finish"),
+    text_column("error"),
+    int_column("inherited", required=True, default=0),
+    int_column("time_created", required=True),
+    int_column("time_completed"),
     Column("data", LargeBinary),
-    _blob_ref("data_blob"),
+    blob_ref("data_blob"),
     UniqueConstraint("session_id", "seq"),
     # The id first: a new one is the smallest or the largest, and all go to one page.
     UniqueConstraint("id", "session_id"),
-    _one_of("role", "user assistant tool system event"),
-    _one_of("finish", "stop length tool-calls error cancelled other"),
-    *_json_checks("error"),
+    one_of("role", "user assistant tool system event"),
+    one_of("finish", "stop length tool-calls error cancelled other"),
+    *json_checks("error"),
 )
 #: Of all others, the copies have the id that the key names: see `terms.USAGE_NAME`.
 Index(
@@ -257,40 +208,40 @@ Index(
     sqlite_where=text("data_blob IS NOT NULL"),
 )
 
-part = _strict_table(
+part = strict_table(
     "part",
-    _text_column("session_id", required=True),
-    _int_column("seq", required=True),
-    _int_column("idx", required=True),
-    _text_column("id", required=True),
-    _text_column("type", required=True),
-    _text_column("tool"),
-    _text_column("call_id"),
-    _text_column("status"),
-    _text_column("outcome"),
-    _text_column("title"),
-    _text_column("input"),
-    _text_column("text"),
-    _blob_ref("text_blob"),
-    _blob_ref("input_blob"),
+    text_column("session_id", required=True),
+    int_column("seq", required=True),
+    int_column("idx", required=True),
+    text_column("id", required=True),
+    text_column("type", required=True),
+    text_column("tool"),
+    text_column("call_id"),
+    text_column("status"),
+    text_column("outcome"),
+    text_column("title"),
+    text_column("input"),
+    text_column("text"),
+    blob_ref("text_blob"),
+    blob_ref("input_blob"),
     Column("data", LargeBinary),
-    _blob_ref("data_blob"),
-    _int_column("inherited", required=True, default=0),
-    _int_column("indexed", required=True, default=0),
-    _int_column("time_created", required=True),
-    _int_column("time_updated", required=True),
-    _int_column("time_started"),
-    _int_column("time_ended"),
-    _int_column("synthetic", required=True, default=0),
-    _text_column("words"),
+    blob_ref("data_blob"),
+    int_column("inherited", required=True, default=0),
+    int_column("indexed", required=True, default=0),
+    int_column("time_created", required=True),
+    int_column("time_updated", required=True),
+    int_column("time_started"),
+    int_column("time_ended"),
+    int_column("synthetic", required=True, default=0),
+    text_column("words"),
     ForeignKeyConstraint(
         ["session_id", "seq"], ["message.session_id", "message.seq"], ondelete="CASCADE"
     ),
     UniqueConstraint("session_id", "seq", "idx"),
-    _one_of("status", "pending running completed error"),
-    _one_of("outcome", "failed interrupted skipped denied"),
+    one_of("status", "pending running completed error"),
+    one_of("outcome", "failed interrupted skipped denied"),
     CheckConstraint("synthetic IN (0, 1)", name="synthetic"),
-    *_json_checks("input"),
+    *json_checks("input"),
 )
 Index("ix_part_call_id", part.c.session_id, part.c.call_id,
       sqlite_where=text("call_id IS NOT NULL"))  # fmt: skip
@@ -314,76 +265,76 @@ Index(
 )
 Index("ix_part_data_blob", part.c.data_blob, sqlite_where=text("data_blob IS NOT NULL"))
 
-usage_model = _strict_table(
+usage_model = strict_table(
     "usage_model",
-    _text_column("source", required=True),
-    _text_column("agent"),
-    _text_column("provider_id"),
-    _text_column("model_id"),
+    text_column("source", required=True),
+    text_column("agent"),
+    text_column("provider_id"),
+    text_column("model_id"),
     Index("ix_usage_model_model_id", "model_id", "provider_id", "agent", "source"),
 )
 
 #: See `schema.usage`. It refers to row numbers, and not to ids: SQLite sorts and groups
 #: numbers in half the time, and a total groups all rows.
-usage_hour = _strict_table(
+usage_hour = strict_table(
     "usage_hour",
-    _int_column(
+    int_column(
         "session_rid", ForeignKey("session.rid", ondelete="CASCADE"), required=True
     ),
-    _int_column("hour", required=True),
-    _int_column("model_rid", ForeignKey("usage_model.rid"), required=True),
-    _int_column("hidden", required=True),
-    _int_column("project_rid", required=True),
-    _int_column("messages", required=True),
-    *_usage_columns(),
-    _int_column("longest_prompt", required=True),
+    int_column("hour", required=True),
+    int_column("model_rid", ForeignKey("usage_model.rid"), required=True),
+    int_column("hidden", required=True),
+    int_column("project_rid", required=True),
+    int_column("messages", required=True),
+    *usage_columns(),
+    int_column("longest_prompt", required=True),
     Index("ix_usage_hour_session", "session_rid", "hour"),
     Index("ix_usage_hour_hour", "hour"),
 )
 
 #: Its ``rid`` is that of a session.
-usage_waiting = _strict_table(
+usage_waiting = strict_table(
     "usage_waiting",
     ForeignKeyConstraint(["rid"], ["session.rid"], ondelete="CASCADE"),
 )
 
-todo = _strict_table(
+todo = strict_table(
     "todo",
-    _text_column(
+    text_column(
         "session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True
     ),
-    _int_column("position", required=True),
-    _text_column("id"),
-    _text_column("content", required=True),
-    _text_column("status", required=True),
-    _text_column("priority"),
-    _int_column("time_created", required=True),
-    _int_column("time_updated", required=True),
+    int_column("position", required=True),
+    text_column("id"),
+    text_column("content", required=True),
+    text_column("status", required=True),
+    text_column("priority"),
+    int_column("time_created", required=True),
+    int_column("time_updated", required=True),
     UniqueConstraint("session_id", "position"),
 )
 
-merge_base = _strict_table(
+merge_base = strict_table(
     "merge_base",
-    _text_column(
+    text_column(
         "session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True
     ),
-    _text_column("fields", required=True),
+    text_column("fields", required=True),
     UniqueConstraint("session_id"),
-    *_json_checks("fields"),
+    *json_checks("fields"),
 )
 
-file_diff = _strict_table(
+file_diff = strict_table(
     "file_diff",
-    _text_column(
+    text_column(
         "session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True
     ),
-    _int_column("seq", required=True, default=0),
-    _text_column("path", required=True),
-    _blob_ref("before_blob"),
-    _blob_ref("after_blob"),
-    _text_column("patch"),
-    _int_column("additions"),
-    _int_column("deletions"),
+    int_column("seq", required=True, default=0),
+    text_column("path", required=True),
+    blob_ref("before_blob"),
+    blob_ref("after_blob"),
+    text_column("patch"),
+    int_column("additions"),
+    int_column("deletions"),
     UniqueConstraint("session_id", "seq", "path"),
 )
 Index("ix_file_diff_before_blob", file_diff.c.before_blob,
@@ -391,11 +342,11 @@ Index("ix_file_diff_before_blob", file_diff.c.before_blob,
 Index("ix_file_diff_after_blob", file_diff.c.after_blob,
       sqlite_where=text("after_blob IS NOT NULL"))  # fmt: skip
 
-label = _strict_table(
+label = strict_table(
     "label",
-    _text_column("session_id", required=True),
-    _int_column("seq", required=True),
-    _text_column("label", required=True),
+    text_column("session_id", required=True),
+    int_column("seq", required=True),
+    text_column("label", required=True),
     ForeignKeyConstraint(
         ["session_id", "seq"], ["message.session_id", "message.seq"], ondelete="CASCADE"
     ),
@@ -403,107 +354,110 @@ label = _strict_table(
     Index("ix_label_message", "session_id", "seq"),
 )
 
-prompt = _strict_table(
+prompt = strict_table(
     "prompt",
-    _text_column("id", required=True),
-    _text_column("text", required=True),
-    _text_column("directory"),
-    _text_column("project_id", ForeignKey("project.id", ondelete="SET NULL")),
-    _text_column("session_id", ForeignKey("session.id", ondelete="SET NULL")),
-    _text_column("source", required=True),
-    _int_column("time_created", required=True),
+    text_column("id", required=True),
+    text_column("text", required=True),
+    text_column("directory"),
+    text_column("project_id", ForeignKey("project.id", ondelete="SET NULL")),
+    text_column("session_id", ForeignKey("session.id", ondelete="SET NULL")),
+    text_column("source", required=True),
+    int_column("time_created", required=True),
     UniqueConstraint("id"),
     Index("ix_prompt_created", "time_created", "id"),
     Index("ix_prompt_project_id", "project_id", "time_created", "id"),
     Index("ix_prompt_session_id", "session_id"),
 )
 
-terminal = _strict_table(
+terminal = strict_table(
     "terminal",
-    _text_column("id", required=True),
-    _text_column("directory", required=True),
-    _text_column(
+    text_column("id", required=True),
+    text_column("directory", required=True),
+    text_column(
         "session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True
     ),
-    _int_column("time_updated", required=True),
+    int_column("time_updated", required=True),
     UniqueConstraint("id", "directory"),
     Index("ix_terminal_session_id", "session_id"),
     Index("ix_terminal_directory", "directory", "time_updated"),
 )
 
-lease = _strict_table(
+lease = strict_table(
     "lease",
-    _text_column(
+    text_column(
         "session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True
     ),
-    _text_column("holder", required=True),
-    _int_column("ttl", required=True, default=30_000),
-    _int_column("time_expires", required=True),
+    text_column("holder", required=True),
+    int_column("ttl", required=True, default=30_000),
+    int_column("time_expires", required=True),
     UniqueConstraint("session_id"),
 )
 
-import_ledger = _strict_table(
+import_ledger = strict_table(
     "import_ledger",
-    _text_column("source", required=True),
-    _text_column("path", required=True),
-    _int_column("size"),
-    _int_column("mtime_ns"),
-    _int_column("offset"),
-    _text_column("digest"),
-    _text_column("problems"),
-    _int_column("time_imported", required=True),
-    _text_column("namespace", required=True, default=""),
+    text_column("source", required=True),
+    text_column("path", required=True),
+    int_column("size"),
+    int_column("mtime_ns"),
+    int_column("offset"),
+    text_column("digest"),
+    text_column("problems"),
+    int_column("time_imported", required=True),
+    text_column("namespace", required=True, default=""),
     UniqueConstraint("source", "path"),
-    *_json_checks("problems"),
+    *json_checks("problems"),
 )
 Index("ix_import_ledger_namespace", import_ledger.c.source, import_ledger.c.namespace,
       sqlite_where=text("namespace <> ''"))  # fmt: skip
 
-import_file = _strict_table(
+import_file = strict_table(
     "import_file",
-    _text_column("folder", required=True),
-    _text_column("name", required=True),
-    _text_column("stamp", required=True),
-    _text_column("facts", required=True),
+    text_column("folder", required=True),
+    text_column("name", required=True),
+    text_column("stamp", required=True),
+    text_column("facts", required=True),
     UniqueConstraint("folder", "name"),
-    *_json_checks("facts"),
+    *json_checks("facts"),
 )
 
-tombstone = _strict_table(
+tombstone = strict_table(
     "tombstone",
-    _text_column("source", required=True),
-    _text_column("source_id", required=True),
-    _int_column("time_deleted", required=True),
-    _int_column("revision"),
-    _text_column("seen"),
-    _text_column("namespace", required=True, default=""),
+    text_column("source", required=True),
+    text_column("source_id", required=True),
+    int_column("time_deleted", required=True),
+    int_column("revision"),
+    text_column("seen"),
+    text_column("namespace", required=True, default=""),
     UniqueConstraint("source", "source_id", "namespace"),
 )
 
-deletion = _strict_table(
+deletion = strict_table(
     "deletion",
-    _int_column("change", required=True),
-    _text_column("session_id", required=True),
-    _int_column("revision", required=True),
-    _int_column("last_seq", required=True),
+    int_column("change", required=True),
+    text_column("session_id", required=True),
+    int_column("revision", required=True),
+    int_column("last_seq", required=True),
     UniqueConstraint("change"),
 )
 
 #: The tables that programs added: see `schema.extensions`.
-extension = _strict_table(
+extension = strict_table(
     "extension",
-    _text_column("name", required=True),
-    _int_column("version", required=True),
-    _text_column("tables", required=True),
-    _int_column("time_created", required=True),
-    _int_column("time_updated", required=True),
+    text_column("name", required=True),
+    int_column("version", required=True),
+    text_column("tables", required=True),
+    int_column("time_created", required=True),
+    int_column("time_updated", required=True),
     UniqueConstraint("name"),
-    *_json_checks("tables"),
+    *json_checks("tables"),
 )
 
-meta = _strict_table(
+meta = strict_table(
     "meta",
-    _text_column("key", required=True),
-    _text_column("value", required=True),
+    text_column("key", required=True),
+    text_column("value", required=True),
     UniqueConstraint("key"),
 )
+
+#: All of them.
+metadata = meta.metadata
