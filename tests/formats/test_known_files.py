@@ -7,7 +7,8 @@ import os
 import random
 import sqlite3
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -36,19 +37,29 @@ FORKS = {"claude 2.0, a home", "claude 2.1, a home"}
 TRIED = 40 if os.environ.get("SESSIONDB_LONG") else 4
 #: Bytes of a file that are changed.
 HEAD = 600
-#: What this process opens while a list is here.
-OPENED: list[list[str]] = []
+#: The files and folders that this process opens, while a list is here.
+NOTED: dict[str, list[str]] = {}
 
 
-def note_opened(event: str, arguments: tuple[Any, ...]) -> None:
-    if event == "open" and OPENED and not isinstance(arguments[0], int):
-        OPENED[-1].append(os.fsdecode(arguments[0]))
+def note_path(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in NOTED and isinstance(arguments[0], str | bytes | Path):
+        NOTED[event].append(os.fsdecode(arguments[0]))
+
+
+@contextmanager
+def noted(event: str) -> Iterator[list[str]]:
+    """Return the paths with which an event is raised inside of the block."""
+    paths = NOTED[event] = []
+    try:
+        yield paths
+    finally:
+        del NOTED[event]
 
 
 @pytest.fixture(scope="module")
 def top(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with copies of each store, written two seconds ago."""
-    sys.addaudithook(note_opened)
+    sys.addaudithook(note_path)
     top = tmp_path_factory.mktemp("known")
     for name, sample in LOGS.items():
         sample.write(top / "kept" / name)
@@ -79,12 +90,8 @@ def test_logs_that_did_not_change_are_not_opened(name: str, top: Path) -> None:
         known = known_files(store)
         logs = {path for path, facts in known.items() if any(facts.values())}
         assert logs
-        opened: list[str] = []
-        OPENED.append(opened)
-        try:
+        with noted("open") as opened:
             results = imported(store, folder)
-        finally:
-            OPENED.clear()
         assert {r.outcome for r in results if isinstance(r, Imported)} == {"unchanged"}
         forks = {path for path in logs if name in FORKS and "agent-" not in path}
         assert logs & set(opened) == forks
@@ -150,3 +157,21 @@ def test_a_file_that_cannot_be_read_is_not_known(top: Path) -> None:
         assert problem.source == str(closed)
         assert known_files(store)
         assert str(closed) not in known_files(store)
+
+
+def test_a_folder_of_rollouts_is_listed_once_for_all_of_them(top: Path) -> None:
+    listings = []
+    for count in (5, 20):
+        folder = top / "rollouts" / str(count)
+        folder.mkdir(parents=True)
+        for number in range(count):
+            name = f"01a1f9a8-0000-7000-8000-{number:012}"
+            header = {"id": name, "timestamp": "2026-02-02T02:40:00Z", "cwd": "/tea"}
+            record = {"type": "session_meta", "payload": header}
+            line = json.dumps({"timestamp": "2026-02-02T02:40:00Z", **record})
+            log = folder / f"rollout-2026-02-02T02-40-00-{name}.jsonl"
+            log.write_text(f"{line}\n")
+        with new_store() as store, noted("os.scandir") as folders:
+            imported(store, folder)
+        listings.append(folders.count(str(folder)))
+    assert listings[0] == listings[1]

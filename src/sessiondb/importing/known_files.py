@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from sessiondb import __version__
 from sessiondb.clock import now_ms
@@ -24,6 +25,7 @@ from sessiondb.importing.gate.values import escaped_path
 from sessiondb.repository import Read
 from sessiondb.schema.rows import IMPORT_FILE
 
+T = TypeVar("T")
 _IN_FOLDER = Statement("importing.known_files.IN_FOLDER")
 _FORGET = Statement("importing.known_files.FORGET")
 #: Milliseconds after which a file that changes has another time: some file systems
@@ -61,6 +63,8 @@ class KnownFiles:
     _asked: dict[str, dict[str, _AskedFile]] = field(default_factory=dict)
     #: The file that was asked for last: all formats look at one after the other.
     _last: tuple[Path | None, _AskedFile | None] = None, None
+    #: The folder that something was found in last, by which function, and what.
+    _last_found: tuple[Any, Any, Any] = None, None, None
 
     def fact_of(self, path: Path, question: str, look: Look) -> Any:
         """Return what *look* returns for a file, or returned for *question* before."""
@@ -79,6 +83,13 @@ class KnownFiles:
             file.facts[question] = fact
             file.is_new = True
         return fact
+
+    def found_once(self, folder: Path, find: Callable[[Path], T]) -> T:
+        """Return what *find* returns for a folder, or returned in this import."""
+        if self._last_found[:2] != (folder, find):
+            self._last_found = folder, find, find(folder)
+        found: T = self._last_found[2]
+        return found
 
     def _file_at(self, path: Path) -> _AskedFile | None:
         """Return a file with the facts that hold for it; None if there is none."""

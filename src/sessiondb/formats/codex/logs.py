@@ -279,6 +279,17 @@ class Rollouts:
             if ids is not None:
                 self._add(path, *ids)
 
+    @classmethod
+    def of_home(cls, home: Path) -> Rollouts:
+        """Return those of a home."""
+        return cls(log for log in rollouts_of(home) if isinstance(log, Path))
+
+    @classmethod
+    def below(cls, folder: Path) -> Rollouts:
+        """Return those below any other folder."""
+        logs = logs_below(folder, is_rollout)
+        return cls(log for log in logs if isinstance(log, Path))
+
     def _add(self, path: Path, thread: str, rollout: str) -> None:
         """Add a rollout under the ids that its name or its header says."""
         self._threads.setdefault(thread, {})[path] = None

@@ -25,7 +25,6 @@ from sessiondb.formats.codex.logs import (
     home_at,
     home_of,
     is_header,
-    is_rollout,
     read_header,
     rollouts_of,
 )
@@ -47,12 +46,12 @@ from sessiondb.formats.kit.heads import objects_of
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import (
-    logs_below,
     records_naming,
     unpacked_name,
 )
 from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.kit.order import in_order
+from sessiondb.formats.kit.remembered import found_once
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem, SourceItem, SourceMessage, SourceSession
 
@@ -87,8 +86,10 @@ class CodexThread(NamedTuple):
 def read_rollout(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the session that a rollout is part of."""
     home = home_of(path)
-    neighbours = _rollouts_near(path) if home is None else rollouts_of(home)
-    rollouts = Rollouts(item for item in neighbours if isinstance(item, Path))
+    if home is None:
+        rollouts = found_once(_folder_of_rollouts(path), Rollouts.below)
+    else:
+        rollouts = found_once(home, Rollouts.of_home)
     log = rollouts.log_at(path)
     if isinstance(log, Problem):
         yield log
@@ -96,12 +97,12 @@ def read_rollout(path: Path) -> Iterator[SourceSession | Problem]:
         yield from _read_threads({log.thread: log}, rollouts, names_in(home))
 
 
-def _rollouts_near(path: Path) -> Iterator[Path | Problem]:
-    """Yield the rollouts near one that is in no home, by day if they still are."""
+def _folder_of_rollouts(path: Path) -> Path:
+    """Return the folder of a rollout that is in no home; those of days are inside."""
     folder = path.absolute().parent
     while folder.name.isdigit():
         folder = folder.parent
-    return logs_below(folder, is_rollout)
+    return folder
 
 
 def read_home(folder: Path) -> Iterator[SourceItem]:

@@ -29,6 +29,9 @@ class FileFacts(Protocol):
         That may be what it returned for *question* before, if the file is as it was.
         """
 
+    def found_once(self, folder: Path, find: Callable[[Path], T]) -> T:
+        """Return what *find* returns for a folder, which is asked once in a search."""
+
 
 _FACTS: ContextVar[FileFacts | None] = ContextVar("facts", default=None)
 _END = object()
@@ -57,6 +60,15 @@ def known_fact(path: Path, question: str, look: Look) -> Any:
     """
     facts = _FACTS.get()
     return look(path) if facts is None else facts.fact_of(path, question, look)
+
+
+def found_once(folder: Path, find: Callable[[Path], T]) -> T:
+    """Return what *find* returns for a folder: in one search for all files in it.
+
+    Without an importer there is no search, and each call finds it again.
+    """
+    facts = _FACTS.get()
+    return find(folder) if facts is None else facts.found_once(folder, find)
 
 
 def remembered(
