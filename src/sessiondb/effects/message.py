@@ -22,8 +22,8 @@ from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model.handles import LEAF, MessageHandle
 from sessiondb.model.purposes import is_prompt
 from sessiondb.schema.rows import (
-    MESSAGE,
-    PART,
+    MESSAGE_VALUES,
+    PART_VALUES,
     Blob,
     MessageRow,
     PartRow,
@@ -33,8 +33,8 @@ TITLE_LENGTH = 80
 
 # For the two tables that every turn writes: `Transaction.insert` looks its table up by
 # all of its columns.
-_MESSAGE_ROWS = SparseInsert("message", MESSAGE)
-_PART_ROWS = SparseInsert("part", PART)
+_MESSAGE_ROWS = SparseInsert("message", MESSAGE_VALUES)
+_PART_ROWS = SparseInsert("part", PART_VALUES)
 
 _BY_ID = Statement("effects.message.BY_ID")
 _SEQ_OF = Statement("effects.message.SEQ_OF")
@@ -85,35 +85,18 @@ class PartPlace(NamedTuple):
     idx: int
     #: Whether search indexes it also if it is a call without a result.
     complete: bool
-    inherited: int
+    inherited: int = 0
     #: The time of a part that states none, in Unix ms; None is now.
-    message_time: int | None
+    message_time: int | None = None
 
 
-def insert_part(
-    tx: Transaction,
-    session_id: str,
-    seq: int,
-    idx: int,
-    row: PartRow,
-    *,
-    complete: bool,
-    inherited: int = 0,
-    message_time: int | None = None,
-) -> None:
-    """Insert one part row; it is indexed if it is *complete* or settled, and owned.
-
-    *message_time* is the time of a part that states none; None is now.
-    """
-    place = PartPlace(
-        tx.take_rid(), session_id, seq, idx, complete, inherited, message_time
-    )
-    values = part_values(tx, row, place)
-    tx.connection.execute(*_PART_ROWS.of_row(values))
+def insert_part(tx: Transaction, row: PartRow, place: PartPlace) -> None:
+    """Insert one part; it is indexed if it is complete or settled, and owned."""
+    tx.connection.execute(*_PART_ROWS.of_row(part_values(tx, row, place)))
 
 
 def part_values(tx: Transaction, row: PartRow, place: PartPlace) -> tuple[Any, ...]:
-    """Return the values of `PART` for a new part at its *place*."""
+    """Return the values of `PART_VALUES` for a new part at its *place*."""
     is_final = place.complete or row.settled
     is_searched = is_final and not place.inherited and row.searchable
     words = None
@@ -293,15 +276,15 @@ class Append:
             # The text of a result is stored once, with its call.
             if part_row.type == "tool-result":
                 item = fill_call(tx, state, parent, part_row)
-            insert_part(
-                tx,
+            place = PartPlace(
+                tx.take_rid(),
                 state.id,
                 seq,
                 idx,
-                item,
                 complete=not self.open,
                 message_time=created,
             )
+            insert_part(tx, item, place)
 
         return key
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from sessiondb.dataclass import dataclass
 from sessiondb.effects.encode import same_json, usage_key
 from sessiondb.effects.message import (
+    PartPlace,
     count_once,
     insert_part,
     parts_of,
@@ -83,7 +84,8 @@ class AddPart:
             state.prompt_count += not was_prompt
         tx.insert_blobs(self.blobs)
         idx = tx.one(_NEXT_IDX, sid=state.id, at=seq)[0]
-        insert_part(tx, state.id, seq, idx, self.row, complete=False)
+        place = PartPlace(tx.take_rid(), state.id, seq, idx, complete=False)
+        insert_part(tx, self.row, place)
         state.changed_at(seq)
         tx.used(state, self.row.time_created)
 

@@ -10,13 +10,17 @@ are named; inserts take one ``?`` for each column.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property
-from itertools import compress
+from operator import itemgetter
+from types import NoneType
 from typing import Any
 
 from sessiondb.engine.default import ENGINE
-from sessiondb.schema.columns import KEYS
+from sessiondb.schema.columns import KEYS, TABLES
+
+#: Picks values out of a row.
+Pick = Callable[[Sequence[object]], tuple[Any, ...]]
 
 
 class Statement:
@@ -72,24 +76,39 @@ class SparseInsert:
     each has a text of its own.
     """
 
-    def __init__(self, table: str, columns: Sequence[str]) -> None:
-        self._table, self._columns = table, columns
-        self._texts: dict[tuple[bool, ...], str] = {}
+    def __init__(self, table: str, values: Sequence[str]) -> None:
+        """*values* names those of a row, in any order.
+
+        Of a name that comes twice the first one counts, and one that is not a column
+        is left out.
+        """
+        self._table, self._values = table, values
+        self._inserts: dict[tuple[type, ...], tuple[str, Pick]] = {}
 
     def of_row(self, values: Sequence[object]) -> tuple[str, tuple[Any, ...]]:
-        """Return the text for a row and the values that it takes."""
-        is_stated = tuple([value is not None for value in values])
-        text = self._texts.get(is_stated)
-        if text is None:
-            text = insert_text(self._table, tuple(compress(self._columns, is_stated)))
-            self._texts[is_stated] = text
-        return text, tuple(compress(values, is_stated))
+        """Return the text for a row and the values that it takes, two at least."""
+        # The types of the values, in one call into C, say which of them are None.
+        kinds = tuple(map(type, values))
+        insert = self._inserts.get(kinds)
+        if insert is None:
+            insert = self._inserts[kinds] = self._insert_of(kinds)
+        text, pick = insert
+        return text, pick(values)
+
+    def _insert_of(self, kinds: tuple[type, ...]) -> tuple[str, Pick]:
+        places: dict[str, int] = {}
+        for place, name in enumerate(self._values):
+            if name in TABLES[self._table]:
+                places.setdefault(name, place)
+        stated = [name for name in places if kinds[places[name]] is not NoneType]
+        pick = itemgetter(*[places[name] for name in stated])
+        return insert_text(self._table, tuple(stated)), pick
 
 
 @cache
-def sparse_insert(table: str, columns: Sequence[str]) -> SparseInsert:
-    """Return the INSERTs of rows with these *columns*."""
-    return SparseInsert(table, columns)
+def sparse_insert(table: str, values: Sequence[str]) -> SparseInsert:
+    """Return the INSERTs of rows with these *values*: see `SparseInsert`."""
+    return SparseInsert(table, values)
 
 
 @cache

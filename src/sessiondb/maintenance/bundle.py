@@ -183,13 +183,12 @@ def _input_of(part: Part) -> Any:
 def _values_of_message(
     message: MessageDraft | Message, parts: Iterable[PartDraft | Part]
 ) -> list[Any]:
-    return [_values_of(message), *map(_part_values, parts)]
-
-
-def _part_values(part: PartDraft | Part) -> list[Any]:
     # The log leaves out an update time that equals the creation time.
-    updated = part.time_updated or part.time_created
-    return [updated, _values_of_part(part)]
+    part_values = [
+        [part.time_updated or part.time_created, _values_of_part(part)]
+        for part in parts
+    ]
+    return [_values_of(message), *part_values]
 
 
 def _not_restorable(path: Path, reason: str) -> SessionDBError:

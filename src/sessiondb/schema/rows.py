@@ -120,12 +120,11 @@ class PartRow(NamedTuple):
         time_created: int,
         time_updated: int,
     ) -> tuple[Any, ...]:
-        """Return the values of `PART` at a place."""
-        place = (
+        """Return the values of `PART_VALUES` at a place."""
+        return (
             rid, session_id, seq, idx, inherited, indexed, words, time_created,
-            time_updated,
+            time_updated, *self,
         )  # fmt: skip
-        return _part_values((*place, *self))
 
 
 class MessageRow(NamedTuple):
@@ -161,12 +160,11 @@ class MessageRow(NamedTuple):
         time_created: int | None,
         time_completed: int | None,
     ) -> tuple[Any, ...]:
-        """Return the values of `MESSAGE` for a message at a place."""
-        place = (
+        """Return the values of `MESSAGE_VALUES` for a message at a place."""
+        return (
             session_id, seq, parent_seq, turn_id, usage_key, inherited, time_created,
-            time_completed,
+            time_completed, *self, *self.tokens,
         )  # fmt: skip
-        return _message_values((*place, *self, *self.tokens))
 
 
 def _arrange_columns(
@@ -179,18 +177,16 @@ def _arrange_columns(
     return itemgetter(*map(list(names).index, wanted))
 
 
-# The columns of a place come first: they win over those that a caller stated.
-_PART_PLACE = (
+# The columns of a place come first: of a name that comes twice the first value counts.
+PART_VALUES = (
     "rid", "session_id", "seq", "idx", "inherited", "indexed", "words",
-    "time_created", "time_updated",
+    "time_created", "time_updated", *PartRow._fields,
 )  # fmt: skip
-_MESSAGE_PLACE = (
+MESSAGE_VALUES = (
     "session_id", "seq", "parent_seq", "turn_id", "usage_key", "inherited",
-    "time_created", "time_completed",
+    "time_created", "time_completed", *MessageRow._fields, *TOKENS,
 )  # fmt: skip
 _searched = _arrange_columns(PartRow._fields, SEARCHED)
 _part_content = _arrange_columns(PART, PartRow._fields)
-_part_values = _arrange_columns((*_PART_PLACE, *PartRow._fields), PART)
-_message_values = _arrange_columns(
-    (*_MESSAGE_PLACE, *MessageRow._fields, *TOKENS), MESSAGE
-)
+#: The values of `MESSAGE` among those of `MESSAGE_VALUES`.
+message_columns = _arrange_columns(MESSAGE_VALUES, MESSAGE)

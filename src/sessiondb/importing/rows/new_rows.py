@@ -22,7 +22,7 @@ from sessiondb.effects.calls import (
 )
 from sessiondb.effects.message import PartPlace, part_values
 from sessiondb.effects.transaction import SessionState, Transaction
-from sessiondb.schema.rows import MESSAGE, PART, Blob, PartRow
+from sessiondb.schema.rows import MESSAGE, PART_VALUES, Blob, PartRow
 
 
 @dataclass(slots=True, eq=False)
@@ -108,7 +108,7 @@ class NewRows:
             part_values(tx, row, place)
             for row, place in zip(self._parts, self._places, strict=True)
         ]
-        tx.insert_many("part", PART, rows)
+        tx.insert_many("part", PART_VALUES, rows)
         self._parts.clear()
         self._places.clear()
         self._calls.clear()

@@ -16,7 +16,7 @@ from sessiondb.dataclass import dataclass
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.importing.rows.new_rows import NewRows
 from sessiondb.model import Problem, Prompt, SourceSession, StoredMessage
-from sessiondb.schema.rows import Blob, MessageRow, PartRow
+from sessiondb.schema.rows import Blob, MessageRow, PartRow, message_columns
 
 #: (seq, turn_id) of a record; (None, None) is the place before the first one.
 Position = tuple[int | None, str | None]
@@ -109,7 +109,7 @@ class Placed(NamedTuple):
 
     def values(self, session_id: str) -> tuple[Any, ...]:
         """Return the values of `MESSAGE`."""
-        return self.row.values(
+        values = self.row.values(
             session_id=session_id,
             seq=self.seq,
             parent_seq=self.parent_seq,
@@ -119,6 +119,7 @@ class Placed(NamedTuple):
             time_created=self.row.time_created,
             time_completed=self.row.time_completed,
         )
+        return message_columns(values)
 
 
 class CurrentMessage(NamedTuple):
