@@ -111,19 +111,24 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     hints = function.__annotations__
     rules = {name: rule for name in names if (rule := _rule_of(hints.get(name, "Any")))}
     # Parameters without a rule are skipped, such as session and message of an append.
-    places = [(index, name) for index, name in enumerate(positional) if name in rules]
+    places = [
+        (index, name, rules[name].usual)
+        for index, name in enumerate(positional)
+        if name in rules
+    ]
+    usual_types = {name: rule.usual for name, rule in rules.items()}
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         # No call for a value of a usual type: every verb of every turn gets here.
-        for index, name in places:
+        for index, name, usual in places:
             if index >= len(args):
                 break
-            if type(args[index]) not in rules[name].usual:
+            if type(args[index]) not in usual:
                 _check_argument(name, args[index], rules[name])
 
         for name, value in kwargs.items():
-            if name in rules and type(value) not in rules[name].usual:
+            if name in rules and type(value) not in usual_types[name]:
                 _check_argument(name, value, rules[name])
 
         return function(*args, **kwargs)

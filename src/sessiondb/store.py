@@ -14,7 +14,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from sessiondb.arguments import checked, session_argument
-from sessiondb.database.core import Core
+from sessiondb.database.core import Core, check_level
 from sessiondb.database.exports import (
     refuse_branches,
     walked,
@@ -172,9 +172,10 @@ class Store(Facade, methods=_METHODS):
 
     # -- writing -------------------------------------------------------------
 
-    @checked
     def effects(self, *, durability: str | None = None) -> UnitBlock:
         """Queue writes in a block, which commits them as one if it is left normally."""
+        if durability is not None:
+            check_level(durability)
         return UnitBlock(self._core, durability)
 
     @checked

@@ -68,7 +68,7 @@ class Core:
         busy_timeout: float = 10.0,
         cwd: str | os.PathLike[str] | None = None,
     ) -> None:
-        _check_level(durability)
+        check_level(durability)
         self.source = ids.valid_id(source, "a source")
         # `resolve` refuses unknown scopes.
         self.location = location.resolve(where, scope=cast(Any, scope), cwd=cwd)
@@ -236,7 +236,7 @@ class Core:
         if not isinstance(unit, Unit):
             raise InvalidInputError(f"a unit is committed, not {abridged(unit)}")
         if durability is not None:
-            _check_level(durability)
+            check_level(durability)
 
         level = durability or self.durability
         return Job(unit, level, self.busy_timeout, self.base, **more)
@@ -401,7 +401,8 @@ def _check_folder(place: location.Database) -> None:
         return
 
 
-def _check_level(durability: object) -> None:
+def check_level(durability: object) -> None:
+    """Raise `InvalidInputError` unless *durability* is one of `DURABILITIES`."""
     if not isinstance(durability, str) or durability not in DURABILITIES:
         raise InvalidInputError(
             f"durability is full or normal, not {abridged(durability)}"

@@ -27,7 +27,7 @@ from sessiondb.engine.sql import (
 from sessiondb.errors import NotFoundError
 from sessiondb.model import Change
 from sessiondb.model.feed import cursor_of
-from sessiondb.schema.rows import SESSION_ROW, Blob
+from sessiondb.schema.rows import SESSION_ROW, UNKNOWN_TOKENS, Blob
 from sessiondb.schema.terms import TOKENS
 
 E = TypeVar("E")
@@ -103,6 +103,8 @@ class SessionState:
         """Add (or, with *sign* -1, take away) the usage of one own message."""
         if cost is not None:
             self.cost = (self.cost or 0.0) + sign * cost
+        if tokens == UNKNOWN_TOKENS:
+            return
         for name, value in zip(TOKENS, tokens, strict=True):
             if value is not None:
                 total = (getattr(self, name) or 0) + sign * value
@@ -164,9 +166,7 @@ class Transaction:
 
     connection: Connection
     carryover: Carryover = field(default_factory=Carryover)
-    root: str | None = None
     now: int = field(default_factory=now_ms)
-    states: dict[str, SessionState] = field(default_factory=dict)
     changes: dict[str, Change] = field(default_factory=dict)
     #: Rows of ``part`` whose ``words`` are to be set, and those that are to be indexed,
     #: too.
@@ -174,15 +174,18 @@ class Transaction:
     to_index: list[int] = field(default_factory=list)
     loose: set[str] = field(default_factory=set)
     after_commit: list[Callable[[], None]] = field(default_factory=list)
-    retried: bool = False
-    #: Ids of parts that a recognised message has under others: queued → stored.
-    aliases: dict[str, str] = field(default_factory=dict)
-    #: Ids of sessions that `open_session` found under others: queued → stored.
-    opened: dict[str, str] = field(default_factory=dict)
-    #: Sessions whose row this unit wrote: one revision more for each, however often.
-    _kept: set[str] = field(default_factory=set)
     _wrote_parts: bool = False
-    _only_appends: bool = True
+    # -- of the unit, from `begin_unit` on
+    root: str | None = field(init=False)
+    retried: bool = field(init=False)
+    states: dict[str, SessionState] = field(init=False)
+    #: Ids of parts that a recognised message has under others: queued → stored.
+    aliases: dict[str, str] = field(init=False)
+    #: Ids of sessions that `open_session` found under others: queued → stored.
+    opened: dict[str, str] = field(init=False)
+    #: Sessions whose row this unit wrote: one revision more for each, however often.
+    _kept: set[str] = field(init=False)
+    _only_appends: bool = field(init=False)
 
     def run(self, statement: Statement, **params: Any) -> Cursor:
         """Execute a compiled statement."""
@@ -204,7 +207,7 @@ class Transaction:
     def insert(
         self, table: str, columns: tuple[str, ...], values: Sequence[Any]
     ) -> None:
-        """Insert one row; *columns* are in table order."""
+        """Insert one row; *columns* name its values."""
         self.connection.execute(*sparse_insert(table, columns).of_row(values))
 
     def insert_many(
@@ -212,7 +215,7 @@ class Transaction:
     ) -> None:
         """Insert rows in their order; neighbours that state the same columns at once.
 
-        *columns* are in table order.
+        *columns* name the values of each row: see `SparseInsert`.
         """
         insert = sparse_insert(table, columns)
         common_text, alike = "", list[Sequence[Any]]()
@@ -357,7 +360,7 @@ class Transaction:
 
     def take_rid(self) -> int:
         """Return the next row number of ``part``; explicit, so that search knows it."""
-        last, indexed = self._read_places()
+        last, indexed = self.carryover.places or self._read_places()
         self.carryover.places = last + 1, indexed
         self._wrote_parts = True
         return last + 1
@@ -368,9 +371,9 @@ class Transaction:
         self._wrote_parts = True
 
     def _read_places(self) -> tuple[int, int]:
-        if self.carryover.places is None:
-            self.carryover.places = ENGINE.search.read_places(self.connection)
-        return self.carryover.places
+        places = ENGINE.search.read_places(self.connection)
+        self.carryover.places = places
+        return places
 
     def flush(self) -> None:
         """Write the touched session rows, each once, with one revision more."""
@@ -445,7 +448,7 @@ class Transaction:
             ENGINE.search.put(self.connection, rids)
 
         if self._wrote_parts:
-            last, indexed = self._read_places()
+            last, indexed = self.carryover.places or self._read_places()
             is_large = self.carryover.waiting_bytes >= MOST_WAITING_BYTES
             if is_large or last - indexed >= MOST_WAITING:
                 ENGINE.search.put_waiting(self.connection)

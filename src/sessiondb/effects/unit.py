@@ -376,18 +376,18 @@ class Unit(ExtensionVerbs):
         handle.parts = tuple(
             [PartHandle(handle.session_id, row.id, part_id) for part_id in parts]
         )
-
+        # In the order of the fields: keywords take twice as long.
         effect = Append(
-            session_id=handle.session_id,
-            row=row,
-            parts=tuple(parts.values()),
-            blobs=tuple(blobs),
-            handle=handle,
-            own_id=draft.id is not None,
-            after=place_key(after, "after"),
-            open=open,
-            expect_leaf=place_key(expect_leaf, "expect_leaf"),
-            expect_revision=bounds.integer(expect_revision, "expect_revision"),
+            handle.session_id,
+            row,
+            tuple(parts.values()),
+            tuple(blobs),
+            handle,
+            draft.id is not None,
+            place_key(after, "after"),
+            open,
+            place_key(expect_leaf, "expect_leaf"),
+            bounds.integer(expect_revision, "expect_revision"),
         )
         self.staged.append(handle, open, draft.id is not None)
         self.add(effect)

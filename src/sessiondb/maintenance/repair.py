@@ -152,6 +152,7 @@ class _RepairRun:
 
     def __post_init__(self) -> None:
         self.tx = Transaction(self.connection)
+        self.tx.begin_unit(retried=False, root=None)
 
     def rows(self, sql: str, *values: Any) -> list[Any]:
         return self.connection.execute(sql, values).fetchall()

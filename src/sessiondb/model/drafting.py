@@ -20,7 +20,7 @@ from sessiondb.model.reserved import OF_EVENTS, own_data
 
 
 def _part_drafts(parts: tuple[PartDraft | str, ...]) -> tuple[PartDraft, ...]:
-    return tuple([text(p) if isinstance(p, str) else p for p in parts])
+    return tuple([PartDraft("text", p) if isinstance(p, str) else p for p in parts])
 
 
 @checked
@@ -107,17 +107,10 @@ def tool(
         is_open = result is None and outcome is None
         status = "pending" if is_open else ended
 
+    data = own_data(data, "tool")
+    # In the order of the fields: keywords take twice as long.
     return PartDraft(
-        type="tool",
-        text=result,
-        tool=name,
-        call_id=call_id,
-        status=status,
-        outcome=outcome,
-        title=title,
-        input=input,
-        data=own_data(data, "tool"),
-        id=id,
+        "tool", result, name, call_id, status, outcome, title, input, data, id
     )
 
 

@@ -7,7 +7,7 @@ never prefixes; only reads, `fork` and `delete` also take what a person types.
 
 from __future__ import annotations
 
-from types import EllipsisType
+from types import EllipsisType, NoneType
 from typing import Any, Final, NamedTuple
 
 from sessiondb.dataclass import dataclass
@@ -81,11 +81,15 @@ LEAF: Final = Leaf()
 SessionRef = SessionHandle | Session | str
 MessageRef = MessageHandle | Message | str | int
 PartRef = PartHandle | Part | str
+# Every verb compares its arguments with these: a union would be made in each call.
+_SESSIONS = (SessionHandle, Session)
+_MESSAGES = (MessageHandle, Message)
+_NAMED_PLACES = (NoneType, Leaf, EllipsisType)
 
 
 def session_key(session: SessionRef, name: str = "session") -> str:
     """Return the full id behind *session*; an `InvalidInputError` calls it *name*."""
-    if isinstance(session, SessionHandle | Session):
+    if isinstance(session, _SESSIONS):
         return session.id
     return valid_id(session, f"{name} (an id)")
 
@@ -95,7 +99,7 @@ def message_key(message: MessageRef, name: str = "message") -> str | int:
 
     Raises `InvalidInputError`, which calls the argument *name*.
     """
-    if isinstance(message, MessageHandle | Message):
+    if isinstance(message, _MESSAGES):
         return message.id
 
     if isinstance(message, int) and not isinstance(message, bool):
@@ -113,7 +117,7 @@ def place_key(place: MessageRef | Leaf | EllipsisType | None, name: str) -> Any:
 
     `LEAF`, None and ``...`` stay as they are.
     """
-    if place is None or isinstance(place, Leaf | EllipsisType):
+    if isinstance(place, _NAMED_PLACES):
         return place
     return message_key(place, name)
 

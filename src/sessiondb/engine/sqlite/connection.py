@@ -196,11 +196,14 @@ def begin_write(connection: Any, busy_timeout: float = 0.0) -> None:
 
 def attempts(busy_timeout: float) -> Iterator[bool]:
     """Yield whether this attempt is the last, and pause between two of them."""
+    # Nearly always the first one succeeds: the clock is read after it.
+    if busy_timeout > 0:
+        yield False
     deadline = time.monotonic() + busy_timeout
     pause = _SHORTEST_PAUSE
     while time.monotonic() < deadline:
-        yield False
         time.sleep(pause)
+        yield False
         pause = min(2 * pause, _LONGEST_PAUSE)
     yield True
 
