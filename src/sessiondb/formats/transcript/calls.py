@@ -59,6 +59,8 @@ _TODO_LISTS, _TODO_TEXTS = ("todos", "plan"), ("content", "step", "description")
 _COMMANDS = ("command", "cmd", "script")
 #: Those that are not shown again below the line of the call.
 _MENTIONS = frozenset(_SUBJECTS).difference(_COMMANDS)
+#: The tones of calls of which it is shown why they failed.
+FAILURES = ("error", "odd")
 _EXITS = ("exit", "exit_code", "exitCode")
 #: Levels of a record in which the codes of exits are looked for.
 _EXIT_DEPTH = 3
@@ -91,14 +93,23 @@ class Arguments:
 
     def subject_words(self, title: str | None) -> str:
         """Return a few words for the call: its title, or what it was given."""
-        values = [title, self.bare, *(self.fields.get(name) for name in _SUBJECTS)]
-        for value in values:
-            text = _joined_strings(value) if value else ""
+        for value in self._subjects(title):
+            text = _joined_strings(value)
             words = excerpt(text)
             # The files that a patch changes say more than how it begins.
             if words and not is_diff(text):
                 return words
         return ""
+
+    def _subjects(self, title: str | None) -> Iterator[Any]:
+        """Yield what may have these words, the best first."""
+        if title:
+            yield title
+        if self.bare:
+            yield self.bare
+        for name in _SUBJECTS:
+            if self.fields.get(name):
+                yield self.fields[name]
 
 
 def call_fold(
@@ -121,6 +132,7 @@ def call_fold(
         NO_CHANGES if failed else changes_of_call(arguments.named_values(), records)
     )
 
+    tone = _call_tone(part, codes)
     subject = arguments.subject_words(part.title)
     about = subject or changed.name_files()
     # The directory of a session that has none may be the root.
@@ -128,7 +140,9 @@ def call_fold(
         about = about.removeprefix(f"{directory.rstrip('/')}/")
     body: list[Block] = []
     if detail.bodies:
-        body = _call_body(part, arguments, changed, subject, detail)
+        body = _call_body(
+            part, arguments, changed, subject, detail, is_failure=tone in FAILURES
+        )
         if records.levels_having(MARKS):
             body += album.pictures_inside(part.data)
     if detail.records and part.data:
@@ -140,7 +154,7 @@ def call_fold(
         about=about,
         details=_call_details(part, changed, codes),
         state=_call_state(part),
-        tone=_call_tone(part, codes),
+        tone=tone,
         blocks=(*cut_all(body, detail), *nested),
     )
 
@@ -201,7 +215,13 @@ def _joined_strings(value: Any) -> str:
 
 
 def _call_body(
-    part: Part, arguments: Arguments, changed: Changes, subject: str, detail: Detail
+    part: Part,
+    arguments: Arguments,
+    changed: Changes,
+    subject: str,
+    detail: Detail,
+    *,
+    is_failure: bool,
 ) -> list[Block]:
     """Return the arguments and the result of a call, without those in *subject*."""
     if detail.records:
@@ -215,14 +235,19 @@ def _call_body(
     fields = without_keys({*changed.used, *mentioned}, arguments.fields)
     todos, command = _take_todos(fields), _take_command(fields)
     body: list[Block] = []
-    if arguments.bare is not None and not changed.used:
+    if detail.arguments and arguments.bare is not None and not changed.used:
         body.append(Code(as_text(arguments.bare)))
-    body += [*command, *_field_blocks(fields), *todos, *changed.codes]
+    body += command
+    if detail.arguments:
+        body += _field_blocks(fields)
+    body += [*todos, *changed.codes]
 
     result = (part.text or "").rstrip("\n")
     if result:
         label = "Error" if part.status == "error" else "Result"
-        body.append(output_code(result, detail, label, Output))
+        output = output_code(result, detail, label, Output)
+        if detail.results or is_failure or output.language == "diff":
+            body.append(output)
     return body
 
 

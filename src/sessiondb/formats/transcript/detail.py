@@ -30,14 +30,18 @@ class Detail:
 
     ``earlier_answers``: what was said in a turn before its last answer. ``asides``:
     reasoning, system texts, what a program added, what happened between messages.
-    ``bodies``: what a call was given and returned, the content of files. ``records``:
-    bookkeeping and the raw data of each record. ``limits`` bound one text,
-    ``diffs`` one diff, which may be longer; the default shows all of it.
+    ``bodies``: what a call was given and returned, the content of files; without
+    ``arguments`` of what it was given the command alone, without ``results`` of what it
+    returned a diff or an error alone. ``records``: bookkeeping and the raw data of each
+    record. ``limits`` bound one text, ``diffs`` one diff, which may be longer; the
+    default shows all of it.
     """
 
     earlier_answers: bool = True
     asides: bool = True
     bodies: bool = True
+    arguments: bool = True
+    results: bool = True
     records: bool = False
     limits: Limits = Limits()
     diffs: Limits = Limits()

@@ -25,6 +25,7 @@ from sessiondb.formats.transcript.blocks import (
     Prose,
     Todos,
 )
+from sessiondb.formats.transcript.calls import FAILURES
 from sessiondb.formats.transcript.changes import without_heading
 from sessiondb.formats.transcript.composer import Composer
 from sessiondb.formats.transcript.detail import LEVELS, Detail, Limits
@@ -57,7 +58,13 @@ _FEW = Limits(8, width=400)
 #: The levels of a session on a terminal.
 _LEVELS = {
     **LEVELS,
-    "normal": Detail(asides=False, limits=_FEW, diffs=Limits(20, width=400)),
+    "normal": Detail(
+        asides=False,
+        arguments=False,
+        results=False,
+        limits=_FEW,
+        diffs=Limits(20, width=400),
+    ),
 }
 #: One line for each message: no bodies.
 _PREVIEW = Detail(bodies=False)
@@ -263,12 +270,11 @@ class Terminal:
                 return self._named_fold(fold, indent)
 
     def _call_lines(self, fold: Fold, indent: Span) -> list[TerminalLine]:
-        command = ""
+        command, blocks = "", fold.blocks
         if not self._full:
-            command = _command_shown(fold)
-            fold = replace(fold, blocks=_essential_blocks(fold))
+            command, blocks = _command_shown(fold), _essential_blocks(fold)
         name = Span(f"{indent.text}▸ {one_line(fold.label)}", "strong")
-        subject = Span(one_line(_subject_shown(fold)))
+        subject = Span(one_line(_subject_shown(fold.subject, blocks)))
         mark = _CALL_MARKS.get(fold.tone, "")
         if fold.tone == "error":
             mark = f"{mark} {fold.state}"
@@ -289,10 +295,10 @@ class Terminal:
             end=Span(visible(details), "dim"),
         )
 
-        return [line, *self._block_lines(fold.blocks, Span(f"{indent.text}  "))]
+        return [line, *self._block_lines(blocks, Span(f"{indent.text}  "))]
 
     def _named_fold(self, fold: Fold, indent: Span) -> list[TerminalLine]:
-        name = f"{fold.label} {_subject_shown(fold)}".rstrip()
+        name = f"{fold.label} {_subject_shown(fold.subject, fold.blocks)}".rstrip()
         lines = [_bracketed_line(indent, name, *fold.facts, excerpt(fold.address))]
 
         # Prose stays what it is; anything else is marked as something quoted.
@@ -369,7 +375,7 @@ def _essential_blocks(fold: Fold) -> tuple[Block, ...]:
     """Return what a conversation shows of a call: changes, and why it failed."""
     blocks: list[Block] = []
     for block in fold.blocks:
-        is_failure = isinstance(block, Output) and fold.tone in ("error", "odd")
+        is_failure = isinstance(block, Output) and fold.tone in FAILURES
         if isinstance(block, Code) and block.language == "diff":
             text = without_heading(block.text, fold.about)
             blocks.append(replace(block, text=text))
@@ -421,11 +427,10 @@ def _bracketed_line(indent: Span, *facts: str) -> TerminalLine:
     return TerminalLine(f"[{one_line(text)}]", "dim", indent)
 
 
-def _subject_shown(fold: Fold) -> str:
-    """Return the subject of *fold*, unless it begins the body, which is always open."""
-    first = fold.blocks[0] if fold.blocks else None
+def _subject_shown(subject: str, blocks: Sequence[Block]) -> str:
+    """Return a *subject*, unless it begins the body *blocks*, which are always open."""
+    first = blocks[0] if blocks else None
     # The result of a call may begin like its subject by chance.
-    subject = fold.subject
     if not isinstance(first, _REPEATING) or isinstance(first, Output):
         return subject
 
