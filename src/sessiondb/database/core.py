@@ -23,6 +23,7 @@ from sessiondb.database.worktrees import Worktrees
 from sessiondb.effects.delete import Delete, Reap
 from sessiondb.effects.project import RefreshProject
 from sessiondb.effects.unit import Unit
+from sessiondb.engine import disk
 from sessiondb.engine.base import DURABILITIES, Connection
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import (
@@ -130,7 +131,9 @@ class Core:
             check_free(self.path)
             if self._create and not (self.read_only or self._parents):
                 _check_folder(self.location)
-            ENGINE.ensure(
+            # The file that is verified has to be the one that `start` finds.
+            self._identity = disk.identity(self.path)
+            reader = ENGINE.ensure(
                 self.path,
                 create=self._create,
                 read_only=self.read_only,
@@ -140,14 +143,18 @@ class Core:
         except BaseException:
             self._remove_temporary()
             raise
+        if reader is not None:
+            self.readers.give_back(reader)
 
     def start(self) -> None:
         """Join the state that this process shares for the file.
 
-        Nothing is open or registered before this call, nor after it failed.
+        Nothing is registered before this call, and nothing is open after it failed.
         """
         try:
             self.writer = acquire(self.path, self)
+            if self.writer.connection.identity != self._identity:
+                self.readers.pause()
             #: The daemon thread of this store, started when it is first needed.
             self.service = Service(self.writer, wake_late)
             self._subscriptions = Subscriptions(self.writer.sinks)
@@ -326,6 +333,7 @@ class Core:
 
         if self._started:
             self._stop_threads(wait=not self.writer.serving_here)
+        self.readers.pause()
         # Also what was acquired by a start that was interrupted.
         release(self)
         self._remove_temporary()

@@ -381,8 +381,11 @@ class Engine(Protocol):
         read_only: bool = False,
         busy_timeout: float = 10.0,
         root: Path | None = None,
-    ) -> None:
+    ) -> Connection | None:
         """Make sure that a current, verified database is at *path*.
+
+        The connection by which it was verified is returned, as one that only reads;
+        None if it cannot be one, as that of a file which had to be made.
 
         A missing one is made if *create*, and migrated if each pending migration is
         additive; *read_only* permits neither. It has the tables of `sessiondb.schema`,

@@ -111,11 +111,11 @@ class SQLite:
         read_only: bool = False,
         busy_timeout: float = 10.0,
         root: Path | None = None,
-    ) -> None:
+    ) -> Connection | None:
         """Make sure that *path* is a current, verified file; see `opening.ensure`."""
         from sessiondb.engine.sqlite.opening import ensure
 
-        ensure(
+        return ensure(
             path,
             create=create,
             read_only=read_only,

@@ -1,6 +1,7 @@
 """Making, recognising and migrating the file before its first use.
 
-A current file needs one connection, four reads and no lock. Everything else (a new
+A current file needs one connection, four reads and no lock; if no process has it open,
+that connection is the first reader of the store. Everything else (a new
 file, the switch to WAL, a migration) is done under one lock between processes, because
 the switch to WAL can fail as busy without waiting. A file that is not ours, too new or
 damaged is refused and never written.
@@ -41,10 +42,11 @@ def ensure(
     read_only: bool = False,
     busy_timeout: float = 10.0,
     root: Path | None = None,
-) -> None:
-    """Make sure that *path* is a current, verified database.
+) -> sqlite3.Connection | None:
+    """Make sure that *path* is a current, verified database, and return a reader of it.
 
-    It is made or migrated if that is permitted.
+    It is made or migrated if that is permitted. None if it was, or is in use: then a
+    reader has to be opened.
     Raises `NotFoundError` (missing and not to be made), `NotADatabaseError`,
     `UntrustedDatabaseError`, `SchemaVersionError`, `BusyError`, `CorruptionError`.
     Warns about a network file system, where WAL is not used.
@@ -64,16 +66,22 @@ def ensure(
         message = f"{path} is on {network}: no WAL there; use one process at a time"
         warnings.warn(message, stacklevel=_depth_of_caller())
 
+    first_look = min(busy_timeout, _FIRST_LOOK)
     try:
-        if _is_current(path, min(busy_timeout, _FIRST_LOOK), read_only, journal):
-            return
+        is_current, reader = _look_at(path, first_look, read_only, journal)
+        if reader is not None:
+            reader.execute(f"PRAGMA busy_timeout={int(busy_timeout * 1000)}")
+        if is_current:
+            return reader
     except BusyError:
         # Another process is switching to WAL: wait for it at the lock.
         pass
 
     with files.creation_lock(path, busy_timeout):
-        if not _is_current(path, busy_timeout, read_only, journal):
+        is_current, reader = _look_at(path, busy_timeout, read_only, journal)
+        if not is_current:
             _bring_up(path, busy_timeout, journal)
+    return reader
 
 
 def _depth_of_caller() -> int:
@@ -87,24 +95,39 @@ def _depth_of_caller() -> int:
     return depth
 
 
-def _is_current(path: Path, busy_timeout: float, read_only: bool, journal: str) -> bool:
-    """Return whether the file needs nothing more before its use.
+def _look_at(
+    path: Path, busy_timeout: float, read_only: bool, journal: str
+) -> tuple[bool, sqlite3.Connection | None]:
+    """Return whether the file needs nothing more before its use, and a reader of it.
 
-    Raises the errors of `ensure` for a file that is refused.
+    A file that needs more has none, nor has one in use. Raises the errors of `ensure`
+    for a file that is refused.
     """
     # The last connection to close moves a -wal into the file; that of another program
-    # is not ours to move.
-    mode = "ro" if read_only or files.has_wal(path) else "reader"
-    with (
-        closing(connect(path, mode=mode, busy_timeout=busy_timeout)) as connection,
-        translated(path),
-    ):
-        version = schema_of(connection, path)
-        if version < VERSION and not read_only:
-            return False
-        admit(connection, path, version)
-        journal_mode: str = connection.execute("PRAGMA journal_mode").fetchone()[0]
-        return read_only or journal_mode == journal
+    # is not ours to move, so it is only looked at.
+    is_in_use = not read_only and files.has_wal(path)
+    mode = "ro" if read_only or is_in_use else "reader"
+    connection = connect(path, mode=mode, busy_timeout=busy_timeout)
+    is_kept = False
+    try:
+        with translated(path):
+            is_current = _is_current(connection, path, read_only, journal)
+        is_kept = is_current and not is_in_use
+        return is_current, connection if is_kept else None
+    finally:
+        if not is_kept:
+            connection.close()
+
+
+def _is_current(
+    connection: sqlite3.Connection, path: Path, read_only: bool, journal: str
+) -> bool:
+    version = schema_of(connection, path)
+    if version < VERSION and not read_only:
+        return False
+    admit(connection, path, version)
+    journal_mode: str = connection.execute("PRAGMA journal_mode").fetchone()[0]
+    return read_only or journal_mode == journal
 
 
 def verify(path: Path, busy_timeout: float = 10.0) -> None:
