@@ -352,7 +352,7 @@ def usage_key(
     name: str,
     model: str | None,
     time: int | None,
-    tokens: Iterable[int | None],
+    tokens: Iterable[float | None],
 ) -> str:
     """Return the key under which the cost of one answer is counted once.
 

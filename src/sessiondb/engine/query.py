@@ -85,10 +85,11 @@ class SearchQuery(NamedTuple):
     ``match`` is the value of ``:match``, opaque to the caller, None if the index knows
     nothing of it, so that texts are scanned; ``comparison`` that of ``:comparison``,
     with which texts that match are compared, None if the words of the index say
-    everything. With ``scanned`` the index of titles and prompts does not know what is
-    searched for, so all of them are compared with it. ``own_id`` is what may be the id
-    of a session in its program, or its beginning. ``needles`` are what an excerpt of a
-    scanned text shows.
+    everything. ``inside`` is all of a comparison, if it is a text that may be inside of
+    words: whatever has it as it is needs no other. With ``scanned`` the index of titles
+    and prompts does not know what is searched for, so all of them are compared with it.
+    ``own_id`` is what may be the id of a session in its program, or its beginning.
+    ``needles`` are what an excerpt of a scanned text shows.
 
     ``together`` is what no part of a message may have, or None. ``covers`` are the ways
     to find what several parts of a message have together, each of which is enough;
@@ -98,6 +99,7 @@ class SearchQuery(NamedTuple):
 
     match: str | None
     comparison: str | None = None
+    inside: str | None = None
     scanned: str | None = None
     own_id: str | None = None
     needles: str | None = None
@@ -112,7 +114,7 @@ class SearchQuery(NamedTuple):
         They are about one part, title or prompt: see `of_messages` for messages.
         """
         params: dict[str, Any] = {"match": self.match}
-        for name in ("comparison", "scanned", "own_id", "needles"):
+        for name in ("comparison", "inside", "scanned", "own_id", "needles"):
             value = getattr(self, name)
             if value is not None:
                 params[name] = value

@@ -24,8 +24,9 @@ class SearchIndex(Protocol):
     * ``cursor``, ``top``, ``last``: the *place* of a match, an integer that is larger
       for a newer one, is below, at most, at least this;
     * ``seen``, ``found``, list parameters: its session, its place is none of these;
-    * ``comparison``, ``scanned``, ``own_id``: its text is what the query means, as
-      `SearchQuery` has it; the last two are for titles and prompts, and for scans;
+    * ``comparison``, ``inside``, ``scanned``, ``own_id``: its text is what the query
+      means, as `SearchQuery` has it; the last two are for titles and prompts, and for
+      scans;
     * ``together``, ``spread``: so is what the parts of its message have together.
 
     All queries but those of a scan have the parameter ``:match`` of a `SearchQuery`;
@@ -71,7 +72,12 @@ class SearchIndex(Protocol):
         """
 
     def matches(
-        self, terms: Sequence[str], bounds: Iterable[str], *, order: str, is_shown: bool
+        self,
+        terms: Sequence[str],
+        bounds: Collection[str],
+        *,
+        order: str,
+        is_shown: bool,
     ) -> str:
         """Return the query for matches in parts, newest first, at most ``:rows``.
 
@@ -82,7 +88,7 @@ class SearchIndex(Protocol):
         depend on the number of all matches.
         """
 
-    def sessions(self, terms: Sequence[str], bounds: Iterable[str]) -> str:
+    def sessions(self, terms: Sequence[str], bounds: Collection[str]) -> str:
         """Return the query for the ids of sessions with matches in parts, each once.
 
         The session of the newest match comes first.

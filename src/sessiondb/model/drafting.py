@@ -107,10 +107,10 @@ def tool(
         is_open = result is None and outcome is None
         status = "pending" if is_open else ended
 
-    data = own_data(data, "tool")
+    kept = own_data(data, "tool")
     # In the order of the fields: keywords take twice as long.
     return PartDraft(
-        "tool", result, name, call_id, status, outcome, title, input, data, id
+        "tool", result, name, call_id, status, outcome, title, input, kept, id
     )
 
 

@@ -27,8 +27,8 @@ from sessiondb.repository.sessions import (
 MARKS = SNIPPET_MARKS
 #: Parameters that the search index compares with its own entries.
 _BOUNDS = frozenset(
-    "cursor top last seen found comparison shown scanned own_id needles together "
-    "spread cover ids".split()
+    "cursor top last seen found comparison inside shown scanned own_id needles "
+    "together spread cover ids".split()
 )
 #: place, session, seq, message id, snippet; for a match in parts also its sort key.
 Row = tuple[Any, ...]

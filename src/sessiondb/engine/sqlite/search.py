@@ -21,6 +21,7 @@ from sessiondb.engine.sqlite.dialect import DIALECT
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.engine.sqlite.search_query import (
     EXCERPT,
+    EXCERPT_BESIDE,
     IS_MEANT,
     PART_BORDER,
     PASSAGE,
@@ -85,6 +86,9 @@ def _of_alias(sql: str, alias: str) -> str:
     return re.sub(r"\bp\b", alias, sql)
 
 
+#: Texts that are no blobs are in the row at hand; FTS5 would look them up again.
+_IS_AT_HAND = "p.text_blob IS NULL AND p.input_blob IS NULL"
+_AT_HAND = f"p.text, {words_of_json('p.input')}, p.title"
 _COMPARED = f"{IS_MEANT}(:comparison, f.words, f.text, f.input, f.title)"
 #: The terms of the bounds of `SearchIndex`, for matches in parts. Of a message with one
 #: part no text is read twice.
@@ -94,11 +98,8 @@ _BOUNDS = {
     "last": "f.rowid >= :last",
     "seen": f"p.session_id NOT IN {DIALECT.list_text('seen')}",
     "found": f"f.rowid NOT IN {DIALECT.list_text('found')}",
-    # A text that is no blob is in the row at hand; FTS5 would look it up again.
     "comparison": (
-        "iif(p.text_blob IS NULL AND p.input_blob IS NULL, "
-        f"{IS_MEANT}(:comparison, p.words, p.text, {words_of_json('p.input')}, "
-        f"p.title), {_COMPARED})"
+        f"iif({_IS_AT_HAND}, {IS_MEANT}(:comparison, p.words, {_AT_HAND}), {_COMPARED})"
     ),
     "together": f"iif({_HAS_SIBLINGS}, {_together('together')}, 1)",
     "spread": f"iif({_HAS_SIBLINGS}, {_together('spread')}, 0)",
@@ -132,10 +133,16 @@ class _MatchSource(NamedTuple):
 
 
 _SNIPPET = f"{EXCERPT}(:match, {{}}, f.text, f.input, f.title)"
+#: FTS5 makes its snippet only if that is of the text: it costs as much as all the rest.
+_BESIDE = (
+    f"iif({_IS_AT_HAND}, {EXCERPT_BESIDE}(:match, p.words, {_AT_HAND}), "
+    f"{EXCERPT_BESIDE}(:match, p.words, f.text, f.input, f.title))"
+)
 _INDEXED = _MatchSource(
     "part_search AS f",
     "f.part_search MATCH :match",
-    _SNIPPET.format(snippet_sql("part_search", -1)),
+    f"coalesce(iif(p.words IS NULL, NULL, {_BESIDE}), "
+    f"{_SNIPPET.format(snippet_sql('part_search', -1))})",
     "bm25(part_search)",
 )
 _WAITING = _MatchSource(
@@ -160,10 +167,14 @@ def _and_terms(terms: Iterable[str]) -> str:
     return "".join(f" AND {term}" for term in terms)
 
 
-def _conditions(terms: Sequence[str], bounds: Iterable[str]) -> str:
+def _conditions(terms: Sequence[str], bounds: Collection[str]) -> str:
     """Return the conditions of matches in parts, besides the match itself."""
-    compared = [_BOUNDS[name] for name in bounds if name in _BOUNDS]
-    return f"{_VISIBLE}{_and_terms([*terms, *compared])}"
+    compared = {name: _BOUNDS[name] for name in bounds if name in _BOUNDS}
+    if "inside" in bounds:
+        # Most candidates have it as it was typed, which SQLite finds out by itself.
+        meant = compared["comparison"]
+        compared["comparison"] = f"iif(instr(p.text, :inside), 1, {meant})"
+    return f"{_VISIBLE}{_and_terms([*terms, *compared.values()])}"
 
 
 def _select(columns: str, source: _MatchSource, conditions: str) -> str:
@@ -246,7 +257,12 @@ class SQLiteSearchIndex:
         return search_query(query)
 
     def matches(
-        self, terms: Sequence[str], bounds: Iterable[str], *, order: str, is_shown: bool
+        self,
+        terms: Sequence[str],
+        bounds: Collection[str],
+        *,
+        order: str,
+        is_shown: bool,
     ) -> str:
         """Return the query for matches in parts, newest first, at most ``:rows``."""
         conditions = _conditions(terms, bounds)
@@ -264,7 +280,7 @@ class SQLiteSearchIndex:
             queries.append(_select(columns, source, conditions))
         return f"{_UNION.join(queries)} ORDER BY 1 DESC LIMIT :rows"
 
-    def sessions(self, terms: Sequence[str], bounds: Iterable[str]) -> str:
+    def sessions(self, terms: Sequence[str], bounds: Collection[str]) -> str:
         """Return the query for the sessions with matches in parts.
 
         The session of the newest match comes first.

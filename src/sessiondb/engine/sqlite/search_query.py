@@ -44,8 +44,10 @@ from sessiondb.engine.sqlite.search_words import (
 from sessiondb.errors import InvalidInputError
 from sessiondb.patterns import late_pattern
 
-#: The SQL functions `is_meant`, `excerpt`, `passage` and `is_meant_together`.
+#: The SQL functions `is_meant`, `excerpt`, `excerpt_beside`, `passage` and
+#: `is_meant_together`.
 IS_MEANT, EXCERPT = "sessiondb_is_meant", "sessiondb_excerpt"
+EXCERPT_BESIDE = "sessiondb_excerpt_beside"
 PASSAGE, TOGETHER = "sessiondb_passage", "sessiondb_together"
 #: Between two parts, and between two texts of one. A text that has them is split there.
 PART_BORDER, TEXT_BORDER = "\x1e", "\x1f"
@@ -72,14 +74,17 @@ def search_query(query: str) -> SearchQuery:
         raise InvalidInputError(
             "the query has no words", hint="search for letters or digits, too"
         )
-    compared = json.dumps(_as_json(term))
+    kind, *details = value = _as_json(term)
+    compared = json.dumps(value)
+    is_exact = _is_exact(term)
     is_scanned = match is None or any(_is_beside(text) for text in texts)
     own_id = None
     if isinstance(term, Text) and not term.is_substring and _ID.fullmatch(term.text):
         own_id = term.text
     search = SearchQuery(
         match,
-        comparison=None if _is_exact(term) else compared,
+        comparison=None if is_exact else compared,
+        inside=details[0] if kind == "inside" and not is_exact else None,
         scanned=compared if is_scanned else None,
         own_id=own_id,
         together=_together(term) if has_exclusion(term) else None,
@@ -233,6 +238,7 @@ def register(connection: sqlite3.Connection) -> None:
     """Give *connection* the SQL functions of queries."""
     connection.create_function(IS_MEANT, -1, is_meant, deterministic=True)
     connection.create_function(EXCERPT, -1, excerpt, deterministic=True)
+    connection.create_function(EXCERPT_BESIDE, -1, excerpt_beside, deterministic=True)
     connection.create_function(PASSAGE, -1, passage, deterministic=True)
     connection.create_function(TOGETHER, 4, is_meant_together, deterministic=True)
 
@@ -306,7 +312,25 @@ def excerpt(match: str, snippet: str | None, *columns: str | None) -> str | None
     """
     if snippet is not None and MARK not in snippet:
         return snippet
+    return _first_excerpt(match, columns)
 
+
+def excerpt_beside(match: str, words: str, *columns: str | None) -> str | None:
+    """Return `excerpt` of a match by the *words* beside a text, without a snippet.
+
+    None if they are not seen to have what is searched for.
+    """
+    if any(word in words for word in _searched_beside(match)):
+        return _first_excerpt(match, columns)
+    return None
+
+
+@lru_cache(maxsize=8)
+def _searched_beside(match: str) -> list[str]:
+    return [MARK + word for word in _BESIDE.findall(match)]
+
+
+def _first_excerpt(match: str, columns: tuple[str | None, ...]) -> str:
     pattern = _pattern_of(match)
     texts = [column for column in columns if column]
     for column in texts:
@@ -342,7 +366,8 @@ def _marked(text: str, first: int, pattern: re.Pattern[str]) -> str:
     begin = max(0, first - _BEFORE)
     end = begin + _EXCERPT
     opening, closing = SNIPPET_MARKS
-    shown = pattern.sub(rf"{opening}\g<0>{closing}", text[begin:end])
+    # Not a template: `re` fills it in by four calls for each match.
+    shown = pattern.sub(lambda found: f"{opening}{found[0]}{closing}", text[begin:end])
     return f"{'…' if begin else ''}{shown}{'…' if end < len(text) else ''}"
 
 
