@@ -20,8 +20,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 #: A layer may import the layers before it, and itself.
 ORDER = (
-    "dataclass patterns errors words readers arguments hints clock living ids places model prices codec schema engine extensions effects "
-    "writer streaming repository location formats database importing "
+    "dataclass patterns errors words readers arguments hints clock living loading ids places model prices codec schema engine extensions "
+    "formats effects writer streaming repository location database importing "
     "store aio adapters testing maintenance statements cli __main__"
 ).split()
 #: A layer that may import less than its place in the order allows.

@@ -32,7 +32,6 @@ from sessiondb.database.exports import (
 from sessiondb.database.facade import Facade, Kind, reaping
 from sessiondb.database.feed import Watch
 from sessiondb.database.leases import Lease, new_stream
-from sessiondb.database.loading import load
 from sessiondb.database.open_units import named_by
 from sessiondb.database.opening import Opening, open_soon
 from sessiondb.database.queries import Queries
@@ -43,6 +42,7 @@ from sessiondb.errors import (
     NotFoundError,
     StoreClosedError,
 )
+from sessiondb.loading import load
 from sessiondb.model import Change, Export, Imported, Problem, SourceItem
 from sessiondb.model.draft import MessageFields
 from sessiondb.model.handles import session_key

@@ -22,12 +22,12 @@ from sessiondb.database.exports import (
     with_messages_at,
 )
 from sessiondb.database.facade import Facade, Kind, reaping
-from sessiondb.database.loading import load
 from sessiondb.database.open_units import UnitBlock
 from sessiondb.database.queries import Queries
 from sessiondb.effects import Unit
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import NotFoundError
+from sessiondb.loading import load
 from sessiondb.model.draft import MessageFields
 from sessiondb.model.handles import session_key
 from sessiondb.repository import Read

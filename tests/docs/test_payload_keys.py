@@ -20,6 +20,7 @@ PACKAGE = ROOT / "src" / "sessiondb"
 #: They read the records of other programs, or keep what other programs wrote.
 FOREIGN = (
     "formats/kit",
+    "formats/providers",
     *(
         entry.reads.removeprefix("sessiondb.").replace(".", "/")
         for entry in REGISTRY.values()

@@ -21,9 +21,9 @@ from sessiondb.formats.claude import fields as claude
 from sessiondb.formats.event_log import fields as event_log
 from sessiondb.formats.kit.usage import COUNTS
 from sessiondb.formats.llm import fields as llm
-from sessiondb.formats.openai_agents import fields as openai_agents
 from sessiondb.formats.openoxide import drafts as openoxide
 from sessiondb.formats.pi import fields as pi
+from sessiondb.formats.providers.responses import fields as responses_fields
 from sessiondb.model import aliases
 from sessiondb.schema.tables import message, part
 
@@ -134,7 +134,7 @@ def test_formats_take_their_names_from_the_same_table() -> None:
     ):  # fmt: skip
         assert table.items() <= aliases.FINISH.items()
     assert event_log.OUTCOME == aliases.OUTCOME
-    assert openai_agents.ROLES.items() <= aliases.ROLE.items()
+    assert responses_fields.ROLES.items() <= aliases.ROLE.items()
     assert {name: keys[1:] for name, (_, keys) in COUNTS.items()} == aliases.TOKENS
 
 

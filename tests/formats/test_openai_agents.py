@@ -33,6 +33,13 @@ from sessiondb import ALL, Store
 from sessiondb.formats import find
 from sessiondb.model import Imported, Message, Problem, Tokens
 
+
+def rest(message: Message) -> dict[str, Any]:
+    """Return what is left of an item."""
+    item: dict[str, Any] = message.parts[0].data["openai"]["item"]
+    return item
+
+
 T0 = 1_795_191_830_000
 
 
@@ -121,10 +128,10 @@ def test_items_become_messages_in_their_order(tmp_path: Path, store: Store) -> N
     ]  # fmt: skip
     assert [p.text for p in found[1].parts] == ["Hm", "Well"]
     assert {p.type for p in found[1].parts} == {"reasoning"}
-    assert found[1].data["encrypted_content"] == "gAAA"
-    assert found[-1].kind == "never_seen"
-    assert found[-1].data == {"type": "never_seen", "id": "x", "value": 1}
-    assert found[9].data["role"] == "developer"
+    assert rest(found[1])["encrypted_content"] == "gAAA"
+    assert found[-1].kind == "custom_message"
+    assert rest(found[-1]) == {"type": "never_seen", "id": "x", "value": 1}
+    assert rest(found[9])["role"] == "developer"
     assert found[8].parts[0].text == "No"
 
 
@@ -147,7 +154,7 @@ def test_arguments_that_are_written_otherwise_stay(
         store, tmp_path, call("c1", arguments=spaced), call("c2", arguments=broken)
     )
     assert one.parts[0].input == {"a": 1}
-    assert one.data["arguments"] == spaced
+    assert rest(one)["arguments"] == spaced
     assert two.parts[0].input == broken
 
 
@@ -162,7 +169,7 @@ def test_a_result_may_be_blocks(tmp_path: Path, store: Store) -> None:
     assert text.text == "Seen"
     assert image.data["mime"] == "image/png"
     assert image.data["content"].startswith(b"\x89PNG")
-    assert image.data["detail"] == "low"
+    assert image.data["openai"]["block"]["detail"] == "low"
 
 
 def test_tools_of_the_provider_have_no_result_of_their_own(
@@ -216,7 +223,7 @@ def test_an_item_names_the_model_if_it_is_not_of_responses(
     said = answer("Yes") | {"provider_data": {"model": "large", "response_id": "r1"}}
     asked, found = read(store, tmp_path, prompt("Hi"), said)
     assert (asked.model_id, found.model_id) == (None, "large")
-    assert found.data["provider_data"] == said["provider_data"]
+    assert rest(found)["provider_data"] == said["provider_data"]
 
 
 def test_ids_of_items_may_all_be_the_same(tmp_path: Path, store: Store) -> None:
@@ -229,7 +236,7 @@ def test_ids_of_items_may_all_be_the_same(tmp_path: Path, store: Store) -> None:
 def test_an_encrypted_item_is_kept_as_it_is(tmp_path: Path, store: Store) -> None:
     envelope = {"__enc__": 1, "v": 1, "kid": "hkdf-v1", "payload": "gAAA"}
     (found,) = read(store, tmp_path, envelope)
-    assert (found.kind, found.data) == ("encrypted", envelope)
+    assert (found.kind, rest(found)) == ("custom_message", envelope)
 
 
 def test_items_that_a_compaction_keeps_are_in_the_context(

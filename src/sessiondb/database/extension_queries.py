@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from sessiondb.arguments import checks_arguments
-from sessiondb.database.loading import load
+from sessiondb.loading import load
 from sessiondb.repository import Read, Rows
 
 if TYPE_CHECKING:

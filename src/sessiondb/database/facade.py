@@ -22,10 +22,10 @@ from typing import (
 )
 
 from sessiondb.database.core import Core
-from sessiondb.database.loading import load
 from sessiondb.database.queries import Queries
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
+from sessiondb.loading import load
 from sessiondb.model.handles import SessionRef, session_key
 from sessiondb.repository import Read
 

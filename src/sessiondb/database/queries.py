@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from sessiondb.arguments import checks_arguments
 from sessiondb.database.extension_queries import ExtensionQueries
-from sessiondb.database.loading import load
 from sessiondb.database.usage_queries import UsageQueries
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import InvalidInputError, NotFoundError
+from sessiondb.loading import load
 from sessiondb.model import (
     Comparison,
     Context,

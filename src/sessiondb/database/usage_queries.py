@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sessiondb.arguments import checks_arguments
-from sessiondb.database.loading import load
 from sessiondb.database.scoped_queries import ScopedQueries
+from sessiondb.loading import load
 from sessiondb.model import Session, UsageRecord, UsageRow
 from sessiondb.model.bounds import Time
 from sessiondb.model.handles import SessionRef

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from sessiondb import codec, location
-from sessiondb.database.loading import load
 from sessiondb.effects.project import SAME_REPOSITORY, ProjectPlace, moved_project
 from sessiondb.effects.unit import Unit
 from sessiondb.engine.sql import Statement
 from sessiondb.errors import InvalidInputError, SessionDBError, abridged
+from sessiondb.loading import load
 from sessiondb.places import named, stored
 from sessiondb.repository import Read
 from sessiondb.repository.sessions import project_at

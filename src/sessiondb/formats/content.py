@@ -74,6 +74,29 @@ def embedded_text(part: Part) -> str | None:
     return file_of(part).data
 
 
+def file_at(url: str) -> dict[str, Any]:
+    """Return the data of a part ``file`` for an address, or for a ``data:`` URL.
+
+    `address_of` makes the same characters of it again.
+    """
+    encoded = content_of_url(url)
+    if encoded is None:
+        return {"url": url}
+    mime = url[len("data:") :].partition(",")[0].partition(";")[0]
+    if url != f"data:{mime};base64,{encoded}":
+        return {"url": url, "mime": mime}
+    return embedded_file(mime, encoded)
+
+
+def address_of(part: Part) -> str | None:
+    """Return the address of a file, a ``data:`` URL of its content if it has none."""
+    url = as_text(part.data.get("url"))
+    encoded = embedded_text(part)
+    if url is not None or encoded is None:
+        return url
+    return f"data:{part.data.get('mime', '')};base64,{encoded}"
+
+
 def content_of_url(url: str) -> str | None:
     """Return the content of a ``data:`` URL in base64; None for anything else."""
     match = _DATA_URL.fullmatch(url)

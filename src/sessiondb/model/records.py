@@ -149,6 +149,13 @@ class Message:
         return "\n".join(p.text for p in self.parts if p.type == "text" and p.text)
 
     @property
+    def is_system(self) -> bool:
+        """Whether it holds system texts, and is not part of the conversation."""
+        return self.role == "system" or (
+            self.role == "event" and self.kind == "context"
+        )
+
+    @property
     def context_texts(self) -> tuple[str, ...]:
         """The texts that an event gives a model.
 

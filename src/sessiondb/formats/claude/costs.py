@@ -37,6 +37,7 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.lines import Line, opened
 from sessiondb.formats.kit.texts import time_of_text
+from sessiondb.formats.providers.anthropic.fields import COUNTS
 from sessiondb.model.source import STATED_TOTAL, TOTAL_SINCE
 from sessiondb.patterns import late_pattern
 
@@ -262,7 +263,7 @@ def _joined(answers: list[PaidAnswer]) -> PaidAnswer:
 
 def _tokens_of_usage(usage: Record) -> RequestTokens:
     hour = value_at(usage, "cache_creation", "ephemeral_1h_input_tokens")
-    counts = [usage.get(key) for key in fields.COUNTS.values()]
+    counts = [usage.get(key) for key in COUNTS.values()]
     return _tokens_of_counts(*counts, hour)
 
 

@@ -8,14 +8,13 @@ number of lines since the first one, so that all are written back in their place
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sessiondb.formats.claude import fields
 from sessiondb.formats.claude.tree import MessagePlace, calls_answered
-from sessiondb.formats.content import embedded_file
-from sessiondb.formats.kit.blocks import is_block, mark_synthetic, text_part
+from sessiondb.formats.kit.blocks import mark_synthetic
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
@@ -25,13 +24,14 @@ from sessiondb.formats.kit.fields import (
     fitting,
     integer,
     is_object,
-    objects_in,
     take_fields,
     text,
     value_at,
     without_empty,
 )
 from sessiondb.formats.kit.texts import time_of_text
+from sessiondb.formats.providers.anthropic.blocks import take_content
+from sessiondb.formats.providers.anthropic.fields import tokens_of
 from sessiondb.model import MessageDraft, PartDraft, Tokens
 from sessiondb.model.source import STATED_TOTAL, TOTAL_SINCE
 
@@ -39,25 +39,6 @@ Record = dict[str, Any]
 Parts = tuple[PartDraft, ...]
 #: The columns of a message.
 Columns = dict[str, Any]
-
-#: Keys of ``data`` that parts have here and blocks do not.
-PART_KEYS = frozenset(
-    "plain command redacted listed added in_result mime content url filename".split()
-)
-#: The keys that a block of each type must not have, to be written again as it was.
-_RESERVED: Mapping[str, frozenset[str]] = {
-    "text": PART_KEYS,
-    "thinking": PART_KEYS,
-    "redacted_thinking": PART_KEYS,
-    "image": PART_KEYS,
-    "document": PART_KEYS,
-    "tool_result": PART_KEYS - {"content"},
-    **dict.fromkeys(fields.CALLS, PART_KEYS),
-}
-#: Those of a block of any other type: `records` recognises parts by them.
-_RESERVED_OF_OTHERS = frozenset({"plain", "added", "in_result"})
-#: Types of parts that blocks become; a block that already has one is kept apart.
-_PART_TYPES = frozenset({"reasoning", "tool", "tool-result", "file", "custom"})
 
 
 class NumberedRecord(NamedTuple):
@@ -121,7 +102,7 @@ def _take_user_line(record: Record) -> Columns:
             "kind": "compaction",
             "parts": parts,
             "cost": fitting(record.get(fields.COST), cost),
-            "tokens": fields.tokens_of(as_object(record.get("usage"))),
+            "tokens": tokens_of(as_object(record.get("usage"))),
         }
 
     if fields.is_added(record):
@@ -210,7 +191,7 @@ def _tokens_of_answer(lines: Sequence[Record]) -> Tokens | None:
     most: int | None = None
     for line in lines:
         usage = as_object(value_at(line, "message", "usage"))
-        tokens = fields.tokens_of(usage)
+        tokens = tokens_of(usage)
         output: int = fitting(usage.get("output_tokens"), integer, 0)
         if tokens is not None and (most is None or output >= most):
             highest, most = tokens, output
@@ -272,45 +253,11 @@ def _take_sources(attachment: Record) -> Iterator[PartDraft]:
 
 
 def _take_content(holder: Record, key: str) -> Parts:
-    """Take the content of a message, a text or a list of blocks."""
-    content = holder.get(key)
-    if text(content):
-        del holder[key]
-        return (_text_as_typed(PartDraft("text", content, data={"plain": True})),)
-
-    blocks = as_list(content)
-    if not blocks or not all(is_block(block) for block in blocks):
-        return ()
-    del holder[key]
-    return tuple(part for block in blocks for part in _parts_of_block(block))
-
-
-def _parts_of_block(block: Record) -> Iterable[PartDraft]:
-    kind = block["type"]
-    reserved = _RESERVED.get(kind, _RESERVED_OF_OTHERS)
-    # A key of the block would be mistaken for ours when it is written again.
-    if kind in _PART_TYPES or not reserved.isdisjoint(block):
-        return [_verbatim_part(block)]
-
-    match kind:
-        case "text":
-            return [_text_as_typed(text_part(block))]
-        case "thinking":
-            return [text_part(block)]
-        case "redacted_thinking":
-            return [PartDraft("reasoning", data={"redacted": block})]
-        case "tool_result":
-            return _result_parts(block)
-        case "image" | "document":
-            return [_file_part(block)]
-        case _ if kind in fields.CALLS:
-            return [_call_part(block)]
-        case _:
-            return [PartDraft(block.pop("type"), data=block)]
-
-
-def _verbatim_part(block: Record) -> PartDraft:
-    return PartDraft("custom", data={"block": block})
+    """Take the content of a message, its texts as the user typed them."""
+    return tuple(
+        _text_as_typed(part) if part.type == "text" else part
+        for part in take_content(holder, key)
+    )
 
 
 def _text_as_typed(part: PartDraft) -> PartDraft:
@@ -329,63 +276,3 @@ def _mark_as_added(parts: Parts) -> Parts:
     return tuple(
         mark_synthetic(part) if part.type == "text" else part for part in parts
     )
-
-
-def _call_part(block: Record) -> PartDraft:
-    # The database refuses a call without the name of its tool.
-    if not clean_name(block.get("name")):
-        return _verbatim_part(block)
-
-    status = "completed"
-    if block["type"] == "tool_use":
-        del block["type"]
-        status = "pending"
-    return PartDraft(
-        "tool", **take_fields(block, fields.CALL), status=status, data=block
-    )
-
-
-def _file_part(block: Record) -> PartDraft:
-    """Return an image or a document; content that is repeated is stored once."""
-    source = as_object(block.get("source"))
-    data = take_fields(dict(block), fields.FILE) | take_fields(
-        dict(source), fields.FILE_SOURCE
-    )
-    if _is_inline(source):
-        data |= embedded_file(source.get("media_type"), source.pop("data"))
-    return PartDraft("file", data={**data, **block})
-
-
-def _result_parts(block: Record) -> Iterator[PartDraft]:
-    """Yield a result: its text, and the images in it as parts that follow."""
-    del block["type"]
-    columns = take_fields(block, fields.RESULT)
-    content = block.get("content")
-    if text(content):
-        del block["content"]
-        yield PartDraft("tool-result", content, **columns, data=block)
-        return
-
-    items = objects_in(content)
-    texts = [
-        item["text"]
-        for item in items
-        if item.get("type") == "text" and text(item.get("text"))
-    ]
-    joined = "\n".join(texts) if texts else None
-    if texts and content == [{"type": "text", "text": joined}]:
-        del block["content"]
-        block["listed"] = True
-    yield PartDraft("tool-result", joined, **columns, data=block)
-
-    for item in items:
-        if item.get("type") == "image" and _is_inline(as_object(item.get("source"))):
-            # The item in the result loses its content to this part.
-            image = _file_part(item)
-            data = {k: value for k, value in image.data.items() if k in PART_KEYS}
-            yield PartDraft("file", data={**data, "in_result": True})
-
-
-def _is_inline(source: Record) -> bool:
-    """Return whether a source has the content of its file itself."""
-    return source.get("type") == "base64" and text(source.get("data"))

@@ -7,7 +7,6 @@ directions: `drafts` takes by them, `records` puts.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,15 +18,10 @@ from sessiondb.formats.kit.fields import (
     as_string,
     clean_name,
     clean_text,
-    count,
-    fitting,
-    objects_in,
-    take_fields,
     text,
     value_at,
 )
 from sessiondb.formats.kit.json import usable_id
-from sessiondb.model import Tokens
 from sessiondb.model.aliases import finishes
 from sessiondb.patterns import late_pattern
 
@@ -75,20 +69,8 @@ ANSWER: Fields = {
         "model": ("model_id", is_model),
     }
 }
-CALL: Fields = {
-    "id": ("call_id", clean_text),
-    "name": ("tool", clean_name),
-    "input": ("input", lambda _: True),
-}
 #: The text of an event that a person sees.
 SHOWN: Fields = {"content": ("text", text)}
-#: Properties of a file; its content may be embedded instead.
-FILE: Fields = {"title": ("filename", clean_name)}
-FILE_SOURCE: Fields = {"url": ("url", text)}
-RESULT: Fields = {"tool_use_id": ("call_id", clean_text)}
-#: Blocks that are calls; the results of the last two are blocks of the same answer.
-CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
-
 #: Attachments with files that a model is given, and the key of one or of their list.
 SOURCES: Mapping[str, str] = {
     "instructions": "files",
@@ -140,38 +122,6 @@ DENIED = "The user doesn't want to"
 REJECTED = "User rejected tool use"
 #: The cost of an answer in lines of 1.x, in USD.
 COST = "costUSD"
-
-#: Counts are disjoint, except that thoughts are counted as output.
-COUNTS: Mapping[str, str] = {
-    "input": "input_tokens",
-    "output": "output_tokens",
-    "cache_read": "cache_read_input_tokens",
-    "cache_write": "cache_creation_input_tokens",
-}
-COLUMNS: Fields = {key: (name, count) for name, key in COUNTS.items()}
-THOUGHT = ("output_tokens_details", "thinking_tokens")
-
-
-def tokens_of(usage: Mapping[str, Any]) -> Tokens | None:
-    """Return the counts of an answer; None if none is known.
-
-    The provider counts a compaction of its own beside the answer (see
-    https://platform.claude.com/docs/en/build-with-claude/compaction).
-    """
-    counts = Counter(take_fields(dict(usage), COLUMNS))
-    for iteration in objects_in(usage.get("iterations")):
-        if iteration.get("type") == "compaction":
-            counts.update(take_fields(dict(iteration), COLUMNS))
-
-    thought = fitting(value_at(usage, *THOUGHT), count, 0)
-    if thought and "output" in counts:
-        counts["output"] -= thought
-        counts["reasoning"] = thought
-        # Counts that contradict each other stay in the record alone.
-        if counts["output"] < 0:
-            del counts["output"], counts["reasoning"]
-
-    return Tokens(**counts) if counts else None
 
 
 def is_added(record: Mapping[str, Any]) -> bool:

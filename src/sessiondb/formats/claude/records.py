@@ -13,19 +13,16 @@ from types import SimpleNamespace
 from typing import Any
 
 from sessiondb.formats.claude import fields
-from sessiondb.formats.claude.drafts import PART_KEYS
-from sessiondb.formats.content import embedded_text
-from sessiondb.formats.kit.blocks import block_of, text_block
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
     as_text,
     overlay,
     put_fields,
-    value_at,
     without_keys,
 )
 from sessiondb.formats.kit.links import MADE
+from sessiondb.formats.providers.anthropic.blocks import content_of
 from sessiondb.model import Message, Part
 from sessiondb.model.source import STATED_TOTAL, TOTAL_SINCE
 
@@ -81,7 +78,7 @@ def _first_line(message: Message, data: Record, parts: Sequence[Part]) -> Record
 
 def _with_content(record: Record, parts: Sequence[Part]) -> Record:
     if parts:
-        content = {"content": content_of(parts)}
+        content = {"content": content_of(_as_written(parts))}
         record["message"] = as_object(record.get("message")) | content
     return record
 
@@ -89,7 +86,7 @@ def _with_content(record: Record, parts: Sequence[Part]) -> Record:
 def _attachment_line(record: Record, data: Record, parts: Sequence[Part]) -> Record:
     if fields.is_queued(data):
         attachment = as_object(data.get("attachment"))
-        prompt = {"prompt": content_of(parts)}
+        prompt = {"prompt": content_of(_as_written(parts))}
         return overlay(record, data) | {"attachment": attachment | prompt}
 
     line = overlay(record, deepcopy(data))
@@ -118,78 +115,11 @@ def _source_record(part: Part) -> Record:
     return record
 
 
-# -- content -----------------------------------------------------------------
-
-
-def content_of(parts: Sequence[Part]) -> str | list[Record]:
-    """Return parts as the content that they were: a text, or a list of blocks."""
-    if len(parts) == 1 and parts[0].data.get("plain"):
-        return _as_written(parts[0]).text or ""
-
-    # The images in a result are parts that follow it.
-    groups: list[list[Part]] = []
-    for part in parts:
-        if not part.data.get("in_result"):
-            groups.append([part])
-        elif groups:
-            groups[-1].append(part)
-    return [_block_of_part(part, images) for part, *images in groups]
-
-
-def _block_of_part(part: Part, images: list[Part]) -> Record:
-    match part.type:
-        case "text" | "reasoning":
-            if "redacted" in part.data:
-                return dict(part.data["redacted"])
-            return text_block(_as_written(part), PART_KEYS)
-        case "tool":
-            return block_of(part, "tool_use", fields.CALL)
-        case "tool-result":
-            return _result_block(part, images)
-        case "file":
-            return _file_block(part)
-        case "custom":
-            return dict(part.data["block"])
-        case _:
-            return {"type": part.type, **part.data}
-
-
-def _as_written(part: Part) -> Part:
-    """Return a part with its text as the program writes it."""
-    return replace(part, text=part.data.get("command", part.text))
-
-
-def _result_block(part: Part, images: list[Part]) -> Record:
-    block: Record = {"type": "tool_result"}
-    put_fields(block, fields.RESULT, part)
-    data = without_keys(PART_KEYS - {"content"}, part.data)
-
-    if part.data.get("listed"):
-        block["content"] = [{"type": "text", "text": part.text}]
-    elif isinstance(data.get("content"), list):
-        data["content"] = [_fill_in_image(item, images) for item in data["content"]]
-    elif part.text is not None:
-        block["content"] = part.text
-
-    return overlay(block, data)
-
-
-def _fill_in_image(item: Any, images: list[Part]) -> Any:
-    """Return an item of a result, with the next of its *images* if it had one."""
-    source = as_object(value_at(item, "source"))
-    if not _has_lost_content(source) or not images:
-        return item
-    return {**item, "source": {**source, "data": embedded_text(images.pop(0))}}
-
-
-def _file_block(part: Part) -> Record:
-    block = without_keys(PART_KEYS, part.data)
-    source = as_object(block.get("source"))
-    if _has_lost_content(source):
-        block["source"] = {**source, "data": embedded_text(part)}
-    return block
-
-
-def _has_lost_content(source: Record) -> bool:
-    """Return whether the content of a source is in the part that it became."""
-    return source.get("type") == "base64" and "data" not in source
+def _as_written(parts: Sequence[Part]) -> list[Part]:
+    """Return parts with their texts as the program writes them."""
+    return [
+        replace(part, text=part.data["command"])
+        if part.type == "text" and "command" in part.data
+        else part
+        for part in parts
+    ]

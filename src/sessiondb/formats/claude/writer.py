@@ -29,6 +29,7 @@ from sessiondb.formats.kit.conversion import (
 from sessiondb.formats.kit.fields import without_none
 from sessiondb.formats.kit.naming import further_name, uuid_of
 from sessiondb.formats.kit.texts import text_of_time
+from sessiondb.formats.providers.anthropic.fields import COUNTS
 from sessiondb.model import Export, Message, Part, Tokens
 from sessiondb.patterns import late_pattern
 
@@ -380,7 +381,7 @@ def _note_beside_result(part: Part) -> Record:
 def _usage_record(tokens: Tokens) -> Record:
     """Return usage as the provider states it: a count that is not known is 0."""
     counts = without_none(asdict(tokens))
-    usage: Record = {key: counts.get(name, 0) for name, key in fields.COUNTS.items()}
+    usage: Record = {key: counts.get(name, 0) for name, key in COUNTS.items()}
 
     # Thoughts are counted as output, too.
     thought = counts.get("reasoning", 0)

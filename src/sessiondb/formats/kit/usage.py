@@ -30,6 +30,8 @@ _WITHIN: Mapping[tuple[str, ...], str] = {
     ("prompt_tokens_details", "cached_tokens"): "cache_read",
     ("input_tokens_details", "cached_tokens"): "cache_read",
     ("cached_input_tokens",): "cache_read",
+    ("prompt_tokens_details", "cache_write_tokens"): "cache_write",
+    ("input_tokens_details", "cache_write_tokens"): "cache_write",
     ("completion_tokens_details", "reasoning_tokens"): "reasoning",
     ("output_tokens_details", "reasoning_tokens"): "reasoning",
     ("reasoning_output_tokens",): "reasoning",

@@ -2,7 +2,8 @@
 
 A program names the file, the tables and the sessions, so a file is recognised by the
 columns of its tables (`tables`). Each row is an item of the Responses API and becomes
-a message (`drafts`). `AdvancedSQLiteSession` adds branches and tokens (`branches`).
+a message (`providers.responses`). `AdvancedSQLiteSession` adds branches and tokens
+(`branches`).
 """
 
 from pathlib import Path

@@ -23,7 +23,7 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.formats.kit.json import OddRecordError, load_text
 from sessiondb.formats.kit.sqlite import Connection, columns_of_table, select_records
 from sessiondb.formats.kit.usage import disjoint_tokens
-from sessiondb.formats.openai_agents import fields
+from sessiondb.formats.providers.responses import fields
 from sessiondb.model import Tokens
 
 #: The tables, and the columns without which they are those of another program.

@@ -23,8 +23,8 @@ from sessiondb.formats.kit.sqlite import (
 from sessiondb.formats.kit.texts import time_in_utc
 from sessiondb.formats.openai_agents import branches
 from sessiondb.formats.openai_agents.branches import Branches, read_branches, tokens_of
-from sessiondb.formats.openai_agents.drafts import message_draft
 from sessiondb.formats.openai_agents.tables import TablePair, table_pairs
+from sessiondb.formats.providers.responses.drafts import message_draft
 from sessiondb.model import MessageDraft, Problem, SourceMessage, SourceSession
 from sessiondb.model.namespaces import Namespace
 from sessiondb.model.versions import digest
@@ -180,7 +180,6 @@ class AgentsMessages:
         self, connection: Connection
     ) -> Iterator[SourceMessage | Problem]:
         names: dict[int, str] = {}
-        first_name = ""
         rows = connection.execute(
             "SELECT id, message_data, created_at"
             f" FROM {self._pair.messages} WHERE session_id = ? ORDER BY id",
@@ -189,25 +188,19 @@ class AgentsMessages:
         for number, raw, created in rows:
             name = message_id(number, raw)
             names[number] = name
-            first_name = first_name or name
             try:
                 draft = message_draft(_load_item(raw), name, time_in_utc(created))
             except OddRecordError as error:
                 yield self._problem_of_session(f"message {number} {error}")
                 continue
 
-            draft = self._with_rows(draft, number, first_name)
+            draft = self._with_rows(draft, number)
             yield SourceMessage(draft, parent=self._parent_of(number, names))
 
-    def _with_rows(
-        self, draft: MessageDraft, number: int, first_name: str
-    ) -> MessageDraft:
+    def _with_rows(self, draft: MessageDraft, number: int) -> MessageDraft:
         """Return a message with the rows of other tables on it."""
         rows: Row = {}
         tokens = None
-        if draft.kind == "compaction":
-            # The messages that it replaced were removed: all that precede it remain.
-            rows["first_kept_id"] = first_name
         if number in self._branches.structure:
             rows["structure"] = self._branches.structure[number]
         if number in self._branches.usage:

@@ -1,0 +1,1 @@
+"""OpenAI's Chat Completions, which many servers speak: messages in both directions."""
