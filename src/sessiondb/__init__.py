@@ -58,7 +58,6 @@ if TYPE_CHECKING:
         BEGINNING,
         Change,
         Comparison,
-        Context,
         ContextSource,
         DeletePlan,
         Document,
@@ -97,6 +96,7 @@ if TYPE_CHECKING:
         tool_result,
         user,
     )
+    from sessiondb.repository.context_record import Context
     from sessiondb.repository.sessions import ALL, HERE
     from sessiondb.store import Store
     from sessiondb.streaming.parts import StreamCall, StreamPart
@@ -223,7 +223,6 @@ _HOMES = {
         "BEGINNING",
         "Change",
         "Comparison",
-        "Context",
         "ContextSource",
         "DeletePlan",
         "Document",
@@ -262,6 +261,7 @@ _HOMES = {
         "tool_result",
         "user",
     ),
+    "sessiondb.repository.context_record": ("Context",),
     "sessiondb.repository.sessions": ("ALL", "HERE"),
     "sessiondb.store": ("Store",),
     "sessiondb.streaming.parts": ("StreamCall", "StreamPart"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from docs_blocks import ROOT
+from loopback_model import Script, served
 
 from sessiondb import SessionHandle, Store, Tokens, assistant, file, text, tool, user
 from sessiondb.formats import find
@@ -64,3 +65,13 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("SESSIONDB_PATH", str(tmp_path / "own.db"))
     with contextlib.chdir(tmp_path):
         yield tmp_path
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
+    """Return the script of a model on loopback, which the programs of a page reach."""
+    script = Script()
+    with served(script) as url:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        yield script

@@ -82,3 +82,11 @@ def test_costs_are_counted_once_and_unknown_is_not_0(tmp_path: Path) -> None:
         printed.count("example-costs: 3 answers, $0.0125 stated, $0.0008 estimated")
         == 2
     )
+
+
+def test_a_conversation_is_continued_with_another_provider(tmp_path: Path) -> None:
+    printed = said("providers", tmp_path)
+    assert printed.startswith("OpenAI is sent: developer user\n")
+    assert "  user tool_result" in printed
+    assert "gpt-5.2: 200 in, 24 out" in printed
+    assert "claude-sonnet-4-5: 1100 in, 12 out" in printed

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from docs_blocks import EXAMPLES, Block, blocks, page
 from docs_console import fresh_terminal, masked, run, typed
+from loopback_model import Script
 
 import sessiondb.errors
 from sessiondb import ALL, Store
@@ -208,7 +209,7 @@ def _is_complete(block: Block) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["README.md", "docs/LIBRARY.md"])
 def test_the_python_of_a_page_runs(
-    name: str, reader: Path, capsys: pytest.CaptureFixture[str]
+    name: str, reader: Path, model: Script, capsys: pytest.CaptureFixture[str]
 ) -> None:
     complete = [block for block in blocks(page(name), "python") if _is_complete(block)]
     assert complete
@@ -216,9 +217,19 @@ def test_the_python_of_a_page_runs(
         exec(
             compile(block.text, f"{name}:{block.line}", "exec"), {"__name__": "reader"}
         )
+    printed = capsys.readouterr().out
     if name == "README.md":
         (shown,) = blocks(README, "text")
-        assert capsys.readouterr().out == shown.text
+        assert printed == shown.text
+    else:
+        # The agent asked twice: the second time with the result of its call.
+        assert printed.startswith("The tests say: 3 passed\n")
+        kinds = [
+            [item.get("type", item.get("role")) for item in sent["input"]]
+            for sent in model.requests
+        ]
+        said = ["user", "reasoning", "function_call", "function_call_output"]
+        assert kinds == [said[:1], said]
 
 
 def test_an_excerpt_of_an_example_is_contained_in_its_source() -> None:

@@ -249,6 +249,12 @@ def test_items_that_a_compaction_keeps_are_in_the_context(
     assert kept == ["Kept", "New"]
 
 
+def test_imported_items_are_sent_as_they_were(tmp_path: Path, store: Store) -> None:
+    write(tmp_path / "a.db", {"s": first()})
+    context = store.context(taken(store, tmp_path).id)
+    assert context.to_openai() == first()
+
+
 def test_times_are_utc(tmp_path: Path, store: Store) -> None:
     write(tmp_path / "a.db", {"s": [prompt("Hi")]})
     session = taken(store, tmp_path)

@@ -137,6 +137,8 @@ class Facade:
     open_session = _write_verb(Unit.open_session)
     update_session = _write_verb(Unit.update_session)
     append = _write_verb(Unit.append)
+    append_openai = _write_verb(Unit.append_openai)
+    append_anthropic = _write_verb(Unit.append_anthropic)
     add_part = _write_verb(Unit.add_part)
     start = _write_verb(Unit.start)
     settle = _write_verb(Unit.settle)

@@ -23,7 +23,6 @@ from sessiondb.errors import InvalidInputError, NotFoundError
 from sessiondb.loading import load
 from sessiondb.model import (
     Comparison,
-    Context,
     DeletePlan,
     FileDiff,
     Hit,
@@ -57,6 +56,7 @@ from sessiondb.repository.sessions import (
 
 if TYPE_CHECKING:
     from sessiondb.model import Export
+    from sessiondb.repository.context_record import Context
     from sessiondb.repository.cuts import Cut
 
 MessageKey = MessageHandle | Message | str | int

@@ -12,7 +12,7 @@ from typing import Protocol
 from sessiondb.effects.project import ProjectPlace
 from sessiondb.effects.transaction import Transaction
 from sessiondb.errors import ConflictError, InvalidInputError
-from sessiondb.model.handles import MessageHandle, PartKey
+from sessiondb.model.handles import MessageHandle, PartHandle, PartKey
 
 
 class Effect(Protocol):
@@ -37,6 +37,8 @@ class Queue:
         self.effects: list[Effect] = []
         #: Directories whose facts git completes before the commit.
         self.places: list[ProjectPlace] = []
+        #: By the id of an opened session: the handles of what is written into it.
+        self.followers: dict[str, list[MessageHandle | PartHandle]] = {}
         #: True once the unit is on disk.
         self.committed = False
         #: True once a transaction applied it: it may be on disk.
@@ -47,6 +49,12 @@ class Queue:
         if self.committed:
             raise InvalidInputError("this unit is committed; begin another one")
         self.effects += effects
+
+    def follow_append(self, *handles: MessageHandle | PartHandle) -> None:
+        """Let handles have the id that the commit gives to an opened session."""
+        for handle in handles:
+            if handle.session_id in self.followers:
+                self.followers[handle.session_id].append(handle)
 
     def add_place(self, place: ProjectPlace) -> ProjectPlace:
         """Have the facts of *place* completed before the commit, and return it."""

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 from sessiondb import ids
 from sessiondb.arguments import checks_arguments, one_of
 from sessiondb.dataclass import replace
-from sessiondb.effects import calls, encode, open_message, tree
+from sessiondb.effects import calls, encode, open_message, providers, tree
 from sessiondb.effects import session as sessions
 from sessiondb.effects.creation import OpenSession, SessionFields, creation, session_id
 from sessiondb.effects.delete import Delete
@@ -71,8 +71,6 @@ class Unit(ExtensionVerbs):
         self._source = source
         self._find_place = locate
         self.staged = Staged()
-        #: By the id of an opened session: the handles of what is written into it.
-        self._followers: dict[str, list[MessageHandle | PartHandle]] = {}
 
     def _locate_place(self, directory: str | None) -> ProjectPlace:
         return self.add_place(self._find_place(directory))
@@ -137,7 +135,7 @@ class Unit(ExtensionVerbs):
             source_id=ids.valid_id(source_id, "source_id"),
         )
         handle = OpenedSession(create.id)
-        followers = self._followers.setdefault(create.id, [])
+        followers = self.followers.setdefault(create.id, [])
         self.add(OpenSession(create, handle, followers))
         return handle
 
@@ -391,8 +389,11 @@ class Unit(ExtensionVerbs):
         )
         self.staged.append(handle, open, draft.id is not None)
         self.add(effect)
-        self._follow_append(handle, *handle.parts)
+        self.follow_append(handle, *handle.parts)
         return handle
+
+    append_openai = providers.append_openai
+    append_anthropic = providers.append_anthropic
 
     def add_part(
         self, session: SessionRef, message: MessageRef, part: PartDraft | str
@@ -407,13 +408,8 @@ class Unit(ExtensionVerbs):
         own_id = isinstance(part, PartDraft) and part.id is not None
         self.add(open_message.AddPart(sid, key, row, tuple(blobs), own_id))
         handle = PartHandle(sid, str(key), row.id)
-        self._follow_append(handle)
+        self.follow_append(handle)
         return handle
-
-    def _follow_append(self, *handles: MessageHandle | PartHandle) -> None:
-        for handle in handles:
-            if handle.session_id in self._followers:
-                self._followers[handle.session_id].append(handle)
 
     def start(
         self,

@@ -29,7 +29,6 @@ from sessiondb.model.json import hit_json, message_json, part_json, session_json
 from sessiondb.model.records import (
     Change,
     Comparison,
-    Context,
     ContextSource,
     DeletePlan,
     FileDiff,
@@ -105,7 +104,6 @@ __all__ = [
     "BEGINNING",
     "Change",
     "Comparison",
-    "Context",
     "ContextSource",
     "DeletePlan",
     "Document",

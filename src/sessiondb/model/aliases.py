@@ -23,7 +23,12 @@ ROLES: Names = {
 #: Why an answer ended.
 FINISHES: Names = {
     "stop": ("end_turn", "stop_sequence", "completed", "STOP"),
-    "length": ("max_tokens", "MAX_TOKENS", "model_context_window_exceeded"),
+    "length": (
+        "max_tokens",
+        "MAX_TOKENS",
+        "max_output_tokens",
+        "model_context_window_exceeded",
+    ),
     "tool-calls": ("tool_calls", "tool_use", "toolUse", "function_call"),
     "error": ("failed",),
     "cancelled": ("canceled", "aborted", "interrupted"),

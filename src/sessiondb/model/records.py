@@ -438,34 +438,6 @@ SOURCE_KEYS = ("kind", "path", "scope", "hash", "truncated", "error")
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
-    """The context to send to a model.
-
-    ``messages`` from the last cut on, ``summary`` of what was cut away, ``system``
-    texts and ``sources`` of the current context epoch. A result is with its call,
-    once: a record of a result that its call shows is left out. ``models`` is the last
-    model of each role, ``default`` being that of the conversation; ``thinking`` and
-    ``mode`` are the last ones, ``rules`` all that were set, in order and without
-    repetition, ``session_init`` the data of the last event of that kind, ``{}`` if
-    there is none. ``events`` is the data of the last event of each further kind, and of
-    ``compaction`` and ``mode_change``.
-    ``problems`` says what was repaired.
-    """
-
-    messages: tuple[Message, ...]
-    system: tuple[str, ...] = ()
-    summary: str | None = None
-    models: Mapping[str, ModelName] = field(default_factory=dict)
-    thinking: str | None = None
-    mode: str | None = None
-    rules: tuple[Any, ...] = ()
-    session_init: Mapping[str, Any] = field(default_factory=dict)
-    problems: tuple[str, ...] = ()
-    sources: tuple[ContextSource, ...] = ()
-    events: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Unfinished:
     """A session without a living writer, with the ids of what was left open."""
 

@@ -19,8 +19,9 @@ from typing import Any
 from sessiondb.arguments import one_of
 from sessiondb.dataclass import dataclass, field, replace
 from sessiondb.errors import abridged
-from sessiondb.model import Context, ContextSource, Message, ModelName, Part
+from sessiondb.model import ContextSource, Message, ModelName, Part
 from sessiondb.model.records import SOURCE, SOURCE_KEYS
+from sessiondb.repository.context_record import Context
 
 #: How calls without a result, and results without a call, are repaired.
 REPAIRS = ("synthesise", "strip", "drop", "none")
@@ -45,7 +46,8 @@ class ContextState:
     places: dict[str | None, int]
     #: The first message of the tail that the last requested compaction is to keep.
     tail: Any = None
-    #: The messages for a model, and the place of the first that it is still shown.
+    #: The messages for a model, those with system texts included, and the place of the
+    #: first that it is still shown.
     shown: list[Message] = field(default_factory=list)
     first: int = 0
     system: list[str] = field(default_factory=list)
@@ -99,6 +101,8 @@ class ContextState:
                 self.sources = []
                 self.system = list(message.context_texts)
                 self.sections = {}
+                self._forget_system()
+                self.shown.append(message)
             case "model_change":
                 self._change_model(message)
             case "thinking_level_change":
@@ -130,6 +134,7 @@ class ContextState:
                 texts.append(part.text)
         if not any(sections):
             self.system.append(message.text)
+            self.shown.append(message)
             return
 
         self.system += texts
@@ -139,6 +144,12 @@ class ContextState:
                 self.sections[name] = text
             elif name:
                 self.sections.pop(name, None)
+
+    def _forget_system(self) -> None:
+        """Remove the messages with system texts, which a new epoch replaces."""
+        others = [message for message in self.shown if not message.is_system]
+        self.first -= sum(item.is_system for item in self.shown[: self.first])
+        self.shown = others
 
     def _begin_compacted(self, message: Message) -> None:
         # A compaction that failed, or is still being written, cuts nothing.
@@ -228,9 +239,10 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
 
     messages = _without_unsent(state.shown[state.first :])
     messages = _with_edits(messages, state.edits)
-    messages = _without_repetitions(_repair_calls(state, messages, repair))
+    messages = _repair_calls(state, messages, repair)
+    conversation = [item for item in messages if not item.is_system]
     return Context(
-        tuple(messages),
+        tuple(_without_repetitions(conversation)),
         (*state.system, *state.sections.values()),
         state.summary,
         state.models,
@@ -241,14 +253,20 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
         tuple(state.problems),
         tuple([_source_of(part) for part in state.sources]),
         {kind: dict(last.data) for kind, last in state.events.items() if kind},
+        tuple(messages),
     )
 
 
 def _without_unsent(shown: Sequence[Message]) -> list[Message]:
     """Return *shown* without answers that are not sent again, and their results."""
-    unsent, sent = [], []
-    for index, message in enumerate(shown):
-        following = shown[index + 1] if index + 1 < len(shown) else None
+    unsent: list[Message] = []
+    sent: list[Message] = []
+    conversation = [message for message in shown if not message.is_system]
+    next_of = dict(
+        zip([item.id for item in conversation], conversation[1:], strict=False)
+    )
+    for message in shown:
+        following = next_of.get(message.id)
         is_marked = message.finish in _FAILED and message.data.get("unsent") is True
         # The message that continues an answer comes right after it.
         if is_marked and (

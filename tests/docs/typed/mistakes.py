@@ -62,6 +62,10 @@ def writing(store: Store, session: SessionHandle) -> None:
     store.update_session(session, modle="m")  # refused
     store.append(session)  # refused
     store.append(session, "a")  # refused
+    store.append_openai(session, [], modle="m")  # refused
+    store.append_openai([])  # refused
+    store.append_anthropic(session, [], sytem="a")  # refused
+    store.append_anthropic(session, [], tokens=3)  # refused
     store.append(session, user("a"), cost="0.1")  # refused
     store.append(session, user("a"), tokens=3)  # refused
     store.append(session, user("a"), modle="m")  # refused
@@ -89,6 +93,8 @@ async def asynchronously(store: AsyncStore, session: SessionHandle) -> None:
     (await store.sessions(limt=3))  # refused
     await store.append(session, user("a"), modle="m")  # refused
     await store.finish(session, 3, cost="0.1")  # refused
+    await store.append_openai(session, [], csot=0.1)  # refused
+    await store.append_anthropic(session, [], model=3)  # refused
     assert store.append(session, user("a")).seq  # refused
     async with store.stream(session, modle="m"):  # refused
         pass
@@ -102,6 +108,8 @@ def reading(store: Store) -> None:
     store.sessions(project=3)  # refused
     store.sessions(since="yesterday")  # refused
     assert store.sessions().next_page  # refused
+    store.context("a").to_opnai()  # refused
+    store.context("a").to_anthropic(system="a")  # refused
     store.messages("a", last="3")  # refused
     assert store.messages("a")[0].contents  # refused
     store.search(3)  # refused
