@@ -14,9 +14,16 @@ from typing import Any, Final
 from sessiondb import codec
 from sessiondb.effects import encode
 from sessiondb.errors import InvalidInputError, abridged
+from sessiondb.loading import load
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
 from sessiondb.model.aliases import FINISH, OUTCOME, canonical
-from sessiondb.model.draft import MessageFields, ending, result_text
+from sessiondb.model.draft import (
+    MessageFields,
+    MessageLike,
+    PartLike,
+    ending,
+    result_text,
+)
 from sessiondb.model.reserved import own_data
 from sessiondb.schema.rows import Blob, PartRow
 
@@ -30,13 +37,9 @@ _PLACES = {
 }
 
 
-def with_fields(draft: MessageDraft, fields: MessageFields) -> MessageDraft:
-    """Return *draft* with the keywords of `Unit.append`; raises `InvalidInputError`."""
-    if not isinstance(draft, MessageDraft):
-        raise InvalidInputError(
-            f"a message is made by user(), assistant(), …, not {abridged(draft)}"
-        )
-
+def with_fields(message: MessageLike, fields: MessageFields) -> MessageDraft:
+    """Return a draft with the keywords of `Unit.append`; raises `InvalidInputError`."""
+    draft = message if isinstance(message, MessageDraft) else object_draft(message)
     if not fields:
         return draft
 
@@ -50,6 +53,25 @@ def with_fields(draft: MessageDraft, fields: MessageFields) -> MessageDraft:
     return MessageDraft(*columns)
 
 
+def object_draft(message: Any) -> MessageDraft:
+    """Return the draft that an object describes; raises `InvalidInputError`."""
+    # Few programs write objects: the others do not load this.
+    load("sessiondb.model.json_drafts")
+    from sessiondb.model.json_drafts import message_draft
+
+    return message_draft(message)
+
+
+def part_of_object(part: Any) -> PartDraft:
+    """Return the part that an object describes; raises `InvalidInputError`."""
+    load("sessiondb.model.json_drafts")
+    from sessiondb.model.json_drafts import part_draft
+
+    draft = part_draft(part)
+    unreserved(draft.data)
+    return draft
+
+
 def unreserved(data: Any) -> Any:
     """Return a caller's data; raises `InvalidInputError` for a reserved key."""
     if data and isinstance(data, Mapping) and codec.EXACT in data:
@@ -60,11 +82,20 @@ def unreserved(data: Any) -> Any:
     return data
 
 
-def part_row(part: PartDraft | str, blobs: list[Blob]) -> PartRow:
+def part_row(part: PartLike, blobs: list[Blob]) -> PartRow:
     """Return the row of a caller's part; raises `InvalidInputError`, `CodecError`."""
     if isinstance(part, PartDraft):
         unreserved(part.data)
+    elif not isinstance(part, str):
+        part = part_of_object(part)
     return encode.encode_part(part, blobs)
+
+
+def is_named(part: PartLike) -> bool:
+    """Return whether a caller stated the id of a part."""
+    if isinstance(part, Mapping):
+        return part.get("id") is not None
+    return isinstance(part, PartDraft) and part.id is not None
 
 
 def usage(

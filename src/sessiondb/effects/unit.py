@@ -25,6 +25,7 @@ from sessiondb.effects.fields import (
     diff_rows,
     end_reason,
     filled,
+    is_named,
     part_row,
     session_columns,
     todo_row,
@@ -37,9 +38,9 @@ from sessiondb.effects.place import Relink, UseTerminal
 from sessiondb.effects.project import Locate, ProjectPlace
 from sessiondb.effects.queue import Staged
 from sessiondb.errors import InvalidInputError
-from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
+from sessiondb.model import FileDiff, Todo, Tokens, bounds
 from sessiondb.model.bounds import Time
-from sessiondb.model.draft import NO_INPUT, MessageFields
+from sessiondb.model.draft import NO_INPUT, MessageFields, MessageLike, PartLike
 from sessiondb.model.handles import (
     LEAF,
     Leaf,
@@ -343,7 +344,7 @@ class Unit(ExtensionVerbs):
         self,
         /,
         session: SessionRef,
-        message: MessageDraft,
+        message: MessageLike,
         *,
         after: MessageRef | Leaf | None = LEAF,
         open: bool = False,
@@ -396,7 +397,7 @@ class Unit(ExtensionVerbs):
     append_anthropic = providers.append_anthropic
 
     def add_part(
-        self, session: SessionRef, message: MessageRef, part: PartDraft | str
+        self, session: SessionRef, message: MessageRef, part: PartLike
     ) -> PartHandle:
         """Add a part to an open message."""
         blobs: list[Blob] = []
@@ -404,9 +405,8 @@ class Unit(ExtensionVerbs):
         key = message_key(message)
         sid = session_key(session)
         self.staged.add_part(sid, key)
-        # Only then a caller can have written it before.
-        own_id = isinstance(part, PartDraft) and part.id is not None
-        self.add(open_message.AddPart(sid, key, row, tuple(blobs), own_id))
+        # Only with an id a caller can have written it before.
+        self.add(open_message.AddPart(sid, key, row, tuple(blobs), is_named(part)))
         handle = PartHandle(sid, str(key), row.id)
         self.follow_append(handle)
         return handle

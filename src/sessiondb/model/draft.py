@@ -7,14 +7,20 @@ program makes itself are its own, whatever their names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
 
 from sessiondb.dataclass import dataclass, field
 from sessiondb.errors import InvalidInputError
 from sessiondb.model.bounds import Time
 from sessiondb.model.records import Tokens
 
+if TYPE_CHECKING:
+    from sessiondb.model.json_drafts import MessageObject, PartObject
+
 T = TypeVar("T")
+#: What verbs take for a message and for a part: drafts, or the same as JSON objects.
+MessageLike: TypeAlias = "MessageDraft | MessageObject"
+PartLike: TypeAlias = "PartDraft | str | PartObject"
 STATUSES = ("pending", "running", "completed", "error")
 #: ``input`` of a part that has none; None is a JSON value of its own.
 NO_INPUT: Any = type("NoInput", (), {"__repr__": lambda _: "NO_INPUT"})()

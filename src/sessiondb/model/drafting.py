@@ -10,29 +10,45 @@ queued.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sessiondb.arguments import checked
-from sessiondb.model.draft import NO_INPUT, MessageDraft, PartDraft, ending, result_text
+from sessiondb.model.draft import (
+    NO_INPUT,
+    MessageDraft,
+    PartDraft,
+    PartLike,
+    ending,
+    result_text,
+)
 from sessiondb.model.nones import without_none
 from sessiondb.model.records import SOURCE_KEYS
 from sessiondb.model.reserved import OF_EVENTS, own_data
 
 
-def _part_drafts(parts: tuple[PartDraft | str, ...]) -> tuple[PartDraft, ...]:
-    return tuple([PartDraft("text", p) if isinstance(p, str) else p for p in parts])
+def _part_drafts(parts: tuple[PartLike, ...]) -> tuple[PartDraft, ...]:
+    return tuple(
+        [PartDraft("text", p) if isinstance(p, str) else _part_draft(p) for p in parts]
+    )
+
+
+def _part_draft(part: PartDraft | Mapping[str, Any]) -> PartDraft:
+    if isinstance(part, Mapping):
+        from sessiondb.model.json_drafts import part_draft
+
+        return part_draft(part)
+    return part
 
 
 @checked
-def user(*parts: PartDraft | str, id: str | None = None, **data: Any) -> MessageDraft:
+def user(*parts: PartLike, id: str | None = None, **data: Any) -> MessageDraft:
     """A message of the user; it opens a turn. Keywords go to ``data``."""
     return MessageDraft("user", _part_drafts(parts), id, data=own_data(data, "user"))
 
 
 @checked
-def assistant(
-    *parts: PartDraft | str, id: str | None = None, **data: Any
-) -> MessageDraft:
+def assistant(*parts: PartLike, id: str | None = None, **data: Any) -> MessageDraft:
     """An answer of the model. Keywords go to ``data``."""
     return MessageDraft(
         "assistant", _part_drafts(parts), id, data=own_data(data, "assistant")
@@ -40,7 +56,7 @@ def assistant(
 
 
 @checked
-def system(*parts: PartDraft | str, id: str | None = None, **data: Any) -> MessageDraft:
+def system(*parts: PartLike, id: str | None = None, **data: Any) -> MessageDraft:
     """A system message. Keywords go to ``data``."""
     return MessageDraft(
         "system", _part_drafts(parts), id, data=own_data(data, "system")
@@ -49,7 +65,7 @@ def system(*parts: PartDraft | str, id: str | None = None, **data: Any) -> Messa
 
 @checked
 def event(
-    kind: str, *parts: PartDraft | str, id: str | None = None, **data: Any
+    kind: str, *parts: PartLike, id: str | None = None, **data: Any
 ) -> MessageDraft:
     """A record outside the conversation; *kind* names it. Keywords go to ``data``."""
     return MessageDraft(

@@ -44,6 +44,8 @@ def tables_of_a_program(store: Store, table: Table) -> None:
 def drafts() -> None:
     user(3)  # refused
     assistant("a", id=3)  # refused
+    user({"type": "text", "txt": "a"})  # refused
+    assistant({"text": "a"})  # refused
     text(3)  # refused
     tool()  # refused
     tool("bash", output=3)  # refused
@@ -62,6 +64,9 @@ def writing(store: Store, session: SessionHandle) -> None:
     store.update_session(session, modle="m")  # refused
     store.append(session)  # refused
     store.append(session, "a")  # refused
+    store.append(session, {"role": "user", "content": "a"})  # refused
+    store.append(session, {"role": "user", "parts": [{"typ": "text"}]})  # refused
+    store.append(session, {"parts": []})  # refused
     store.append_openai(session, [], modle="m")  # refused
     store.append_openai([])  # refused
     store.append_anthropic(session, [], sytem="a")  # refused

@@ -101,6 +101,7 @@ async def tables_of_an_asynchronous_program(store: AsyncStore) -> None:
 
 def drafts() -> None:
     assert_type(user("a", text("b")), MessageDraft)
+    assert_type(user({"type": "text", "text": "a"}), MessageDraft)
     assert_type(assistant("a", id="m"), MessageDraft)
     assert_type(system("a"), MessageDraft)
     assert_type(event("compaction", "a"), MessageDraft)
@@ -160,6 +161,7 @@ def writing(store: Store, session: Session, message: Message) -> None:
     assert_type(answer, MessageHandle)
     assert_type(answer.id, str)
     assert_type(answer.seq, int | None)
+    assert_type(store.append(session, {"role": "user", "parts": ["a"]}), MessageHandle)
     handles = store.append_openai(
         session, [{"role": "user", "content": "a"}], model="m"
     )
