@@ -111,6 +111,8 @@ def import_family(store: Store) -> None:
 
 def fill(store: Store) -> None:
     """Write a bit of everything."""
+    store.set_value(("users", 'ada "a"'), "settings", {"theme": "dark", "sizes": [12]})
+    store.set_value("files", "empty", b"")
     session = talk(store)
     fork = store.fork(session)
     store.append(fork, user("Try it without the loop"))

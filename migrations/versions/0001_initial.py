@@ -74,6 +74,25 @@ STORED = (
     CONSTRAINT uq_import_ledger_source_path UNIQUE (source, path),
     CONSTRAINT ck_import_ledger_problems CHECK (problems IS NULL OR json_valid(problems))
 ) STRICT""",
+    """CREATE TABLE key_value (
+    rid INTEGER NOT NULL,
+    namespace TEXT NOT NULL,
+    "key" TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    ttl INTEGER,
+    time_created INTEGER NOT NULL,
+    time_updated INTEGER NOT NULL,
+    time_expires INTEGER,
+    value TEXT,
+    content BLOB,
+    CONSTRAINT pk_key_value PRIMARY KEY (rid),
+    CONSTRAINT uq_key_value_namespace_key UNIQUE (namespace, "key"),
+    CONSTRAINT ck_key_value_revision CHECK (revision > 0),
+    CONSTRAINT ck_key_value_either CHECK ((value IS NULL) <> (content IS NULL)),
+    CONSTRAINT ck_key_value_ttl CHECK ((ttl IS NULL) = (time_expires IS NULL)),
+    CONSTRAINT ck_key_value_namespace CHECK (namespace IS NULL OR json_valid(namespace)),
+    CONSTRAINT ck_key_value_value CHECK (value IS NULL OR json_valid(value))
+) STRICT""",
     """CREATE TABLE meta (
     rid INTEGER NOT NULL,
     "key" TEXT NOT NULL,
@@ -380,6 +399,7 @@ STORED = (
     CONSTRAINT fk_part_data_blob FOREIGN KEY(data_blob) REFERENCES blob (hash)
 ) STRICT""",
     """CREATE INDEX ix_import_ledger_namespace ON import_ledger (source, namespace) WHERE namespace <> ''""",
+    """CREATE INDEX ix_key_value_expires ON key_value (time_expires) WHERE time_expires IS NOT NULL""",
     """CREATE INDEX ix_usage_model_model_id ON usage_model (model_id, provider_id, agent, source)""",
     """CREATE INDEX ix_project_directory_project_id ON project_directory (project_id)""",
     """CREATE INDEX ix_session_change ON session (change)""",

@@ -96,6 +96,7 @@ if TYPE_CHECKING:
         tool_result,
         user,
     )
+    from sessiondb.model.values import KeyValue, ValueHandle
     from sessiondb.repository.context_record import Context
     from sessiondb.repository.sessions import ALL, HERE
     from sessiondb.store import Store
@@ -126,6 +127,7 @@ __all__ = [
     "Hit",
     "Imported",
     "InvalidInputError",
+    "KeyValue",
     "Label",
     "Lease",
     "LeaseHeldError",
@@ -169,6 +171,7 @@ __all__ = [
     "UntrustedDatabaseError",
     "UsageRecord",
     "UsageRow",
+    "ValueHandle",
     "__version__",
     "assistant",
     "context_source",
@@ -262,6 +265,7 @@ _HOMES = {
         "user",
     ),
     "sessiondb.repository.context_record": ("Context",),
+    "sessiondb.model.values": ("KeyValue", "ValueHandle"),
     "sessiondb.repository.sessions": ("ALL", "HERE"),
     "sessiondb.store": ("Store",),
     "sessiondb.streaming.parts": ("StreamCall", "StreamPart"),

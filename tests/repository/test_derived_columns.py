@@ -90,6 +90,9 @@ STATED = {
     "import_file": "folder name stamp facts",
     "tombstone": "source source_id time_deleted revision seen namespace",
     "deletion": "change session_id revision last_seq",
+    "extension": "name version tables time_created time_updated",
+    "key_value": "namespace key revision ttl time_created time_updated time_expires "
+    "value content",
     "meta": "key value",
 }
 _DECLARED = [(d, column) for d in DERIVATIONS for column in d.columns]

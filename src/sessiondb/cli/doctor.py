@@ -88,6 +88,9 @@ def _content_lines(report: dict[str, Any]) -> Iterator[str]:
     names = ("session", "message", "part", "blob", "project")
     rows = report["rows"]
     yield ", ".join(count(rows[f"{name}s"], name) for name in names)
+    if rows["values"]:
+        occupied = size(report["bytes_by_table"]["key_value"])
+        yield f"{count(rows['values'], 'value')} of programs, {occupied}"
 
     last = report["last_import"]
     if last:

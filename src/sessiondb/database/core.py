@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from sessiondb import ids, location
 from sessiondb.arguments import checked
+from sessiondb.clock import now_ms
 from sessiondb.database import lifetime
 from sessiondb.database.open_units import OpenUnits, named_by
 from sessiondb.database.reading import IdleReaders, is_corrupt
@@ -45,10 +46,12 @@ from sessiondb.writer.thread import logger
 
 #: Seconds after a delete until its rows begin to be removed.
 REAP_AFTER = 1.0
-#: The lowest id of a session made here, and whether rows of deleted ones are left.
+#: The lowest id of a session made here, whether rows of deleted ones are left, and when
+#: the first value expires.
 _STATE = (
     "SELECT (SELECT min(id) FROM session WHERE time_imported IS NULL), "
-    "EXISTS (SELECT 1 FROM session WHERE time_deleted IS NOT NULL)"
+    "EXISTS (SELECT 1 FROM session WHERE time_deleted IS NOT NULL), "
+    "(SELECT min(time_expires) FROM key_value WHERE time_expires IS NOT NULL)"
 )
 
 
@@ -96,6 +99,8 @@ class Core:
         self._create = create and self.location.mode == "rwc"
         self._parents = parents
         self._opening = threading.Lock()
+        #: When a timer removes expired values, in Unix ms; None without one.
+        self._next_expiry: int | None = None
 
     def open(self) -> None:
         """Open the database unless it is open; any thread may need it first.
@@ -169,20 +174,24 @@ class Core:
         """Continue other processes' work: ids below theirs, rows left to be removed."""
         connection = self.readers.checkout()
         try:
-            newest, leftover = connection.execute(_STATE).fetchone()
+            newest, leftover, expiry = connection.execute(_STATE).fetchone()
         except ENGINE.Error as error:
             self.check_in_place()
             if not is_corrupt(error):
                 raise ENGINE.translate(error) from error
             # The next read or write reports it; a damaged index may affect none.
-            newest, leftover = None, False
+            newest, leftover, expiry = None, False, None
         finally:
             self.readers.give_back(connection)
 
         if newest is not None:
             ids.saw_session(newest)
-        if leftover and not self.read_only:
+        if self.read_only:
+            return
+        if leftover:
             self.reap_soon()
+        if expiry is not None:
+            self._reap_expired(expiry)
 
     # -- reading -------------------------------------------------------------
 
@@ -272,25 +281,40 @@ class Core:
         """Do the work that follows a commit, if *unit* was committed."""
         if not unit.committed:
             return
+        if unit.shortest_ttl is not None:
+            self._reap_expired(now_ms() + unit.shortest_ttl)
         for effect in unit.effects:
             if isinstance(effect, Delete):
                 self.reap_soon()
                 return
 
     def reap_soon(self, seconds: float = REAP_AFTER) -> None:
-        """Remove the rows of deleted sessions in the background, bit by bit."""
+        """Remove what is deleted or expired in the background, bit by bit."""
         self.service.call_later(seconds, self._reap_step)
+
+    def _reap_expired(self, expiry: int) -> None:
+        """Remove values in the background soon after one expires, at *expiry* (ms).
+
+        There is one timer for the earliest expiry, since each step finds the next one.
+        """
+        if self._next_expiry is None or expiry < self._next_expiry:
+            self._next_expiry = expiry
+            self.reap_soon(max(0, expiry - now_ms()) / 1000 + REAP_AFTER)
 
     def _reap_step(self) -> None:
         if self.closed:
             return
 
+        # First: what is committed from here on has its own timer, or is seen below.
+        self._next_expiry = None
         unit, step = self.unit(), Reap()
         unit.add(step)
         self.writer.run(self.job(unit, "normal"))
 
         if step.more:
             self.reap_soon(0.0)
+        elif step.next_expiry is not None:
+            self._reap_expired(step.next_expiry)
 
     def refresh_project(self) -> None:
         """Update the stored git facts of the current worktree's project.

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from sessiondb.arguments import checks_arguments
 from sessiondb.database.extension_queries import ExtensionQueries
 from sessiondb.database.usage_queries import UsageQueries
+from sessiondb.database.value_queries import ValueQueries
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import InvalidInputError, NotFoundError
 from sessiondb.loading import load
@@ -63,7 +64,7 @@ MessageKey = MessageHandle | Message | str | int
 
 
 @checks_arguments
-class Queries(UsageQueries, ExtensionQueries):
+class Queries(UsageQueries, ExtensionQueries, ValueQueries):
     """The reads of one opened database."""
 
     def sessions(

@@ -15,6 +15,7 @@ from typing import Any
 from sessiondb.dataclass import dataclass, field
 from sessiondb.effects import ownership
 from sessiondb.effects.transaction import Transaction
+from sessiondb.effects.values import next_expiry, remove_expired
 from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import (
     Statement,
@@ -214,15 +215,21 @@ _STEPS = ((_PARTS, _DROP_PARTS), (_MESSAGES, _DROP_MESSAGES), (_DIFFS, _DROP_DIF
 
 @dataclass(slots=True)
 class Reap:
-    """Remove some rows of one deleted session; ``more`` is True if some are left."""
+    """Remove some rows of one deleted session, or else some values that expired.
+
+    ``more`` is True if some may be left, ``next_expiry`` is when the next value
+    expires: Unix ms, None if none does.
+    """
 
     verb = "reap"
     more: bool = field(default=False)
+    next_expiry: int | None = field(default=None)
 
     def apply(self, tx: Transaction) -> None:
         """Apply it."""
         row = tx.one(_LEAF)
-        self.more = row is not None
+        self.more = row is not None or remove_expired(tx, REAP_ROWS, REAP_BYTES)
+        self.next_expiry = next_expiry(tx)
         if row is None:
             return
 

@@ -39,6 +39,8 @@ class Queue:
         self.places: list[ProjectPlace] = []
         #: By the id of an opened session: the handles of what is written into it.
         self.followers: dict[str, list[MessageHandle | PartHandle]] = {}
+        #: After how many ms the first value that it writes expires; None if none does.
+        self.shortest_ttl: int | None = None
         #: True once the unit is on disk.
         self.committed = False
         #: True once a transaction applied it: it may be on disk.

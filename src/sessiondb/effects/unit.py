@@ -37,6 +37,7 @@ from sessiondb.effects.message import Append
 from sessiondb.effects.place import Relink, UseTerminal
 from sessiondb.effects.project import Locate, ProjectPlace
 from sessiondb.effects.queue import Staged
+from sessiondb.effects.value_verbs import ValueVerbs
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import FileDiff, Todo, Tokens, bounds
 from sessiondb.model.bounds import Time
@@ -60,7 +61,7 @@ from sessiondb.schema.rows import Blob, PartRow
 
 
 @checks_arguments
-class Unit(ExtensionVerbs):
+class Unit(ExtensionVerbs, ValueVerbs):
     """Effects that commit together.
 
     *source* names the program that writes; *locate* turns a directory into a
@@ -284,8 +285,7 @@ class Unit(ExtensionVerbs):
 
     def set_todos(self, session: SessionRef, todos: Iterable[Todo | str]) -> None:
         """Replace a session's todo list; a string is a pending todo."""
-        rows = tuple(map(todo_row, todos))
-        self.add(sessions.SetTodos(self._live_id(session), rows))
+        self.add(sessions.SetTodos(self._live_id(session), tuple(map(todo_row, todos))))
 
     def set_diffs(self, session: SessionRef, diffs: Iterable[FileDiff]) -> None:
         """Replace what is known of the files a session changed."""

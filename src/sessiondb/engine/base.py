@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
     from sqlalchemy.sql import ClauseElement
 
+    from sessiondb.engine.conditions import Condition
     from sessiondb.engine.search_index import SearchIndex
     from sessiondb.engine.upkeep import Upkeep
     from sessiondb.engine.usage_sums import UsageSums
@@ -142,6 +143,15 @@ class Dialect(Protocol):
         """Return the list parameter *name* as a subquery in parentheses.
 
         Its value is a JSON array: see `sql.as_list`.
+        """
+
+    def candidates(
+        self, column: str, conditions: Sequence[Condition]
+    ) -> tuple[str, Mapping[str, Any]]:
+        """Return SQL that holds if the JSON in *column* may meet *conditions*.
+
+        It holds for each value that does, and for as few others as the engine can
+        tell; with the parameters in it.
         """
 
 

@@ -37,6 +37,25 @@ def _write_elements(element: ListParameter, compiler: Any, **options: Any) -> st
     )
 
 
+class PairsParameter(FunctionElement[Any]):
+    """The rows of a parameter that holds a JSON array of pairs of texts."""
+
+    name = "pairs_parameter"
+    inherit_cache = True
+
+    def __init__(self, name: str) -> None:
+        super().__init__(bindparam(name))
+
+
+@compiles(PairsParameter)
+def _write_pairs(element: PairsParameter, compiler: Any, **options: Any) -> str:
+    array = compiler.process(element.clauses, **options)
+    return (
+        "(SELECT value ->> 0 AS first, value ->> 1 AS second "
+        f"FROM jsonb_array_elements(CAST({array} AS JSONB)) AS listed(value))"
+    )
+
+
 class OnConflictDoNothing(ClauseElement):
     """The end of an INSERT … SELECT that keeps existing rows with the same key."""
 

@@ -17,10 +17,11 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects.postgresql import insert as insert_or
 from sqlalchemy.sql import Insert
 
 from sessiondb.engine.default import ENGINE
-from sessiondb.engine.elements import ListParameter, OnConflictDoNothing
+from sessiondb.engine.elements import ListParameter, OnConflictDoNothing, PairsParameter
 
 
 def p(name: str) -> Any:
@@ -38,6 +39,11 @@ def texts(name: str) -> Select[Any]:
     return select(ListParameter(name, Text).table_valued("value").c.value)
 
 
+def pairs(name: str) -> Any:
+    """Return the list parameter *name* of pairs of texts, as columns first, second."""
+    return PairsParameter(name).table_valued("first", "second")
+
+
 def update_of(table: Table, columns: str, *conditions: ColumnElement[bool]) -> Update:
     """Return an UPDATE of the space-separated *columns*, each a parameter."""
     return update(table).where(*conditions).values({n: p(n) for n in columns.split()})
@@ -51,6 +57,21 @@ def insert_new(table: Table) -> Insert:
     statement = insert(table)
     statement._post_values_clause = OnConflictDoNothing()  # noqa: SLF001  no public way
     return statement
+
+
+def insert_or_update(
+    table: Table, key: str, *, only: ColumnElement[bool] | None = None, **updated: Any
+) -> Insert:
+    """Return an INSERT that updates the row whose *key*, of columns, is taken.
+
+    With *only* just a row that meets it; another one stays. ``values`` states the row
+    to be inserted.
+    """
+    # SQLAlchemy has no common word for what both spell alike: this is the one whose
+    # attributes the compilers of both read.
+    return insert_or(table).on_conflict_do_update(
+        index_elements=key.split(), set_=updated, where=only
+    )
 
 
 def by_index(table: FromClause, index: str) -> tuple[FromClause, str, str]:

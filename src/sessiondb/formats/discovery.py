@@ -21,7 +21,7 @@ from sessiondb.formats.kit.files import device_and_inode, is_file
 from sessiondb.formats.kit.walk import Walk, WalkedFolder
 from sessiondb.formats.owners import Owners
 from sessiondb.formats.protocol import ForeignStore, Format, Reader, unreadable_store
-from sessiondb.model import Problem, SourceItem
+from sessiondb.model import Problem, SourceItem, SourceValues
 
 #: Limits on a search for the files of projects.
 MAX_ENTRIES, MAX_PROJECT_DEPTH = 20_000, 6
@@ -97,7 +97,7 @@ def _read_without(
 ) -> Iterator[SourceItem]:
     """Yield what a store has, except sessions and prompts of *others*."""
     for item in reader(path):
-        if isinstance(item, Problem) or item.source not in others:
+        if isinstance(item, Problem | SourceValues) or item.source not in others:
             yield item
 
 

@@ -14,7 +14,7 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.sqlite import Error, ForeignDatabase
 from sessiondb.formats.protocol import ForeignStore, Format
-from sessiondb.model import Problem, SourceSession
+from sessiondb.model import SourceItem
 
 SOURCE = "sessiondb"
 
@@ -37,13 +37,17 @@ def _is_ours(path: Path) -> bool:
         return False
 
 
-def read(path: Path) -> Iterator[SourceSession | Problem]:
-    """Yield the sessions of a database, parents first; raises `SourceError`."""
+def read(path: Path) -> Iterator[SourceItem]:
+    """Yield the sessions of a database, parents first, then its values.
+
+    Raises `SourceError`.
+    """
     # The reads of a database are loaded when there is one.
     from sessiondb.importing.snapshot import snapshot_of
 
     with snapshot_of(path) as snapshot:
         yield from snapshot.sessions()
+        yield from snapshot.values()
 
 
 FORMAT = Format(frozenset(), at)

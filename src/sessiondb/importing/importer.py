@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sessiondb.database.core import Core
-from sessiondb.database.loading import load
 from sessiondb.errors import InvalidInputError
 from sessiondb.formats.kit.remembered import answered_by
 from sessiondb.importing.beside.terminals import Uses
@@ -25,6 +24,7 @@ from sessiondb.importing.unchanged import (
     read_ahead,
     unchanged_sessions,
 )
+from sessiondb.loading import load
 from sessiondb.model import Imported, Problem, SourceHistory, SourceItem
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from sessiondb.effects.project import ProjectPlace
 from sessiondb.errors import InvalidInputError, SourceError, abridged
 from sessiondb.importing.beside.history import Histories
 from sessiondb.importing.beside.terminals import Uses
+from sessiondb.importing.beside.values import merge_values
 from sessiondb.importing.gate import checks
 from sessiondb.importing.gate.extension_rows import extension_rows
 from sessiondb.importing.known_files import KeepFacts
@@ -40,6 +41,7 @@ from sessiondb.model import (
     SourceHistory,
     SourceItem,
     SourceSession,
+    SourceValues,
 )
 from sessiondb.model.namespaces import Namespace
 
@@ -92,9 +94,13 @@ class SessionImporter:
                 self._early.append(item)
             else:
                 yield from self._import_history(item)
+        elif isinstance(item, SourceValues):
+            # They are of no project.
+            if self._request.project_root is None and not self._request.dry_run:
+                yield from merge_values(self._request.core, item)
         else:
             raise InvalidInputError(
-                "a source yields sessions, histories and problems, "
+                "a source yields sessions, histories, values and problems, "
                 f"not {abridged(item)}"
             )
 

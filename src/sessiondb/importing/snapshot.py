@@ -27,15 +27,26 @@ from sessiondb.formats.jsonl import relay_session
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.kit.sqlite import Error, ForeignDatabase
 from sessiondb.hints import command
-from sessiondb.model import Export, Message, Problem, SourceSession, versions
+from sessiondb.model import (
+    Export,
+    Message,
+    Problem,
+    SourceSession,
+    SourceValue,
+    SourceValues,
+    versions,
+)
 from sessiondb.model.damage import message_name, session_name
 from sessiondb.repository import Read, family, lists, transcript
 from sessiondb.repository.references import session_by_id
+from sessiondb.repository.values import rows_after
 
 T = TypeVar("T")
 
 _FAMILIES = Statement("importing.snapshot.FAMILIES")
 _IDS = Statement("importing.snapshot.IDS")
+#: Values that are read at once; each may be large.
+_VALUES_AT_ONCE = 20
 
 
 @contextlib.contextmanager
@@ -112,6 +123,24 @@ class Snapshot:
                 f"{session_name(name)} was left out: its import into that database did "
                 "not end; import it there again, or from its source",
             )
+
+    def values(self) -> Iterator[SourceValues]:
+        """Yield the values that have not expired, read while they are iterated.
+
+        Nothing for a database without values.
+        """
+        values = self._read_values()
+        for first in values:
+            yield SourceValues(str(self._path), chain([first], values))
+
+    def _read_values(self) -> Iterator[SourceValue | Problem]:
+        last = 0
+        try:
+            while rows := self._read_here(rows_after(last, _VALUES_AT_ONCE)):
+                yield from [SourceValue(*row) for _, *row in rows]
+                last = rows[-1][0]
+        except UNREADABLE as error:
+            yield self._problem_of("values by namespace and key", error)
 
     def _read_session(self, name: str) -> Iterator[SourceSession | Problem]:
         export = self._read_here(_export_of(self._base, name))

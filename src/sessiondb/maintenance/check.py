@@ -21,6 +21,7 @@ from sessiondb.errors import BusyError, CodecError
 from sessiondb.maintenance.connecting import connected
 from sessiondb.maintenance.derived import DERIVATIONS
 from sessiondb.maintenance.questions import QUESTIONS
+from sessiondb.maintenance.values import misspelt_namespaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ def check(store: HasPath) -> list[Finding]:
         "blobs": _check_blobs,
         "payload": _check_payload,
         "cycles": _check_cycles,
+        "values": _check_values,
         "derived": _check_derived,
         "extensions": _check_extensions,
         **{name: _counting_check(name) for name in QUESTIONS},
@@ -286,6 +288,18 @@ def _check_extensions(connection: Connection) -> Iterator[Finding]:
         defect = f"table {table} of extension {extension} is missing"
         action = "forget the extension: its next write makes the table"
         yield Finding("extensions", defect, 1, action)
+
+
+def _check_values(connection: Connection) -> Iterator[Finding]:
+    """Yield namespaces under which no program finds a value."""
+    spellings = misspelt_namespaces(connection).values()
+    if number := sum(1 for right in spellings if right is not None):
+        defect = "namespaces of values in another spelling than their own"
+        yield Finding("values", defect, number, "spell them right")
+    if number := sum(1 for right in spellings if right is None):
+        yield Finding(
+            "values", "namespaces of values that are not lists of names", number
+        )
 
 
 def _counting_check(name: str) -> Check:

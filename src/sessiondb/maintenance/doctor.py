@@ -30,6 +30,7 @@ _COUNTS = {
     "parts": "part",
     "blobs": "blob",
     "projects": "project",
+    "values": "key_value",
 }
 _LAST_IMPORT = (
     "SELECT source, max(time_imported), count(*), count(problems) FROM import_ledger "

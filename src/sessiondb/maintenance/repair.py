@@ -51,6 +51,7 @@ from sessiondb.maintenance.questions import (
     UNNUMBERED,
     UNOWNED,
 )
+from sessiondb.maintenance.values import RESPELL, misspelt_namespaces
 from sessiondb.schema.terms import USAGE_NAME
 from sessiondb.schema.version import MIN_READER, MIN_WRITER
 
@@ -453,6 +454,14 @@ def _repair_usage(run: _RepairRun) -> None:
     )
 
 
+def _repair_values(run: _RepairRun) -> None:
+    """Spell each namespace as it is found; one that has no names stays as it is."""
+    for text, right in misspelt_namespaces(run.connection).items():
+        if right is not None:
+            for statement in RESPELL:
+                run.connection.execute(statement, {"text": text, "right": right})
+
+
 def _repair_changes(run: _RepairRun) -> None:
     run.touched.update(run.column(UNNUMBERED))
 
@@ -472,5 +481,5 @@ def _stamp_sessions(run: _RepairRun) -> None:
 ACTIONS: list[Callable[[_RepairRun], None]] = [
     _repair_search, _repair_meta, _repair_projects, _remove_orphans, _repair_families,
     _remove_blobs, _repair_tree, _repair_ownership, _repair_counters, _repair_usage,
-    _repair_changes, _stamp_sessions, _repair_search,
+    _repair_values, _repair_changes, _stamp_sessions, _repair_search,
 ]  # fmt: skip

@@ -27,6 +27,7 @@ TOKENS_MOST = 10**12
 Time = int | datetime
 
 _DAY = 86_400
+_CENTURY = 36_525 * _DAY
 _INT64_MOST = (1 << 63) - 1
 
 
@@ -63,6 +64,24 @@ def seconds(value: Any, name: str, *, zero: bool = True) -> float:
 
     raise InvalidInputError(
         f"{name} must be a number of seconds up to a day, not {abridged(value)}"
+    )
+
+
+def ttl_ms(value: Any, name: str = "ttl") -> int | None:
+    """Return in ms how long a value lives, from a number of seconds; None is for ever.
+
+    It is one ms at least. Raises `InvalidInputError` unless it is a number above 0, up
+    to 100 years.
+    """
+    if value is None:
+        return None
+    # Comparisons refuse NaN, too.
+    if type(value) in (int, float) and 0 < value <= _CENTURY:
+        return max(1, int(value * 1000 + 0.5))
+
+    raise InvalidInputError(
+        f"{name} must be a number of seconds above 0, up to 100 years, "
+        f"not {abridged(value)}"
     )
 
 

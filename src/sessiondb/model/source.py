@@ -320,8 +320,33 @@ class SourceHistory:
     prompts: Iterable[SourcePrompt | Problem] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class SourceValue:
+    """A value of another database of sessiondb, as its row has it.
+
+    ``value`` is JSON text, ``content`` bytes, and one of them None; ``ttl`` is in ms.
+    """
+
+    namespace: str
+    key: str
+    ttl: int | None
+    time_created: int
+    time_updated: int
+    time_expires: int | None
+    value: str | None
+    content: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceValues:
+    """The values of another database; they may be lazy."""
+
+    path: str
+    values: Iterable[SourceValue | Problem]
+
+
 #: Anything that a reader yields.
-SourceItem = SourceSession | SourceHistory | Problem
+SourceItem = SourceSession | SourceHistory | SourceValues | Problem
 
 
 @dataclass(frozen=True, slots=True)

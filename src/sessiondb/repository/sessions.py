@@ -47,8 +47,8 @@ ProjectScope = Scope | Project | str | os.PathLike[str]
 
 ORDERS = ("used", "created", "cost", "size")
 MAX_LIMIT = 10_000
-#: Characters of a cursor: an id of `MAX_ID_BYTES`, escaped, and a number.
-MAX_CURSOR = 3_000
+#: Characters of a cursor: a namespace and a key of `MOST_NAME_BYTES`, escaped.
+MAX_CURSOR = 40_000
 #: Bytes of a title filter; SQLite refuses a LIKE pattern of 50,000, and each may be
 #: escaped.
 MAX_TITLE_FILTER = 10_000

@@ -272,6 +272,18 @@ TABLES: dict[str, dict[str, tuple[str, bool]]] = {
         "time_created": ("INTEGER", True),
         "time_updated": ("INTEGER", True),
     },
+    "key_value": {
+        "rid": ("INTEGER", True),
+        "namespace": ("TEXT", True),
+        "key": ("TEXT", True),
+        "revision": ("INTEGER", True),
+        "ttl": ("INTEGER", False),
+        "time_created": ("INTEGER", True),
+        "time_updated": ("INTEGER", True),
+        "time_expires": ("INTEGER", False),
+        "value": ("TEXT", False),
+        "content": ("BLOB", False),
+    },
     "meta": {
         "rid": ("INTEGER", True),
         "key": ("TEXT", True),
@@ -296,5 +308,6 @@ KEYS: dict[str, tuple[str, ...]] = {
     "tombstone": ("source", "source_id", "namespace"),
     "deletion": ("change",),
     "extension": ("name",),
+    "key_value": ("namespace", "key"),
     "meta": ("key",),
 }

@@ -452,6 +452,29 @@ extension = strict_table(
     *json_checks("tables"),
 )
 
+#: ``namespace`` is a JSON array of strings in one spelling, so all namespaces below a
+#: prefix are one range of the unique index. The value comes last: SQLite walks the
+#: pages of a large one to reach a column behind it.
+key_value = strict_table(
+    "key_value",
+    text_column("namespace", required=True),
+    text_column("key", required=True),
+    int_column("revision", required=True),
+    int_column("ttl"),
+    int_column("time_created", required=True),
+    int_column("time_updated", required=True),
+    int_column("time_expires"),
+    text_column("value"),
+    Column("content", LargeBinary),
+    UniqueConstraint("namespace", "key"),
+    CheckConstraint("revision > 0", name="revision"),
+    CheckConstraint("(value IS NULL) <> (content IS NULL)", name="either"),
+    CheckConstraint("(ttl IS NULL) = (time_expires IS NULL)", name="ttl"),
+    *json_checks("namespace", "value"),
+)
+Index("ix_key_value_expires", key_value.c.time_expires,
+      sqlite_where=text("time_expires IS NOT NULL"))  # fmt: skip
+
 meta = strict_table(
     "meta",
     text_column("key", required=True),

@@ -19,6 +19,9 @@ HIDDEN = (
 #: that tolerates a small step.
 LIVING_LEASE = "time_expires > :now AND time_expires - :now <= 2 * ttl"
 
+#: True for a value that has not expired at ``:now``.
+UNEXPIRED = "(time_expires IS NULL OR time_expires > :now)"
+
 #: True for a message that an import put behind its child.
 DISORDERED = "parent_seq >= seq"
 

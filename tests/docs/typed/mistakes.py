@@ -78,6 +78,11 @@ def writing(store: Store, session: SessionHandle) -> None:
     store.settle(session, "c1", output=3)  # refused
     store.finish(session, "m", finnish="stop")  # refused
     store.set_title(session)  # refused
+    store.set_value(3, "k", 1)  # refused
+    store.set_value("a", b"k", 1)  # refused
+    store.set_value("a", "k", 1, tll=3)  # refused
+    store.update_value("a", "k", 3)  # refused
+    store.delete_value("a")  # refused
     store.fork(session, at=[])  # refused
     store.delete(session, keep_fork=True)  # refused
 
@@ -118,6 +123,11 @@ def reading(store: Store) -> None:
     store.messages("a", last="3")  # refused
     assert store.messages("a")[0].contents  # refused
     store.search(3)  # refused
+    store.value("a")  # refused
+    assert store.value("a", "k").value  # refused
+    store.values(where=["a"])  # refused
+    store.values_of(["a"])  # refused
+    store.namespaces(depth="1")  # refused
     store.usage(by=3)  # refused
     store.walk("a", pages=3)  # refused
     store.export("a", branch=True)  # refused

@@ -26,6 +26,7 @@ from sessiondb import (
     FileDiff,
     Hit,
     Imported,
+    KeyValue,
     Label,
     Lease,
     Message,
@@ -52,6 +53,7 @@ from sessiondb import (
     Unit,
     UsageRecord,
     UsageRow,
+    ValueHandle,
     assistant,
     event,
     file,
@@ -67,6 +69,7 @@ from sessiondb.database.damage import PastDamage
 from sessiondb.database.opening import Opening
 from sessiondb.effects.extension import Execute, Extend, InsertRows
 from sessiondb.effects.place import Relink
+from sessiondb.effects.values import DeleteValues
 from sessiondb.extensions import Extension, session_column
 from sessiondb.location import Database
 
@@ -188,6 +191,13 @@ def writing(store: Store, session: Session, message: Message) -> None:
     assert_type(store.add_prompt("a", session=session), str)
     assert_type(store.note_used(session, "tty1"), None)
     assert_type(store.relink("/old", "/new"), Relink)
+    value = store.set_value(("users", "1"), "k", {"a": 1}, ttl=60, expect_revision=0)
+    assert_type(value, ValueHandle)
+    assert_type(value.revision, int | None)
+    assert_type(store.update_value("users", "k", len, ttl=None), ValueHandle)
+    assert_type(store.delete_value("users", "k", expect_revision=1), None)
+    assert_type(store.delete_values(["users", "1"]), DeleteValues)
+    assert_type(store.refresh_value("users", "k"), None)
     assert_type(store.recover(session), None)
     assert_type(store.fork("title", before=message, branches=True), SessionHandle)
     assert_type(store.delete(session, keep_forks=True), None)
@@ -227,6 +237,11 @@ async def writing_asynchronously(store: AsyncStore, session: SessionHandle) -> N
     assert_type(await store.add_prompt("a"), str)
     assert_type(await store.note_used(session, "tty1", "/"), None)
     assert_type(await store.relink("/old", "/new"), Relink)
+    assert_type(await store.set_value("users", "k", b"a"), ValueHandle)
+    assert_type(await store.update_value("users", "k", len), ValueHandle)
+    assert_type(await store.delete_value("users", "k"), None)
+    assert_type(await store.delete_values(()), DeleteValues)
+    assert_type(await store.refresh_value("users", "k"), None)
     assert_type(await store.recover(session), None)
     assert_type(await store.fork(session), SessionHandle)
     assert_type(await store.delete(session), None)
@@ -293,6 +308,10 @@ def reading(store: Store, session: SessionHandle, project: Project) -> None:
     assert_type(store.projects(), list[Project])
     assert_type(store.unfinished(), list[Unfinished])
     assert_type(store.half_imported(), list[str])
+    assert_type(store.value("users", "k"), KeyValue | None)
+    assert_type(store.values("users", where={"a": {"$gt": 1}}), Page[KeyValue])
+    assert_type(store.values_of([(("users", "1"), "k")]), list[KeyValue | None])
+    assert_type(store.namespaces(suffix="*", depth=1), Page[tuple[str, ...]])
     assert_type(store.blob("0" * 64, session=session), bytes)
     assert_type(store.export(session, branches=True), Export)
     assert_type(store.read_past_damage(print), PastDamage)
@@ -322,6 +341,10 @@ async def reading_asynchronously(store: AsyncStore, session: Session) -> None:
     assert_type(await store.projects(), list[Project])
     assert_type(await store.unfinished(), list[Unfinished])
     assert_type(await store.half_imported(), list[str])
+    assert_type(await store.value("users", "k"), KeyValue | None)
+    assert_type(await store.values(order="updated", reverse=True), Page[KeyValue])
+    assert_type(await store.values_of([("users", "k")]), list[KeyValue | None])
+    assert_type(await store.namespaces("users"), Page[tuple[str, ...]])
     assert_type(await store.blob("0" * 64), bytes)
     assert_type(await store.export(session), Export)
     async with store.connection() as connection:

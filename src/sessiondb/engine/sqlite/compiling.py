@@ -18,7 +18,7 @@ from sqlalchemy.schema import (
 )
 from sqlalchemy.sql import ClauseElement
 
-from sessiondb.engine.elements import ListParameter
+from sessiondb.engine.elements import ListParameter, PairsParameter
 from sessiondb.errors import InvalidInputError
 from sessiondb.schema.tables import metadata
 
@@ -58,6 +58,13 @@ class _BindingCompiler(SQLiteCompiler):
 @compiles(ListParameter, "sqlite")
 def _json_each(element: ListParameter, compiler: Any, **options: Any) -> str:
     return f"json_each({compiler.process(element.clauses, **options)})"
+
+
+@compiles(PairsParameter, "sqlite")
+def _pairs_of_json(element: PairsParameter, compiler: Any, **options: Any) -> str:
+    array = compiler.process(element.clauses, **options)
+    first, second = (f"json_extract(value, '$[{place}]')" for place in (0, 1))
+    return f"(SELECT {first} AS first, {second} AS second FROM json_each({array}))"
 
 
 @cache

@@ -12,6 +12,8 @@ from sessiondb.engine.shipped import read_texts
 if TYPE_CHECKING:
     from sqlalchemy.sql import ClauseElement
 
+    from sessiondb.engine.conditions import Condition
+
 #: The texts of all statements: `scripts/freeze_statements.py` writes it.
 STATEMENTS = Path(__file__).with_name("statements.sql")
 
@@ -54,6 +56,15 @@ class SQLiteText:
     def list_text(self, name: str) -> str:
         """Return the list parameter *name* as a subquery in parentheses."""
         return f"(SELECT value FROM json_each(:{name}))"
+
+    def candidates(
+        self, column: str, conditions: Sequence[Condition]
+    ) -> tuple[str, Mapping[str, Any]]:
+        """Return SQL for the values in *column* that may meet *conditions*."""
+        # Not at the top: few processes filter values.
+        from sessiondb.engine.sqlite.candidates import candidates_text
+
+        return candidates_text(column, conditions)
 
 
 DIALECT = SQLiteText()

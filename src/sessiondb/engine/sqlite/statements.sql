@@ -966,6 +966,71 @@ FROM file_diff
 WHERE file_diff.session_id = :sid AND file_diff.seq IN (SELECT anon_1.value
 FROM json_each(:seqs) AS anon_1)
 
+-- effects.values.CURRENT
+SELECT key_value.revision, key_value.ttl, key_value.value, key_value.content
+FROM key_value
+WHERE key_value.namespace = :namespace AND key_value."key" = :key AND (time_expires IS NULL OR
+    time_expires > :now)
+
+-- effects.values.REMOVED
+SELECT CAST(meta.value AS INTEGER) AS value
+FROM meta
+WHERE meta."key" = 'value_revision'
+
+-- effects.values.PUT
+INSERT INTO key_value (namespace, "key", revision, ttl, time_created, time_updated,
+    time_expires, value, content)
+VALUES (:namespace, :key, (coalesce((SELECT CAST(meta.value AS INTEGER) AS value
+FROM meta
+WHERE meta."key" = 'value_revision'), 0) + 1), :ttl, :now, :now, (:now + :ttl), :value,
+    :content) ON CONFLICT (namespace, "key") DO UPDATE
+SET revision = (key_value.revision + 1), ttl = :ttl, time_created = CASE WHEN
+    (key_value.time_expires <= :now) THEN :now ELSE key_value.time_created END, time_updated =
+    :now, time_expires = (:now + :ttl), value = :value, content = :content
+RETURNING revision
+
+-- effects.values.DROP
+DELETE
+FROM key_value
+WHERE key_value.namespace = :namespace AND key_value."key" = :key
+RETURNING revision
+
+-- effects.values.BELOW
+SELECT count(CASE WHEN (time_expires IS NULL OR time_expires > :now) THEN key_value.rid END) AS
+    count_1, max(key_value.revision) AS max_1
+FROM key_value
+WHERE key_value.namespace >= :low AND key_value.namespace <= :high
+
+-- effects.values.DROP_BELOW
+DELETE
+FROM key_value
+WHERE key_value.namespace >= :low AND key_value.namespace <= :high
+
+-- effects.values.REFRESH
+UPDATE key_value
+SET time_expires=(:now + key_value.ttl)
+WHERE key_value.namespace = :namespace AND key_value."key" = :key AND key_value.time_expires >
+    :now
+
+-- effects.values.EXPIRED
+SELECT key_value.rid, coalesce(length(key_value.value), length(key_value.content)) AS
+    coalesce_1, key_value.revision
+FROM key_value
+WHERE key_value.time_expires <= :now
+ORDER BY key_value.time_expires
+LIMIT :rows OFFSET 0
+
+-- effects.values.DROP_EXPIRED
+DELETE
+FROM key_value
+WHERE key_value.rid IN (SELECT anon_1.value
+FROM json_each(:rids) AS anon_1)
+
+-- effects.values.NEXT_EXPIRY
+SELECT min(key_value.time_expires) AS min_1
+FROM key_value
+WHERE key_value.time_expires IS NOT NULL
+
 -- effects.versions.ROW
 SELECT session.title, session.title_source, session.metadata, session.time_archived,
     session.share_url, session.revert, session.permission, session.time_compacting,
@@ -1068,6 +1133,17 @@ SELECT message.seq
 FROM message
 WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
 FROM json_each(:places) AS anon_1) AND message.inherited = 1
+
+-- importing.beside.values.MERGE
+INSERT INTO key_value (namespace, "key", revision, ttl, time_created, time_updated,
+    time_expires, value, content)
+VALUES (:namespace, :key, (coalesce((SELECT CAST(meta.value AS INTEGER) AS value
+FROM meta
+WHERE meta."key" = 'value_revision'), 0) + 1), :ttl, :time_created, :time_updated,
+    :time_expires, :value, :content) ON CONFLICT (namespace, "key") DO UPDATE
+SET revision = (key_value.revision + 1), ttl = :ttl, time_created = :time_created, time_updated
+    = :time_updated, time_expires = :time_expires, value = :value, content = :content
+WHERE key_value.time_updated < :time_updated OR key_value.time_expires <= :now
 
 -- importing.known_files.IN_FOLDER
 SELECT import_file.name, import_file.stamp, import_file.facts
@@ -2547,3 +2623,49 @@ ORDER BY message.seq
 SELECT (SELECT min(usage_hour.hour) AS min_1
 FROM usage_hour) AS anon_1, (SELECT max(usage_hour.hour) AS max_1
 FROM usage_hour) AS anon_2
+
+-- repository.values.ALL
+SELECT key_value.namespace, key_value."key", key_value.revision, key_value.time_created,
+    key_value.time_updated, key_value.time_expires, key_value.value, key_value.content
+FROM key_value
+
+-- repository.values.ONE
+SELECT key_value.namespace, key_value."key", key_value.revision, key_value.time_created,
+    key_value.time_updated, key_value.time_expires, key_value.value, key_value.content
+FROM key_value
+WHERE key_value.namespace = :namespace AND key_value."key" = :key AND (time_expires IS NULL OR
+    time_expires > :now)
+
+-- repository.values.SEVERAL
+SELECT key_value.namespace, key_value."key", key_value.revision, key_value.time_created,
+    key_value.time_updated, key_value.time_expires, key_value.value, key_value.content
+FROM (SELECT json_extract(value, '$[0]') AS first, json_extract(value, '$[1]') AS second
+FROM json_each(:addresses)) AS anon_1, key_value
+WHERE key_value.namespace = anon_1.first AND key_value."key" = anon_1.second AND (time_expires
+    IS NULL OR time_expires > :now)
+
+-- repository.values.ROWS
+SELECT key_value.rid, key_value.namespace, key_value."key", key_value.ttl,
+    key_value.time_created, key_value.time_updated, key_value.time_expires, key_value.value,
+    key_value.content
+FROM key_value
+WHERE key_value.rid > :last AND (time_expires IS NULL OR time_expires > :now)
+ORDER BY key_value.rid
+LIMIT :rows OFFSET 0
+
+-- repository.values.NAMESPACES
+WITH RECURSIVE found(namespace) AS (SELECT (SELECT min(key_value.namespace) AS min_1
+FROM key_value
+WHERE key_value.namespace > :after AND key_value.namespace <= :high) AS namespace
+UNION ALL SELECT (SELECT min(key_value.namespace) AS min_2
+FROM key_value
+WHERE key_value.namespace > found.namespace AND key_value.namespace <= :high) AS anon_1
+FROM found
+WHERE found.namespace IS NOT NULL) SELECT found.namespace
+FROM found
+WHERE found.namespace IS NOT NULL AND (coalesce((SELECT min(key_value.time_expires) AS min_3
+FROM key_value
+WHERE key_value.time_expires IS NOT NULL) > :now, 1) = 1 OR (EXISTS (SELECT *
+FROM key_value AS living
+WHERE living.namespace = found.namespace AND (time_expires IS NULL OR time_expires > :now))))
+LIMIT :rows OFFSET 0

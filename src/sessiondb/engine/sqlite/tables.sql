@@ -69,6 +69,28 @@ CREATE TABLE import_ledger (
 )
  STRICT
 
+-- key_value
+CREATE TABLE key_value (
+	rid INTEGER NOT NULL, 
+	namespace TEXT NOT NULL, 
+	"key" TEXT NOT NULL, 
+	revision INTEGER NOT NULL, 
+	ttl INTEGER, 
+	time_created INTEGER NOT NULL, 
+	time_updated INTEGER NOT NULL, 
+	time_expires INTEGER, 
+	value TEXT, 
+	content BLOB, 
+	CONSTRAINT pk_key_value PRIMARY KEY (rid), 
+	CONSTRAINT uq_key_value_namespace_key UNIQUE (namespace, "key"), 
+	CONSTRAINT ck_key_value_revision CHECK (revision > 0), 
+	CONSTRAINT ck_key_value_either CHECK ((value IS NULL) <> (content IS NULL)), 
+	CONSTRAINT ck_key_value_ttl CHECK ((ttl IS NULL) = (time_expires IS NULL)), 
+	CONSTRAINT ck_key_value_namespace CHECK (namespace IS NULL OR json_valid(namespace)), 
+	CONSTRAINT ck_key_value_value CHECK (value IS NULL OR json_valid(value))
+)
+ STRICT
+
 -- meta
 CREATE TABLE meta (
 	rid INTEGER NOT NULL, 
@@ -427,6 +449,9 @@ CREATE TABLE part (
 
 -- ix_import_ledger_namespace
 CREATE INDEX ix_import_ledger_namespace ON import_ledger (source, namespace) WHERE namespace <> ''
+
+-- ix_key_value_expires
+CREATE INDEX ix_key_value_expires ON key_value (time_expires) WHERE time_expires IS NOT NULL
 
 -- ix_usage_model_model_id
 CREATE INDEX ix_usage_model_model_id ON usage_model (model_id, provider_id, agent, source)
