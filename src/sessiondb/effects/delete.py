@@ -4,7 +4,8 @@ One short transaction marks a session and everything below it, writes
 tombstones, and hands what was counted there to the copies that stay: from then
 on it is gone for every list, search and view. The reaper then removes rows from
 the bottom up, in transactions of at most `REAP_ROWS` rows and `REAP_BYTES`, so
-that no writer waits long for the write lock.
+that no writer waits long for the write lock. Only a new session with the same id cannot
+wait: its own transaction removes what is left (`make_room`).
 """
 
 from __future__ import annotations
@@ -164,6 +165,15 @@ def _put_tombstone(
     tx.connection.execute(upsert_text("tombstone", TOMBSTONE), row)
 
 
+def last_revision(tx: Transaction, source: str, session_id: str) -> int:
+    """Return the revision at which a session made here was deleted; 0 if none was.
+
+    A new session with its id continues from it: an expected revision never matches a
+    state of the other one, and a merge never takes an old state for a newer one.
+    """
+    return tx.value(_BURIED, source=source, sid=session_id) or 0
+
+
 def seen_in(tx: Transaction, session_id: str) -> str:
     """Return the digest of the ids of all messages of a session, as its log has it."""
     return digest(sorted(tx.column(_IDS, sid=session_id)))
@@ -210,6 +220,8 @@ _DROP_PARTS = Statement("effects.delete.DROP_PARTS")
 _DROP_MESSAGES = Statement("effects.delete.DROP_MESSAGES")
 _DROP_DIFFS = Statement("effects.delete.DROP_DIFFS")
 _DROP_SESSION = Statement("effects.delete.DROP_SESSION")
+_DETACH_ALL = Statement("effects.delete.DETACH_ALL")
+_BURIED = Statement("effects.delete.BURIED")
 _STEPS = ((_PARTS, _DROP_PARTS), (_MESSAGES, _DROP_MESSAGES), (_DIFFS, _DROP_DIFFS))
 
 
@@ -227,22 +239,40 @@ class Reap:
 
     def apply(self, tx: Transaction) -> None:
         """Apply it."""
-        row = tx.one(_LEAF)
-        self.more = row is not None or remove_expired(tx, REAP_ROWS, REAP_BYTES)
+        session_id = tx.value(_LEAF)
+        self.more = session_id is not None or remove_expired(tx, REAP_ROWS, REAP_BYTES)
         self.next_expiry = next_expiry(tx)
-        if row is None:
-            return
-
-        (session_id,) = row
         # One kind of rows at a time: the caller comes again, and other writers get in.
-        for find, drop in _STEPS:
-            if rows := tx.run(find, sid=session_id, rows=REAP_ROWS).fetchall():
-                tx.run(drop, rids=as_list(_bounded_rids(tx, rows)))
-                tx.forget_rids()
-                return
+        if session_id is not None and not _remove_some_rows(tx, session_id):
+            _remove_session_row(tx, session_id)
 
-        tx.release(*tx.column(_DATA, sid=session_id))
-        tx.run(_DROP_SESSION, sid=session_id)
+
+def make_room(tx: Transaction, session_id: str) -> None:
+    """Remove what is left of a deleted session, whose id a new one takes.
+
+    All at once, while the write lock is held: rows name their session by its id, so
+    giving them another one would write as much as removing them.
+    """
+    # By a cascade, the blobs of deleted sessions below it would stay.
+    tx.run(_DETACH_ALL, sid=session_id)
+    while _remove_some_rows(tx, session_id):
+        pass
+    _remove_session_row(tx, session_id)
+
+
+def _remove_some_rows(tx: Transaction, session_id: str) -> bool:
+    """Remove rows of one kind of a deleted session; False if there are none."""
+    for find, drop in _STEPS:
+        if rows := tx.run(find, sid=session_id, rows=REAP_ROWS).fetchall():
+            tx.run(drop, rids=as_list(_bounded_rids(tx, rows)))
+            tx.forget_rids()
+            return True
+    return False
+
+
+def _remove_session_row(tx: Transaction, session_id: str) -> None:
+    tx.release(*tx.column(_DATA, sid=session_id))
+    tx.run(_DROP_SESSION, sid=session_id)
 
 
 def _bounded_rids(tx: Transaction, rows: Iterable[tuple[Any, ...]]) -> list[int]:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sessiondb.dataclass import dataclass
+from sessiondb.effects.delete import last_revision, make_room
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.ownership import derive_model, recount
 from sessiondb.effects.project import ProjectPlace, home_of
-from sessiondb.effects.session import check_chain, free_slug, refuse_deleted
+from sessiondb.effects.session import check_chain, free_slug
 from sessiondb.effects.transaction import Transaction
 from sessiondb.effects.tree import links
 from sessiondb.engine.default import ENGINE
@@ -147,7 +148,10 @@ class Fork:
         del tx.states[parent.id]
         recount(tx, [self.handle.id])
         derive_model(tx, self.handle.id)
-        tx.session(self.handle.id).first_new_seq = 1
+        state = tx.session(self.handle.id)
+        state.first_new_seq = 1
+        if self.own_id:
+            state.revision = last_revision(tx, self.source, state.id)
 
     def _cut_seq(self, tx: Transaction, parents: dict[int, int | None]) -> int | None:
         if self.before is not None:
@@ -195,7 +199,9 @@ class Fork:
             return False
 
         parent, relation, cut, deleted = row
-        refuse_deleted(self.handle.id, deleted)
+        if deleted is not None:
+            make_room(tx, self.handle.id)
+            return False
         asked = cut
         if self.at is not LEAF or self.before is not None:
             asked = self._cut_seq(tx, links(tx, self.session_id))

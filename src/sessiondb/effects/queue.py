@@ -83,17 +83,25 @@ class Staged:
         """Record a new session; raises `ConflictError` if the unit makes it twice."""
         if session_id in self._created:
             raise ConflictError(f"this unit creates session {session_id} twice")
-        self._created.add(session_id)
+        self._created.add(self.take_id(session_id))
+
+    def take_id(self, session_id: str) -> str:
+        """Return the id of a new session, which this unit may have deleted before."""
+        self._deleted.discard(session_id)
+        return session_id
 
     def creates(self, name: str) -> bool:
         """Return whether the unit makes the session or message with this id."""
         return name in self._created or any(name == key for _, key in self._open)
 
     def delete(self, session_id: str) -> None:
-        """Record that the unit deletes a session."""
+        """Record that the unit deletes a session, whose id is free then."""
         # Twice is a conflict as well.
-        self.live(session_id)
-        self._deleted.add(session_id)
+        self._deleted.add(self.live(session_id))
+        self._created.discard(session_id)
+        self._open = {
+            key: is_open for key, is_open in self._open.items() if key[0] != session_id
+        }
 
     def append(self, handle: MessageHandle, is_open: bool, own_id: bool) -> None:
         """Record a message and whether it is open."""

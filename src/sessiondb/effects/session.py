@@ -8,6 +8,7 @@ from typing import Any
 
 from sessiondb import ids
 from sessiondb.dataclass import dataclass
+from sessiondb.effects.delete import last_revision, make_room
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.ownership import derive_model, parent_of
 from sessiondb.effects.project import ProjectPlace, home_of
@@ -38,14 +39,6 @@ def free_slug(tx: Transaction, project_id: str, session_id: str) -> str:
         if row is None or row[0] == session_id:
             return slug
     return session_id
-
-
-def refuse_deleted(session_id: str, time_deleted: int | None) -> None:
-    """Raise `ConflictError` for an id whose session was deleted and still has rows."""
-    if time_deleted is not None:
-        raise ConflictError(
-            f"session {session_id} was deleted and is still being removed"
-        )
 
 
 def check_chain(tx: Transaction, parent_id: str) -> None:
@@ -118,7 +111,9 @@ class CreateSession:
             "time_updated": created,
         }
         tx.insert("session", SESSION, tuple(map(values.get, SESSION)))
-        tx.session(self.id)
+        state = tx.session(self.id)
+        if self.own_id:
+            state.revision = last_revision(tx, self.source, self.id)
 
     def _parent_seq(self, tx: Transaction, parent: SessionState) -> int | None:
         check_chain(tx, parent.id)
@@ -140,7 +135,9 @@ class CreateSession:
             return False
 
         parent_id, relation, source, source_id, time_deleted = row
-        refuse_deleted(self.id, time_deleted)
+        if time_deleted is not None:
+            make_room(tx, self.id)
+            return False
         if (parent_id, relation) != (self.parent_id, self.relation):
             raise ConflictError(f"session {self.id} exists with another parent")
 

@@ -167,7 +167,7 @@ class Unit(ExtensionVerbs, ValueVerbs):
                 "a fork is cut at a message or before one, not both"
             )
 
-        handle = SessionHandle(session_id(id))
+        handle = SessionHandle(self.staged.take_id(session_id(id)))
         effect = Fork(
             self._live_id(session),
             handle,

@@ -244,6 +244,16 @@ FROM file_diff
 WHERE file_diff.rid IN (SELECT anon_1.value
 FROM json_each(:rids) AS anon_1)
 
+-- effects.delete.DETACH_ALL
+UPDATE session
+SET parent_id=NULL
+WHERE session.parent_id = :sid
+
+-- effects.delete.BURIED
+SELECT tombstone.revision
+FROM tombstone
+WHERE tombstone.source = :source AND tombstone.source_id = :sid AND tombstone.namespace = ''
+
 -- effects.delete.DROP_SESSION
 DELETE
 FROM session

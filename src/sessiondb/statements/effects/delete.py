@@ -7,7 +7,14 @@ from typing import Any
 from sqlalchemy import delete, exists, func, or_, select, text, update
 
 from sessiondb.engine.expressions import numbers, p, texts, update_of
-from sessiondb.schema.tables import blob, file_diff, message, part, session
+from sessiondb.schema.tables import (
+    blob,
+    file_diff,
+    message,
+    part,
+    session,
+    tombstone,
+)
 from sessiondb.statements.effects.ownership import name_of, of_key
 
 CHILDREN = select(session.c.id, session.c.relation).where(
@@ -165,4 +172,12 @@ DATA = select(session.c.data_blob).where(session.c.id == p("sid"))
 DROP_PARTS = delete(part).where(part.c.rid.in_(numbers("rids")))
 DROP_MESSAGES = delete(message).where(message.c.rid.in_(numbers("rids")))
 DROP_DIFFS = delete(file_diff).where(file_diff.c.rid.in_(numbers("rids")))
+DETACH_ALL = (
+    update(session).where(session.c.parent_id == p("sid")).values(parent_id=None)
+)
+BURIED = select(tombstone.c.revision).where(
+    tombstone.c.source == p("source"),
+    tombstone.c.source_id == p("sid"),
+    tombstone.c.namespace == text("''"),
+)
 DROP_SESSION = delete(session).where(session.c.id == p("sid"))
