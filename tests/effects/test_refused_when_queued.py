@@ -235,16 +235,12 @@ STAGED: dict[str, Queue] = {
     "a message written twice": lambda fx, s: [
         fx.append(s, user("x", id="m")) for _ in "ab"
     ],
-    "a part for what is complete": lambda fx, s: fx.add_part(
-        s, fx.append(s, user("x")), "y"
-    ),
     "a message finished twice": lambda fx, s: [
         fx.finish(s, m) for m in [fx.append(s, user("x"), open=True)] * 2
     ],
-    "a part for what was finished": lambda fx, s: [
-        verb(s, m, *more)
-        for m in [fx.append(s, user("x"), open=True)]
-        for verb, more in ((fx.finish, ()), (fx.add_part, ("y",)))
+    "a part in what was deleted": lambda fx, s: [
+        fx.delete(s),
+        fx.add_part(s, "m", "y"),
     ],
     "a call settled twice": lambda fx, s: [fx.settle(s, "p", output="x") for _ in "ab"],
     "a call started when settled": lambda fx, s: [fx.settle(s, "p"), fx.start(s, "p")],

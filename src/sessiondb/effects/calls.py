@@ -52,6 +52,7 @@ _BY_ID = Statement("effects.calls.BY_ID")
 _UNSETTLED_BY_ID = Statement("effects.calls.UNSETTLED_BY_ID")
 _BY_CALL_ID = Statement("effects.calls.BY_CALL_ID")
 _START = Statement("effects.calls.START")
+_TIME_COMPLETED = Statement("effects.calls.TIME_COMPLETED")
 _SETTLE = Statement("effects.calls.SETTLE")
 _BLOB = Statement("effects.calls.BLOB")
 
@@ -147,6 +148,9 @@ class Start:
             time_updated=when,
             time_started=when if self.status == "running" else None,
         )
+        # Of a finished message, search has the open calls as well.
+        if tx.value(_TIME_COMPLETED, sid=state.id, at=call.seq) is not None:
+            tx.to_index.append(call.rid)
         state.changed_at(call.seq)
         tx.used(state, self.time)
 

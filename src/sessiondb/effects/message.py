@@ -57,6 +57,7 @@ class StoredPart(NamedTuple):
     outcome: str | None
     data: bytes | None
     data_blob: str | None
+    time_updated: int
 
 
 _PARTS = Statement("effects.message.PARTS")
@@ -126,6 +127,13 @@ def part_values(tx: Transaction, row: PartRow, place: PartPlace) -> tuple[Any, .
         words=words,
         time_created=created,
         time_updated=updated,
+    )
+
+
+def _came_later(parts: list[StoredPart], completed: int | None) -> bool:
+    """Return whether *parts* were added to a message after it was *completed*."""
+    return completed is not None and all(
+        item.time_updated > completed for item in parts
     )
 
 
@@ -322,14 +330,15 @@ class Append:
             return False
 
         parts = parts_of(tx, session_id, seq)
-        if self.open:
-            # An open message may have got more parts, and may be finished by now.
-            is_complete = len(parts) >= len(self.parts)
-        else:
-            is_complete = len(parts) == len(self.parts) and completed is not None
+        if len(parts) < len(self.parts):
+            return False
+        # An open message may have got more parts, and may be finished by now.
+        later = parts[len(self.parts) :]
+        if not self.open and not _came_later(later, completed):
+            return False
 
         pairs = zip(parts, self.parts, strict=False)
-        return is_complete and all(
+        return all(
             same_part(tx, session_id, part_here, stated_part, self.open)
             for part_here, stated_part in pairs
         )

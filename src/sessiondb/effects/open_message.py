@@ -1,6 +1,7 @@
-"""Effects on an open message: parts that are added, text that grows, and its end.
+"""Effects on a message that grows: parts that are added, text of an open one, its end.
 
-Those of a stream say what a part holds afterwards, so that a write whose outcome is
+A part may be added to a finished message as well: what a program records later of it
+must not keep it open. Those of a stream say what a part holds afterwards, so that a write whose outcome is
 unknown can be made again.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from sessiondb.dataclass import dataclass
+from sessiondb.effects.calls import fill_call
 from sessiondb.effects.encode import same_json, usage_key
 from sessiondb.effects.message import (
     PartPlace,
@@ -27,7 +29,7 @@ from sessiondb.schema.rows import Blob, PartRow
 from sessiondb.schema.terms import USAGE
 
 
-class OpenMessage(NamedTuple):
+class GrowingMessage(NamedTuple):
     """The columns of a message that `AddPart` and `Finish` read."""
 
     id: str
@@ -57,7 +59,7 @@ _FINISH = Statement("effects.open_message.FINISH")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AddPart:
-    """Add a part to an open message."""
+    """Add a part to a message, which stays open or finished."""
 
     verb = "add_part"
     session_id: str
@@ -72,22 +74,35 @@ class AddPart:
         seq = seq_of(tx, state.id, self.message)
         if (self.own_id or tx.retried) and self._is_there(tx, state.id, seq):
             return
-        stored = _open_message(tx, state.id, seq)
-        if stored.time_completed is not None:
-            raise ConflictError(
-                f"message {self.message} is finished; parts go to open messages"
-            )
-
+        stored = _growing_message(tx, state.id, seq)
         if is_prompt(stored.role, stored.kind, (self.row,)):
             # A message counts once, however much of it was typed.
             was_prompt = tx.one(_WAS_PROMPT, sid=state.id, at=seq)[0]
             state.prompt_count += not was_prompt
         tx.insert_blobs(self.blobs)
-        idx = tx.one(_NEXT_IDX, sid=state.id, at=seq)[0]
-        place = PartPlace(tx.take_rid(), state.id, seq, idx, complete=False)
-        insert_part(tx, self.row, place)
+        row = self._late_row(tx, stored.time_completed)
+        if row.type == "tool-result":
+            row = fill_call(tx, state, seq, row, stored.inherited)
+        place = PartPlace(
+            tx.take_rid(),
+            state.id,
+            seq,
+            tx.one(_NEXT_IDX, sid=state.id, at=seq)[0],
+            complete=stored.time_completed is not None,
+            inherited=stored.inherited,
+        )
+        insert_part(tx, row, place)
         state.changed_at(seq)
         tx.used(state, self.row.time_created)
+
+    def _late_row(self, tx: Transaction, completed: int | None) -> PartRow:
+        """Return the row; that of a finished message has a later time than its end.
+
+        So a repeated append recognises the message by the parts that it had then.
+        """
+        if completed is None or self.row.time_updated is not None:
+            return self.row
+        return self.row._replace(time_updated=max(tx.now, completed + 1))
 
     def _is_there(self, tx: Transaction, session_id: str, seq: int) -> bool:
         for stored in parts_of(tx, session_id, seq):
@@ -99,8 +114,8 @@ class AddPart:
         return False
 
 
-def _open_message(tx: Transaction, session_id: str, seq: int) -> OpenMessage:
-    return OpenMessage._make(tx.one(_OPEN, sid=session_id, at=seq))
+def _growing_message(tx: Transaction, session_id: str, seq: int) -> GrowingMessage:
+    return GrowingMessage._make(tx.one(_OPEN, sid=session_id, at=seq))
 
 
 def _or_stored(value: Any, stored: Any) -> Any:
@@ -128,7 +143,7 @@ class Finish:
         """
         state = tx.peek(self.session_id)
         seq = seq_of(tx, state.id, self.message)
-        stored = _open_message(tx, state.id, seq)
+        stored = _growing_message(tx, state.id, seq)
         # Values that are given now replace those that `append` stated.
         old_usage = tuple([getattr(stored, name) for name in USAGE])
         usage = tuple(map(_or_stored, (self.cost, *self.tokens), old_usage))
@@ -162,7 +177,7 @@ class Finish:
                 count_once(tx, state, seq, stored.id, UsageKey(key, name))
 
     def _is_same(
-        self, stored: OpenMessage, same_usage: bool, error: str | None
+        self, stored: GrowingMessage, same_usage: bool, error: str | None
     ) -> bool:
         if not same_usage or stored.finish != self.finish:
             return False

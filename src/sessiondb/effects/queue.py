@@ -111,13 +111,6 @@ class Staged:
             raise ConflictError(f"this unit writes message {handle.id} twice")
         self._open[key] = is_open
 
-    def add_part(self, session_id: str, message: str | int) -> None:
-        """Refuse a part for a message that this unit wrote or finished as complete."""
-        if self._open.get((self.live(session_id), message)) is False:
-            raise InvalidInputError(
-                f"message {message} is finished; append it with open=True"
-            )
-
     def finish(self, session_id: str, message: str | int) -> None:
         """Record that a message is complete; twice in one unit is refused."""
         key = (self.live(session_id), message)

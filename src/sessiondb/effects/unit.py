@@ -399,12 +399,10 @@ class Unit(ExtensionVerbs, ValueVerbs):
     def add_part(
         self, session: SessionRef, message: MessageRef, part: PartLike
     ) -> PartHandle:
-        """Add a part to an open message."""
+        """Add a part to a message, which stays as open or finished as it is."""
         blobs: list[Blob] = []
         row = part_row(part, blobs)
-        key = message_key(message)
-        sid = session_key(session)
-        self.staged.add_part(sid, key)
+        sid, key = self._live_id(session), message_key(message)
         # Only with an id a caller can have written it before.
         self.add(open_message.AddPart(sid, key, row, tuple(blobs), is_named(part)))
         handle = PartHandle(sid, str(key), row.id)

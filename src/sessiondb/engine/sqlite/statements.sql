@@ -46,6 +46,11 @@ SET status=:status, input=:input, input_blob=:input_blob, "indexed"=:indexed,
     time_updated=:time_updated, time_started=:time_started, words=:words
 WHERE part.rid = :row
 
+-- effects.calls.TIME_COMPLETED
+SELECT message.time_completed
+FROM message
+WHERE message.session_id = :sid AND message.seq = :at
+
 -- effects.calls.SETTLE
 UPDATE part
 SET status=:status, outcome=:outcome, title=:title, text=:text, text_blob=:text_blob,
@@ -533,7 +538,7 @@ WHERE message.session_id = :sid AND message.seq = :at
 
 -- effects.message.PARTS
 SELECT part.id, part.type, part.tool, part.call_id, part.status, part.input, part.input_blob,
-    part.text, part.text_blob, part.outcome, part.data, part.data_blob
+    part.text, part.text_blob, part.outcome, part.data, part.data_blob, part.time_updated
 FROM part
 WHERE part.session_id = :sid AND part.seq = :at
 ORDER BY part.idx

@@ -9,7 +9,7 @@ from sqlalchemy import and_, func, select, text
 from sessiondb.effects.calls import StoredCall
 from sessiondb.effects.transaction import INDEXING
 from sessiondb.engine.expressions import by_index, p, update_of
-from sessiondb.schema.tables import UNSETTLED, blob, part
+from sessiondb.schema.tables import UNSETTLED, blob, message, part
 from sessiondb.statements.effects import paths
 
 #: Of two indexes that fit, the planner prefers the one that gives the order, and then
@@ -36,6 +36,9 @@ START = update_of(
     part,
     f"status input input_blob {INDEXING} time_updated time_started",
     part.c.rid == p("row"),
+)
+TIME_COMPLETED = select(message.c.time_completed).where(
+    message.c.session_id == p("sid"), message.c.seq == p("at")
 )
 SETTLE = update_of(
     part,

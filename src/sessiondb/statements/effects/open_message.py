@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Select, and_, func, literal_column, select, text
 
-from sessiondb.effects.open_message import OpenMessage
+from sessiondb.effects.open_message import GrowingMessage
 from sessiondb.engine.expressions import p, update_of
 from sessiondb.schema.purposes import is_prompt as is_prompt_sql
 from sessiondb.schema.tables import message, part
@@ -17,7 +17,7 @@ NEXT_IDX = select(func.coalesce(func.max(part.c.idx), text("-1")) + text("1")).w
     *of_message
 )
 RIDS = select(part.c.rid).where(*of_message, part.c.indexed == text("0"))
-OPEN = select(*(message.c[name] for name in OpenMessage._fields)).where(
+OPEN = select(*(message.c[name] for name in GrowingMessage._fields)).where(
     in_session, message.c.seq == p("at")
 )
 WAS_PROMPT: Select[Any] = select(literal_column(is_prompt_sql("message"))).where(
