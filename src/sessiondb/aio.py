@@ -205,6 +205,7 @@ class AsyncStore(Facade, methods=_METHODS):
     async def commit(self, unit: Unit, *, durability: str | None = None) -> None:
         """Commit a unit, the first time or again; stored effects are skipped."""
         await open_soon(self._core)
+        self._core.writer.refuse_in_commit()
         loop = running_loop()
         future = loop.new_future()
 

@@ -148,6 +148,7 @@ class Facade:
     set_title = _write_verb(Unit.set_title)
     set_directory = _write_verb(Unit.set_directory)
     set_metadata = _write_verb(Unit.set_metadata)
+    update_metadata = _write_verb(Unit.update_metadata)
     set_permission = _write_verb(Unit.set_permission)
     set_share = _write_verb(Unit.set_share)
     set_revert = _write_verb(Unit.set_revert)

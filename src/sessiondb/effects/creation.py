@@ -149,6 +149,8 @@ class OpenSession:
         # A retried unit finds the session that it made itself.
         is_own = session_id in (None, new.id)
         created = session_id is None or (tx.retried and is_own)
+        if created:
+            tx.made.add(new.id)
         tx.after_commit.append(
             lambda: self._update_handles(session_id or new.id, created)
         )

@@ -77,6 +77,30 @@ def seq_of(tx: Transaction, session_id: str, key: str | int) -> int:
     return int(row[0])
 
 
+def check_expected(
+    tx: Transaction, state: SessionState, leaf: Any, revision: int | None
+) -> None:
+    """Raise `ConflictError` if a session has another leaf or revision.
+
+    *leaf* is a seq, an id or None for no message, and ... for any; so is a *revision*
+    of None.
+    """
+    expected_seq = leaf
+    if isinstance(leaf, str):
+        # One that was removed is not the leaf, either.
+        expected_seq = tx.value(_SEQ_OF, sid=state.id, mid=leaf) or 0
+    if expected_seq not in (..., state.leaf_seq):
+        raise ConflictError(
+            f"the leaf of session {state.id} is {state.leaf_seq}, expected {leaf}",
+            hint="read what was added, then try again",
+        )
+    if revision not in (None, state.revision):
+        raise ConflictError(
+            f"session {state.id} is at revision {state.revision}, expected {revision}",
+            hint="read what changed, then try again",
+        )
+
+
 class PartPlace(NamedTuple):
     """The place of a new part, and what it has from its message."""
 
@@ -222,7 +246,7 @@ class Append:
         if (self.own_id or tx.retried) and self._is_there(tx, state):
             return
 
-        self._check_expectations(tx, state)
+        check_expected(tx, state, self.expect_leaf, self.expect_revision)
         parent = self._parent_seq(tx, state)
         seq = state.last_seq + 1
         turn_id = self.row.turn_id or self._turn_of_parent(tx, state, parent)
@@ -342,22 +366,6 @@ class Append:
             same_part(tx, session_id, part_here, stated_part, self.open)
             for part_here, stated_part in pairs
         )
-
-    def _check_expectations(self, tx: Transaction, state: SessionState) -> None:
-        leaf = self.expect_leaf
-        if isinstance(leaf, str):
-            leaf = seq_of(tx, state.id, leaf)
-        if leaf not in (..., state.leaf_seq):
-            raise ConflictError(
-                f"the leaf of {state.id} is {state.leaf_seq}, expected {leaf}",
-                hint="read what was added, then append again",
-            )
-        if self.expect_revision not in (None, state.revision):
-            raise ConflictError(
-                f"{state.id} is at revision {state.revision}, "
-                f"expected {self.expect_revision}",
-                hint="read what changed, then append again",
-            )
 
     def _parent_seq(self, tx: Transaction, state: SessionState) -> int | None:
         if self.after is LEAF:

@@ -1,8 +1,8 @@
-"""Effects on a message that grows: parts that are added, text of an open one, its end.
+"""Effects on a message that grows: parts that are added, streamed text, its end.
 
 A part may be added to a finished message as well: what a program records later of it
-must not keep it open. Those of a stream say what a part holds afterwards, so that a write whose outcome is
-unknown can be made again.
+must not keep it open. Those of a stream say what a part holds afterwards, so that a
+write whose outcome is unknown can be made again.
 """
 
 from __future__ import annotations

@@ -45,6 +45,18 @@ _MARK = Statement("effects.transaction.MARK")
 _FREE = Statement("effects.transaction.FREE")
 
 
+class CallerError(Exception):
+    """Carries what a caller's function raised in a transaction, to be raised as it is.
+
+    Also a `KeyboardInterrupt` or `SystemExit`: it ends the caller's unit, and not the
+    thread that happens to commit it.
+    """
+
+    def __init__(self, raised: BaseException) -> None:
+        super().__init__(raised)
+        self.raised = raised
+
+
 @dataclass(slots=True)
 class SessionState:
     """The moving part of a session row while a unit is applied."""
@@ -183,6 +195,8 @@ class Transaction:
     aliases: dict[str, str] = field(init=False)
     #: Ids of sessions that `open_session` found under others: queued → stored.
     opened: dict[str, str] = field(init=False)
+    #: Ids of sessions that `open_session` made in this unit.
+    made: set[str] = field(init=False)
     #: Sessions whose row this unit wrote: one revision more for each, however often.
     _kept: set[str] = field(init=False)
     _only_appends: bool = field(init=False)
@@ -245,7 +259,8 @@ class Transaction:
 
     def begin_unit(self, retried: bool, root: str | None) -> None:
         """Forget the session rows of the unit before."""
-        self.states, self.aliases, self.opened, self._kept = {}, {}, {}, set()
+        self.states, self.aliases, self.opened = {}, {}, {}
+        self.made, self._kept = set(), set()
         self.retried, self.root = retried, root
         self._only_appends = True
 

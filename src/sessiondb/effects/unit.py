@@ -37,6 +37,7 @@ from sessiondb.effects.message import Append
 from sessiondb.effects.place import Relink, UseTerminal
 from sessiondb.effects.project import Locate, ProjectPlace
 from sessiondb.effects.queue import Staged
+from sessiondb.effects.revising import RevisingVerbs
 from sessiondb.effects.value_verbs import ValueVerbs
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import FileDiff, Todo, Tokens, bounds
@@ -61,7 +62,7 @@ from sessiondb.schema.rows import Blob, PartRow
 
 
 @checks_arguments
-class Unit(ExtensionVerbs, ValueVerbs):
+class Unit(RevisingVerbs, ExtensionVerbs, ValueVerbs):
     """Effects that commit together.
 
     *source* names the program that writes; *locate* turns a directory into a
@@ -212,14 +213,6 @@ class Unit(ExtensionVerbs, ValueVerbs):
         """Move a session to another directory."""
         place = self._locate_place(directory)
         self.add(sessions.SetDirectory(self._live_id(session), place))
-
-    def set_metadata(self, session: SessionRef, metadata: Mapping[str, Any]) -> None:
-        """Replace a session's metadata, a JSON object.
-
-        Its key ``share`` is that of `set_share`, and can only be given as it is.
-        """
-        value = encode.json_column(metadata, "metadata")
-        self._set_columns("set_metadata", session, metadata=value or "{}")
 
     def set_permission(self, session: SessionRef, permission: Any) -> None:
         """Replace a session's permission rules, any JSON value; None clears them."""
@@ -489,6 +482,3 @@ class Unit(ExtensionVerbs, ValueVerbs):
     def truncate(self, session: SessionRef, *, after: MessageRef | None) -> None:
         """Remove all that follows a message, on every branch; None: everything."""
         self.add(tree.Truncate(self._live_id(session), place_key(after, "after")))
-
-    def _live_id(self, session: SessionRef) -> str:
-        return self.staged.live(session_key(session))

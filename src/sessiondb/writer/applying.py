@@ -8,7 +8,7 @@ transaction itself is gone.
 from __future__ import annotations
 
 from sessiondb.effects.message import Append
-from sessiondb.effects.transaction import Transaction
+from sessiondb.effects.transaction import CallerError, Transaction
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import SessionDBError
 from sessiondb.writer.job import Job
@@ -58,6 +58,9 @@ def apply_unit(tx: Transaction, job: Job) -> bool:
                 effect = tx.redirected(effect)  # noqa: PLW2901
             effect.apply(tx)
         tx.flush()
+    except CallerError as error:
+        job.unit.tried, job.error = tried, error.raised
+        return False
     except Exception as error:
         our_error = own_error(error)
         our_error.__cause__ = None if our_error is error else error

@@ -109,6 +109,9 @@ class Loop:
             return
         if error is None:
             future.set_result(value)
+        elif isinstance(error, StopIteration):
+            # A future refuses it; a coroutine that raises it has this error, too.
+            future.set_exception(RuntimeError("StopIteration in a unit"))
         else:
             future.set_exception(error)
 

@@ -69,6 +69,7 @@ class Writer:
 
         Returns only if it is on disk, and raises its error otherwise.
         """
+        self.refuse_in_commit()
         try:
             self.queue(job)
             self.serve(job)
@@ -92,12 +93,7 @@ class Writer:
 
     def _as_writer(self, work: Callable[..., None], *args: object) -> None:
         """Do *work* with the role, which is given back on every path."""
-        if self.serving_here:
-            # From a signal handler or a finaliser (__del__), in the middle of a commit.
-            raise BusyError(
-                "this thread is in the middle of a commit",
-                hint="do not write from a signal handler or a finaliser",
-            )
+        self.refuse_in_commit()
         try:
             with self._role:
                 # A function of its own: Python covers the line of a ``try`` that is
@@ -106,6 +102,19 @@ class Writer:
         except BaseException:
             self._let_go()
             raise
+
+    def refuse_in_commit(self) -> None:
+        """Raise `BusyError` in the middle of a commit of this thread.
+
+        A signal handler, a finaliser (__del__) or a function given to
+        `update_metadata` runs there, and would wait for its own thread.
+        """
+        if self.serving_here:
+            raise BusyError(
+                "this thread is in the middle of a commit",
+                hint="do not write from a signal handler, a finaliser or the function "
+                "of update_metadata",
+            )
 
     def _with_role(self, work: Callable[..., None], args: tuple[object, ...]) -> None:
         try:

@@ -57,6 +57,10 @@ def writing(store: Store, session: SessionHandle) -> None:
     with store.effects() as fx:
         fx.apend(session, user("a"))  # refused
         fx.append(session, user("a"), csot=0.1)  # refused
+        fx.expect(session, revison=3)  # refused
+        fx.expect(session, leaf=0.5)  # refused
+    store.update_metadata(session, {"a": 1})  # refused
+    store.update_metadata(session, lambda: None)  # refused
     store.create_session(titel="a")  # refused
     store.create_session(title=3)  # refused
     store.open_session("thread-1", titel="a")  # refused

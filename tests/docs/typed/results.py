@@ -146,6 +146,8 @@ async def opening_asynchronously(path: Path) -> None:
 def writing(store: Store, session: Session, message: Message) -> None:
     with store.effects(durability="normal") as fx:
         assert_type(fx, Unit)
+        assert_type(fx.expect(session, revision=3, leaf=message), None)
+        assert_type(fx.expect("a", absent=True), None)
         assert_type(fx.create_session(title="a"), SessionHandle)
         assert_type(fx.append(session, user("a"), model="m", cost=0.1), MessageHandle)
         assert_type(fx.append_openai(session, {}), tuple[MessageHandle, ...])
@@ -180,6 +182,9 @@ def writing(store: Store, session: Session, message: Message) -> None:
     assert_type(store.set_title(session, "a", by="agent"), None)
     assert_type(store.set_directory(session, "/"), None)
     assert_type(store.set_metadata(session, {"a": 1}), None)
+    assert_type(
+        store.update_metadata(session, lambda old: {**(old or {}), "a": 1}), None
+    )
     assert_type(store.set_permission(session, [{"allow": "bash"}]), None)
     assert_type(store.set_share(session, "https://example.org", secret="s"), None)
     assert_type(store.set_revert(session, None), None)
@@ -226,6 +231,7 @@ async def writing_asynchronously(store: AsyncStore, session: SessionHandle) -> N
     assert_type(await store.set_title(session, "a"), None)
     assert_type(await store.set_directory(session, "/"), None)
     assert_type(await store.set_metadata(session, {}), None)
+    assert_type(await store.update_metadata(session, lambda old: old), None)
     assert_type(await store.set_permission(session, None), None)
     assert_type(await store.set_share(session, None), None)
     assert_type(await store.set_revert(session, {"message_id": "m"}), None)

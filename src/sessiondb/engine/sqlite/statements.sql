@@ -264,6 +264,12 @@ DELETE
 FROM session
 WHERE session.id = :sid
 
+-- effects.expect.IS_STORED
+SELECT message.seq
+FROM message
+WHERE message.id = :mid
+LIMIT 1 OFFSET 0
+
 -- effects.fork.COPY_MESSAGES
 INSERT INTO message (session_id, seq, id, parent_seq, turn_id, role, kind, agent, provider_id,
     model_id, response_id, usage_key, usage_name, cost, tokens_input, tokens_output,
