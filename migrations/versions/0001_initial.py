@@ -415,6 +415,7 @@ STORED = (
     """CREATE INDEX ix_session_used ON session (hidden, time_updated DESC, id)""",
     """CREATE INDEX ix_file_diff_after_blob ON file_diff (after_blob) WHERE after_blob IS NOT NULL""",
     """CREATE INDEX ix_file_diff_before_blob ON file_diff (before_blob) WHERE before_blob IS NOT NULL""",
+    """CREATE INDEX ix_message_branch ON message (session_id, parent_seq) WHERE parent_seq <> seq - 1""",
     """CREATE INDEX ix_message_data_blob ON message (data_blob) WHERE data_blob IS NOT NULL""",
     """CREATE INDEX ix_message_disordered ON message (session_id) WHERE parent_seq >= seq""",
     """CREATE INDEX ix_message_open ON message (session_id) WHERE time_completed IS NULL""",

@@ -98,10 +98,21 @@ def _write_by_ref(verb: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def _write_popping(verb: Callable[..., Any]) -> Callable[..., Any]:
+    write = _write_method(verb)
+
+    @wraps(verb)
+    async def run(self: AsyncStore, /, *args: Any, **kwargs: Any) -> Any:
+        return (await write(self, *args, **kwargs)).message
+
+    return run
+
+
 _METHODS: dict[Kind, Callable[[Any], Any]] = {
     "read": _read_method,
     "write": _write_method,
     "by_ref": _write_by_ref,
+    "pop": _write_popping,
 }
 
 

@@ -86,10 +86,21 @@ def _write_by_ref(verb: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _write_popping(verb: Callable[..., Any]) -> Callable[..., Any]:
+    write = _write_method(verb)
+
+    @wraps(verb)
+    def call(self: Store, /, *args: Any, **kwargs: Any) -> Any:
+        return write(self, *args, **kwargs).message
+
+    return call
+
+
 _METHODS: dict[Kind, Callable[[Any], Any]] = {
     "read": _read_method,
     "write": _write_method,
     "by_ref": _write_by_ref,
+    "pop": _write_popping,
 }
 
 

@@ -24,12 +24,15 @@ FILL = (
     "INSERT INTO message (session_id, seq, id, parent_seq, turn_id, role, cost, tokens_input,"
     " tokens_output, time_created, time_completed) "
     "WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < :size) "
-    "SELECT :session, i, printf('msg_%09d', i), i - 1, 'msg_first',"
+    "SELECT :session, i, printf('msg_%09d', i), i - 1,"
+    " iif(i = 2, 'msg_first', printf('msg_%09d', i - (i % 2 = 0))),"
     " iif(i % 2, 'user', 'assistant'), iif(i % 2, NULL, 0.5), iif(i % 2, NULL, 7), 0, i, i FROM n",
     "INSERT INTO part (session_id, seq, idx, id, type, tool, call_id, status, time_created,"
     " time_updated) SELECT session_id, seq, 0, printf('prt_%09d', seq), 'tool', 'bash',"
     " printf('call_%09d', seq), 'completed', 1, 1 FROM message"
     " WHERE session_id = :session AND seq > 1 AND seq <= :size",
+    "INSERT INTO part (session_id, seq, idx, id, type, text, time_created, time_updated)"
+    " VALUES (:session, 3, 1, 'prt_second', 'text', 'second', 1, 1)",
     "UPDATE part SET call_id = 'before' WHERE session_id = :session AND seq = :size",
     "UPDATE session SET leaf_seq = :size, last_seq = :size, message_count = :size, tokens_input ="
     " (SELECT sum(tokens_input) FROM message), tokens_output = (SELECT sum(tokens_output) FROM"
@@ -87,6 +90,26 @@ VERBS: dict[str, Callable[[Unit], Any]] = {
     "finishing": lambda fx: fx.finish(SESSION, "msg_open", finish="stop", cost=1.0),
     "moving the leaf": lambda fx: fx.set_leaf(SESSION, "msg_first"),
     "truncating the last message": lambda fx: fx.truncate(SESSION, after="msg_open"),
+    "popping": lambda fx: fx.pop(SESSION),
+    "removing the last message": lambda fx: fx.remove(SESSION, ["msg_last"]),
+    "removing one in the middle": lambda fx: fx.remove(SESSION, ["msg_000000200"]),
+    "removing the first message": lambda fx: fx.remove(SESSION, ["msg_first"]),
+    "replacing the last message": lambda fx: fx.replace(
+        SESSION, "msg_last", assistant(tool("bash", {}, call_id="last")), cost=2.0
+    ),
+    "replacing one in the middle": lambda fx: fx.replace(
+        SESSION, "msg_000000200", assistant("x")
+    ),
+    "replacing the first message": lambda fx: fx.replace(
+        SESSION, "msg_first", user("other")
+    ),
+    "a part of a finished message": lambda fx: fx.add_part(
+        SESSION, "msg_000000200", tool("bash", {}, call_id="late")
+    ),
+    "a condition": lambda fx: fx.expect(SESSION, leaf="msg_last"),
+    "metadata that are computed": lambda fx: fx.update_metadata(
+        SESSION, lambda _: {"a": 1}
+    ),
     "a label": lambda fx: fx.label(SESSION, "msg_last", "here"),
     "a title": lambda fx: fx.set_title(SESSION, "new"),
 }

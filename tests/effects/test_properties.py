@@ -13,7 +13,16 @@ from facades import assert_intact
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sessiondb import CodecError, Store, assistant, part, text, tool, user
+from sessiondb import (
+    CodecError,
+    PoppedMessage,
+    Store,
+    assistant,
+    part,
+    text,
+    tool,
+    user,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -99,6 +108,13 @@ class Plain:
         if self.leaf in going:
             self.leaf = after
 
+    def remove(self, seq: int) -> None:
+        above = self.parents.pop(seq)
+        self.parents = {s: above if p == seq else p for s, p in self.parents.items()}
+        self.labels = {n: s for n, s in self.labels.items() if s != seq}
+        if self.leaf == seq:
+            self.leaf = above
+
     def path(self) -> list[int]:
         found, seq = [], self.leaf
         while seq is not None:
@@ -110,7 +126,19 @@ class Plain:
 OPERATIONS = st.lists(
     st.tuples(
         st.sampled_from(
-            ["append", "append", "after", "set_leaf", "truncate", "label", "commit"]
+            [
+                "append",
+                "append",
+                "append",
+                "after",
+                "set_leaf",
+                "truncate",
+                "label",
+                "pop",
+                "remove",
+                "replace",
+                "commit",
+            ]
         ),
         st.integers(0, 30),
     ),
@@ -126,6 +154,7 @@ def test_a_tree_is_what_its_effects_make_it(
     """However they are spread over units, and whichever unit is committed twice."""
     s, plain = store.create_session(directory="/tmp"), Plain()
     unit = store._core.unit()
+    popped: list[tuple[PoppedMessage, int | None]] = []
     for name, number in operations:
         seqs = [None, *sorted(plain.parents)]
         at = seqs[number % len(seqs)]
@@ -141,6 +170,15 @@ def test_a_tree_is_what_its_effects_make_it(
         elif name == "truncate":
             unit.truncate(s, after=at)
             plain.truncate(at)
+        elif name == "pop":
+            popped.append((unit.pop(s), plain.leaf))
+            if plain.leaf is not None:
+                plain.remove(plain.leaf)
+        elif name == "remove" and at is not None:
+            unit.remove(s, [at])
+            plain.remove(at)
+        elif name == "replace" and at is not None:
+            unit.replace(s, at, user("y"))
         elif name == "label" and at is not None:
             unit.label(s, at, f"label {number % 3}")
             plain.labels[f"label {number % 3}"] = at
@@ -149,6 +187,9 @@ def test_a_tree_is_what_its_effects_make_it(
             store.commit(unit)
             unit = store._core.unit()
     store.commit(unit)
+    assert [item.message and item.message.seq for item, _ in popped] == [
+        seq for _, seq in popped
+    ]
     found = store.messages(s, branches=True)
     assert {m.seq: m.parent_seq for m in found} == plain.parents
     assert [m.seq for m in store.messages(s)] == plain.path()

@@ -96,7 +96,8 @@ class Clone:
             "leaf",
             "create",
         ]
-        acts += ["truncate", "open", "finish"] + ["delete"] * delete
+        acts += ["truncate", "open", "finish", "remove", "pop", "replace"]
+        acts += ["delete"] * delete
         act = self.chance.choice(acts)
         self.done.append(f"{self.root.name}: {act} {name[-4:]}")
         getattr(self, f"_{act}")(name, self.chance.choice(WORDS))
@@ -168,6 +169,18 @@ class Clone:
             message := self._some_message(name)
         ) is not None and self.chance.random() < 0.5:
             self.store.truncate(name, after=message)
+
+    def _remove(self, name: str, word: str) -> None:
+        if (message := self._some_message(name)) is not None:
+            self.store.remove(name, [message])
+
+    def _pop(self, name: str, word: str) -> None:
+        self.store.pop(name)
+
+    def _replace(self, name: str, word: str) -> None:
+        if (message := self._some_message(name)) is not None:
+            draft = user(f"{word} {self.chance.random()}")
+            self.store.replace(name, message, draft)
 
     def _fork(self, name: str, word: str) -> None:
         if self.chance.random() < 0.4:

@@ -146,6 +146,21 @@ class Model:
         if going:
             self.use(session)
 
+    def remove(self, session: Kept, going: Collection[int]) -> None:
+        """Remove messages; what followed them follows what came before them."""
+
+        def left(seq: int | None) -> int | None:
+            while seq in going:
+                seq = session.rows[seq].parent
+            return seq
+
+        for row in session.rows.values():
+            row.parent = left(row.parent)
+        session.leaf = left(session.leaf)
+        for seq in going:
+            del session.rows[seq]
+        self.use(session)
+
     def delete(self, session: Kept, keep_forks: bool) -> set[str]:
         """Remove a session and its descendants; return the ids."""
         going = {session.id}

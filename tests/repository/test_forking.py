@@ -296,8 +296,8 @@ def test_the_same_fork_asked_for_again_is_the_same_fork(
     with pytest.raises(ConflictError):
         store.fork(one, id=plan)
     store.delete(one)
-    with pytest.raises(ConflictError):
-        store.fork(plan, at=2, id="ses_mine")
+    store.fork(plan, at=2, id="ses_mine")
+    assert words(store, one) == ["one", "two"]
 
 
 def test_a_unit_can_write_fork_and_continue_writing(store: Store) -> None:

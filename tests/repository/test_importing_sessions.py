@@ -452,3 +452,31 @@ def test_a_session_of_this_database_that_was_removed_stays_removed_when_it_retur
         assert outcomes(take_in(store, returning)) == ["unchanged"]
     assert outcomes(take_in(store, session_of("other", said("m")))) == ["imported"]
     assert check(store) == []
+
+
+def test_a_removed_message_stays_removed_although_its_source_has_it(
+    store: Store,
+) -> None:
+    source = session_of("s", said("a"), said("b"), said("c"))
+    take_in(store, source)
+    session = store.session("s").id
+    store.remove(session, ["b"])
+    popped = store.pop(session)
+    assert popped is not None
+    assert popped.id == "c"
+    more = session_of("s", said("a"), said("b"), said("c"), said("d"))
+    assert [item.outcome for item in take_in(store, more)] == ["diverged"]
+    assert [m.id for m in store.messages(session, branches=True)] == ["a"]
+    assert check(store) == []
+
+
+def test_a_replaced_message_is_not_overwritten_by_its_source(store: Store) -> None:
+    take_in(store, session_of("s", said("a", "secret", role="user", cost=1.0)))
+    session = store.session("s").id
+    store.replace(session, "a", user("[redacted]"))
+    again = session_of("s", said("a", "secret", role="user", cost=2.0))
+    assert [item.outcome for item in take_in(store, again)] == ["diverged"]
+    (message,) = store.messages(session)
+    assert (message.text, message.cost) == ("[redacted]", 1.0)
+    assert not store.search("secret")
+    assert check(store) == []

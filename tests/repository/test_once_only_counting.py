@@ -163,6 +163,43 @@ class Counting(RuleBasedStateMachine):
         self.store.truncate(session.id, after=after)
         self.model.truncate(session, after)
 
+    @precondition(some("filled"))
+    @rule(which=picks, at=st.lists(picks, min_size=1, max_size=4))
+    def remove(self, which: int, at: list[int]) -> None:
+        """Remove some messages of any branch."""
+        session = pick(self.filled, which)
+        going = {pick(session.rows, number) for number in at}
+        self.store.remove(session.id, going)
+        self.model.remove(session, going)
+
+    @precondition(some("kept"))
+    @rule(which=picks)
+    def pop(self, which: int) -> None:
+        """Take the leaf, if there is one."""
+        session = pick(self.kept.values(), which)
+        taken = self.store.pop(session.id)
+        if session.leaf is None:
+            assert taken is None
+        else:
+            row = session.rows[session.leaf]
+            assert taken is not None
+            assert (taken.id, taken.seq, taken.text) == (row.id, row.seq, row.text)
+            self.model.remove(session, {row.seq})
+
+    @precondition(some("filled"))
+    @rule(which=picks, at=picks, cost=costs)
+    def replace(self, which: int, at: int, cost: float | None) -> None:
+        """Write a message again; it costs what it did, or what is stated now."""
+        session = pick(self.filled, which)
+        row = session.rows[pick(session.rows, at)]
+        row.text = f"word{next(self.numbers)}"
+        if row.is_open:
+            cost = None
+        self.store.replace(session.id, row.seq, assistant(row.text), cost=cost)
+        if cost is not None:
+            row.cost, row.key = cost, row.key or row.id
+        self.model.use(session)
+
     @precondition(some("kept"))
     @rule(which=picks, keep_forks=st.booleans())
     def delete(self, which: int, keep_forks: bool) -> None:

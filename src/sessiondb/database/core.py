@@ -18,7 +18,7 @@ from sessiondb.arguments import checked
 from sessiondb.clock import now_ms
 from sessiondb.database import lifetime
 from sessiondb.database.open_units import OpenUnits, named_by
-from sessiondb.database.reading import IdleReaders, is_corrupt
+from sessiondb.database.reading import IdleReaders, is_corrupt, read_message
 from sessiondb.database.subscriptions import Deliver, Subscriptions
 from sessiondb.database.worktrees import Worktrees
 from sessiondb.effects.delete import Delete, Reap
@@ -242,7 +242,7 @@ class Core:
 
     def unit(self) -> Unit:
         """Return an empty unit."""
-        return Unit(self.source, self.locate)
+        return Unit(self.source, self.locate, read_message)
 
     def job(self, unit: Unit, durability: str | None = None, **more: Any) -> Job:
         """Return the job that commits a unit."""

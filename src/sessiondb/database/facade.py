@@ -26,7 +26,8 @@ from sessiondb.database.queries import Queries
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
 from sessiondb.loading import load
-from sessiondb.model.handles import SessionRef, session_key
+from sessiondb.model import Message
+from sessiondb.model.handles import PoppedMessage, SessionRef, session_key
 from sessiondb.repository import Read
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 #: ``write`` commits a verb, and so does ``by_ref``, whose session is any REF, as people
-#: type it.
-Kind = Literal["read", "write", "by_ref"]
+#: type it, and ``pop``, which returns the message.
+Kind = Literal["read", "write", "by_ref", "pop"]
 
 
 class Verb(Generic[P, R]):
@@ -71,6 +72,12 @@ def _write_verb(verb: Callable[Concatenate[Unit, P], R]) -> Verb[P, R]:
 
 def _write_by_ref(verb: Callable[Concatenate[Unit, P], R]) -> Verb[P, R]:
     return Verb("by_ref", verb)
+
+
+def _write_popping(
+    verb: Callable[Concatenate[Unit, P], PoppedMessage],
+) -> Verb[P, Message | None]:
+    return Verb("pop", verb)
 
 
 def recover(unit: Unit, session: SessionRef) -> None:
@@ -145,6 +152,9 @@ class Facade:
     finish = _write_verb(Unit.finish)
     set_leaf = _write_verb(Unit.set_leaf)
     truncate = _write_verb(Unit.truncate)
+    pop = _write_popping(Unit.pop)
+    remove = _write_verb(Unit.remove)
+    replace = _write_verb(Unit.replace)
     set_title = _write_verb(Unit.set_title)
     set_directory = _write_verb(Unit.set_directory)
     set_metadata = _write_verb(Unit.set_metadata)

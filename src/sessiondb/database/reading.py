@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import CorruptionError, InvalidInputError, SessionDBError
+from sessiondb.model import Message
 from sessiondb.model.damage import damaged
-from sessiondb.repository import Read
+from sessiondb.repository import Read, transcript
 from sessiondb.repository.decode import LOST
 
 if TYPE_CHECKING:
@@ -72,6 +73,11 @@ def answered(connection: Connection, query: Read[T], past: Past | None = None) -
             # For the rest of the read, too: its statements must agree on what there is.
             source = past.connection()
             rows = source.execute(statement.text, params).fetchall()
+
+
+def read_message(connection: Connection, session_id: str, seq: int) -> Message:
+    """Return a message as the transaction of *connection* sees it."""
+    return answered(connection, transcript.one_message(session_id, seq))
 
 
 def read_on(connection: Connection, query: Read[T], past: Past | None = None) -> T:

@@ -10,6 +10,7 @@ from sessiondb.model.handles import (
     MessageHandle,
     OpenedSession,
     PartHandle,
+    PoppedMessage,
     SessionHandle,
 )
 
@@ -18,6 +19,7 @@ __all__ = [
     "MessageHandle",
     "OpenedSession",
     "PartHandle",
+    "PoppedMessage",
     "SessionHandle",
     "Unit",
 ]

@@ -57,6 +57,15 @@ _SETTLE = Statement("effects.calls.SETTLE")
 _BLOB = Statement("effects.calls.BLOB")
 
 
+def index_if_finished(tx: Transaction, session_id: str, seq: int, rid: int) -> None:
+    """Have search take in a part again, unless its message is open.
+
+    Of a finished message it has the open calls as well.
+    """
+    if tx.value(_TIME_COMPLETED, sid=session_id, at=seq) is not None:
+        tx.to_index.append(rid)
+
+
 def data_of(
     tx: Transaction, data: bytes | None, data_blob: str | None
 ) -> dict[str, Any]:
@@ -148,9 +157,7 @@ class Start:
             time_updated=when,
             time_started=when if self.status == "running" else None,
         )
-        # Of a finished message, search has the open calls as well.
-        if tx.value(_TIME_COMPLETED, sid=state.id, at=call.seq) is not None:
-            tx.to_index.append(call.rid)
+        index_if_finished(tx, state.id, call.seq, call.rid)
         state.changed_at(call.seq)
         tx.used(state, self.time)
 
@@ -238,7 +245,7 @@ def fill_call(
     returned without it. Any other result keeps its text, unless it is the same. *again*
     means that it is the first one, and changed.
     """
-    call = _nearest_call(tx, state.id, leaf, row.call_id)
+    call = nearest_call(tx, state.id, leaf, row.call_id)
     if call is None:
         return row
     if not (again or waits_for_result(call)):
@@ -300,7 +307,7 @@ def end_of_call(
     }
 
 
-def _nearest_call(
+def nearest_call(
     tx: Transaction, session_id: str, leaf: int | None, call_id: str | None
 ) -> StoredCall | None:
     """Return the last call of that name on the path to *leaf*.

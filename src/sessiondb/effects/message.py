@@ -39,7 +39,7 @@ _PART_ROWS = SparseInsert("part", PART_VALUES)
 _BY_ID = Statement("effects.message.BY_ID")
 _SEQ_OF = Statement("effects.message.SEQ_OF")
 _SEQ_IS = Statement("effects.message.SEQ_IS")
-_TURN = Statement("effects.message.TURN")
+TURN = Statement("effects.message.TURN")
 
 
 class StoredPart(NamedTuple):
@@ -386,7 +386,7 @@ class Append:
         if parent == written:
             return turn_id
 
-        row = tx.one(_TURN, sid=state.id, at=parent)
+        row = tx.one(TURN, sid=state.id, at=parent)
         return row[0] if row else None
 
     def _name_session(self, tx: Transaction, state: SessionState) -> None:

@@ -1,38 +1,50 @@
 """The verbs of a unit that depend on what is stored, or replace it.
 
-Conditions, and metadata that is computed from the stored one. The transaction decides
-them, under the lock: between a read and a write of its own a program would have to look
-again whether another process was faster.
+Conditions, metadata that is computed from the stored one, and single messages that are
+removed or replaced. The transaction decides them, under the lock: between a read and a
+write of its own a program would have to look whether another process was faster.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import EllipsisType
-from typing import Any
+from typing import Any, Unpack
 
 from sessiondb.arguments import checks_arguments
 from sessiondb.effects import encode
 from sessiondb.effects.expect import Expect, check_comes_first
+from sessiondb.effects.fields import part_row, with_fields
 from sessiondb.effects.queue import Queue, Staged
+from sessiondb.effects.removal import Pop, ReadMessage, Remove
+from sessiondb.effects.replacing import Replace
 from sessiondb.effects.session import SetColumns, UpdateMetadata
 from sessiondb.errors import InvalidInputError
-from sessiondb.model import bounds
+from sessiondb.model import MessageDraft, bounds
+from sessiondb.model.draft import MessageFields
 from sessiondb.model.handles import (
     Leaf,
+    MessageHandle,
     MessageRef,
+    PartHandle,
+    PoppedMessage,
     SessionRef,
+    message_key,
     place_key,
     session_key,
 )
+from sessiondb.schema.rows import Blob
 
 
 @checks_arguments
 class RevisingVerbs(Queue):
     """The part of `Unit` that depends on what is stored."""
 
-    staged: Staged
+    def __init__(self, read: ReadMessage) -> None:
+        super().__init__()
+        self._read = read
+        self.staged = Staged()
 
     def _live_id(self, session: SessionRef) -> str:
         return self.staged.live(session_key(session))
@@ -88,3 +100,64 @@ class RevisingVerbs(Queue):
         """
         effect = UpdateMetadata(self._live_id(session), fold, threading.get_ident())
         self.add(effect)
+
+    def pop(self, session: SessionRef) -> PoppedMessage:
+        """Remove the newest message of the live path, the leaf; see `remove`.
+
+        The ``message`` of the result is what was removed, as a read returned it, once
+        the unit is committed; None if the session had no message.
+        """
+        handle = PoppedMessage()
+        self.add(Pop(self._live_id(session), handle, self._read, []))
+        return handle
+
+    def remove(self, session: SessionRef, messages: Iterable[MessageRef]) -> None:
+        """Remove messages; none is an empty list.
+
+        Their children follow the nearest message before them that is left, and so does
+        the leaf. A call whose result is removed waits again. Nothing of their content
+        is left in the session; forks keep what they copied.
+        """
+        keys = tuple([message_key(message, "messages") for message in messages])
+        self.add(Remove(self._live_id(session), keys))
+
+    def replace(
+        self,
+        /,
+        session: SessionRef,
+        message: MessageRef,
+        draft: MessageDraft,
+        **fields: Unpack[MessageFields],
+    ) -> MessageHandle:
+        """Write the content of a message again, in place.
+
+        Role, kind, parts and data are those of *draft*. Its id, seq, parent and times
+        stay, and it stays open or finished; so does each further field that neither
+        *draft* nor *fields* state. Nothing of the former content is left in the
+        session; forks keep what they copied. The ``id`` of the handle is final after
+        the commit if *message* is a seq.
+        """
+        blobs: list[Blob] = []
+        content = with_fields(draft, fields)
+        row = encode.encode_message(content, blobs)
+        if row.time_created is not None or row.time_completed is not None:
+            raise InvalidInputError("a message that is replaced keeps its times")
+        parts = tuple([part_row(item, blobs) for item in content.parts])
+        part_ids = [part.id for part in parts]
+        if len(set(part_ids)) < len(parts):
+            raise InvalidInputError("two parts of one message have the same id")
+
+        session_id, key = self._live_id(session), message_key(message)
+        own_id = content.id is not None
+        if own_id and isinstance(key, str) and key != row.id:
+            raise InvalidInputError(
+                f"message {key} keeps its id; the draft states {row.id}"
+            )
+        handle = MessageHandle(session_id, str(key))
+        handle.parts = tuple(
+            [PartHandle(session_id, handle.id, part_id) for part_id in part_ids]
+        )
+        effect = Replace(session_id, key, row, parts, tuple(blobs), handle, own_id)
+        self.add(effect)
+        self.follow_append(handle, *handle.parts)
+        return handle

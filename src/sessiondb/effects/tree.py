@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sessiondb.dataclass import dataclass
-from sessiondb.effects import ownership, paths
+from sessiondb.effects import paths
 from sessiondb.effects.message import seq_of
+from sessiondb.effects.removal import remove_messages
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, as_list
 
 _LINKS = Statement("effects.tree.LINKS")
 _LINKS_BEHIND = Statement("effects.tree.LINKS_BEHIND")
-_GOING = Statement("effects.tree.GOING")
-_PART_BLOBS = Statement("effects.tree.PART_BLOBS")
-_DIFF_BLOBS = Statement("effects.tree.DIFF_BLOBS")
-_DROP = Statement("effects.tree.DROP")
-_DROP_DIFFS = Statement("effects.tree.DROP_DIFFS")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,9 +52,9 @@ class Truncate:
         if not going:
             return
 
-        self._remove_messages(tx, going)
         if state.leaf_seq in going:
             state.leaf_seq = last_seq
+        remove_messages(tx, state, as_list(sorted(going)))
         tx.used(state)
 
     def _parents_below(
@@ -91,35 +85,3 @@ class Truncate:
                 stack += children.get(seq, ())
 
         return going
-
-    def _remove_messages(self, tx: Transaction, going: set[int]) -> None:
-        sid = self.session_id
-        state = tx.session(sid)
-        params: dict[str, Any] = {"sid": sid, "seqs": as_list(sorted(going))}
-        rows = tx.run(_GOING, **params).fetchall()
-        hashes = (
-            tx.run(_PART_BLOBS, **params).fetchall()
-            + tx.run(_DIFF_BLOBS, **params).fetchall()
-        )
-        for row in hashes:
-            tx.release(*row)
-
-        lost, counted, models = [], [], []
-        for row in rows:
-            seq, message_id, created, key, name, data_blob, inherited, *others = row
-            model, was_prompt, *usage = others
-            state.prompt_count -= was_prompt
-            place = (state.root_id, seq, message_id, created, key, name)
-            lost.append(ownership.UsageClass(*place))
-            counted.append((inherited, usage))
-            models.append(model)
-            tx.release(data_blob)
-
-        # Parts and labels go by cascade, diffs have no foreign key to messages.
-        tx.run(_DROP_DIFFS, **params)
-        tx.run(_DROP, **params)
-        ownership.subtract(tx, state, counted)
-        ownership.recount(tx, ownership.assign_owner(tx, lost))
-        # Only the loss of an answer can change the model.
-        if any(models):
-            ownership.derive_model(tx, sid)

@@ -36,7 +36,7 @@ from sessiondb.effects.fork import Fork
 from sessiondb.effects.message import Append
 from sessiondb.effects.place import Relink, UseTerminal
 from sessiondb.effects.project import Locate, ProjectPlace
-from sessiondb.effects.queue import Staged
+from sessiondb.effects.removal import ReadMessage
 from sessiondb.effects.revising import RevisingVerbs
 from sessiondb.effects.value_verbs import ValueVerbs
 from sessiondb.errors import InvalidInputError
@@ -66,14 +66,14 @@ class Unit(RevisingVerbs, ExtensionVerbs, ValueVerbs):
     """Effects that commit together.
 
     *source* names the program that writes; *locate* turns a directory into a
-    `ProjectPlace` (a question to the file system, and so none for the transaction).
+    `ProjectPlace` (a question to the file system, and so none for the transaction);
+    *read* reads a message in the transaction, for `pop`.
     """
 
-    def __init__(self, source: str, locate: Locate) -> None:
-        super().__init__()
+    def __init__(self, source: str, locate: Locate, read: ReadMessage) -> None:
+        super().__init__(read)
         self._source = source
         self._find_place = locate
-        self.staged = Staged()
 
     def _locate_place(self, directory: str | None) -> ProjectPlace:
         return self.add_place(self._find_place(directory))

@@ -69,6 +69,13 @@ class PartHandle:
         return self.id
 
 
+@dataclass(slots=True)
+class PoppedMessage:
+    """The message that `pop` removed, once it is committed; None if there was none."""
+
+    message: Message | None = None
+
+
 class Leaf:
     """The value of ``after=LEAF``: the leaf, whatever it is at the commit."""
 

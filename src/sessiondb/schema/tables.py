@@ -32,7 +32,7 @@ from sessiondb.schema.kinds import (
     text_column,
     usage_columns,
 )
-from sessiondb.schema.terms import DISORDERED, NAMED_OTHERWISE
+from sessiondb.schema.terms import BRANCHED, DISORDERED, NAMED_OTHERWISE
 
 blob = strict_table(
     "blob",
@@ -191,6 +191,7 @@ message = strict_table(
     one_of("role", "user assistant tool system event"),
     one_of("finish", "stop length tool-calls error cancelled other"),
     *json_checks("error"),
+    Index("ix_message_branch", "session_id", "parent_seq", sqlite_where=text(BRANCHED)),
 )
 #: Of all others, the copies have the id that the key names: see `terms.USAGE_NAME`.
 Index(

@@ -25,6 +25,10 @@ UNEXPIRED = "(time_expires IS NULL OR time_expires > :now)"
 #: True for a message that an import put behind its child.
 DISORDERED = "parent_seq >= seq"
 
+#: True for a message that does not come right after its parent: an index has those, and
+#: an append at the end writes no entry for it. All others are found by their seq.
+BRANCHED = "parent_seq <> seq - 1"
+
 #: The name in the usage key of a message. Copies have one key, so they have one name.
 USAGE_NAME = "coalesce({0}usage_name, nullif({0}response_id, ''), {0}id)"
 #: True for a message whose name may be another than its id: an index has its key. All

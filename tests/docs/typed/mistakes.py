@@ -60,6 +60,10 @@ def writing(store: Store, session: SessionHandle) -> None:
         fx.expect(session, revison=3)  # refused
         fx.expect(session, leaf=0.5)  # refused
     store.update_metadata(session, {"a": 1})  # refused
+    store.remove(session, 3)  # refused
+    store.replace(session, "m", "a")  # refused
+    store.replace(session, "m", user("a"), modle="m")  # refused
+    store.pop()  # refused
     store.update_metadata(session, lambda: None)  # refused
     store.create_session(titel="a")  # refused
     store.create_session(title=3)  # refused

@@ -37,6 +37,7 @@ from sessiondb import (
     Page,
     PartDraft,
     PartHandle,
+    PoppedMessage,
     Problem,
     Project,
     Prompt,
@@ -148,6 +149,8 @@ def writing(store: Store, session: Session, message: Message) -> None:
         assert_type(fx, Unit)
         assert_type(fx.expect(session, revision=3, leaf=message), None)
         assert_type(fx.expect("a", absent=True), None)
+        assert_type(fx.pop(session), PoppedMessage)
+        assert_type(fx.pop(session).message, Message | None)
         assert_type(fx.create_session(title="a"), SessionHandle)
         assert_type(fx.append(session, user("a"), model="m", cost=0.1), MessageHandle)
         assert_type(fx.append_openai(session, {}), tuple[MessageHandle, ...])
@@ -179,6 +182,9 @@ def writing(store: Store, session: Session, message: Message) -> None:
     assert_type(store.finish(session, answer, tokens=Tokens(input=3)), None)
     assert_type(store.set_leaf(session, 3), None)
     assert_type(store.truncate(session, after=None), None)
+    assert_type(store.pop(session), Message | None)
+    assert_type(store.remove(session, [message, answer, "m", 3]), None)
+    assert_type(store.replace(session, 3, user("a"), cost=0.1), MessageHandle)
     assert_type(store.set_title(session, "a", by="agent"), None)
     assert_type(store.set_directory(session, "/"), None)
     assert_type(store.set_metadata(session, {"a": 1}), None)
@@ -228,6 +234,9 @@ async def writing_asynchronously(store: AsyncStore, session: SessionHandle) -> N
     assert_type(await store.finish(session, answer, finish="length"), None)
     assert_type(await store.set_leaf(session, answer), None)
     assert_type(await store.truncate(session, after=1), None)
+    assert_type(await store.pop(session), Message | None)
+    assert_type(await store.remove(session, [answer]), None)
+    assert_type(await store.replace(session, answer, user("a")), MessageHandle)
     assert_type(await store.set_title(session, "a"), None)
     assert_type(await store.set_directory(session, "/"), None)
     assert_type(await store.set_metadata(session, {}), None)

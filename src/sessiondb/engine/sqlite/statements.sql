@@ -839,6 +839,169 @@ SELECT part.rid
 FROM part
 WHERE part.session_id = :sid AND part.seq = :at AND part."indexed" = 0 AND part.inherited = 0
 
+-- effects.removal.LINKS
+SELECT message.seq, message.parent_seq, message.id, message.role
+FROM message
+WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
+FROM json_each(:seqs) AS anon_1)
+ORDER BY message.seq
+
+-- effects.removal.IN_TURN
+WITH RECURSIVE path(seq) AS (SELECT :at AS seq
+UNION SELECT next_child.seq AS seq
+FROM path
+JOIN message AS next_child ON next_child.seq = path.seq + 1
+WHERE next_child.session_id = :sid AND next_child.parent_seq = path.seq AND next_child.turn_id =
+    :turn
+UNION SELECT branch.seq AS seq
+FROM path
+JOIN message AS branch INDEXED BY ix_message_branch ON branch.parent_seq = path.seq
+WHERE branch.session_id = :sid AND branch.parent_seq != branch.seq - 1 AND branch.turn_id =
+    :turn) SELECT path.seq
+FROM path
+WHERE path.seq != :at
+
+-- effects.removal.SET_TURN
+UPDATE message
+SET turn_id=:turn_id
+WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
+FROM json_each(:seqs) AS anon_1)
+
+-- effects.removal.RELINK_NEXT
+UPDATE message
+SET parent_seq=:parent
+WHERE message.session_id = :sid AND message.seq = :at + 1 AND message.parent_seq = :at
+
+-- effects.removal.RELINK_BRANCHES
+UPDATE message INDEXED BY ix_message_branch
+SET parent_seq=:parent
+WHERE message.session_id = :sid AND message.parent_seq = :at AND parent_seq <> seq - 1
+
+-- effects.removal.FIRST_TEXT
+SELECT part.seq, part.text, blob.size, blob.encoding, blob.data
+FROM part
+LEFT OUTER
+JOIN blob ON blob.hash = part.text_blob
+WHERE part.session_id = :sid AND part.seq = (SELECT message.seq
+FROM message
+WHERE message.session_id = :sid AND message.role = 'user' AND (EXISTS (SELECT *
+FROM part
+WHERE part.session_id = message.session_id AND part.seq = message.seq AND part.type = 'text' AND
+    (part.text != '' OR part.text_blob IS NOT NULL)))
+ORDER BY message.seq
+LIMIT 1 OFFSET 0) AND part.type = 'text' AND (part.text != '' OR part.text_blob IS NOT NULL)
+ORDER BY part.idx
+LIMIT 1 OFFSET 0
+
+-- effects.removal.GOING
+SELECT message.seq, message.id, message.time_created, message.usage_key,
+    coalesce(message.usage_name, nullif(message.response_id, ''), message.id) AS coalesce_1,
+    message.data_blob, message.inherited, message.model_id, message.role = 'user' AND EXISTS
+    (SELECT 1
+FROM part AS t
+WHERE t.session_id = message.session_id AND t.seq = message.seq AND t.synthetic = 0 AND t.type
+    IN ('text', 'file', 'agent')) AND coalesce(message.kind, '') NOT IN ('compaction',
+    'branch_summary'), message.cost, message.tokens_input, message.tokens_output,
+    message.tokens_reasoning, message.tokens_cache_read, message.tokens_cache_write
+FROM message
+WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
+FROM json_each(:seqs) AS anon_1)
+
+-- effects.removal.PART_BLOBS
+SELECT part.text_blob, part.input_blob, part.data_blob
+FROM part
+WHERE part.session_id = :sid AND part.seq IN (SELECT anon_1.value
+FROM json_each(:seqs) AS anon_1)
+
+-- effects.removal.DIFF_BLOBS
+SELECT file_diff.before_blob, file_diff.after_blob
+FROM file_diff
+WHERE file_diff.session_id = :sid AND file_diff.seq IN (SELECT anon_1.value
+FROM json_each(:seqs) AS anon_1)
+
+-- effects.removal.DROP
+DELETE
+FROM message
+WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
+FROM json_each(:seqs) AS anon_1)
+
+-- effects.removal.DROP_DIFFS
+DELETE
+FROM file_diff
+WHERE file_diff.session_id = :sid AND file_diff.seq IN (SELECT anon_1.value
+FROM json_each(:seqs) AS anon_1)
+
+-- effects.replacing.STORED
+SELECT message.id, message.parent_seq, message.turn_id, message.agent, message.provider_id,
+    message.model_id, message.response_id, message.finish, message.error, message.cost,
+    message.tokens_input, message.tokens_output, message.tokens_reasoning,
+    message.tokens_cache_read, message.tokens_cache_write, message.usage_key,
+    message.usage_name, message.inherited, message.time_created, message.time_completed,
+    message.data_blob
+FROM message
+WHERE message.session_id = :sid AND message.seq = :at
+
+-- effects.replacing.REPLACE
+UPDATE message
+SET turn_id=:turn_id, role=:role, kind=:kind, agent=:agent, provider_id=:provider_id,
+    model_id=:model_id, response_id=:response_id, usage_key=:usage_key, cost=:cost,
+    tokens_input=:tokens_input, tokens_output=:tokens_output,
+    tokens_reasoning=:tokens_reasoning, tokens_cache_read=:tokens_cache_read,
+    tokens_cache_write=:tokens_cache_write, finish=:finish, error=:error, data=:data,
+    data_blob=:data_blob
+WHERE message.session_id = :sid AND message.seq = :at
+
+-- effects.replacing.DROP_PARTS
+DELETE
+FROM part
+WHERE part.session_id = :sid AND part.seq = :at
+
+-- effects.results.ENDED_CALLS
+SELECT part.call_id, part.rid, part.text, part.text_blob
+FROM part
+WHERE part.session_id = :sid AND part.seq IN (SELECT anon_1.value
+FROM json_each(:seqs) AS anon_1) AND part.type = 'tool' AND (part.text IS NOT NULL OR
+    part.text_blob IS NOT NULL)
+
+-- effects.results.BARE_RESULTS
+SELECT part.seq, part.call_id
+FROM part
+WHERE part.session_id = :sid AND part.seq IN (SELECT anon_1.value
+FROM json_each(:seqs) AS anon_1) AND part.type = 'tool-result' AND part.text IS NULL AND
+    part.text_blob IS NULL
+
+-- effects.results.KEPT_CALLS
+SELECT DISTINCT part.call_id
+FROM part INDEXED BY ix_part_call_id
+WHERE part.session_id = :sid AND part.call_id IN (SELECT anon_1.value
+FROM json_each(:calls) AS anon_1) AND (part.seq NOT IN (SELECT anon_2.value
+FROM json_each(:seqs) AS anon_2)) AND part.type = 'tool'
+
+-- effects.results.KEPT_RESULTS
+SELECT part.seq, part.rid, part.rid AS rid__1, part.session_id, part.seq AS seq__1, part.idx,
+    part.id, part.type, part.tool, part.call_id, part.status, part.outcome, part.title,
+    part.input, part.text, part.text_blob, part.input_blob, part.data, part.data_blob,
+    part.inherited, part."indexed", part.time_created, part.time_updated, part.time_started,
+    part.time_ended, part.synthetic, part.words
+FROM part INDEXED BY ix_part_call_id
+WHERE part.session_id = :sid AND part.call_id IN (SELECT anon_1.value
+FROM json_each(:calls) AS anon_1) AND (part.seq NOT IN (SELECT anon_2.value
+FROM json_each(:seqs) AS anon_2)) AND part.type = 'tool-result'
+ORDER BY part.seq, part.idx
+
+-- effects.results.SET_TEXT
+UPDATE part
+SET text=:text, text_blob=:text_blob, "indexed"=:indexed, time_updated=:time_updated,
+    words=:words
+WHERE part.rid = :row
+
+-- effects.results.REOPEN
+UPDATE part
+SET status=:status, outcome=:outcome, text=:text, text_blob=:text_blob, data=:data,
+    data_blob=:data_blob, "indexed"=:indexed, time_updated=:time_updated,
+    time_ended=:time_ended, words=:words
+WHERE part.rid = :row
+
 -- effects.session.EXISTING
 SELECT session.parent_id, session.relation, session.source, session.source_id,
     session.time_deleted
@@ -948,44 +1111,6 @@ SELECT message.seq, message.parent_seq
 FROM message
 WHERE message.session_id = :sid AND message.seq > :after
 ORDER BY message.seq
-
--- effects.tree.GOING
-SELECT message.seq, message.id, message.time_created, message.usage_key,
-    coalesce(message.usage_name, nullif(message.response_id, ''), message.id) AS coalesce_1,
-    message.data_blob, message.inherited, message.model_id, message.role = 'user' AND EXISTS
-    (SELECT 1
-FROM part AS t
-WHERE t.session_id = message.session_id AND t.seq = message.seq AND t.synthetic = 0 AND t.type
-    IN ('text', 'file', 'agent')) AND coalesce(message.kind, '') NOT IN ('compaction',
-    'branch_summary'), message.cost, message.tokens_input, message.tokens_output,
-    message.tokens_reasoning, message.tokens_cache_read, message.tokens_cache_write
-FROM message
-WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
-FROM json_each(:seqs) AS anon_1)
-
--- effects.tree.PART_BLOBS
-SELECT part.text_blob, part.input_blob, part.data_blob
-FROM part
-WHERE part.session_id = :sid AND part.seq IN (SELECT anon_1.value
-FROM json_each(:seqs) AS anon_1)
-
--- effects.tree.DIFF_BLOBS
-SELECT file_diff.before_blob, file_diff.after_blob
-FROM file_diff
-WHERE file_diff.session_id = :sid AND file_diff.seq IN (SELECT anon_1.value
-FROM json_each(:seqs) AS anon_1)
-
--- effects.tree.DROP
-DELETE
-FROM message
-WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
-FROM json_each(:seqs) AS anon_1)
-
--- effects.tree.DROP_DIFFS
-DELETE
-FROM file_diff
-WHERE file_diff.session_id = :sid AND file_diff.seq IN (SELECT anon_1.value
-FROM json_each(:seqs) AS anon_1)
 
 -- effects.values.CURRENT
 SELECT key_value.revision, key_value.ttl, key_value.value, key_value.content

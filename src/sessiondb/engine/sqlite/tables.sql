@@ -498,6 +498,9 @@ CREATE INDEX ix_file_diff_after_blob ON file_diff (after_blob) WHERE after_blob 
 -- ix_file_diff_before_blob
 CREATE INDEX ix_file_diff_before_blob ON file_diff (before_blob) WHERE before_blob IS NOT NULL
 
+-- ix_message_branch
+CREATE INDEX ix_message_branch ON message (session_id, parent_seq) WHERE parent_seq <> seq - 1
+
 -- ix_message_data_blob
 CREATE INDEX ix_message_data_blob ON message (data_blob) WHERE data_blob IS NOT NULL
 

@@ -46,6 +46,7 @@ _FORKED = Statement("importing.policies.recorded.FORKED")
 _LINKS = Statement("importing.policies.recorded.LINKS")
 _COUNT = Statement("importing.policies.recorded.COUNT")
 _RELINK = Statement("importing.policies.recorded.RELINK")
+_ID = Statement("effects.versions.ID")
 _LIST = Statement("importing.policies.recorded.LIST")
 _PROMPT_OF = Statement("importing.policies.recorded.PROMPT_OF")
 _OWN_PROMPT = Statement("importing.policies.recorded.OWN_PROMPT")
@@ -72,6 +73,7 @@ class Recorded:
     ``unfinished``: an earlier import of the session ended in the middle. ``revision``
     is the local one before this run; ``has_more``: something here is missing from the
     file. ``pending`` are (id, id of the parent) of messages whose parent comes later,
+    ``moved`` of messages that are here, with another parent;
     ``exact`` says of blobs of the message at hand whether they hold an exact text.
     """
 
@@ -81,6 +83,7 @@ class Recorded:
     revision: int = 0
     has_more: bool = False
     pending: dict[str, str | None] = field(default_factory=dict)
+    moved: dict[str, str] = field(default_factory=dict)
     exact: dict[str, bool] = field(default_factory=dict)
     children_know_id: bool = True
     states_cuts: bool = True
@@ -176,6 +179,7 @@ class Recorded:
         else:
             seq, inherited = current.columns["seq"], current.columns["inherited"]
             parent = current.columns["parent_seq"]
+            self._compare_parent(writing, row.id, entry.parent, parent)
 
         row, parts = _date_message(row, entry.parts, writing.state.time_created)
         # Of an open message, search indexes only the settled parts.
@@ -202,6 +206,16 @@ class Recorded:
             self.pending[child] = name
             seq = run.last[0]
         return seq
+
+    def _compare_parent(
+        self, writing: Writing, child: str, name: str | None, parent_seq: int | None
+    ) -> None:
+        """Remember a message that another one precedes in the log."""
+        if name is None:
+            return
+        place = writing.run.places.get(name)
+        if place is None or place[0] != parent_seq:
+            self.moved[child] = name
 
     def revise(
         self, writing: Writing, placed: Placed, current: CurrentMessage
@@ -296,7 +310,7 @@ class Recorded:
         One whose parent never came stays behind the message before it. A link that
         would make a message its own ancestor, as in a damaged log, is left out.
         """
-        if not self.pending:
+        if not (self.pending or self.moved):
             return
 
         links: dict[int, int | None] = dict(tx.run(_LINKS, sid=state.id).fetchall())
@@ -316,6 +330,35 @@ class Recorded:
             links[seq] = parent_seq
             if parent_seq != former[seq]:
                 tx.run(_RELINK, sid=state.id, at=seq, parent_seq=parent_seq)
+        self._link_moved(tx, run, state, links)
+
+    def _link_moved(
+        self,
+        tx: Transaction,
+        run: Run,
+        state: SessionState,
+        links: dict[int, int | None],
+    ) -> None:
+        """Put messages below the parent of both sides that all clones choose.
+
+        A message in between was removed on one side and is still on the other: of two
+        parents, the one below the other, else that with the greater id.
+        """
+        for child, name in self.moved.items():
+            seq: Any = run.places[child][0]
+            logged, stored = seq_by_id(tx, state.id, name), links.get(seq)
+            if logged in (None, stored) or seq not in links:
+                continue
+            is_below = stored is None or _leads_to(links, logged, stored)
+            if not is_below and not _leads_to(links, stored, logged):
+                (stored_name,) = tx.one(_ID, sid=state.id, at=stored)
+                is_below = name > stored_name
+            if is_below and not _leads_to(links, logged, seq):
+                links[seq] = logged
+                tx.run(_RELINK, sid=state.id, at=seq, parent_seq=logged)
+                run.changed = True
+            else:
+                self.has_more = True
 
     def _is_newer(self, run: Run, state: SessionState) -> bool:
         """Return whether the file has a later use, or a higher revision of the same."""
@@ -433,11 +476,13 @@ def _date_row(row: Dated, time: int | None) -> Dated:
 
 def _weight_of_state(
     columns: Mapping[str, Any], parts: Sequence[PartRow]
-) -> tuple[bool, int, int, int, bytes]:
+) -> tuple[bool, int, int, int, int, bytes]:
     """Return the order of two states of a message, the same on either side of a merge.
 
     *parts* are in the form that they compare in.
-    The more finished state wins, then the one changed last; a digest decides the rest.
+    The more finished state wins, then the one changed last, then the one with more
+    parts: logs that are joined line by line have those of both, again and again. A
+    digest decides the rest.
     """
     completed: int | None = columns["time_completed"]
     finished = completed is not None
@@ -449,4 +494,4 @@ def _weight_of_state(
     compared = sorted(item for item in columns.items() if item[0] not in _PLACE)
     content = repr((compared, parts))
     raw = content.encode("utf-8", "surrogatepass")
-    return finished, grown, -running, last, hashlib.sha256(raw).digest()
+    return finished, grown, -running, last, len(parts), hashlib.sha256(raw).digest()

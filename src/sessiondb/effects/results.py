@@ -1,0 +1,158 @@
+"""Calls and results that lose each other: one of the two is removed or replaced.
+
+The text of a call's first result is stored once, with the call (`calls.fill_call`). So
+what stays has to be as if the other had never been written: a result takes its text
+back from a call that goes, and a call whose result goes waits for another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sessiondb import codec
+from sessiondb.effects.calls import (
+    StoredCall,
+    data_of,
+    fill_call,
+    index_if_finished,
+    nearest_call,
+)
+from sessiondb.effects.encode import data_columns
+from sessiondb.effects.transaction import NOT_INDEXED, SessionState, Transaction
+from sessiondb.engine.sql import Statement, as_list
+from sessiondb.schema.rows import Blob, PartRow
+
+_ENDED_CALLS = Statement("effects.results.ENDED_CALLS")
+_BARE_RESULTS = Statement("effects.results.BARE_RESULTS")
+_KEPT_CALLS = Statement("effects.results.KEPT_CALLS")
+_KEPT_RESULTS = Statement("effects.results.KEPT_RESULTS")
+_SET_TEXT = Statement("effects.results.SET_TEXT")
+_REOPEN = Statement("effects.results.REOPEN")
+
+
+def give_back_texts(tx: Transaction, state: SessionState, going: str) -> None:
+    """Let results keep the texts that are stored with calls at the seqs *going*.
+
+    *going* is a list parameter.
+    """
+    calls = tx.run(_ENDED_CALLS, sid=state.id, seqs=going).fetchall()
+    if not calls:
+        return
+    call_ids = [call_id for call_id, *_ in calls if call_id is not None]
+    texts = {rid: (text, text_blob) for _, rid, text, text_blob in calls}
+    for seq, record_rid, row in _kept_results(tx, state.id, call_ids, going):
+        call = nearest_call(tx, state.id, seq, row.call_id)
+        if call is None or call.rid not in texts or _has_text(row):
+            continue
+        _set_text(tx, state, seq, record_rid, texts[call.rid])
+
+
+def reopen_calls(tx: Transaction, state: SessionState, going: str) -> None:
+    """Remove from calls the texts of results at the seqs *going*, a list parameter.
+
+    A call with another result gets that one, any other waits again.
+    """
+    bare_results = tx.run(_BARE_RESULTS, sid=state.id, seqs=going).fetchall()
+    results = [(seq, call_id) for seq, call_id in bare_results if call_id is not None]
+    if not results:
+        return
+    names = as_list({call_id for _, call_id in results})
+    kept_calls = set(tx.column(_KEPT_CALLS, sid=state.id, calls=names, seqs=going))
+    if not kept_calls:
+        return
+
+    ended: dict[int, StoredCall] = {}
+    for seq, call_id in results:
+        call = call_id in kept_calls and nearest_call(tx, state.id, seq, call_id)
+        if call:
+            ended[call.rid] = call
+    for seq, _, row in _kept_results(tx, state.id, kept_calls, going):
+        if not _has_text(row):
+            call = nearest_call(tx, state.id, seq, row.call_id)
+            ended.pop(0 if call is None else call.rid, None)
+
+    for call in ended.values():
+        _reopen(tx, state, call)
+    fill_open_calls(tx, state, kept_calls, going)
+
+
+def fill_open_calls(
+    tx: Transaction, state: SessionState, call_ids: Iterable[str], going: str
+) -> None:
+    """Store the first result of each open call with it, as an append of it would.
+
+    Only results are taken that are not at the seqs *going*.
+    """
+    names = set(call_ids)
+    results = _kept_results(tx, state.id, names, going) if names else []
+    for seq, rid, row in results:
+        if _has_text(row) and not _has_text(fill_call(tx, state, seq, row)):
+            _set_text(tx, state, seq, rid, (None, None))
+
+
+def _kept_results(
+    tx: Transaction, session_id: str, call_ids: Iterable[str], going: str
+) -> list[tuple[int, int, PartRow]]:
+    """Return (seq, rid, row) of results that stay, in their order."""
+    params = {"sid": session_id, "calls": as_list(set(call_ids)), "seqs": going}
+    rows = tx.run(_KEPT_RESULTS, **params).fetchall()
+    return [(seq, rid, PartRow.of(row)) for seq, rid, *row in rows]
+
+
+def _has_text(row: PartRow) -> bool:
+    return row.text is not None or row.text_blob is not None
+
+
+def _set_text(
+    tx: Transaction,
+    state: SessionState,
+    seq: int,
+    rid: int,
+    stored: tuple[str | None, str | None],
+) -> None:
+    text, text_blob = stored
+    tx.run(
+        _SET_TEXT,
+        row=rid,
+        text=text,
+        text_blob=text_blob,
+        **NOT_INDEXED,
+        time_updated=tx.now,
+    )
+    index_if_finished(tx, state.id, seq, rid)
+    state.changed_at(seq)
+
+
+def _reopen(tx: Transaction, state: SessionState, call: StoredCall) -> None:
+    data, data_blob = _without_exact_text(tx, call)
+    tx.release(call.text_blob, call.data_blob)
+    tx.run(
+        _REOPEN,
+        row=call.rid,
+        status="pending" if call.time_started is None else "running",
+        outcome=None,
+        text=None,
+        text_blob=None,
+        data=data,
+        data_blob=data_blob,
+        **NOT_INDEXED,
+        time_updated=tx.now,
+        time_ended=None,
+    )
+    index_if_finished(tx, state.id, call.seq, call.rid)
+    state.changed_at(call.seq)
+
+
+def _without_exact_text(
+    tx: Transaction, call: StoredCall
+) -> tuple[bytes | None, str | None]:
+    """Return the data of a call without the exact form of its result."""
+    data: dict[str, Any] = data_of(tx, call.data, call.data_blob)
+    if codec.EXACT not in data:
+        return call.data, call.data_blob
+    del data[codec.EXACT]
+    blobs: list[Blob] = []
+    columns = data_columns(data, blobs)
+    tx.insert_blobs(blobs)
+    return columns
