@@ -9,7 +9,7 @@ children, not on the length of the session.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from sessiondb import codec
 from sessiondb.dataclass import dataclass
@@ -108,26 +108,16 @@ class Pop:
         return message
 
 
-class _Link(NamedTuple):
-    """The place of a message that goes."""
-
-    parent_seq: int | None
-    id: str
-    role: str
-
-
 def take_out(tx: Transaction, state: SessionState, going: Collection[int]) -> None:
     """Remove messages from the tree: their children move up to the nearest one left."""
     seqs = as_list(sorted(going))
-    links: dict[int, _Link] = {
-        seq: _Link(*link)
-        for seq, *link in tx.run(_LINKS, sid=state.id, seqs=seqs).fetchall()
-    }
+    rows = tx.run(_LINKS, sid=state.id, seqs=seqs).fetchall()
+    links: dict[int, int | None] = {seq: parent for seq, parent, *_ in rows}
     give_back_texts(tx, state, seqs)
-    for seq, link in links.items():
+    for seq, _, message_id, role in rows:
         above = _nearest_left(links, seq)
-        if link.role == "user":
-            _join_turn_above(tx, state.id, seq, link.id, above)
+        if role == "user":
+            _join_turn_above(tx, state.id, seq, message_id, above)
         place = {"sid": state.id, "at": seq, "parent": above}
         tx.run(_RELINK_NEXT, **place)
         tx.run(_RELINK_BRANCHES, **place)
@@ -138,13 +128,13 @@ def take_out(tx: Transaction, state: SessionState, going: Collection[int]) -> No
     tx.used(state)
 
 
-def _nearest_left(links: Mapping[int, _Link], seq: int | None) -> int | None:
+def _nearest_left(links: Mapping[int, int | None], seq: int | None) -> int | None:
     """Return the nearest ancestor of a message that does not go, None for none."""
     # Of a circle in a damaged file, each message once.
     seen: set[int] = set()
     while seq is not None and seq in links and seq not in seen:
         seen.add(seq)
-        seq = links[seq].parent_seq
+        seq = links[seq]
     return None if seq in links else seq
 
 

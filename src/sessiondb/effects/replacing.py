@@ -7,7 +7,7 @@ Nothing of the former content stays, as with a removal.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership
@@ -24,42 +24,17 @@ from sessiondb.model.purposes import is_prompt
 from sessiondb.schema.rows import Blob, MessageRow, PartRow
 from sessiondb.schema.terms import USAGE
 
-
-class ReplacedMessage(NamedTuple):
-    """The columns of a message that its replacement reads."""
-
-    id: str
-    parent_seq: int | None
-    turn_id: str | None
-    agent: str | None
-    provider_id: str | None
-    model_id: str | None
-    response_id: str | None
-    finish: str | None
-    error: str | None
-    cost: float | None
-    tokens_input: int | None
-    tokens_output: int | None
-    tokens_reasoning: int | None
-    tokens_cache_read: int | None
-    tokens_cache_write: int | None
-    usage_key: str | None
-    usage_name: str | None
-    inherited: int
-    time_created: int
-    time_completed: int | None
-    data_blob: str | None
-
-    @property
-    def usage(self) -> tuple[Any, ...]:
-        """Its cost and token counts, in the order of `USAGE`."""
-        return tuple([getattr(self, name) for name in USAGE])
-
-
 #: Columns that stay unless they are stated, beside those of `USAGE`.
 KEPT = "turn_id agent provider_id model_id response_id finish error".split()
 #: The columns that a replacement writes.
 REPLACED = ("role", "kind", *KEPT, *USAGE, "usage_key", "data", "data_blob")
+#: Those of the stored message that it reads.
+STORED = (
+    "id", "parent_seq", *KEPT, *USAGE, "usage_key", "usage_name", "inherited",
+    "time_created", "time_completed", "data_blob",
+)  # fmt: skip
+#: The columns of the stored message by their names.
+StoredColumns = dict[str, Any]
 _STORED = Statement("effects.replacing.STORED")
 _WAS_PROMPT = Statement("effects.open_message.WAS_PROMPT")
 _REPLACE = Statement("effects.replacing.REPLACE")
@@ -83,10 +58,11 @@ class Replace:
         """Apply it; raises `NotFoundError` and `InvalidInputError`."""
         state = tx.peek(self.session_id)
         seq = seq_of(tx, state.id, self.message)
-        stored = ReplacedMessage._make(tx.one(_STORED, sid=state.id, at=seq))
-        if self.own_id and self.row.id != stored.id:
+        row = tx.one(_STORED, sid=state.id, at=seq)
+        stored: StoredColumns = dict(zip(STORED, row, strict=True))
+        if self.own_id and self.row.id != stored["id"]:
             raise InvalidInputError(
-                f"message {stored.id} keeps its id; the draft states {self.row.id}"
+                f"message {stored['id']} keeps its id; the draft states {self.row.id}"
             )
 
         namesake = named_by(tx, state)
@@ -102,7 +78,7 @@ class Replace:
         if namesake == seq:
             name_again(tx, state)
         tx.used(state)
-        tx.after_commit.append(lambda: self._update_handles(seq, stored.id))
+        tx.after_commit.append(lambda: self._update_handles(seq, stored["id"]))
 
     def _remove_parts(self, tx: Transaction, state: SessionState, seq: int) -> None:
         seqs = as_list([seq])
@@ -112,23 +88,24 @@ class Replace:
         tx.run(_DROP_PARTS, sid=state.id, at=seq)
 
     def _write_columns(
-        self, tx: Transaction, state: SessionState, seq: int, stored: ReplacedMessage
+        self, tx: Transaction, state: SessionState, seq: int, stored: StoredColumns
     ) -> None:
         row = self.row
         columns = {name: _stated(row, stored, name) for name in KEPT}
-        pairs = zip((row.cost, *row.tokens), stored.usage, strict=True)
+        old_usage = _usage_of(stored)
+        pairs = zip((row.cost, *row.tokens), old_usage, strict=True)
         usage = tuple([old if new is None else new for new, old in pairs])
-        name = stored.usage_name or columns["response_id"] or stored.id
-        key = stored.usage_key
+        name = stored["usage_name"] or columns["response_id"] or stored["id"]
+        key = stored["usage_key"]
         # That of an import is made by its own rules, and does not depend on the cost.
         facts = (columns["model_id"], columns["response_id"], usage[1:])
-        stored_facts = (stored.model_id, stored.response_id, stored.usage[1:])
+        stored_facts = (stored["model_id"], stored["response_id"], old_usage[1:])
         if key is None or facts != stored_facts:
             key = usage_key(
-                state.source, name, columns["model_id"], stored.time_created, usage
+                state.source, name, columns["model_id"], stored["time_created"], usage
             )
 
-        tx.release(stored.data_blob)
+        tx.release(stored["data_blob"])
         tx.run(
             _REPLACE,
             sid=state.id,
@@ -141,15 +118,15 @@ class Replace:
             data=row.data,
             data_blob=row.data_blob,
         )
-        if (key, usage) != (stored.usage_key, stored.usage):
-            place = (state.root_id, seq, stored.id, stored.time_created)
+        if (key, usage) != (stored["usage_key"], old_usage):
+            place = (state.root_id, seq, stored["id"], stored["time_created"])
             new = ownership.UsageClass(*place, key, name)
             _count_again(tx, state, stored, usage, new)
-        if stored.model_id is not None or columns["model_id"] is not None:
+        if stored["model_id"] is not None or columns["model_id"] is not None:
             ownership.derive_model(tx, state.id)
 
     def _write_parts(
-        self, tx: Transaction, state: SessionState, seq: int, stored: ReplacedMessage
+        self, tx: Transaction, state: SessionState, seq: int, stored: StoredColumns
     ) -> None:
         for idx, new_row in enumerate(self.parts):
             row = new_row
@@ -157,16 +134,16 @@ class Replace:
                 # Of two states of a message, a merge of logs takes the later.
                 row = row._replace(time_updated=tx.now)
             if row.type == "tool-result":
-                row = fill_call(tx, state, stored.parent_seq, row)
+                row = fill_call(tx, state, stored["parent_seq"], row)
             insert_part(
                 tx,
                 state.id,
                 seq,
                 idx,
                 row,
-                complete=stored.time_completed is not None,
-                inherited=stored.inherited,
-                message_time=stored.time_created,
+                complete=stored["time_completed"] is not None,
+                inherited=stored["inherited"],
+                message_time=stored["time_created"],
             )
         calls = [row.call_id for row in self.parts if row.type == "tool"]
         fill_open_calls(tx, state, [name for name in calls if name], as_list([]))
@@ -177,15 +154,19 @@ class Replace:
             item.message_id = message_id
 
 
-def _stated(row: MessageRow, stored: ReplacedMessage, name: str) -> Any:
+def _usage_of(stored: StoredColumns) -> tuple[Any, ...]:
+    return tuple([stored[name] for name in USAGE])
+
+
+def _stated(row: MessageRow, stored: StoredColumns, name: str) -> Any:
     value = getattr(row, name)
-    return getattr(stored, name) if value is None else value
+    return stored[name] if value is None else value
 
 
 def _count_again(
     tx: Transaction,
     state: SessionState,
-    stored: ReplacedMessage,
+    stored: StoredColumns,
     usage: tuple[Any, ...],
     new: ownership.UsageClass,
 ) -> None:
@@ -193,13 +174,13 @@ def _count_again(
 
     *new* is the class of the message from now on.
     """
-    if not stored.inherited:
-        for sign, (cost, *tokens) in ((-1, stored.usage), (1, usage)):
+    if not stored["inherited"]:
+        for sign, (cost, *tokens) in ((-1, _usage_of(stored)), (1, usage)):
             state.count(cost, tokens, sign)
     elif usage[0] is not None:
-        inherited = (state.cost_inherited or 0.0) - (stored.cost or 0.0)
+        inherited = (state.cost_inherited or 0.0) - (stored["cost"] or 0.0)
         state.cost_inherited = inherited + usage[0]
 
-    name = stored.usage_name or stored.response_id or stored.id
-    old = new._replace(usage_key=stored.usage_key, usage_name=name)
+    name = stored["usage_name"] or stored["response_id"] or stored["id"]
+    old = new._replace(usage_key=stored["usage_key"], usage_name=name)
     ownership.recount(tx, ownership.assign_owner(tx, [old, new]))
