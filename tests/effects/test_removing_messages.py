@@ -511,6 +511,30 @@ async def test_of_two_calls_with_one_id_each_has_its_own_result(
     contract.check()
 
 
+async def test_results_of_calls_with_one_id_keep_their_texts_whatever_goes(
+    contract: Contract,
+) -> None:
+    store = contract.store
+    session = await store.create_session()
+    for output in ("one", "two"):
+        await store.append(session, assistant(tool("bash", {}, call_id="c")))
+        await store.append(session, MessageDraft("tool", (tool_result("c", output),)))
+    await store.remove(session, [2, 3])
+    assert await shown(store, session) == [
+        ("tool", "completed", "two"),
+        ("tool-result", None, "two"),
+    ]
+    contract.check()
+    await store.append(session, assistant(tool("bash", {}, call_id="c")))
+    await store.append(session, MessageDraft("tool", (tool_result("c", "three"),)))
+    await store.remove(session, [5, 6])
+    assert await shown(store, session) == [
+        ("tool", "completed", "two"),
+        ("tool-result", None, "two"),
+    ]
+    contract.check()
+
+
 async def test_a_truncation_lets_calls_wait_whose_results_it_removes(
     contract: Contract,
 ) -> None:
@@ -821,14 +845,17 @@ def test_whatever_is_removed_and_replaced_the_database_is_consistent(
             elif chosen is None:
                 continue
             elif name == "remove":
-                store.remove(session, [chosen])
+                going = [*stored[number % len(stored) :: 3], chosen]
+                store.remove(session, going)
             elif name == "branch":
                 store.set_leaf(session, chosen)
             else:
                 kind = list(drafts)[number % len(drafts)]
                 store.replace(session, chosen, drafts[kind])
         for session in sessions:
-            store.messages(session, branches=True)
+            for message in store.messages(session, branches=True):
+                for item in message.parts:
+                    assert item.type != "tool-result" or item.text is not None
         assert check(store) == []
 
 

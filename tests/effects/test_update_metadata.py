@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from facades import Contract
-from processes import start
+from processes import run, said, start
 
 from sessiondb import AsyncStore, Store, user
 from sessiondb.errors import (
@@ -323,4 +323,58 @@ def test_four_processes_count_to_a_hundred(tmp_path: Path, empty: Path) -> None:
     with Store.open(path, durability="normal") as store:
         session = store.session("s")
         assert (session.metadata, session.revision) == ({"n": 100}, 101)
+        assert check(store) == []
+
+
+INTERRUPTED = """
+import signal, sys, threading
+from sessiondb import Store, user
+
+store = Store.open(sys.argv[1], durability="normal")
+store.create_session(id="main")
+store.create_session(id="other")
+errors, ended = [], threading.Event()
+
+def fold(old):
+    # Only while the main thread commits for the thread that queued it.
+    if threading.current_thread() is threading.main_thread():
+        signal.raise_signal(signal.SIGINT)
+    return {"n": (old or {"n": 0})["n"] + 1}
+
+def folds():
+    while not ended.is_set():
+        try:
+            store.update_metadata("other", fold)
+        except BaseException as error:
+            errors.append(error)
+        else:
+            done.append(1)
+
+done, interrupts, threads = [], 0, [threading.Thread(target=folds) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for _ in range(3_000):
+    try:
+        store.append("main", user("x"))
+    except KeyboardInterrupt:
+        interrupts += 1
+    if interrupts == 3:
+        break
+ended.set()
+for thread in threads:
+    thread.join()
+assert not errors, errors
+assert store.session("other").metadata == {"n": len(done)}
+print(interrupts)
+"""
+
+
+@pytest.mark.slow
+def test_an_interrupt_of_the_main_thread_is_its_own_in_a_function_of_another(
+    tmp_path: Path, empty: Path
+) -> None:
+    path = tmp_path / "a.db"
+    path.write_bytes(empty.read_bytes())
+    assert int(said(run(INTERRUPTED, path))) > 0
+    with Store.open(path, durability="normal") as store:
         assert check(store) == []

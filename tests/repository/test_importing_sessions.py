@@ -470,6 +470,21 @@ def test_a_removed_message_stays_removed_although_its_source_has_it(
     assert check(store) == []
 
 
+def test_the_prompt_history_loses_what_is_removed_from_an_import(store: Store) -> None:
+    words = ["secret one", "secret two", "kept"]
+    source = session_of(
+        "s", *(said(f"m{n}", word, role="user", at=n) for n, word in enumerate(words))
+    )
+    take_in(store, source)
+    assert len(store.prompts("secret")) == 2
+    session = store.session("s").id
+    store.remove(session, ["m0"])
+    store.replace(session, "m1", user("[redacted]"))
+    assert [prompt.text for prompt in store.prompts()] == ["kept"]
+    assert not store.prompts("secret")
+    assert check(store) == []
+
+
 def test_a_replaced_message_is_not_overwritten_by_its_source(store: Store) -> None:
     take_in(store, session_of("s", said("a", "secret", role="user", cost=1.0)))
     session = store.session("s").id

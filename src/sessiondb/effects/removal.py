@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from sessiondb import codec
+from sessiondb import codec, ids
 from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership
 from sessiondb.effects.message import TITLE, TURN, seq_of, shortened
-from sessiondb.effects.results import give_back_texts, reopen_calls
+from sessiondb.effects.results import fill_open_calls, give_back_texts, reopen_calls
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.base import Connection
 from sessiondb.engine.sql import Statement, as_list
@@ -34,6 +34,8 @@ _PART_BLOBS = Statement("effects.removal.PART_BLOBS")
 _DIFF_BLOBS = Statement("effects.removal.DIFF_BLOBS")
 _DROP = Statement("effects.removal.DROP")
 _DROP_DIFFS = Statement("effects.removal.DROP_DIFFS")
+_PROMPTS = Statement("effects.removal.PROMPTS")
+_DROP_PROMPTS = Statement("effects.removal.DROP_PROMPTS")
 
 #: Reads a message, by session id and seq, in the transaction of a connection.
 ReadMessage = Callable[[Connection, str, int], Message]
@@ -103,17 +105,19 @@ class Pop:
         tx.flush()
         state = tx.peek(session_id)
         assert state.leaf_seq is not None, "the row of a session is as its state"
-        message = self.read(tx.connection, session_id, state.leaf_seq)
-        take_out(tx, state, {state.leaf_seq})
+        seq = seq_of(tx, session_id, state.leaf_seq)
+        message = self.read(tx.connection, session_id, seq)
+        take_out(tx, state, {seq})
         return message
 
 
 def take_out(tx: Transaction, state: SessionState, going: Collection[int]) -> None:
     """Remove messages from the tree: their children move up to the nearest one left."""
-    seqs = as_list(sorted(going))
-    rows = tx.run(_LINKS, sid=state.id, seqs=seqs).fetchall()
+    forget_prompts(tx, state, going)
+    give_back_texts(tx, state, going)
+    call_ids = reopen_calls(tx, state, going)
+    rows = tx.run(_LINKS, sid=state.id, seqs=as_list(going)).fetchall()
     links: dict[int, int | None] = {seq: parent for seq, parent, *_ in rows}
-    give_back_texts(tx, state, seqs)
     for seq, _, message_id, role in rows:
         above = _nearest_left(links, seq)
         if role == "user":
@@ -124,7 +128,8 @@ def take_out(tx: Transaction, state: SessionState, going: Collection[int]) -> No
 
     if state.leaf_seq in links:
         state.leaf_seq = _nearest_left(links, state.leaf_seq)
-    remove_messages(tx, state, seqs)
+    remove_messages(tx, state, going)
+    fill_open_calls(tx, state, call_ids)
     tx.used(state)
 
 
@@ -148,26 +153,26 @@ def _join_turn_above(
         tx.run(_SET_TURN, sid=session_id, seqs=as_list(followers), turn_id=turn)
 
 
-def remove_messages(tx: Transaction, state: SessionState, going: str) -> None:
-    """Remove the messages at the seqs *going*, a list parameter, and all they have.
+def remove_messages(
+    tx: Transaction, state: SessionState, going: Collection[int]
+) -> None:
+    """Remove messages and all they have.
 
-    Their children, and the leaf, are left to the caller.
+    Their children, the leaf and calls with their results are left to the caller.
     """
     sid = state.id
     state.touched = True
-    reopen_calls(tx, state, going)
     namesake = named_by(tx, state)
-    params: dict[str, Any] = {"sid": sid, "seqs": going}
+    params: dict[str, Any] = {"sid": sid, "seqs": as_list(going)}
     rows = tx.run(_GOING, **params).fetchall()
     release_parts(tx, sid, going)
     for hashes in tx.run(_DIFF_BLOBS, **params).fetchall():
         tx.release(*hashes)
 
-    lost, counted, models, seqs = [], [], [], set()
+    lost, counted, models = [], [], []
     for row in rows:
         seq, message_id, created, key, name, data_blob, inherited, *others = row
         model, was_prompt, *usage = others
-        seqs.add(seq)
         state.prompt_count -= was_prompt
         place = (state.root_id, seq, message_id, created, key, name)
         lost.append(ownership.UsageClass(*place))
@@ -183,15 +188,35 @@ def remove_messages(tx: Transaction, state: SessionState, going: str) -> None:
     # Only the loss of an answer can change the model.
     if any(models):
         ownership.derive_model(tx, sid)
-    if namesake in seqs:
+    if namesake in going:
         name_again(tx, state)
     # The turn of a message that stays may be another one.
     state.leaf_turn = (0, None)
 
 
-def release_parts(tx: Transaction, session_id: str, going: str) -> None:
-    """Give up the blobs of the parts of messages at the seqs *going*."""
-    for hashes in tx.run(_PART_BLOBS, sid=session_id, seqs=going).fetchall():
+def forget_prompts(
+    tx: Transaction, state: SessionState, going: Collection[int]
+) -> None:
+    """Remove the lines that an import made of messages from the prompt history.
+
+    Their ids are made of what the messages have in common with their copies.
+    """
+    if state.time_imported is None:
+        return
+    rows = tx.run(_PROMPTS, sid=state.id, seqs=as_list(going)).fetchall()
+    names = [
+        ids.imported_prompt_id(state.source, name, time)
+        for name, created in rows
+        # Copies in other programs' forks may have other times.
+        for time in (created, 0)
+    ]
+    tx.run(_DROP_PROMPTS, ids=as_list(names))
+
+
+def release_parts(tx: Transaction, session_id: str, going: Collection[int]) -> None:
+    """Give up the blobs of the parts of messages."""
+    params = {"sid": session_id, "seqs": as_list(going)}
+    for hashes in tx.run(_PART_BLOBS, **params).fetchall():
         tx.release(*hashes)
 
 
@@ -215,6 +240,8 @@ def _first_title(tx: Transaction, session_id: str) -> tuple[int | None, str]:
     if row is None:
         return None, ""
     seq, text, *blob = row
-    if text is None:
+    *_, content = blob
+    if content is not None:
         text = codec.content_of_blob(*blob).decode(errors="ignore")
-    return seq, shortened(text)
+    # A value that is missing from the file gives none.
+    return seq, shortened(text or "")

@@ -14,10 +14,15 @@ from sessiondb.effects import ownership
 from sessiondb.effects.calls import fill_call
 from sessiondb.effects.encode import usage_key
 from sessiondb.effects.message import insert_part, seq_of
-from sessiondb.effects.removal import name_again, named_by, release_parts
+from sessiondb.effects.removal import (
+    forget_prompts,
+    name_again,
+    named_by,
+    release_parts,
+)
 from sessiondb.effects.results import fill_open_calls, give_back_texts, reopen_calls
 from sessiondb.effects.transaction import SessionState, Transaction
-from sessiondb.engine.sql import Statement, as_list
+from sessiondb.engine.sql import Statement
 from sessiondb.errors import InvalidInputError
 from sessiondb.model.handles import MessageHandle
 from sessiondb.model.purposes import is_prompt
@@ -68,9 +73,15 @@ class Replace:
         namesake = named_by(tx, state)
         was_prompt = tx.value(_WAS_PROMPT, sid=state.id, at=seq)
         tx.insert_blobs(self.blobs)
-        self._remove_parts(tx, state, seq)
+        forget_prompts(tx, state, {seq})
+        give_back_texts(tx, state, {seq})
+        call_ids = reopen_calls(tx, state, {seq})
+        release_parts(tx, state.id, {seq})
+        tx.run(_DROP_PARTS, sid=state.id, at=seq)
         self._write_columns(tx, state, seq, stored)
         self._write_parts(tx, state, seq, stored)
+        own_ids = [row.call_id for row in self.parts if row.type == "tool"]
+        fill_open_calls(tx, state, call_ids.union(filter(None, own_ids)))
 
         state.changed_at(seq)
         state.prompt_count += is_prompt(self.row.role, self.row.kind, self.parts)
@@ -79,13 +90,6 @@ class Replace:
             name_again(tx, state)
         tx.used(state)
         tx.after_commit.append(lambda: self._update_handles(seq, stored["id"]))
-
-    def _remove_parts(self, tx: Transaction, state: SessionState, seq: int) -> None:
-        seqs = as_list([seq])
-        give_back_texts(tx, state, seqs)
-        reopen_calls(tx, state, seqs)
-        release_parts(tx, state.id, seqs)
-        tx.run(_DROP_PARTS, sid=state.id, at=seq)
 
     def _write_columns(
         self, tx: Transaction, state: SessionState, seq: int, stored: StoredColumns
@@ -145,8 +149,6 @@ class Replace:
                 inherited=stored["inherited"],
                 message_time=stored["time_created"],
             )
-        calls = [row.call_id for row in self.parts if row.type == "tool"]
-        fill_open_calls(tx, state, [name for name in calls if name], as_list([]))
 
     def _update_handles(self, seq: int, message_id: str) -> None:
         self.handle.seq, self.handle.id = seq, message_id

@@ -7,7 +7,7 @@ back from a call that goes, and a call whose result goes waits for another one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 from sessiondb import codec
@@ -26,77 +26,81 @@ from sessiondb.schema.rows import Blob, PartRow
 _ENDED_CALLS = Statement("effects.results.ENDED_CALLS")
 _BARE_RESULTS = Statement("effects.results.BARE_RESULTS")
 _KEPT_CALLS = Statement("effects.results.KEPT_CALLS")
-_KEPT_RESULTS = Statement("effects.results.KEPT_RESULTS")
+_RESULTS = Statement("effects.results.RESULTS")
 _SET_TEXT = Statement("effects.results.SET_TEXT")
 _REOPEN = Statement("effects.results.REOPEN")
 
 
-def give_back_texts(tx: Transaction, state: SessionState, going: str) -> None:
-    """Let results keep the texts that are stored with calls at the seqs *going*.
+def give_back_texts(
+    tx: Transaction, state: SessionState, going: Collection[int]
+) -> None:
+    """Let results that stay keep the texts that are stored with calls at *going*.
 
-    *going* is a list parameter.
+    To be called while all messages are at their places.
     """
-    calls = tx.run(_ENDED_CALLS, sid=state.id, seqs=going).fetchall()
-    if not calls:
-        return
-    call_ids = [call_id for call_id, *_ in calls if call_id is not None]
+    calls = tx.run(_ENDED_CALLS, sid=state.id, seqs=as_list(going)).fetchall()
+    call_ids = {call_id for call_id, *_ in calls if call_id is not None}
     texts = {rid: (text, text_blob) for _, rid, text, text_blob in calls}
-    for seq, record_rid, row in _kept_results(tx, state.id, call_ids, going):
-        call = nearest_call(tx, state.id, seq, row.call_id)
-        if call is None or call.rid not in texts or _has_text(row):
-            continue
-        _set_text(tx, state, seq, record_rid, texts[call.rid])
+    for seq, rid, row in _results_of(tx, state.id, call_ids, going):
+        call = None
+        if not _has_text(row):
+            call = nearest_call(tx, state.id, seq, row.call_id)
+        if call is not None and call.rid in texts:
+            _set_text(tx, state, seq, rid, texts[call.rid])
 
 
-def reopen_calls(tx: Transaction, state: SessionState, going: str) -> None:
-    """Remove from calls the texts of results at the seqs *going*, a list parameter.
+def reopen_calls(
+    tx: Transaction, state: SessionState, going: Collection[int]
+) -> set[str]:
+    """Remove from calls that stay the texts of results at *going*; let them wait again.
 
-    A call with another result gets that one, any other waits again.
+    To be called while all messages are at their places. Returns their call ids, for
+    `fill_open_calls`.
     """
-    bare_results = tx.run(_BARE_RESULTS, sid=state.id, seqs=going).fetchall()
-    results = [(seq, call_id) for seq, call_id in bare_results if call_id is not None]
-    if not results:
-        return
-    names = as_list({call_id for _, call_id in results})
-    kept_calls = set(tx.column(_KEPT_CALLS, sid=state.id, calls=names, seqs=going))
-    if not kept_calls:
-        return
+    params: dict[str, Any] = {"sid": state.id, "seqs": as_list(going)}
+    bare_results = tx.run(_BARE_RESULTS, **params).fetchall()
+    call_ids = {call_id for _, call_id in bare_results if call_id is not None}
+    kept_ids: set[str] = set()
+    if call_ids:
+        kept_ids.update(tx.column(_KEPT_CALLS, **params, calls=as_list(call_ids)))
 
     ended: dict[int, StoredCall] = {}
-    for seq, call_id in results:
-        call = call_id in kept_calls and nearest_call(tx, state.id, seq, call_id)
-        if call:
-            ended[call.rid] = call
-    for seq, _, row in _kept_results(tx, state.id, kept_calls, going):
+    for seq, call_id in bare_results:
+        if call_id in kept_ids:
+            call = nearest_call(tx, state.id, seq, call_id)
+            if call is not None and call.seq not in going:
+                ended[call.rid] = call
+    # Another record of the same text: the call keeps it.
+    for seq, _, row in _results_of(tx, state.id, kept_ids, going):
         if not _has_text(row):
             call = nearest_call(tx, state.id, seq, row.call_id)
             ended.pop(0 if call is None else call.rid, None)
 
     for call in ended.values():
         _reopen(tx, state, call)
-    fill_open_calls(tx, state, kept_calls, going)
+    return kept_ids if ended else set()
 
 
 def fill_open_calls(
-    tx: Transaction, state: SessionState, call_ids: Iterable[str], going: str
+    tx: Transaction, state: SessionState, call_ids: Collection[str]
 ) -> None:
     """Store the first result of each open call with it, as an append of it would.
 
-    Only results are taken that are not at the seqs *going*.
+    To be called once everything is at its new place.
     """
-    names = set(call_ids)
-    results = _kept_results(tx, state.id, names, going) if names else []
-    for seq, rid, row in results:
+    for seq, rid, row in _results_of(tx, state.id, call_ids, ()):
         if _has_text(row) and not _has_text(fill_call(tx, state, seq, row)):
             _set_text(tx, state, seq, rid, (None, None))
 
 
-def _kept_results(
-    tx: Transaction, session_id: str, call_ids: Iterable[str], going: str
+def _results_of(
+    tx: Transaction, session_id: str, call_ids: Collection[str], going: Collection[int]
 ) -> list[tuple[int, int, PartRow]]:
-    """Return (seq, rid, row) of results that stay, in their order."""
-    params = {"sid": session_id, "calls": as_list(set(call_ids)), "seqs": going}
-    rows = tx.run(_KEPT_RESULTS, **params).fetchall()
+    """Return (seq, rid, row) of results that are not at *going*, in their order."""
+    if not call_ids:
+        return []
+    params = {"calls": as_list(call_ids), "seqs": as_list(going)}
+    rows = tx.run(_RESULTS, sid=session_id, **params).fetchall()
     return [(seq, rid, PartRow.of(row)) for seq, rid, *row in rows]
 
 

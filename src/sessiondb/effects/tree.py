@@ -6,8 +6,9 @@ from sessiondb.dataclass import dataclass
 from sessiondb.effects import paths
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.removal import remove_messages
+from sessiondb.effects.results import fill_open_calls, reopen_calls
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, as_list
+from sessiondb.engine.sql import Statement
 
 _LINKS = Statement("effects.tree.LINKS")
 _LINKS_BEHIND = Statement("effects.tree.LINKS_BEHIND")
@@ -52,9 +53,11 @@ class Truncate:
         if not going:
             return
 
+        call_ids = reopen_calls(tx, state, going)
         if state.leaf_seq in going:
             state.leaf_seq = last_seq
-        remove_messages(tx, state, as_list(sorted(going)))
+        remove_messages(tx, state, going)
+        fill_open_calls(tx, state, call_ids)
         tx.used(state)
 
     def _parents_below(

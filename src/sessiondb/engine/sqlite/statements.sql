@@ -931,6 +931,19 @@ FROM file_diff
 WHERE file_diff.session_id = :sid AND file_diff.seq IN (SELECT anon_1.value
 FROM json_each(:seqs) AS anon_1)
 
+-- effects.removal.PROMPTS
+SELECT coalesce(message.usage_name, nullif(message.response_id, ''), message.id) AS coalesce_1,
+    message.time_created
+FROM message
+WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
+FROM json_each(:seqs) AS anon_1) AND message.role = 'user' AND message.inherited = 0
+
+-- effects.removal.DROP_PROMPTS
+DELETE
+FROM prompt
+WHERE prompt.id IN (SELECT anon_1.value
+FROM json_each(:ids) AS anon_1)
+
 -- effects.replacing.STORED
 SELECT message.id, message.parent_seq, message.turn_id, message.agent, message.provider_id,
     message.model_id, message.response_id, message.finish, message.error, message.cost,
@@ -977,7 +990,7 @@ WHERE part.session_id = :sid AND part.call_id IN (SELECT anon_1.value
 FROM json_each(:calls) AS anon_1) AND (part.seq NOT IN (SELECT anon_2.value
 FROM json_each(:seqs) AS anon_2)) AND part.type = 'tool'
 
--- effects.results.KEPT_RESULTS
+-- effects.results.RESULTS
 SELECT part.seq, part.rid, part.rid AS rid__1, part.session_id, part.seq AS seq__1, part.idx,
     part.id, part.type, part.tool, part.call_id, part.status, part.outcome, part.title,
     part.input, part.text, part.text_blob, part.input_blob, part.data, part.data_blob,

@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlalchemy import delete, exists, literal_column, select, text
 
-from sessiondb.engine.expressions import by_index, numbers, p, update_of
+from sessiondb.engine.expressions import by_index, numbers, p, texts, update_of
 from sessiondb.schema.purposes import is_prompt
-from sessiondb.schema.tables import blob, file_diff, message, part
+from sessiondb.schema.tables import blob, file_diff, message, part, prompt
 from sessiondb.schema.terms import BRANCHED, USAGE
 from sessiondb.statements.effects.ownership import name_of
 
@@ -115,3 +115,7 @@ DROP = delete(message).where(*_going)
 DROP_DIFFS = delete(file_diff).where(
     file_diff.c.session_id == p("sid"), file_diff.c.seq.in_(numbers("seqs"))
 )
+PROMPTS = select(name_of(message), message.c.time_created).where(
+    *_going, message.c.role == text("'user'"), message.c.inherited == text("0")
+)
+DROP_PROMPTS = delete(prompt).where(prompt.c.id.in_(texts("ids")))

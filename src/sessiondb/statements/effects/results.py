@@ -33,7 +33,7 @@ BARE_RESULTS = select(part.c.seq, part.c.call_id).where(
 KEPT_CALLS = (
     select(part.c.call_id).distinct().with_hint(*BY_CALL).where(*_kept, _is_call)
 )
-KEPT_RESULTS = (
+RESULTS = (
     select(part.c.seq, part.c.rid, *(part.c[name] for name in PART))
     .with_hint(*BY_CALL)
     .where(*_kept, _is_result)
