@@ -101,12 +101,16 @@ LAX = {
     # A class is a function, too.
     ("on_commit", "callback", "class"),
     ("read_past_damage", "report", "class"),
+    # Messages in any order, by their numbers.
+    ("remove", "messages", "set"),
 }
+#: A class is a function, too, and what it raises is raised as it is.
+RAISED = {("update_metadata", "fold", "class")}
 #: Without an event to stop it, a feed does not end.
 ENDLESS = {("changes", "stop", "None")}
 #: How messages call parameters whose name would not help.
 CALLED = {
-    "ref": "session", "sessions": "session", "a": "session", "b": "session", "items": "source", "diffs": "diff", "by": "usage",
+    "ref": "session", "sessions": "session", "a": "session", "b": "session", "items": "source", "diffs": "diff", "by": "usage", "draft": "message",
     "project": "directory", "old": "directory", "new": "directory", "cwd": "directory",
     "where": "path", "to": "path", "where_": "database",
     # Drafts are named by the field that they fill.
@@ -182,6 +186,9 @@ VALID: dict[str, Callable[[Room], Any]] = {
     "b": lambda r: r.other,
     "message": lambda r: r.message,
     "append.message": lambda _: user("x"),
+    "messages": lambda r: [r.message],
+    "draft": lambda _: user("x"),
+    "fold": lambda _: lambda metadata: {"a": 1},
     "finish.message": lambda r: r.open,
     "add_part.message": lambda r: r.open,
     "part": lambda _: text("x"),
@@ -344,7 +351,7 @@ def verdicts(room: Room, name: str, function: Any) -> list[str]:
         found
         for parameter in parameters(function)
         for label in ODD | WRONG
-        if (name, parameter.name, label) not in ENDLESS
+        if (name, parameter.name, label) not in ENDLESS | RAISED
         and (found := verdict(room, name, function, parameter.name, label))
     ]
 

@@ -875,3 +875,22 @@ def test_another_process_sees_the_removal_at_once(store: Store) -> None:
     store.append(session, user("three"))
     assert [m.text for m in store.messages(session)] == ["two", "three"]
     assert check(store) == []
+
+
+async def test_a_neighbour_that_fails_does_not_let_a_message_be_popped_twice(
+    tmp_path: Path,
+) -> None:
+    async with AsyncStore.open(tmp_path / "a.db", durability="normal") as store:
+        session = await store.create_session()
+        for number in range(20):
+            await store.append(session, user(f"{number}"))
+        # All in one commit, which is applied again without the one that fails.
+        found = await asyncio.gather(
+            *(store.pop(session) for _ in range(10)),
+            store.append("nowhere", user("x")),
+            *(store.pop(session) for _ in range(12)),
+            return_exceptions=True,
+        )
+        texts = [message.text for message in found if isinstance(message, Message)]
+        assert texts == [f"{number}" for number in reversed(range(20))]
+        assert [item for item in found if isinstance(item, Exception)] == [found[10]]

@@ -16,11 +16,14 @@ from sessiondb.writer.job import Job
 
 def apply_all(tx: Transaction, jobs: list[Job]) -> bool:
     """Apply units in turn; False after the first failure, which its job records."""
+    tried = [job.unit.tried for job in jobs]
     for job in jobs:
         if not apply_unit(tx, job):
-            # Nothing of this attempt may be given out.
+            # Nothing of this attempt may be given out, and none of it is on disk.
             tx.after_commit.clear()
             tx.changes.clear()
+            for other, was_tried in zip(jobs, tried, strict=True):
+                other.unit.tried = was_tried
             return False
     return True
 
