@@ -41,7 +41,7 @@ from sessiondb.schema.rows import Blob
 class RevisingVerbs(Queue):
     """The part of `Unit` that depends on what is stored."""
 
-    def __init__(self, read: ReadMessage) -> None:
+    def __init__(self, read: ReadMessage | None = None) -> None:
         super().__init__()
         self._read = read
         self.staged = Staged()
@@ -107,12 +107,14 @@ class RevisingVerbs(Queue):
         The ``message`` of the result is what was removed, as a read returned it, once
         the unit is committed; None if the session had no message.
         """
+        if self._read is None:
+            raise InvalidInputError("a unit that pops messages is begun by a store")
         handle = PoppedMessage()
         self.add(Pop(self._live_id(session), handle, self._read, []))
         return handle
 
     def remove(self, session: SessionRef, messages: Iterable[MessageRef]) -> None:
-        """Remove messages; none is an empty list.
+        """Remove messages; an empty list removes none.
 
         Their children follow the nearest message before them that is left, and so does
         the leaf. A call whose result is removed waits again. Nothing of their content

@@ -67,10 +67,12 @@ class Unit(RevisingVerbs, ExtensionVerbs, ValueVerbs):
 
     *source* names the program that writes; *locate* turns a directory into a
     `ProjectPlace` (a question to the file system, and so none for the transaction);
-    *read* reads a message in the transaction, for `pop`.
+    *read* reads a message in the transaction; only `pop` needs it.
     """
 
-    def __init__(self, source: str, locate: Locate, read: ReadMessage) -> None:
+    def __init__(
+        self, source: str, locate: Locate, read: ReadMessage | None = None
+    ) -> None:
         super().__init__(read)
         self._source = source
         self._find_place = locate
