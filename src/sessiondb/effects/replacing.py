@@ -13,7 +13,7 @@ from sessiondb.dataclass import dataclass
 from sessiondb.effects import ownership
 from sessiondb.effects.calls import fill_call
 from sessiondb.effects.encode import usage_key
-from sessiondb.effects.message import insert_part, seq_of
+from sessiondb.effects.message import PartPlace, insert_part, seq_of
 from sessiondb.effects.removal import (
     forget_prompts,
     name_again,
@@ -139,16 +139,16 @@ class Replace:
                 row = row._replace(time_updated=tx.now)
             if row.type == "tool-result":
                 row = fill_call(tx, state, stored["parent_seq"], row)
-            insert_part(
-                tx,
+            place = PartPlace(
+                tx.take_rid(),
                 state.id,
                 seq,
                 idx,
-                row,
                 complete=stored["time_completed"] is not None,
                 inherited=stored["inherited"],
                 message_time=stored["time_created"],
             )
+            insert_part(tx, row, place)
 
     def _update_handles(self, seq: int, message_id: str) -> None:
         self.handle.seq, self.handle.id = seq, message_id

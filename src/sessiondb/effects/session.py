@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -12,10 +10,11 @@ from sessiondb import ids
 from sessiondb.dataclass import dataclass
 from sessiondb.effects import encode
 from sessiondb.effects.delete import last_revision, make_room
+from sessiondb.effects.fold import Fold
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.ownership import derive_model, parent_of
 from sessiondb.effects.project import ProjectPlace, home_of
-from sessiondb.effects.transaction import CallerError, SessionState, Transaction
+from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import ComposedStatement, Statement
 from sessiondb.errors import ConflictError, InvalidInputError, NotFoundError
 from sessiondb.model.versions import TITLE_RANK
@@ -215,15 +214,11 @@ def _still_shared(tx: Transaction, session_id: str, metadata: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UpdateMetadata:
-    """Replace the metadata of a session by what a caller's function makes of it.
-
-    *thread* is the one that queued it, which an interrupt in the function is of.
-    """
+    """Replace the metadata of a session by what a caller's function makes of it."""
 
     verb = "update_metadata"
     session_id: str
-    fold: Callable[[dict[str, Any] | None], Mapping[str, Any] | None]
-    thread: int
+    fold: Fold
 
     def apply(self, tx: Transaction) -> None:
         """Apply it; an equal result writes nothing.
@@ -234,23 +229,11 @@ class UpdateMetadata:
         state = tx.peek(self.session_id)
         (stored,) = tx.one(_METADATA, sid=state.id)
         # Decoded for the function alone: it may change what it gets.
-        result = self._fold(json.loads(stored) or None)
+        result = self.fold.result_for(json.loads(stored) or None)
         text = encode.json_column({} if result is None else result, "metadata") or "{}"
         metadata = _still_shared(tx, state.id, text)
         if _canonical(metadata) != _canonical(stored):
             SetColumns(self.verb, state.id, (("metadata", metadata),)).apply(tx)
-
-    def _fold(self, metadata: dict[str, Any] | None) -> Mapping[str, Any] | None:
-        try:
-            return self.fold(metadata)
-        except BaseException as error:
-            # The thread that commits may be another caller's. An interrupt falls into
-            # the main thread, and is of its own caller, whoever the function is of.
-            is_here = threading.get_ident() == self.thread
-            is_main = threading.current_thread() is threading.main_thread()
-            if is_main and not is_here and not isinstance(error, Exception):
-                raise
-            raise CallerError(error) from error
 
 
 def _canonical(metadata: str) -> str:

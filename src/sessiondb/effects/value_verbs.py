@@ -7,6 +7,7 @@ from types import EllipsisType
 from typing import Any
 
 from sessiondb.arguments import checks_arguments
+from sessiondb.effects.fold import Fold
 from sessiondb.effects.queue import Queue
 from sessiondb.effects.values import (
     DeleteValue,
@@ -72,14 +73,14 @@ class ValueVerbs(Queue):
 
         It is called inside the transaction, so no other write comes between, and all
         others wait for it: it has to be quick and pure, since it may be called several
-        times, perhaps in another thread. What it raises fails the unit. Without *ttl*
-        the value keeps its own, which begins again; an equal result then writes
-        nothing.
+        times, perhaps in another thread; a write in it is a `BusyError`. What it raises
+        discards the unit and is raised as it is. Without *ttl* the value keeps its own,
+        which begins again; an equal result then writes nothing.
         """
         address = value_address(namespace, key)
         handle = ValueHandle(names_in(address[0]), key)
         lifetime = ttl if isinstance(ttl, EllipsisType) else self._lifetime(ttl)
-        self.add(UpdateValue(address, handle, fold, lifetime))
+        self.add(UpdateValue(address, handle, Fold(fold), lifetime))
         return handle
 
     def delete_value(

@@ -9,12 +9,12 @@ expired is not there: the next write of its key begins a new one.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from types import EllipsisType
 from typing import Any
 
 from sessiondb import codec
 from sessiondb.dataclass import dataclass, field
+from sessiondb.effects.fold import Fold
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, as_list, upsert_text
 from sessiondb.errors import ConflictError
@@ -25,9 +25,6 @@ from sessiondb.model.values import (
     range_below,
     value_name,
 )
-
-#: Returns the new value for the present one, or for None if there is none.
-Fold = Callable[[Any], Any]
 
 _CURRENT = Statement("effects.values.CURRENT")
 _REMOVED = Statement("effects.values.REMOVED")
@@ -161,14 +158,14 @@ class UpdateValue:
     def apply(self, tx: Transaction) -> None:
         """Apply it; an equal result writes nothing, unless a ttl is stated.
 
-        Raises what the function does, and `CodecError`.
+        Raises `CodecError`, and `CallerError` for what the function raises.
         """
         current = _current(tx, self.address)
         if current is None:
             present, ttl = None, None
         else:
             present, ttl = _decode_value(current.stored, self.address), current.ttl
-        stored = encode_value(self.fold(present))
+        stored = encode_value(self.fold.result_for(present))
 
         if not isinstance(self.ttl, EllipsisType):
             ttl = self.ttl
