@@ -233,10 +233,13 @@ def messages_of(
     If the ``data`` of one is in a blob that cannot be shown, it is empty, and added to
     *missing*. Raises `CorruptionError`.
     """
+    make_plain, parts_at = _PLAIN_MESSAGE.make, parts.get
+    if not _have_more(rows):
+        return [make_plain(row, session_id, parts_at(row[0], ())) for row in rows]
+
     more_rows = yield from _rows_with_more(_MORE_OF_MESSAGES, session_id, rows)
     blobs = yield from blobs_of(more_rows, slice(-1, None))
     more = _More({row[0]: row for row in more_rows}, blobs, missing)
-    make_plain, parts_at = _PLAIN_MESSAGE.make, parts.get
     return [
         _message_with_more(session_id, row, parts_at(row[0], ()), more)
         if row[_MESSAGE_FORM] == MORE
@@ -256,6 +259,11 @@ class _More:
     missing: list[Missing]
 
 
+def _have_more(rows: Rows) -> bool:
+    """Return whether some rows have values in further columns: mostly none has."""
+    return MORE in set(map(_FORM_OF, rows))
+
+
 def _rows_with_more(
     statements: StatementsAt, session_id: str, rows: Rows
 ) -> Read[Rows]:
@@ -263,8 +271,6 @@ def _rows_with_more(
 
     They are on the pages of the rows, so that those can be read as well.
     """
-    if MORE not in set(map(_FORM_OF, rows)):
-        return []
     seqs = [row[0] for row in rows if _FORM_OF(row) == MORE]
     return (yield from statements.read(session_id, seqs))
 
@@ -332,10 +338,13 @@ def parts_of(session_id: str, rows: Rows, missing: list[Missing]) -> Read[list[P
     A value in a blob that cannot be shown is None, and added to *missing*. Raises
     `CorruptionError`.
     """
+    make_plain = _PLAIN_PART.make
+    if not _have_more(rows):
+        return [make_plain(row) for row in rows]
+
     more_rows = yield from _rows_with_more(_MORE_OF_PARTS, session_id, rows)
     blobs = yield from blobs_of(more_rows, slice(-3, None))
     more = _More({row[:2]: row for row in more_rows}, blobs, missing)
-    make_plain = _PLAIN_PART.make
     return [
         _part_with_more(session_id, row, more)
         if row[_PART_FORM] == MORE
