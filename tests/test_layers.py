@@ -20,7 +20,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 #: A layer may import the layers before it, and itself.
 ORDER = (
-    "dataclass patterns errors words readers arguments hints clock living loading ids places model prices codec schema engine extensions "
+    "dataclass patterns errors words moments readers arguments hints clock living loading ids places model prices codec schema engine extensions "
     "formats effects writer streaming repository location database importing "
     "store aio adapters testing maintenance statements cli __main__"
 ).split()

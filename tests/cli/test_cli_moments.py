@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessiondb import Store, user
-from sessiondb.cli.moments import FORMS, Moment, read_span
+from sessiondb.cli.moments import Moment
+from sessiondb.moments import FORMS, read_span
 
 #: A Wednesday.
 NOW = datetime.fromisoformat("2026-11-25T15:30:05")

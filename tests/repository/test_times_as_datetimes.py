@@ -1,4 +1,4 @@
-"""Wherever a verb or a read takes a time, it takes a datetime with a time zone."""
+"""Times: verbs and reads take datetimes with a time zone, reads also what people type."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sessiondb import (
     user,
 )
 from sessiondb.maintenance import plan_prune
+from sessiondb.moments import FORMS
 
 OLD = 1_770_000_000_000
 #: The same moment in another zone.
@@ -60,8 +61,35 @@ def test_a_read_takes_a_moment_as_it_takes_its_milliseconds(
             InvalidInputError, match=f"{argument} .*without a time zone"
         ):
             read(dated, **{argument: NAIVE})
-        with pytest.raises(InvalidInputError, match=argument):
-            read(dated, **{argument: MOMENT.isoformat()})
+        with pytest.raises(
+            InvalidInputError, match=f"{argument}: 'soon' is not a time"
+        ):
+            read(dated, **{argument: "soon"})
+        with pytest.raises(InvalidInputError, match=f"{argument} is Unix milliseconds"):
+            read(dated, **{argument: 0.5})
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_read_takes_a_time_as_people_type_it(dated: Store, name: str) -> None:
+    read = READS[name]
+    day = MOMENT.astimezone().date().isoformat()
+    # The day that is named is included at both ends.
+    assert read(dated, since=day, until=day) == ["then"]
+    assert read(dated, since=MOMENT.isoformat(), until=day[:4]) == ["then"]
+    assert "then" not in read(dated, until=MOMENT.isoformat())
+    assert "then" not in read(dated, since="7d")
+    assert "then" not in read(dated, since="monday", until="today")
+
+
+def test_a_time_that_is_not_read_names_every_form(dated: Store) -> None:
+    for typed in ("", "soon", "2026-13", "9" * 5000):
+        with pytest.raises(InvalidInputError) as caught:
+            dated.sessions(since=typed)
+        assert caught.value.hint == f"the forms are {FORMS}"
+        assert len(str(caught.value)) < 200
+    with pytest.raises(InvalidInputError, match="minute or a month") as caught:
+        dated.search("words", since="5m")
+    assert caught.value.hint == "type 5min or 5mo"
 
 
 def test_results_have_milliseconds(dated: Store) -> None:
@@ -75,6 +103,8 @@ def test_results_have_milliseconds(dated: Store) -> None:
 def test_a_prune_takes_a_moment(dated: Store) -> None:
     assert not plan_prune(dated, older_than=MOMENT, project=ALL).going
     assert plan_prune(dated, older_than=MOMENT + LATER, project=ALL).going
+    assert plan_prune(dated, older_than="7d", project=ALL).going
+    assert not plan_prune(dated, older_than="60y", project=ALL).going
     with pytest.raises(InvalidInputError, match=r"older_than .*without a time zone"):
         plan_prune(dated, older_than=NAIVE, project=ALL)
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sessiondb.cli import paths
-from sessiondb.cli.moments import FORMS, Moment
+from sessiondb.cli.moments import Moment
 from sessiondb.cli.opening import current, find_all, here, place_named, say
 from sessiondb.cli.text import clock
 from sessiondb.cli.usage import exclusive
 from sessiondb.dataclass import dataclass, replace
+from sessiondb.moments import FORMS
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

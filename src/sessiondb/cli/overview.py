@@ -11,12 +11,12 @@ from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.costs import read_prices, usages_of
 from sessiondb.cli.listing import session_table, telling_prompts
-from sessiondb.cli.moments import local_now, read_span
 from sessiondb.cli.opening import Options, locate, open_store
 from sessiondb.cli.text import ago, cost_words, count, cut, one_line, title_of
 from sessiondb.clock import now_ms
 from sessiondb.dataclass import asdict, dataclass
 from sessiondb.hints import command, with_database
+from sessiondb.moments import local_now, read_span
 
 if TYPE_CHECKING:
     from sessiondb.model import Session

@@ -12,7 +12,7 @@ from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.consent import Consent
 from sessiondb.cli.emptiness import unknown_names
-from sessiondb.cli.moments import FORMS, Moment
+from sessiondb.cli.moments import Moment
 from sessiondb.cli.opening import Options, current, open_store, say
 from sessiondb.cli.sizes import Size
 from sessiondb.cli.text import ago, count, cut, one_line, short_id, size, title_of
@@ -21,6 +21,7 @@ from sessiondb.dataclass import dataclass
 from sessiondb.engine.outputs import check_place
 from sessiondb.errors import ConflictError
 from sessiondb.hints import command
+from sessiondb.moments import FORMS
 from sessiondb.words import moment
 
 if TYPE_CHECKING:

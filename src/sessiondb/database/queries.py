@@ -38,7 +38,7 @@ from sessiondb.model import (
     Unfinished,
 )
 from sessiondb.model.aliases import ROLE, canonical
-from sessiondb.model.bounds import Time
+from sessiondb.model.bounds import TypedTime
 from sessiondb.model.handles import (
     LEAF,
     Leaf,
@@ -73,8 +73,8 @@ class Queries(UsageQueries, ExtensionQueries, ValueQueries):
         project: ProjectScope = HERE,
         source: str | None = None,
         agent: str | None = None,
-        since: Time | None = None,
-        until: Time | None = None,
+        since: TypedTime | None = None,
+        until: TypedTime | None = None,
         title: str | None = None,
         archived: bool = False,
         subagents: bool = False,
@@ -86,8 +86,8 @@ class Queries(UsageQueries, ExtensionQueries, ValueQueries):
         """Return one page of sessions, newest first.
 
         *order* is ``used`` (last message), ``created``, ``cost`` or ``size``.
-        *since* and *until* are times of the last use, *until* exclusive: Unix ms, or
-        datetimes with a time zone.
+        *since* and *until* are times of the last use, *until* exclusive: Unix ms,
+        datetimes with a time zone, or as people type them (``7d``, ``monday``).
         *archived*, *subagents* and *empty* (no message yet) include those. No
         match is an empty page; raises `InvalidInputError` for a bad cursor or limit.
         """
@@ -273,8 +273,8 @@ class Queries(UsageQueries, ExtensionQueries, ValueQueries):
         project: ProjectScope = ALL,
         source: str | None = None,
         agent: str | None = None,
-        since: Time | None = None,
-        until: Time | None = None,
+        since: TypedTime | None = None,
+        until: TypedTime | None = None,
         title: str | None = None,
         archived: bool = False,
         subagents: bool = True,
@@ -332,8 +332,8 @@ class Queries(UsageQueries, ExtensionQueries, ValueQueries):
         project: ProjectScope = ALL,
         source: str | None = None,
         agent: str | None = None,
-        since: Time | None = None,
-        until: Time | None = None,
+        since: TypedTime | None = None,
+        until: TypedTime | None = None,
         title: str | None = None,
         archived: bool = True,
         subagents: bool = True,

@@ -37,7 +37,8 @@ class ScopedQueries:
     ) -> Read[Filters]:
         """Return the filters; for an unknown project, filters that nothing passes."""
         for name in ("since", "until"):
-            fields[name] = bounds.moment(fields.get(name), name)
+            is_end = name == "until"
+            fields[name] = bounds.typed_time(fields.get(name), name, end=is_end)
         if project is ALL:
             return Filters(**fields)
         if isinstance(project, Project):

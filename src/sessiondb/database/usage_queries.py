@@ -9,7 +9,7 @@ from sessiondb.arguments import checks_arguments
 from sessiondb.database.scoped_queries import ScopedQueries
 from sessiondb.loading import load
 from sessiondb.model import Session, UsageRecord, UsageRow
-from sessiondb.model.bounds import Time
+from sessiondb.model.bounds import TypedTime
 from sessiondb.model.handles import SessionRef
 from sessiondb.repository import Read
 from sessiondb.repository.sessions import ALL, ProjectScope
@@ -29,8 +29,8 @@ class UsageQueries(ScopedQueries):
         project: ProjectScope = ALL,
         source: str | None = None,
         agent: str | None = None,
-        since: Time | None = None,
-        until: Time | None = None,
+        since: TypedTime | None = None,
+        until: TypedTime | None = None,
         title: str | None = None,
         archived: bool = True,
         subagents: bool = True,
@@ -65,8 +65,8 @@ class UsageQueries(ScopedQueries):
         project: ProjectScope = ALL,
         source: str | None = None,
         agent: str | None = None,
-        since: Time | None = None,
-        until: Time | None = None,
+        since: TypedTime | None = None,
+        until: TypedTime | None = None,
         title: str | None = None,
         archived: bool = True,
         subagents: bool = True,

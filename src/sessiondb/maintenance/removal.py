@@ -16,7 +16,7 @@ from sessiondb.arguments import checked
 from sessiondb.dataclass import dataclass
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import DeletePlan, Session, bounds, session_json
-from sessiondb.model.bounds import Time
+from sessiondb.model.bounds import TypedTime
 
 if TYPE_CHECKING:
     from sessiondb.store import Store
@@ -114,7 +114,7 @@ def every(store: Store, **filters: Any) -> Iterator[Session]:
 def plan_prune(
     store: Store,
     *,
-    older_than: Time | None = None,
+    older_than: TypedTime | None = None,
     empty: bool = False,
     keep: int | None = None,
     free: int | None = None,
@@ -123,14 +123,14 @@ def plan_prune(
 ) -> Removal:
     """Return the removal that prunes the sessions that *filters* choose.
 
-    *older_than*: those not used since, in Unix ms or as a datetime with a time zone.
+    *older_than*: those not used since, a time as reads take it, such as ``30d``.
     *empty*: those without messages. *keep*: those with messages, except this many that
     were used last. *free*: of all these, or of any, those that were not used for the
     longest time, until they free so many bytes together; all of them if they free less.
     *older_than* and *free* can be combined with the others. Raises `InvalidInputError`
     without a rule, and for *empty* together with *keep*.
     """
-    since = bounds.integer(bounds.moment(older_than, "older_than"), "older_than")
+    since = bounds.typed_time(older_than, "older_than")
     rule = _PruneRule(since, empty, keep, bounds.integer(free, "free"))
     chosen = rule.chosen(
         every(store, **{**filters, "order": "used", "empty": keep is None})

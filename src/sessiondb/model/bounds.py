@@ -25,6 +25,8 @@ TOKENS_MOST = 10**12
 
 #: Unix milliseconds, or a `datetime` with a time zone.
 Time = int | datetime
+#: A time as reads take it: `Time`, or as people type it, such as ``7d`` and ``monday``.
+TypedTime = Time | str
 
 _DAY = 86_400
 _CENTURY = 36_525 * _DAY
@@ -97,6 +99,29 @@ def moment(value: Any, name: str) -> Any:
             f"{name} is a datetime without a time zone", hint="pass an aware datetime"
         )
     return round(value.timestamp() * 1000)
+
+
+def typed_time(value: Any, name: str, *, end: bool = False) -> int | None:
+    """Return the Unix ms of a `TypedTime`; None stays None.
+
+    A day, week, month or year begins at its start, or with *end* at its end: see
+    `sessiondb.moments`. Raises `InvalidInputError`.
+    """
+    if isinstance(value, str):
+        # Few programs pass one.
+        from sessiondb.moments import unix_ms
+
+        try:
+            return unix_ms(value, end=end)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{name}: {error}", hint=error.hint) from error
+    value = moment(value, name)
+    if value is not None and type(value) is not int:
+        raise InvalidInputError(
+            f"{name} is Unix milliseconds, a datetime or a text such as 7d, "
+            f"not {abridged(value)}"
+        )
+    return integer(value, name)
 
 
 def time_ms(value: Any, name: str = "time") -> int | None:

@@ -161,20 +161,11 @@ def _check_title(value: str, name: str) -> None:
         raise InvalidInputError(f"{name} is longer than {MAX_TITLE_FILTER:,} bytes")
 
 
-def _check_time(value: object, name: str) -> None:
-    if not _is_int64(value):
-        raise InvalidInputError(
-            f"{name} is a number of Unix milliseconds, not {abridged(value)}"
-        )
-
-
 #: Filter → the check of its value.
 _CHECKS: dict[str, Callable[[Any, str], object]] = {
     "source": check_text,
     "agent": check_text,
     "title": _check_title,
-    "since": _check_time,
-    "until": _check_time,
 }
 
 

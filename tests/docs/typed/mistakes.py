@@ -124,7 +124,7 @@ def reading(store: Store) -> None:
     store.session(3)  # refused
     store.sessions(limt=3)  # refused
     store.sessions(project=3)  # refused
-    store.sessions(since="yesterday")  # refused
+    store.sessions(since=0.5)  # refused
     assert store.sessions().next_page  # refused
     store.context("a").to_opnai()  # refused
     store.context("a").to_anthropic(system="a")  # refused
