@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     import trio
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from sessiondb.database.queries import MessageKey
+    from sessiondb.database.message_queries import MessageKey, Selected
     from sessiondb.model import Message
     from sessiondb.model.handles import SessionRef
 
@@ -248,15 +248,19 @@ class AsyncStore(Facade, methods=_METHODS):
 
     @checked
     async def walk(
-        self, ref: SessionRef, *, branches: bool = False, page: int = 200
+        self,
+        ref: SessionRef,
+        *,
+        page: int = 200,
+        resolve: bool = True,
+        **selected: Unpack[Selected],
     ) -> AsyncIterator[Message]:
         """Yield the messages of a session, *page* at a time: see `Store.walk`."""
-        read = self._queries.pages(ref, branches=branches, page=page)
-        session_id, pages = await self._readers.read(read)
-        for seqs in pages:
-            for message in await self._readers.read(
-                self._queries.page(session_id, seqs)
-            ):
+        queries = self._queries
+        pages = await self._readers.read(queries.pages(ref, page=page, **selected))
+        for seqs in pages.seqs:
+            read = queries.page(pages, seqs, resolve=resolve)
+            for message in await self._readers.read(read):
                 yield message
 
     @checked

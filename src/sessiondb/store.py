@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from sessiondb.database.damage import PastDamage
     from sessiondb.database.leases import LeaseBlock
-    from sessiondb.database.queries import MessageKey
+    from sessiondb.database.message_queries import MessageKey, Selected
     from sessiondb.database.streams import StreamBlock
     from sessiondb.model import (
         Change,
@@ -217,14 +217,21 @@ class Store(Facade, methods=_METHODS):
 
     @checked
     def walk(
-        self, ref: SessionRef, *, branches: bool = False, page: int = 200
+        self,
+        ref: SessionRef,
+        *,
+        page: int = 200,
+        resolve: bool = True,
+        **selected: Unpack[Selected],
     ) -> Iterator[Message]:
         """Yield the messages of a session, at most *page* at a time, in bounded memory.
 
-        No transaction is open while your code runs; a message removed by then
-        is left out.
+        *selected* and *resolve* are those of `messages`. No transaction is open while
+        your code runs; a message removed by then is left out.
         """
-        return walked(self._core, self._queries, ref, branches=branches, page=page)
+        return walked(
+            self._core, self._queries, ref, page=page, resolve=resolve, **selected
+        )
 
     @checked
     def export(

@@ -189,6 +189,7 @@ VALID: dict[str, Callable[[Room], Any]] = {
     "messages": lambda r: [r.message],
     "draft": lambda _: user("x"),
     "fold": lambda _: lambda metadata: {"a": 1},
+    "find_message.id": lambda r: r.message.id,
     "finish.message": lambda r: r.open,
     "add_part.message": lambda r: r.open,
     "part": lambda _: text("x"),

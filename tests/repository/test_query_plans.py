@@ -126,11 +126,16 @@ def test_the_pages_of_a_session_are_range_scans(listed: Store) -> None:
         listed.append(
             session, assistant(f"{number}", tool("a", {}, call_id=f"c{number}"))
         )
+    one = listed.messages(session)[1]
     reads: dict[str, Callable[[], Any]] = {
         "all": lambda: listed.messages(session),
         "tail": lambda: listed.messages(session, last=5),
         "walk": lambda: list(listed.walk(session, page=7)),
         "branches": lambda: listed.messages(session, branches=True, limit=3),
+        "at": lambda: listed.messages(session, at=9, after=3),
+        "ids": lambda: listed.messages(session, ids=[one.id], roles="assistant"),
+        "roles": lambda: listed.messages(session, roles="assistant", newest=True),
+        "kinds": lambda: listed.messages(session, kinds="x", branches=True),
         "tree": lambda: listed.tree(session, messages=True),
         "labels": lambda: listed.labels(session),
         "todos": lambda: listed.todos(session),
@@ -148,6 +153,26 @@ def test_the_pages_of_a_session_are_range_scans(listed: Store) -> None:
             assert all("VIRTUAL TABLE" in line for line in scans), (name, sql, plan)
             if "json_each" in sql:
                 assert "autoindex_part_1 (session_id=?)" not in plan, (name, sql, plan)
+
+
+def test_messages_are_found_by_their_ids_through_an_index(listed: Store) -> None:
+    session = listed.sessions(project=ALL).items[0]
+    one = listed.messages(session)[0]
+    reads: list[Callable[[], Any]] = [
+        lambda: listed.find_message(one.id),
+        lambda: listed.find_message(one.id, source="sessiondb"),
+        lambda: listed.messages(session, ids=[one.id]),
+    ]
+    for read in reads:
+        made = plans(listed, read)
+        (plan,) = [
+            plan
+            for sql, plan in made.items()
+            if "message.id " in sql.split("WHERE")[-1]
+        ]
+        assert "sqlite_autoindex_message_2 (id=?" in plan
+        assert "SCAN m" not in plan
+        assert "SCAN session" not in plan
 
 
 def test_messages_take_two_range_scans_however_many_there_are(listed: Store) -> None:
@@ -205,19 +230,35 @@ def test_a_list_behind_many_subagents_costs_what_it_costs_without(
     assert work() <= alone * 1.3
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda store, session, end: store.messages(session, last=20),
+        lambda store, session, end: store.messages(session, newest=True, limit=20),
+        lambda store, session, end: store.messages(session, roles="user", last=20),
+        lambda store, session, end: store.messages(session, after=end - 20),
+        lambda store, session, end: store.messages(session, at=end - 3, last=20),
+        lambda store, session, end: store.messages(session, after=end - 21, limit=20),
+        lambda store, session, end: store.messages(
+            session, ids=[f"m{number}" for number in range(20)]
+        ),
+    ],
+)
 def test_the_last_messages_cost_the_same_in_a_session_of_any_length(
-    listed: Store,
+    listed: Store, read: Callable[[Store, str, int], list[Any]]
 ) -> None:
-    session = listed.create_session()
+    session, end = listed.create_session(), 0
 
     def work(number: int) -> int:
+        nonlocal end
         with listed.effects() as fx:
             for _ in range(number):
-                fx.append(session, user("x"))
+                fx.append(session, user("x", id=f"m{end}"))
+                end += 1
         connection, steps = listed._core.readers.checkout(), [0]
         connection.set_progress_handler(lambda: steps.__setitem__(0, steps[0] + 1), 10)
         listed._core.readers.give_back(connection)
-        assert len(listed.messages(session.id, last=20)) == 20
+        assert len(read(listed, session.id, end)) == 20
         connection.set_progress_handler(None, 10)
         return steps[0]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from sessiondb.database.core import Core
 from sessiondb.database.queries import Queries
@@ -13,6 +13,7 @@ from sessiondb.repository import Read
 from sessiondb.repository.transcript import PAGE
 
 if TYPE_CHECKING:
+    from sessiondb.database.message_queries import Selected
     from sessiondb.model import Export, Message
     from sessiondb.model.export import ExtensionRow
     from sessiondb.model.handles import SessionRef
@@ -27,17 +28,17 @@ def walked(
     queries: Queries,
     ref: SessionRef,
     *,
-    branches: bool,
     page: int = PAGE,
     resolve: bool = True,
+    **selected: Unpack[Selected],
 ) -> Iterator[Message]:
     """Yield the messages of a session, at most *page* at a time.
 
     No transaction is open in between; a message removed by then is left out.
     """
-    session_id, pages = core.read(queries.pages(ref, branches=branches, page=page))
-    for seqs in pages:
-        yield from core.read(queries.page(session_id, seqs, resolve=resolve))
+    pages = core.read(queries.pages(ref, page=page, **selected))
+    for seqs in pages.seqs:
+        yield from core.read(queries.page(pages, seqs, resolve=resolve))
 
 
 def with_messages(

@@ -12,11 +12,12 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from sessiondb.arguments import checks_arguments
 from sessiondb.database.extension_queries import ExtensionQueries
+from sessiondb.database.message_queries import MessageKey, MessageQueries
 from sessiondb.database.usage_queries import UsageQueries
 from sessiondb.database.value_queries import ValueQueries
 from sessiondb.engine.default import ENGINE
@@ -28,7 +29,6 @@ from sessiondb.model import (
     FileDiff,
     Hit,
     Label,
-    Message,
     Page,
     Project,
     Prompt,
@@ -39,14 +39,7 @@ from sessiondb.model import (
 )
 from sessiondb.model.aliases import ROLE, canonical
 from sessiondb.model.bounds import TypedTime
-from sessiondb.model.handles import (
-    LEAF,
-    Leaf,
-    MessageHandle,
-    SessionHandle,
-    SessionRef,
-    message_key,
-)
+from sessiondb.model.handles import LEAF, Leaf, SessionHandle, SessionRef
 from sessiondb.repository import Read, family, lists, transcript
 from sessiondb.repository.sessions import (
     ALL,
@@ -60,11 +53,9 @@ if TYPE_CHECKING:
     from sessiondb.repository.context_record import Context
     from sessiondb.repository.cuts import Cut
 
-MessageKey = MessageHandle | Message | str | int
-
 
 @checks_arguments
-class Queries(UsageQueries, ExtensionQueries, ValueQueries):
+class Queries(UsageQueries, MessageQueries, ExtensionQueries, ValueQueries):
     """The reads of one opened database."""
 
     def sessions(
@@ -100,92 +91,6 @@ class Queries(UsageQueries, ExtensionQueries, ValueQueries):
                 self._base, filters, order=order, limit=limit, cursor=cursor
             )
         )
-
-    def messages(
-        self,
-        ref: SessionRef,
-        *,
-        last: int | None = None,
-        after: MessageKey | None = None,
-        before: MessageKey | None = None,
-        limit: int | None = None,
-        branches: bool = False,
-    ) -> Read[list[Message]]:
-        """Return the live path of a session, oldest first, with all parts.
-
-        *last* takes from the end, *limit* from the beginning, *after* and
-        *before* are exclusive; *branches* returns every message, in order of seq.
-        An empty session is ``[]``; raises `NotFoundError`.
-        """
-        session = yield from self._extent_of(ref)
-        low = yield from self._end_of_range(session.id, after, "after")
-        high = yield from self._end_of_range(session.id, before, "before")
-        return (
-            yield from transcript.messages(
-                session.id,
-                last=last,
-                after=low,
-                before=high,
-                limit=limit,
-                branches=branches,
-                leaf=session.leaf_seq,
-                count=session.message_count,
-            )
-        )
-
-    def message(self, ref: SessionRef, message: MessageKey) -> Read[Message]:
-        """Return one message: by handle, record or id, else by label.
-
-        A number is a seq. Raises `NotFoundError`.
-        """
-        session = yield from self._extent_of(ref)
-        seq = yield from self._seq_of_message(session.id, message)
-        return (yield from transcript.one_message(session.id, seq))
-
-    def _seq_of_message(
-        self, session_id: str, message: MessageKey, noun: str = "message"
-    ) -> Read[int]:
-        key = message_key(message, noun)
-        if isinstance(message, str):
-            return (yield from transcript.seq_named(session_id, message))
-        return (yield from transcript.seq_of(session_id, key))
-
-    def _end_of_range(
-        self, session_id: str, message: MessageKey | None, noun: str
-    ) -> Read[int | None]:
-        """Return the seq of the message where a range ends; None is an open end."""
-        if message is None:
-            return None
-        return (yield from self._seq_of_message(session_id, message, noun))
-
-    def pages(
-        self, ref: SessionRef, *, branches: bool = False, page: int = transcript.PAGE
-    ) -> Read[tuple[str, list[list[int]]]]:
-        """Return the id of a session, and the seqs of its live path (or all) in pages.
-
-        A page has at most *page* messages and a bounded number of bytes.
-        """
-        session = yield from self._extent_of(ref)
-        return session.id, (
-            yield from transcript.pages(
-                session.id, branches=branches, size=page, count=session.message_count
-            )
-        )
-
-    def page(
-        self, session_id: str, seqs: Sequence[int], *, resolve: bool = True
-    ) -> Read[list[Message]]:
-        """Return the messages at *seqs* of a session named by its full id."""
-        return (yield from transcript.load(session_id, seqs, resolve=resolve))
-
-    def blob(self, hash: str, *, session: SessionRef | None = None) -> Read[bytes]:
-        """Return a blob by its SHA-256; raises `NotFoundError`.
-
-        With *session* only a blob that this session refers to. Pass it if you know it:
-        a later database may keep the blobs of its sessions in several places.
-        """
-        holder = None if session is None else (yield from self._extent_of(session)).id
-        return (yield from transcript.blob_bytes(hash, holder))
 
     def tree(self, ref: SessionRef, *, messages: bool = False) -> Read[Tree]:
         """Return the family of a session, from its topmost ancestor down.
@@ -372,8 +277,16 @@ class Queries(UsageQueries, ExtensionQueries, ValueQueries):
 
         Not those that these started in turn: `tree` has them.
         """
+        children = yield from self.children(ref)
+        return [item for item in children if item.relation == "subagent"]
+
+    def children(self, ref: SessionRef) -> Read[list[Session]]:
+        """Return a session's own subagents and forks, oldest first; none is ``[]``.
+
+        Not those of these in turn: `tree` has them.
+        """
         session = yield from self._extent_of(ref)
-        return (yield from family.subagents(self._base, session.id))
+        return (yield from family.children(self._base, session.id))
 
     def projects(self) -> Read[list[Project]]:
         """Return every project that has or had a session in this database."""

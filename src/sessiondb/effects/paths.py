@@ -12,13 +12,14 @@ from collections.abc import Collection
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, as_list
 
-_DISORDERED = Statement("effects.paths.IS_DISORDERED")
+#: Returns a row if an import put a message of a session behind its child.
+IS_DISORDERED = Statement("effects.paths.IS_DISORDERED")
 _FIRST = Statement("effects.paths.FIRST")
 
 
 def is_ordered(tx: Transaction, session_id: str) -> bool:
     """Return whether every message of a session has a parent of a smaller seq."""
-    return tx.one(_DISORDERED, sid=session_id) is None
+    return tx.one(IS_DISORDERED, sid=session_id) is None
 
 
 def nearest(

@@ -37,8 +37,9 @@ from sessiondb.model import (
     versions,
 )
 from sessiondb.model.damage import message_name, session_name
-from sessiondb.repository import Read, family, lists, transcript
+from sessiondb.repository import Read, family, lists, selection, transcript
 from sessiondb.repository.references import session_by_id
+from sessiondb.repository.selection import Range
 from sessiondb.repository.values import rows_after
 
 T = TypeVar("T")
@@ -170,7 +171,7 @@ class Snapshot:
 
     def _read_messages(self, name: str) -> Iterator[Message | Problem]:
         missing = _MissingRows()
-        query = transcript.pages(name, branches=True)
+        query = selection.pages(name, Range(None, branches=True))
         for seqs in read_on(self._connection, query, missing):
             try:
                 page = self._read_here(transcript.load(name, seqs, resolve=False))

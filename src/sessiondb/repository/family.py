@@ -30,7 +30,7 @@ from sessiondb.repository.transcript import (
 
 _FAMILY = Statement("repository.family.FAMILY")
 _LABELS = Statement("repository.family.LABELS")
-_SUBAGENTS = Statement("repository.family.SUBAGENTS")
+_CHILDREN_SHOWN = Statement("repository.family.CHILDREN_SHOWN")
 _NODES = Statement("repository.family.NODES")
 _NODE = Maker(MessageNode, MessageNode.__slots__)
 
@@ -41,9 +41,9 @@ def labels(session_id: str) -> Read[list[Label]]:
     return [Label(*row) for row in rows]
 
 
-def subagents(base: str | None, session_id: str) -> Read[list[Session]]:
-    """Return the subagents that a session started, oldest first."""
-    rows = yield _SUBAGENTS, {"sid": session_id}
+def children(base: str | None, session_id: str) -> Read[list[Session]]:
+    """Return the subagents that a session started and its forks, oldest first."""
+    rows = yield _CHILDREN_SHOWN, {"sid": session_id}
     return listed(rows, base)
 
 

@@ -1,9 +1,6 @@
-"""Messages of one session: the live path, its tail, its pages, one message.
+"""Messages of one session: places, the complete path, rows to messages, one message.
 
-The path root → leaf is found by walking parent links from the leaf down. In a
-session that only grew, every parent has a smaller seq, so a scan downwards from
-the leaf finds the path in order and the tail costs the same in a session of any
-length; if an import put a message between others, the complete map is read.
+Most reads take a part of a path: see `selection`.
 """
 
 from __future__ import annotations
@@ -14,11 +11,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from sessiondb import codec
-from sessiondb.dataclass import dataclass, field
 from sessiondb.engine.sql import Statement
 from sessiondb.errors import InvalidInputError, NotFoundError, abridged
 from sessiondb.hints import command
-from sessiondb.model import Message, Part, bounds
+from sessiondb.model import Message, Part
 from sessiondb.model.damage import (
     CIRCLE,
     GAP,
@@ -31,7 +27,6 @@ from sessiondb.model.damage import (
 from sessiondb.model.paths import break_of, path_to
 from sessiondb.repository import Read, Rows
 from sessiondb.repository.decode import (
-    MESSAGE_COLUMNS,
     StatementsAt,
     messages_of,
     parts_of,
@@ -43,16 +38,10 @@ from sessiondb.repository.results import show_results
 #: Messages, and about how many bytes, are read by one pair of statements while walking.
 PAGE = 200
 PAGE_BYTES = 4 * 1024 * 1024
-#: The greatest seq.
-MAX_SEQ = (1 << 63) - 1
-#: Further rows that are read for each part of a path that was not complete before.
-_ROWS_BETWEEN = 64
 #: Follows the last row; its seq is that of no message.
 _NO_ROW = (None,)
-_PARENT = MESSAGE_COLUMNS.index("parent_seq")
 
 _LINKS = Statement("repository.transcript.LINKS")
-_DOWN = Statement("repository.transcript.DOWN")
 _MESSAGES = StatementsAt(
     Statement("repository.transcript.MESSAGES"),
     Statement("repository.transcript.SOME_MESSAGES"),
@@ -63,6 +52,7 @@ _PARTS = StatementsAt(
 )
 _SEQ_OF_ID = Statement("repository.transcript.SEQ_OF_ID")
 _SEQ_OF_LABEL = Statement("repository.transcript.SEQ_OF_LABEL")
+_PLACE_OF_ID = Statement("repository.transcript.PLACE_OF_ID")
 _SEQ_IS = Statement("repository.transcript.SEQ_IS")
 _LEAF_OF = Statement("repository.transcript.LEAF_OF")
 _WEIGHTS = Statement("repository.transcript.WEIGHTS")
@@ -93,6 +83,15 @@ def seq_named(session_id: str, name: str) -> Read[int]:
             return int(rows[0][0])
 
     raise _no_message(session_id, name)
+
+
+def place_of(message_id: str, source: str | None) -> Read[tuple[str, int] | None]:
+    """Return session and seq of the original message with an id, None without one.
+
+    With *source* only those of its sessions are compared.
+    """
+    rows = yield _PLACE_OF_ID, {"key": message_id, "source": source}
+    return (rows[0][0], rows[0][1]) if rows else None
 
 
 def _no_message(session_id: str, key: str | int) -> NotFoundError:
@@ -162,93 +161,29 @@ def missing_messages(
     return missing
 
 
-@dataclass(slots=True)
-class _Descent:
-    """A scan from the leaf down, which gathers the last messages of the live path.
-
-    ``want`` is the next message of the path, None at the root and once there are
-    ``last`` of them. Messages are taken only after ``below`` was passed (0: it was).
-    """
-
-    want: int | None
-    last: int
-    below: int
-    rows: Rows = field(default_factory=list)
-
-    def follow(self, rows: Rows) -> bool:
-        """Follow the path through rows of messages in descending order of seq.
-
-        Returns False where such rows cannot have its next message.
-        """
-        path, want, bound = self.rows, self.want, self.below
-        for row in rows:
-            seq = row[0]
-            if seq != want:
-                continue
-
-            want = row[_PARENT]
-            if not bound:
-                path.append(row)
-                if len(path) == self.last:
-                    want = None
-                    break
-            elif seq == bound:
-                bound = 0
-
-            # An import can put a parent behind its child, and the message *below* need
-            # not be on the path: a scan downwards finds neither.
-            if seq < bound or (want is not None and want >= seq):
-                return False
-
-        self.want, self.below = want, bound
-        return True
-
-
-def _rows_of_path(
-    session_id: str, leaf: int | None, last: int | None, bound: int | None
-) -> Read[Rows]:
-    """Return the rows of the path to *leaf*, oldest first.
-
-    With *last* those of so many messages at its end, with *bound* (a seq) those of the
-    path before it.
-    """
-    scan = _Descent(leaf, last or MAX_SEQ, bound or 0)
-    # Mostly as many rows as are wanted; more for each branch that is in between.
-    count = scan.last
-    while scan.want is not None:
-        top = scan.want
-        rows = yield _DOWN, {"sid": session_id, "top": top, "rows": count}
-        if not scan.follow(rows):
-            path = yield from live_path(session_id, leaf=leaf)
-            chosen = _slice_path(path, None, bound)
-            return (yield from _rows_at(session_id, chosen[-scan.last :]))
-        if scan.want == top:
-            name = message_name(session_id, top)
-            yield from report_missing(session_id, [(name, REMOVED)])
-            break
-        count = min(count + _ROWS_BETWEEN, MAX_SEQ)
-
-    return scan.rows[::-1]
-
-
 def load(
     session_id: str,
     path: Sequence[int],
     *,
     resolve: bool = True,
     live: Sequence[int] | None = None,
+    leaf: Any = ...,
 ) -> Read[list[Message]]:
     """Return the messages at *path*, in its order, with their parts.
 
-    With *resolve* a call is shown with its last result on the path *live*
-    (default: that of the session), and a result whose text is stored with its call
-    with that text.
+    With *resolve* a call is shown with its last result on the path *live*, else on that
+    to *leaf* (default: that of the session), and a result whose text is stored with its
+    call with that text.
     """
-    rows = yield from _rows_at(session_id, path)
-    return (yield from _messages_of_rows(session_id, rows, resolve=resolve, live=live))
+    rows = yield from rows_at(session_id, path)
+    return (
+        yield from messages_of_rows(
+            session_id, rows, resolve=resolve, live=live, leaf=leaf
+        )
+    )
 
 
-def _rows_at(session_id: str, path: Sequence[int]) -> Read[Rows]:
+def rows_at(session_id: str, path: Sequence[int]) -> Read[Rows]:
     """Return the rows of the messages at *path*, in its order."""
     if not path:
         return []
@@ -257,18 +192,25 @@ def _rows_at(session_id: str, path: Sequence[int]) -> Read[Rows]:
     return [row_at[seq] for seq in path if seq in row_at]
 
 
-def _messages_of_rows(
+def messages_of_rows(
     session_id: str,
     rows: Rows,
     *,
     resolve: bool = True,
     live: Sequence[int] | None = None,
+    leaf: Any = ...,
+    is_path: bool = False,
 ) -> Read[list[Message]]:
-    """Return the messages of some *rows*, in their order; see `load`."""
+    """Return the messages of some *rows*, in their order; see `load`.
+
+    The rows may be those of the complete path themselves.
+    """
     if not rows:
         return []
 
     seqs = [row[0] for row in rows]
+    if is_path:
+        live = seqs
     part_rows = yield from _PARTS.read(session_id, seqs)
     if len(seqs) <= max(seqs) - min(seqs):
         wanted = set(seqs)
@@ -277,7 +219,7 @@ def _messages_of_rows(
     missing: list[Missing] = []
     parts = yield from parts_of(session_id, part_rows, missing)
     if resolve:
-        path = partial(_path_or_live, session_id, live)
+        path = partial(_path_or_live, session_id, live, leaf)
         yield from show_results(session_id, seqs, part_rows, parts, path)
 
     by_seq = _group_parts(session_id, part_rows, parts, missing)
@@ -310,62 +252,10 @@ def _group_parts(
     return by_seq
 
 
-def _path_or_live(session_id: str, path: Sequence[int] | None) -> Read[Sequence[int]]:
-    return path if path is not None else (yield from live_path(session_id))
-
-
-def _slice_path(path: list[int], after: int | None, before: int | None) -> list[int]:
-    """Return the seqs of *path* between two messages, which need not be on it."""
-    first, end = 0, len(path)
-    if after is not None:
-        first = _index_on_path(path, after) + (after in path)
-    if before is not None:
-        end = _index_on_path(path, before)
-
-    return path[first:end]
-
-
-def _index_on_path(path: list[int], seq: int) -> int:
-    """Return the index of *seq* in *path*, or how many of the path are before it."""
-    if seq in path:
-        return path.index(seq)
-    return sum(map(seq.__gt__, path))
-
-
-def messages(
-    session_id: str,
-    *,
-    last: int | None = None,
-    after: int | None = None,
-    before: int | None = None,
-    limit: int | None = None,
-    branches: bool = False,
-    leaf: int | None,
-    count: int,
-) -> Read[list[Message]]:
-    """Return messages oldest first: the live path, or all branches in order of seq.
-
-    *leaf* and *count*, of messages, are those of the session. *last* takes from the
-    end, *limit* from the beginning; *after* and *before* (seqs) are exclusive. Empty is
-    ``[]``.
-    """
-    if last is not None:
-        bounds.integer(last, "last", least=1)
-    if limit is not None:
-        bounds.integer(limit, "limit", least=1)
-
-    if branches or after is not None or limit is not None:
-        live = yield from live_path(
-            session_id, branches=branches, leaf=leaf, count=count
-        )
-        chosen = _slice_path(live, after, before)[:limit]
-        path = chosen if last is None else chosen[-last:]
-        return (yield from load(session_id, path))
-
-    rows = yield from _rows_of_path(session_id, leaf, last, before)
-    is_complete = last is None and before is None
-    live_seqs = [row[0] for row in rows] if is_complete else None
-    return (yield from _messages_of_rows(session_id, rows, live=live_seqs))
+def _path_or_live(
+    session_id: str, path: Sequence[int] | None, leaf: Any
+) -> Read[Sequence[int]]:
+    return path if path is not None else (yield from live_path(session_id, leaf=leaf))
 
 
 def one_message(session_id: str, seq: int) -> Read[Message]:
@@ -395,21 +285,6 @@ def blob_bytes(name: str, session_id: str | None = None) -> Read[bytes]:
     if why_unreadable(content, name):
         raise damaged(f"blob {name}", "its content is not the one that was stored")
     return content
-
-
-def pages(
-    session_id: str,
-    *,
-    branches: bool = False,
-    size: int = PAGE,
-    count: int | None = None,
-) -> Read[list[list[int]]]:
-    """Return the live path (or all seqs) in pages of *size* messages at most."""
-    if size < 1:
-        raise InvalidInputError(f"a page has 1 message or more, not {abridged(size)}")
-
-    path = yield from live_path(session_id, branches=branches, count=count)
-    return (yield from pages_of(session_id, path, size))
 
 
 def pages_of(

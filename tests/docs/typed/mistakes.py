@@ -129,6 +129,9 @@ def reading(store: Store) -> None:
     store.context("a").to_opnai()  # refused
     store.context("a").to_anthropic(system="a")  # refused
     store.messages("a", last="3")  # refused
+    store.messages("a", role="user")  # refused
+    store.walk("a", last=3)  # refused
+    store.find_message(3)  # refused
     assert store.messages("a")[0].contents  # refused
     store.search(3)  # refused
     store.value("a")  # refused

@@ -300,7 +300,13 @@ def reading(store: Store, session: SessionHandle, project: Project) -> None:
     for listed in store.sessions(project=project, empty=True):
         assert_type(listed, Session)
     assert_type(store.messages(session, last=3, after="label"), list[Message])
+    assert_type(
+        store.messages(session, ids=["m"], roles="user", newest=True), list[Message]
+    )
     assert_type(store.walk(session, page=10), Iterator[Message])
+    assert_type(store.walk(session, at=3, kinds=["a"]), Iterator[Message])
+    assert_type(store.find_message("m", source="a"), Message | None)
+    assert_type(store.children(session), list[Session])
     assert_type(store.message(session, 3), Message)
     context = store.context(session, at=LEAF, repair="strip")
     assert_type(context, Context)
@@ -338,7 +344,9 @@ async def reading_asynchronously(store: AsyncStore, session: Session) -> None:
     assert_type(await store.session(session), Session)
     assert_type(await store.sessions(project=ALL), Page[Session])
     assert_type(await store.messages(session), list[Message])
-    assert_type(store.walk(session), AsyncIterator[Message])
+    assert_type(store.walk(session, since="7d"), AsyncIterator[Message])
+    assert_type(await store.find_message("m"), Message | None)
+    assert_type(await store.children(session), list[Session])
     assert_type(await store.message(session, "label"), Message)
     assert_type(await store.context(session), Context)
     assert_type(await store.tree(session), Tree)

@@ -2083,7 +2083,7 @@ WHERE session.root_id = :root AND session.time_deleted IS NULL AND session.time_
     NULL
 ORDER BY session.time_created, session.rid
 
--- repository.family.SUBAGENTS
+-- repository.family.CHILDREN_SHOWN
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
@@ -2100,8 +2100,8 @@ SELECT session.id, session.project_id, session.parent_id, session.relation, sess
 FROM session
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
-WHERE session.parent_id = :sid AND session.relation = 'subagent' AND session.time_deleted IS
-    NULL AND session.time_importing IS NULL
+WHERE session.parent_id = :sid AND session.time_deleted IS NULL AND session.time_importing IS
+    NULL
 ORDER BY session.time_created, session.rid
 
 -- repository.family.LABELS
@@ -2525,6 +2525,45 @@ FROM json_each(:calls) AS anon_1) AND part.type = 'tool-result' AND (part.text I
 SELECT coalesce(max(part.rid), 0) AS coalesce_1
 FROM part
 
+-- repository.selection.DOWN
+SELECT message.seq, message.id, message.parent_seq, message.turn_id, message.role,
+    message.model_id, message.usage_key, message.cost, message.tokens_input,
+    message.tokens_output, message.finish, message.time_created, message.time_completed, CASE
+    WHEN (message.kind IS NOT NULL OR message.agent IS NOT NULL OR message.provider_id IS NOT
+    NULL OR message.response_id IS NOT NULL OR message.usage_name IS NOT NULL OR
+    message.tokens_reasoning IS NOT NULL OR message.tokens_cache_read IS NOT NULL OR
+    message.tokens_cache_write IS NOT NULL OR message.error IS NOT NULL OR message.data IS NOT
+    NULL OR message.data_blob IS NOT NULL) THEN 2 WHEN (message.inherited = 1) THEN 1 ELSE 0 END
+    AS form
+FROM message
+WHERE message.session_id = :sid AND message.seq <= :top AND message.seq > :end
+ORDER BY message.seq DESC
+LIMIT :rows OFFSET 0
+
+-- repository.selection.LINKS_DOWN
+SELECT message.seq, message.parent_seq, (:roles IS NULL OR message.role IN (SELECT anon_1.value
+FROM json_each(:roles) AS anon_1)) AND (:kinds IS NULL OR message.kind IN (SELECT anon_2.value
+FROM json_each(:kinds) AS anon_2)) AND (:since IS NULL OR message.time_created >= :since) AS
+    passes
+FROM message
+WHERE message.session_id = :sid AND message.seq <= :top AND message.seq > :end
+ORDER BY message.seq DESC
+LIMIT :rows OFFSET 0
+
+-- repository.selection.PASSING
+SELECT message.seq
+FROM message
+WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
+FROM json_each(:seqs) AS anon_1) AND (:roles IS NULL OR message.role IN (SELECT anon_2.value
+FROM json_each(:roles) AS anon_2)) AND (:kinds IS NULL OR message.kind IN (SELECT anon_3.value
+FROM json_each(:kinds) AS anon_3)) AND (:since IS NULL OR message.time_created >= :since)
+
+-- repository.selection.SEQS_OF_IDS
+SELECT message.seq
+FROM message
+WHERE message.session_id = :sid AND message.id IN (SELECT anon_1.value
+FROM json_each(:ids) AS anon_1)
+
 -- repository.sessions.ALL
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
@@ -2649,21 +2688,6 @@ FROM message
 WHERE message.session_id = :sid
 ORDER BY message.seq
 
--- repository.transcript.DOWN
-SELECT message.seq, message.id, message.parent_seq, message.turn_id, message.role,
-    message.model_id, message.usage_key, message.cost, message.tokens_input,
-    message.tokens_output, message.finish, message.time_created, message.time_completed, CASE
-    WHEN (message.kind IS NOT NULL OR message.agent IS NOT NULL OR message.provider_id IS NOT
-    NULL OR message.response_id IS NOT NULL OR message.usage_name IS NOT NULL OR
-    message.tokens_reasoning IS NOT NULL OR message.tokens_cache_read IS NOT NULL OR
-    message.tokens_cache_write IS NOT NULL OR message.error IS NOT NULL OR message.data IS NOT
-    NULL OR message.data_blob IS NOT NULL) THEN 2 WHEN (message.inherited = 1) THEN 1 ELSE 0 END
-    AS form
-FROM message
-WHERE message.session_id = :sid AND message.seq <= :top
-ORDER BY message.seq DESC
-LIMIT :rows OFFSET 0
-
 -- repository.transcript.MESSAGES
 SELECT message.seq, message.id, message.parent_seq, message.turn_id, message.role,
     message.model_id, message.usage_key, message.cost, message.tokens_input,
@@ -2719,6 +2743,15 @@ ORDER BY part.seq, part.idx
 SELECT message.seq
 FROM message
 WHERE message.session_id = :sid AND message.id = :key
+
+-- repository.transcript.PLACE_OF_ID
+SELECT message.session_id, message.seq
+FROM message
+JOIN session ON session.id = message.session_id
+WHERE message.id = :key AND (:source IS NULL OR session.source = :source) AND
+    session.time_deleted IS NULL AND session.time_importing IS NULL
+ORDER BY message.inherited, session.time_created, session.rid
+LIMIT 1 OFFSET 0
 
 -- repository.transcript.SEQ_OF_LABEL
 SELECT label.seq

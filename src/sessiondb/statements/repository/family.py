@@ -16,10 +16,8 @@ from sessiondb.statements.repository.sessions import visible
 FAMILY = select_session.where(session.c.root_id == p("root"), visible).order_by(
     session.c.time_created, session.c.rid
 )
-SUBAGENTS = select_session.where(
-    session.c.parent_id == p("sid"),
-    session.c.relation == literal_column("'subagent'"),
-    visible,
+CHILDREN_SHOWN = select_session.where(
+    session.c.parent_id == p("sid"), visible
 ).order_by(session.c.time_created, session.c.rid)
 LABELS = (
     select(label.c.session_id, label.c.seq, label.c.label)

@@ -15,6 +15,7 @@ from sessiondb.statements.repository.decode import (
     select_message,
     select_part,
 )
+from sessiondb.statements.repository.sessions import visible
 
 _of_session = message.c.session_id == p("sid")
 LINKS = (
@@ -22,16 +23,22 @@ LINKS = (
     .where(_of_session)
     .order_by(message.c.seq)
 )
-DOWN = (
-    select_message.where(_of_session, message.c.seq <= p("top"))
-    .order_by(message.c.seq.desc())
-    .limit(p("rows"))
-)
 MESSAGES = select_message.where(in_range(message)).order_by(message.c.seq)
 SOME_MESSAGES = select_message.where(in_list(message))
 PARTS = select_part.where(in_range(part)).order_by(part.c.seq, part.c.idx)
 SOME_PARTS = select_part.where(in_list(part)).order_by(part.c.seq, part.c.idx)
 SEQ_OF_ID = select(message.c.seq).where(_of_session, message.c.id == p("key"))
+PLACE_OF_ID = (
+    select(message.c.session_id, message.c.seq)
+    .join(session, session.c.id == message.c.session_id)
+    .where(
+        message.c.id == p("key"),
+        or_(p("source").is_(None), session.c.source == p("source")),
+        visible,
+    )
+    .order_by(message.c.inherited, session.c.time_created, session.c.rid)
+    .limit(1)
+)
 SEQ_OF_LABEL = select(label.c.seq).where(
     label.c.session_id == p("sid"), label.c.label == p("key")
 )
