@@ -29,6 +29,23 @@ def test_a_list_holds_this_projects_sessions_newest_first(
     assert ids(sessiondb("list", "--json")) == [story.fork, story.parser]
 
 
+def test_a_reversed_list_begins_with_the_oldest_page_by_page(
+    sessiondb: Run, story: Story
+) -> None:
+    newest_first = ids(sessiondb("list", "-a", "--json"))
+    assert ids(sessiondb("list", "-a", "--reverse", "--json")) == newest_first[::-1]
+    for order in ("used", "created", "cost", "size"):
+        words = ["list", "-a", "--sort", order, "--reverse", "--limit", "1", "--json"]
+        pages, cursor = [], []
+        while cursor is not None:
+            page = sessiondb(*words, *cursor).json
+            pages += [session["id"] for session in page["sessions"]]
+            following = page["next_cursor"]
+            cursor = None if following is None else ["--cursor", following]
+        complete = ids(sessiondb("list", "-a", "--sort", order, "--json"))
+        assert pages == complete[::-1]
+
+
 def test_every_project_and_subagents_on_demand(sessiondb: Run, story: Story) -> None:
     assert ids(sessiondb("list", "-a", "--json")) == [
         story.other,

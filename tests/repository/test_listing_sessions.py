@@ -55,8 +55,9 @@ def test_the_session_used_last_comes_first(store: Store, set_clock: Clock) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ["used", "created", "cost", "size"])
 @pytest.mark.parametrize("limit", [1, 3, 10])
+@pytest.mark.parametrize("reverse", [False, True])
 def test_pages_leave_no_gap_and_repeat_nothing_even_at_equal_times(
-    store: Store, set_clock: Clock, order: str, limit: int
+    store: Store, set_clock: Clock, order: str, limit: int, reverse: bool
 ) -> None:
     with store.effects() as fx:
         for number in range(23):
@@ -68,8 +69,10 @@ def test_pages_leave_no_gap_and_repeat_nothing_even_at_equal_times(
         store.sessions(project=ALL, order="created"), 0, 23, 5
     ):
         store.append(handle, user("again"))
-    paged = all_pages(store, limit, order=order)
-    unpaged = store.sessions(project=ALL, order=order, limit=100)
+    paged = all_pages(store, limit, order=order, reverse=reverse)
+    unpaged = store.sessions(order=order, limit=100)
+    if reverse:
+        paged.reverse()
     assert [item.id for item in paged] == [item.id for item in unpaged]
     assert len({item.id for item in paged}) == 23
     if order == "used":
@@ -80,6 +83,43 @@ def test_pages_leave_no_gap_and_repeat_nothing_even_at_equal_times(
     else:
         keys = [(0, item.id) for item in paged] if order == "created" else []
     assert keys == sorted(keys)
+
+
+def test_lists_searches_and_sums_cover_every_project_unless_one_is_stated(
+    store: Store, tmp_path: Path
+) -> None:
+    (tmp_path / "there").mkdir()
+    for directory in (tmp_path, tmp_path / "there"):
+        with store.effects() as fx:
+            session = fx.create_session(directory=str(directory))
+            fx.append(session, assistant("word"), cost=1.0)
+            fx.add_prompt("word", session=session)
+    assert len(store.sessions()) == len(store.search("word")) == 2
+    assert len(store.prompts()) == 2
+    assert store.usage(by=())[0].cost == 2.0
+    for one in (tmp_path, HERE):
+        count = 1 if one is tmp_path else 0
+        assert len(store.sessions(project=one)) == count
+        assert len(store.search("word", project=one)) == count
+        assert len(store.prompts(project=one)) == count
+        assert len(store.usage(by=(), project=one)) == count
+
+
+def test_a_reversed_list_with_every_flag_is_the_list_from_its_end(
+    store: Store, set_clock: Clock
+) -> None:
+    for number in range(12):
+        set_clock.now += number % 2
+        parent = talk(store, f"t{number}")
+        store.create_session(parent=parent)
+        if number % 3 == 0:
+            store.archive(parent)
+    flags = dict.fromkeys(("archived", "subagents", "empty"), True)
+    for order in ("used", "created", "cost", "size"):
+        complete = all_pages(store, 5, order=order, **flags)
+        assert len(complete) == 24
+        backwards = all_pages(store, 5, order=order, reverse=True, **flags)
+        assert backwards == complete[::-1]
 
 
 def test_filters_apply_before_the_limit(store: Store) -> None:

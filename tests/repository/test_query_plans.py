@@ -67,11 +67,13 @@ def listed(store: Store) -> Store:
 @pytest.mark.parametrize("order", ["used", "created"])
 @pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("reverse", [False, True])
 def test_every_order_of_a_list_comes_from_an_index(
-    listed: Store, order: str, deep: bool, everywhere: bool
+    listed: Store, order: str, deep: bool, everywhere: bool, reverse: bool
 ) -> None:
     project: Any = ALL if everywhere else "."
     where: dict[str, Any] = {"project": project, "order": order, "limit": 2}
+    where["reverse"] = reverse
     if deep:
         where["cursor"] = listed.sessions(**where).next_cursor
         assert where["cursor"]

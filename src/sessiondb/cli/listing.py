@@ -55,6 +55,9 @@ SELECT substr(text, 1, 300) FROM transcript
     show_default=True,
     help="Newest first by last use or creation; or highest stated cost, largest.",
 )
+@click.option(
+    "--reverse", is_flag=True, help="The other way round: oldest, cheapest, smallest."
+)
 @shared.paged(50)
 @shared.as_json_or_jsonl
 @click.pass_obj
@@ -63,6 +66,7 @@ def list_command(
     *,
     filters: shared.FilterOptions,
     sort: str,
+    reverse: bool,
     limit: int,
     cursor: str | None,
     as_json: bool,
@@ -76,7 +80,13 @@ def list_command(
     title that several sessions have is followed by the last prompt of each.
     """
     with open_store(options) as store:
-        read = partial(store.sessions, **filters.keywords(), order=sort, limit=limit)
+        read = partial(
+            store.sessions,
+            **filters.keywords(),
+            order=sort,
+            reverse=reverse,
+            limit=limit,
+        )
         page = shared.read_page(read, cursor)
         nothing = None if page.items else no_sessions(store, filters)
         usages = usages_of(store, page.items)

@@ -43,7 +43,6 @@ from sessiondb.model.handles import LEAF, Leaf, SessionHandle, SessionRef
 from sessiondb.repository import Read, family, lists, transcript
 from sessiondb.repository.sessions import (
     ALL,
-    HERE,
     ProjectScope,
     list_sessions,
 )
@@ -61,7 +60,7 @@ class Queries(UsageQueries, MessageQueries, ExtensionQueries, ValueQueries):
     def sessions(
         self,
         *,
-        project: ProjectScope = HERE,
+        project: ProjectScope = ALL,
         source: str | None = None,
         agent: str | None = None,
         since: TypedTime | None = None,
@@ -71,12 +70,14 @@ class Queries(UsageQueries, MessageQueries, ExtensionQueries, ValueQueries):
         subagents: bool = False,
         empty: bool = False,
         order: str = "used",
+        reverse: bool = False,
         limit: int = 50,
         cursor: str | None = None,
     ) -> Read[Page[Session]]:
-        """Return one page of sessions, newest first.
+        """Return one page of sessions, newest first; with *reverse* oldest first.
 
-        *order* is ``used`` (last message), ``created``, ``cost`` or ``size``.
+        *order* is ``used`` (last message), ``created``, ``cost`` or ``size``, the most
+        costly and the largest first.
         *since* and *until* are times of the last use, *until* exclusive: Unix ms,
         datetimes with a time zone, or as people type them (``7d``, ``monday``).
         *archived*, *subagents* and *empty* (no message yet) include those. No
@@ -88,7 +89,12 @@ class Queries(UsageQueries, MessageQueries, ExtensionQueries, ValueQueries):
         )  # fmt: skip
         return (
             yield from list_sessions(
-                self._base, filters, order=order, limit=limit, cursor=cursor
+                self._base,
+                filters,
+                order=order,
+                reverse=reverse,
+                limit=limit,
+                cursor=cursor,
             )
         )
 

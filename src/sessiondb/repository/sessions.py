@@ -11,7 +11,7 @@ import json
 import math
 import os
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
@@ -229,35 +229,33 @@ def check_limit(limit: int) -> int:
     return limit
 
 
-_COST = "coalesce(session.cost, -1)"
-#: Order → what it sorts by.
-_ORDER_BY = {
-    "used": "session.time_updated DESC, session.id",
-    "created": "session.id",
-    "cost": f"{_COST} DESC, session.id",
-}
-
-
-def _behind_cursor(column: str) -> str:
-    """Return the term of a descending column, and then the id, behind a cursor."""
-    return f"({column} < :after OR {column} = :after AND session.id > :after_id)"
-
-
-#: Order → the terms of what comes after a cursor.
-_AFTER = {
-    # A bound that the index can seek to; the OR is only a filter.
-    "used": (
-        f"session.time_updated <= :after AND {_behind_cursor('session.time_updated')}"
-    ),
-    "created": "session.id > :after_id",
-    "cost": _behind_cursor(_COST),
+#: Order → the column that it sorts by, downwards; then, or alone, by ids, upwards.
+_SORTED_BY = {
+    "used": "session.time_updated",
+    "created": None,
+    "cost": "coalesce(session.cost, -1)",
 }
 _PLACES = {name: place for place, name in enumerate(SESSION_COLUMNS, 1)}
-#: Order → the positions of its columns, as a union sorts by them.
-_MERGED_BY = {
-    "used": f"{_PLACES['time_updated']} DESC, {_PLACES['id']}",
-    "created": f"{_PLACES['id']}",
-}
+
+
+def _in_order(column: str | None, name: str, reverse: bool) -> str:
+    """Return the ORDER BY of a column, downwards, and of ids, upwards; or *reverse*."""
+    down, up = ("", " DESC") if reverse else (" DESC", "")
+    return f"{name}{up}" if column is None else f"{column}{down}, {name}{up}"
+
+
+def _behind_cursor(order: str, reverse: bool) -> str:
+    """Return the term of what comes after a cursor."""
+    column = _SORTED_BY[order]
+    less, greater = (">", "<") if reverse else ("<", ">")
+    further = f"session.id {greater} :after_id"
+    if column is None:
+        return further
+    behind = f"({column} {less} :after OR {column} = :after AND {further})"
+    # A bound that the index can seek to; the OR is only a filter.
+    return f"{column} {less}= :after AND {behind}" if order == "used" else behind
+
+
 _ALL = Statement("repository.sessions.ALL")
 #: Order → the query for all sessions by the index that has it; then within a project.
 _BY_INDEX = {
@@ -271,13 +269,16 @@ _BY_INDEX_OF_PROJECT = {
 
 
 @lru_cache(maxsize=256)
-def _page_statement(shape: Filters, order: str, has_cursor: bool) -> Statement:
+def _page_statement(
+    shape: Filters, order: str, reverse: bool, has_cursor: bool
+) -> Statement:
     """Return the query for a page of sessions: the first, or the one after a cursor."""
-    after = [_AFTER[order]] if has_cursor else []
+    after = [_behind_cursor(order, reverse)] if has_cursor else []
+    sorted_by = _in_order(_SORTED_BY[order], "session.id", reverse)
     if order == "cost":
         condition = " AND ".join([*shape.conditions(), *after])
         return ComposedStatement(
-            f"{_ALL.text} WHERE {condition} ORDER BY {_ORDER_BY[order]} LIMIT :limit"
+            f"{_ALL.text} WHERE {condition} ORDER BY {sorted_by} LIMIT :limit"
         )
 
     every = (_BY_INDEX if shape.project_id is None else _BY_INDEX_OF_PROJECT)[order]
@@ -285,10 +286,13 @@ def _page_statement(shape: Filters, order: str, has_cursor: bool) -> Statement:
     for hidden in shape.shown:
         terms = [f"session.hidden = {hidden}", *shape.narrowing(), *after]
         selects.append(f"{every.text} WHERE {' AND '.join(terms)}")
-    # Each is in order, and SQLite merges them up to the limit.
-    merged_by = _ORDER_BY[order] if len(selects) == 1 else _MERGED_BY[order]
+    # Each is in order, and SQLite merges them up to the limit. A union is sorted by the
+    # places of its columns.
+    if len(selects) > 1:
+        place = None if order == "created" else str(_PLACES["time_updated"])
+        sorted_by = _in_order(place, str(_PLACES["id"]), reverse)
     return ComposedStatement(
-        f"{' UNION ALL '.join(selects)} ORDER BY {merged_by} LIMIT :limit"
+        f"{' UNION ALL '.join(selects)} ORDER BY {sorted_by} LIMIT :limit"
     )
 
 
@@ -313,21 +317,26 @@ def list_sessions(
     filters: Filters,
     *,
     order: str = "used",
+    reverse: bool = False,
     limit: int = 50,
     cursor: str | None = None,
 ) -> Read[Page[Session]]:
-    """Return one page of sessions, newest first (or most costly, or largest)."""
+    """Return one page of sessions, newest first (or most costly, or largest).
+
+    With *reverse* that order is the other way round.
+    """
     one_of(order, ORDERS, "order")
     check_limit(limit)
     cursor_key = None if cursor is None else decode_cursor(cursor, int | float, str)
     if order == "size":
-        return (yield from _by_size(base, filters, limit, cursor_key))
+        return (yield from _by_size(base, filters, reverse, limit, cursor_key))
 
     params: dict[str, Any] = {**filters.params(), "limit": limit + 1}
     if cursor_key is not None:
         params["after"], params["after_id"] = cursor_key
     has_cursor = cursor_key is not None
-    rows = yield _page_statement(_shape_of(filters), order, has_cursor), params
+    statement = _page_statement(_shape_of(filters), order, reverse, has_cursor)
+    rows = yield statement, params
 
     items = tuple(listed(rows[:limit], base))
     if len(rows) <= limit:
@@ -351,16 +360,29 @@ _KEY_OF: dict[str, Callable[[Session], float]] = {
 
 
 def _by_size(
-    base: str | None, filters: Filters, limit: int, cursor: list[Any] | None
+    base: str | None,
+    filters: Filters,
+    reverse: bool,
+    limit: int,
+    cursor: list[Any] | None,
 ) -> Read[Page[Session]]:
-    """Return one page, largest first, after one pass over the tables."""
+    """Return one page, largest or with *reverse* smallest first.
+
+    It takes one pass over the tables.
+    """
     rows = yield _ids_of(_shape_of(filters)), filters.params()
     sizes = yield from ENGINE.session_sizes.each()
 
     order = sorted((-sizes.get(name, 0), name) for (name,) in rows)
     if cursor is not None:
         number, name = cursor
-        order = order[bisect_right(order, (-number, name)) :]
+        last = (-number, name)
+        if reverse:
+            order = order[: bisect_left(order, last)]
+        else:
+            order = order[bisect_right(order, last) :]
+    if reverse:
+        order.reverse()
     shown = order[:limit]
 
     rows = yield _BY_IDS, {"ids": as_list(name for _, name in shown)}
