@@ -254,6 +254,11 @@ def slug_of(session_id: str, *, length: int = 2) -> str:
     return f"{_ADJECTIVES[adjective]}-{_NOUNS[noun]}-{tail}"
 
 
+def optional_id(value: object, name: str) -> str | None:
+    """Return *value* if it is None or can be an id; raises `InvalidInputError`."""
+    return None if value is None else valid_id(value, name)
+
+
 def valid_id(value: object, name: str) -> str:
     """Return *value* if it can be an id: 1 to 256 bytes, no control characters.
 

@@ -92,7 +92,7 @@ SESSION = {
     "worktree": "path", "vcs": "text", "root_commit": "text", "remote": "text", "version": "text",
     "agent": "text", "provider_id": "text", "model_id": "text", "parent_source_id": "id",
     "relation": "none", "parent_message": "id", "call_id": "text", "leaf": "id",
-    "share_url": "text", "revert": "JSON", "permission": "JSON", "metadata": "data",
+    "share_url": "text", "scope": "id", "revert": "JSON", "permission": "JSON", "metadata": "data",
     "summary_additions": "integer", "summary_deletions": "integer", "summary_files": "integer",
     "summary_diffs": "JSON", "todos": "none", "diffs": "none", "time_created": "time",
     "time_updated": "time", "time_compacting": "time", "time_archived": "time",

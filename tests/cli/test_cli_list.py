@@ -12,7 +12,7 @@ from sessiondb import Store, assistant, tool, user
 from sessiondb.cli.text import last_used
 
 FIELDS = (
-    "id slug title directory project_id parent_id relation root_id source source_id agent "
+    "id slug title directory project_id parent_id relation root_id source source_id scope agent "
     "provider_id model_id message_count cost cost_inherited tokens time_created time_updated "
     "time_archived"
 ).split()

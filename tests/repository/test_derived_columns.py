@@ -70,7 +70,8 @@ STATED = {
     "title_source directory version source source_id agent model_source revision "
     "summary_additions summary_deletions summary_files summary_diffs share_url revert "
     "permission metadata time_created time_updated time_compacting time_archived "
-    "time_importing time_imported time_detached time_deleted data data_blob namespace",
+    "time_importing time_imported time_detached time_deleted data data_blob namespace "
+    "scope",
     "message": "session_id seq id turn_id role kind agent provider_id model_id "
     "response_id usage_key cost usage_name tokens_input tokens_output tokens_reasoning "
     "tokens_cache_read tokens_cache_write finish error time_created time_completed "

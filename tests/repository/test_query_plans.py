@@ -105,6 +105,57 @@ def test_filters_keep_the_order_of_the_index(
     assert f"ix_session_{order} (hidden=?" in plan
 
 
+@pytest.mark.parametrize("order", ["used", "created"])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("project", [ALL, "."])
+def test_a_list_of_a_scope_comes_from_the_index_of_scopes(
+    listed: Store, order: str, reverse: bool, project: Any
+) -> None:
+    for _ in range(3):
+        listed.append(listed.create_session(scope="a"), user("x"))
+    where: dict[str, Any] = {"scope": "a", "order": order, "reverse": reverse}
+    where |= {"project": project, "limit": 2}
+    cursor = listed.sessions(**where).next_cursor
+    for flags in ({}, dict.fromkeys(FLAGS, True)):
+        for page in (None, cursor):
+            plan = list_plan(listed, **where, **flags, cursor=page)
+            assert SORTED_BY_HAND not in plan
+            assert f"USING INDEX ix_session_scope_{order} (scope=? AND hidden=?" in plan
+
+
+def test_a_list_and_a_total_of_a_scope_cost_the_same_among_any_number_of_sessions(
+    listed: Store,
+) -> None:
+    for _ in range(3):
+        session = listed.create_session(scope="a")
+        listed.append(session, assistant("x"), cost=1.0)
+
+    def work(read: Callable[[], Any]) -> int:
+        connection, steps = listed._core.readers.checkout(), [0]
+        connection.set_progress_handler(lambda: steps.__setitem__(0, steps[0] + 1), 10)
+        listed._core.readers.give_back(connection)
+        read()
+        connection.set_progress_handler(None, 10)
+        return steps[0]
+
+    def list_scope() -> None:
+        assert len(listed.sessions(scope="a")) == 3
+
+    def sum_scope() -> None:
+        assert listed.usage(by=("day", "model"), scope="a")[0].cost == 3.0
+
+    reads = (list_scope, sum_scope)
+    listed._core.writer.connection.put_waiting()
+    before = [work(read) for read in reads]
+    with listed.effects() as fx:
+        for number in range(600):
+            scope = f"b{number % 7}" if number % 2 else None
+            fx.append(fx.create_session(scope=scope), assistant("x"), cost=1.0)
+    listed._core.writer.connection.put_waiting()
+    for read, steps in zip(reads, before, strict=True):
+        assert work(read) <= steps * 1.2
+
+
 @pytest.mark.parametrize("everywhere", [False, True])
 @pytest.mark.parametrize("deep", [False, True])
 def test_the_prompt_history_comes_from_an_index(

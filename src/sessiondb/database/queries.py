@@ -43,7 +43,7 @@ from sessiondb.model.handles import LEAF, Leaf, SessionHandle, SessionRef
 from sessiondb.repository import Read, family, lists, transcript
 from sessiondb.repository.sessions import (
     ALL,
-    ProjectScope,
+    ProjectFilter,
     list_sessions,
 )
 
@@ -60,7 +60,8 @@ class Queries(UsageQueries, MessageQueries, ExtensionQueries, ValueQueries):
     def sessions(
         self,
         *,
-        project: ProjectScope = ALL,
+        project: ProjectFilter = ALL,
+        scope: str | None = None,
         source: str | None = None,
         agent: str | None = None,
         since: TypedTime | None = None,
@@ -84,8 +85,8 @@ class Queries(UsageQueries, MessageQueries, ExtensionQueries, ValueQueries):
         match is an empty page; raises `InvalidInputError` for a bad cursor or limit.
         """
         filters = yield from self._filters_of_project(
-            project, source=source, agent=agent, since=since, until=until, title=title,
-            archived=archived, subagents=subagents, empty=empty,
+            project, scope=scope, source=source, agent=agent, since=since, until=until,
+            title=title, archived=archived, subagents=subagents, empty=empty,
         )  # fmt: skip
         return (
             yield from list_sessions(
@@ -181,7 +182,8 @@ class Queries(UsageQueries, MessageQueries, ExtensionQueries, ValueQueries):
         self,
         query: str | None = None,
         *,
-        project: ProjectScope = ALL,
+        project: ProjectFilter = ALL,
+        scope: str | None = None,
         source: str | None = None,
         agent: str | None = None,
         since: TypedTime | None = None,
@@ -214,8 +216,8 @@ class Queries(UsageQueries, MessageQueries, ExtensionQueries, ValueQueries):
         from sessiondb.repository.search import search
 
         filters = yield from self._filters_of_project(
-            project, source=source, agent=agent, since=since, until=until, title=title,
-            archived=archived, subagents=subagents,
+            project, scope=scope, source=source, agent=agent, since=since, until=until,
+            title=title, archived=archived, subagents=subagents,
         )  # fmt: skip
         if file is not None:
             if role is not None or tool is not None or order != "newest":
@@ -240,7 +242,8 @@ class Queries(UsageQueries, MessageQueries, ExtensionQueries, ValueQueries):
         self,
         query: str | None = None,
         *,
-        project: ProjectScope = ALL,
+        project: ProjectFilter = ALL,
+        scope: str | None = None,
         source: str | None = None,
         agent: str | None = None,
         since: TypedTime | None = None,
@@ -257,8 +260,8 @@ class Queries(UsageQueries, MessageQueries, ExtensionQueries, ValueQueries):
         and *subagents* apply to the session in which it was typed.
         """
         filters = yield from self._filters_of_project(
-            project, source=source, agent=agent, since=since, until=until, title=title,
-            archived=archived, subagents=subagents,
+            project, scope=scope, source=source, agent=agent, since=since, until=until,
+            title=title, archived=archived, subagents=subagents,
         )  # fmt: skip
         return (
             yield from lists.prompts(

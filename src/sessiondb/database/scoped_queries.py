@@ -21,7 +21,7 @@ from sessiondb.repository.references import (
     last_used,
     session_by_id,
 )
-from sessiondb.repository.sessions import ALL, HERE, Filters, ProjectScope
+from sessiondb.repository.sessions import ALL, HERE, Filters, ProjectFilter
 
 
 @checks_arguments
@@ -33,7 +33,7 @@ class ScopedQueries:
         self._base = core.base
 
     def _filters_of_project(
-        self, project: ProjectScope, **fields: Any
+        self, project: ProjectFilter, **fields: Any
     ) -> Read[Filters]:
         """Return the filters; for an unknown project, filters that nothing passes."""
         for name in ("since", "until"):

@@ -12,7 +12,7 @@ from sessiondb.model import Session, UsageRecord, UsageRow
 from sessiondb.model.bounds import TypedTime
 from sessiondb.model.handles import SessionRef
 from sessiondb.repository import Read
-from sessiondb.repository.sessions import ALL, ProjectScope
+from sessiondb.repository.sessions import ALL, ProjectFilter
 
 if TYPE_CHECKING:
     from sessiondb.prices import Prices
@@ -26,7 +26,8 @@ class UsageQueries(ScopedQueries):
         self,
         *,
         by: str | Sequence[str] = ("day", "model"),
-        project: ProjectScope = ALL,
+        project: ProjectFilter = ALL,
+        scope: str | None = None,
         source: str | None = None,
         agent: str | None = None,
         since: TypedTime | None = None,
@@ -52,8 +53,8 @@ class UsageQueries(ScopedQueries):
         from sessiondb.repository.usage import usage
 
         filters = yield from self._filters_of_project(
-            project, source=source, agent=agent, since=since, until=until, title=title,
-            archived=archived, subagents=subagents,
+            project, scope=scope, source=source, agent=agent, since=since, until=until,
+            title=title, archived=archived, subagents=subagents,
         )  # fmt: skip
         ids = yield from self._ids_of(sessions)
         return (yield from usage(filters, by=by, sessions=ids, prices=prices))
@@ -62,7 +63,8 @@ class UsageQueries(ScopedQueries):
         self,
         key: Mapping[str, str | None],
         *,
-        project: ProjectScope = ALL,
+        project: ProjectFilter = ALL,
+        scope: str | None = None,
         source: str | None = None,
         agent: str | None = None,
         since: TypedTime | None = None,
@@ -83,8 +85,8 @@ class UsageQueries(ScopedQueries):
         from sessiondb.repository.usage import usage_records
 
         filters = yield from self._filters_of_project(
-            project, source=source, agent=agent, since=since, until=until, title=title,
-            archived=archived, subagents=subagents,
+            project, scope=scope, source=source, agent=agent, since=since, until=until,
+            title=title, archived=archived, subagents=subagents,
         )  # fmt: skip
         return (yield from usage_records(filters, key, prices=prices))
 

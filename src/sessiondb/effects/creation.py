@@ -51,6 +51,7 @@ class SessionFields(TypedDict, total=False):
     version: str | None
     metadata: Mapping[str, Any] | None
     time: Time | None
+    scope: str | None
 
 
 def session_id(stated_id: str | None, time: int | None = None) -> str:
@@ -82,6 +83,7 @@ def creation(fields: SessionFields, source: str, locate: Locate) -> CreateSessio
         model_id=encode.string(fields.get("model"), "model"),
         metadata=_metadata_json(fields.get("metadata")),
         time=time,
+        scope=ids.optional_id(fields.get("scope"), "scope"),
         **_lineage_columns(fields),
         **texts,
     )

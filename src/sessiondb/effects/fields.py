@@ -11,7 +11,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, Final
 
-from sessiondb import codec
+from sessiondb import codec, ids
 from sessiondb.effects import encode
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.loading import load
@@ -200,6 +200,7 @@ _COLUMNS: Mapping[str, Callable[[Any, str], Any]] = {
     "summary_files": _count,
     "summary_diffs": encode.json_column,
     "time_compacting": bounds.time_ms,
+    "scope": ids.optional_id,
 }
 
 

@@ -47,7 +47,7 @@ COPIED_OF_SESSION = tuple(
     "id project_id parent_id relation parent_seq root_id slug title title_source "
     "directory version source agent provider_id model_id model_source leaf_seq "
     "last_seq permission metadata "
-    "time_created time_updated data data_blob".split()
+    "time_created time_updated data data_blob scope".split()
 )
 _COPY_SESSION = Statement("effects.fork.COPY_SESSION")
 _TITLES = Statement("effects.fork.TITLES")
@@ -106,6 +106,8 @@ class Fork:
     title: str | None = None
     place: ProjectPlace | None = None
     branches: bool = False
+    #: None is that of the session.
+    scope: str | None = None
 
     def apply(self, tx: Transaction) -> None:
         """Apply it, or recognise it by its id.
@@ -191,6 +193,7 @@ class Fork:
             source=self.source,
             leaf=leaf,
             now=tx.now,
+            scope=self.scope,
         )
 
     def _is_there(self, tx: Transaction) -> bool:

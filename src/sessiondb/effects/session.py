@@ -25,6 +25,7 @@ MAX_CHAIN = 500
 
 _EXISTING = Statement("effects.session.EXISTING")
 _SLUG = Statement("effects.session.SLUG")
+_SCOPE = Statement("effects.session.SCOPE")
 
 
 def slug_holder(tx: Transaction, project_id: str, slug: str) -> str | None:
@@ -75,16 +76,19 @@ class CreateSession:
     version: str | None = None
     metadata: str = "{}"
     time: int | None = None
+    scope: str | None = None
 
     def apply(self, tx: Transaction) -> None:
         """Apply it, or recognise it; raises `ConflictError` and `NotFoundError`."""
         if (self.own_id or tx.retried) and self._is_there(tx):
             return
 
-        root_id, parent_seq = self.id, None
+        root_id, parent_seq, scope = self.id, None, self.scope
         if self.parent_id is not None:
             parent = tx.session(self.parent_id)
             root_id, parent_seq = parent.root_id, self._parent_seq(tx, parent)
+            if scope is None:
+                scope = tx.value(_SCOPE, sid=parent.id)
 
         project_id, directory = self._home_of_session(tx)
         created = tx.at(self.time)
@@ -111,6 +115,7 @@ class CreateSession:
             "metadata": self.metadata,
             "time_created": created,
             "time_updated": created,
+            "scope": scope,
         }
         tx.insert("session", SESSION, tuple(map(values.get, SESSION)))
         state = tx.session(self.id)

@@ -98,6 +98,7 @@ class Unit(RevisingVerbs, ExtensionVerbs, ValueVerbs):
         version: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         time: Time | None = None,
+        scope: str | None = None,
     ) -> SessionHandle:
         """Make an empty session.
 
@@ -106,14 +107,15 @@ class Unit(RevisingVerbs, ExtensionVerbs, ValueVerbs):
         the parent's leaf), and *directory* defaults to the parent's, else to the
         current one. *version* is that of your program. Without *model* the session
         has that of its last answer. *time* (Unix ms, or an aware datetime) dates the
-        session and its id, for chats that are older than their row. An *id* that
-        exists with the same parent is returned.
+        session and its id, for chats that are older than their row. *scope* is your
+        own key for lists, by default the parent's. An *id* that exists with the same
+        parent is returned.
         """
         effect = self._new_session(
             id=id, title=title, directory=directory, parent=parent,
             relation=relation, parent_message=parent_message, call_id=call_id,
             agent=agent, provider=provider, model=model, version=version,
-            metadata=metadata, time=time,
+            metadata=metadata, time=time, scope=scope,
         )  # fmt: skip
         self.add(effect)
         return SessionHandle(effect.id)
@@ -159,11 +161,12 @@ class Unit(RevisingVerbs, ExtensionVerbs, ValueVerbs):
         directory: str | None = None,
         branches: bool = False,
         id: str | None = None,
+        scope: str | None = None,
     ) -> SessionHandle:
         """Copy a session up to and including *at* (or up to *before*) into a new one.
 
         A string for a message is its id, else a label. ``branches=True`` copies every
-        branch, not only the path. Blobs are shared; costs are not counted twice.
+        branch, not only the path. *scope* is by default the same. Blobs are shared.
         """
         if at is not LEAF and before is not None:
             raise InvalidInputError(
@@ -182,6 +185,7 @@ class Unit(RevisingVerbs, ExtensionVerbs, ValueVerbs):
             title=encode.string(title, "title"),
             place=None if directory is None else self._locate_place(directory),
             branches=branches,
+            scope=ids.optional_id(scope, "scope"),
         )
         self.add(effect)
         return handle
@@ -249,19 +253,20 @@ class Unit(RevisingVerbs, ExtensionVerbs, ValueVerbs):
         summary_files: int | EllipsisType | None = KEEP,
         summary_diffs: Any = KEEP,
         time_compacting: Time | EllipsisType | None = KEEP,
+        scope: str | EllipsisType | None = KEEP,
     ) -> None:
         """Replace facts of a session; what is not given stays, None clears it.
 
         A *model* that is set here stays, whatever answers, and so does the *provider*
         of a known model; a model of None lets the session follow its answers again.
-        Additions and deletions are lines, *summary_diffs* is any JSON value, and
-        *time_compacting* when a compaction began. None of it is a use of the session.
+        Additions and deletions are lines, *summary_diffs* is any JSON value, *scope*
+        your key for lists, *time_compacting* when a compaction began. None is a use.
         """
         values = session_columns(
             version=version, agent=agent, provider_id=provider, model_id=model,
             summary_additions=summary_additions, summary_deletions=summary_deletions,
             summary_files=summary_files, summary_diffs=summary_diffs,
-            time_compacting=time_compacting,
+            time_compacting=time_compacting, scope=scope,
         )  # fmt: skip
         self._set_columns("update_session", session, **values)
 
@@ -274,9 +279,8 @@ class Unit(RevisingVerbs, ExtensionVerbs, ValueVerbs):
         self._set_columns("unarchive", session, time_archived=None)
 
     def _set_columns(self, verb: str, session: SessionRef, **values: Any) -> None:
-        self.add(
-            sessions.SetColumns(verb, self._live_id(session), tuple(values.items()))
-        )
+        columns = tuple(values.items())
+        self.add(sessions.SetColumns(verb, self._live_id(session), columns))
 
     def set_todos(self, session: SessionRef, todos: Iterable[Todo | str]) -> None:
         """Replace a session's todo list; a string is a pending todo."""
@@ -466,14 +470,10 @@ class Unit(RevisingVerbs, ExtensionVerbs, ValueVerbs):
         session_id, key = self._live_id(session), message_key(message)
         spent, counts = usage(cost, tokens)
         effect = open_message.Finish(
-            session_id=session_id,
-            message=key,
-            finish=end_reason(finish),
-            cost=spent,
-            tokens=counts,
-            error=encode.json_column(error, "error"),
+            session_id=session_id, message=key, finish=end_reason(finish), cost=spent,
+            tokens=counts, error=encode.json_column(error, "error"),
             time=bounds.time_ms(time),
-        )
+        )  # fmt: skip
         self.staged.finish(session_id, key)
         self.add(effect)
 

@@ -12,8 +12,8 @@ from sessiondb.model.records import Hit, Message, Part, Session, Tokens
 
 _SESSION_FIELDS = (
     "id slug title directory project_id parent_id parent_seq relation root_id source "
-    "source_id version agent provider_id model_id message_count prompt_count cost "
-    "cost_inherited"
+    "source_id scope version agent provider_id model_id message_count prompt_count "
+    "cost cost_inherited"
 ).split()
 _SESSION_TIMES = ("time_created", "time_updated", "time_archived")
 _values_of_session = attrgetter(*_SESSION_FIELDS)

@@ -177,7 +177,8 @@ class Session:
     one, ``leaf_seq`` None until there is a message. ``model_source`` says who set the
     model: the ``caller`` or the imported ``source``; ``derived`` is that of
     the last answer. ``time_imported`` is None for a session made here, and
-    ``namespace`` empty if its ``source_id`` is unique everywhere.
+    ``namespace`` empty if its ``source_id`` is unique everywhere. ``scope`` is the
+    caller's own key for lists, None without one.
     """
 
     id: str
@@ -196,6 +197,7 @@ class Session:
     source: str
     source_id: str | None
     namespace: str
+    scope: str | None
     agent: str | None
     provider_id: str | None
     model_id: str | None

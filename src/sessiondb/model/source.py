@@ -280,6 +280,7 @@ class SourceSession:
     size: int | None = None
     mtime_ns: int | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
+    scope: str | None = None
     stored: StoredSession | None = None
     project: SourceProject | None = None
     terminals: tuple[TerminalUse, ...] = ()

@@ -26,7 +26,7 @@ TITLE, ARCHIVED, LEAF, TODOS, DIFFS, ABOUT, SUMMARY, DATA = (
 )  # fmt: skip
 METADATA, LABEL = "metadata/", "label/"
 #: Fields that are one column each.
-PLAIN = ("share_url", "revert", "permission", "time_compacting")
+PLAIN = ("share_url", "revert", "permission", "time_compacting", "scope")
 ABOUT_FIELDS = ("version", "agent", "provider_id", "model_id", "model_source")
 SUMMARY_FIELDS = (
     "summary_additions",

@@ -82,6 +82,7 @@ _PROMPTS = Statement("repository.lists.PROMPTS")
 _OF = "EXISTS (SELECT 1 FROM session s WHERE s.id = prompt.session_id AND"
 _TERMS_OF_PROMPTS = {
     "project_id": "project_id = :project_id",
+    "scope": f"{_OF} s.scope = :scope)",
     "source": "source = :source",
     "agent": f"{_OF} s.agent = :agent)",
     "title": rf"{_OF} s.title LIKE :title ESCAPE '\')",

@@ -30,7 +30,7 @@ from sessiondb.repository.decode import SESSION_COLUMNS, listed
 from sessiondb.schema.terms import ARCHIVED, EMPTY, SUBAGENT
 
 
-class Scope:
+class ProjectChoice:
     """A value of ``project=``: `HERE`, that of the current directory, or `ALL`."""
 
     def __init__(self, name: str) -> None:
@@ -40,10 +40,10 @@ class Scope:
         return self.name
 
 
-HERE: Final = Scope("HERE")
-ALL: Final = Scope("ALL")
+HERE: Final = ProjectChoice("HERE")
+ALL: Final = ProjectChoice("ALL")
 #: The project of a list or search: one of these, a directory, or a record.
-ProjectScope = Scope | Project | str | os.PathLike[str]
+ProjectFilter = ProjectChoice | Project | str | os.PathLike[str]
 
 ORDERS = ("used", "created", "cost", "size")
 MAX_LIMIT = 10_000
@@ -62,6 +62,7 @@ class Filters:
     """
 
     project_id: str | None = None
+    scope: str | None = None
     source: str | None = None
     agent: str | None = None
     since: int | None = None
@@ -113,6 +114,7 @@ class Filters:
 #: Filter → its term.
 _NARROWING = {
     "project_id": "session.project_id = :project_id",
+    "scope": "session.scope = :scope",
     # The + keeps the planner on the index that has the order.
     "source": "+session.source = :source",
     "agent": "session.agent = :agent",
@@ -126,6 +128,7 @@ _values_of = attrgetter(*_NARROWING)
 #: Filter → its term in SQL text, over messages ``m`` of sessions ``s``.
 _TERMS_OF_MESSAGES = {
     "project_id": "s.project_id = :project_id",
+    "scope": "s.scope = :scope",
     "source": "s.source = :source",
     "agent": "s.agent = :agent",
     "since": "m.time_created >= :since",
@@ -163,6 +166,7 @@ def _check_title(value: str, name: str) -> None:
 
 #: Filter → the check of its value.
 _CHECKS: dict[str, Callable[[Any, str], object]] = {
+    "scope": check_text,
     "source": check_text,
     "agent": check_text,
     "title": _check_title,
@@ -257,7 +261,8 @@ def _behind_cursor(order: str, reverse: bool) -> str:
 
 
 _ALL = Statement("repository.sessions.ALL")
-#: Order → the query for all sessions by the index that has it; then within a project.
+#: Order → the query for all sessions by the index that has it; then within a project,
+#: and within a scope, which has fewer sessions than a project.
 _BY_INDEX = {
     "used": Statement("repository.sessions.USED"),
     "created": Statement("repository.sessions.CREATED"),
@@ -265,6 +270,12 @@ _BY_INDEX = {
 _BY_INDEX_OF_PROJECT = {
     "used": Statement("repository.sessions.PROJECT_USED"),
     "created": Statement("repository.sessions.PROJECT_CREATED"),
+}
+
+
+_BY_INDEX_OF_SCOPE = {
+    "used": Statement("repository.sessions.SCOPE_USED"),
+    "created": Statement("repository.sessions.SCOPE_CREATED"),
 }
 
 
@@ -281,11 +292,18 @@ def _page_statement(
             f"{_ALL.text} WHERE {condition} ORDER BY {sorted_by} LIMIT :limit"
         )
 
-    every = (_BY_INDEX if shape.project_id is None else _BY_INDEX_OF_PROJECT)[order]
+    narrowing = shape.narrowing()
+    if shape.scope is not None:
+        every = f"{_BY_INDEX_OF_SCOPE[order].text} AND"
+        narrowing.remove(_NARROWING["scope"])
+    elif shape.project_id is not None:
+        every = f"{_BY_INDEX_OF_PROJECT[order].text} WHERE"
+    else:
+        every = f"{_BY_INDEX[order].text} WHERE"
     selects = []
     for hidden in shape.shown:
-        terms = [f"session.hidden = {hidden}", *shape.narrowing(), *after]
-        selects.append(f"{every.text} WHERE {' AND '.join(terms)}")
+        terms = [f"session.hidden = {hidden}", *narrowing, *after]
+        selects.append(f"{every} {' AND '.join(terms)}")
     # Each is in order, and SQLite merges them up to the limit. A union is sorted by the
     # places of its columns.
     if len(selects) > 1:
@@ -298,7 +316,8 @@ def _page_statement(
 
 #: Filter → some value of its type: a statement depends only on which ones are set.
 _ANY_VALUE: dict[str, Any] = {
-    "project_id": "", "source": "", "agent": "", "title": "", "since": 0, "until": 0,
+    "project_id": "", "scope": "", "source": "", "agent": "", "title": "",
+    "since": 0, "until": 0,
 }  # fmt: skip
 
 

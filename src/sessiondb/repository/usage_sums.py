@@ -330,7 +330,7 @@ def _cells_with_terms(shape: _TotalShape) -> str:
         terms.append(f"NOT ({shape.split.format('m.hour')})")
     terms += _terms(shape.parameters, **_TERMS_OF_CELLS)
     rows = "usage_hour AS m"
-    if "sessions" in shape.parameters:
+    if not {"sessions", "scope"}.isdisjoint(shape.parameters):
         rows += " JOIN session AS s ON s.rid = m.session_rid"
     elif "title" in shape.parameters:
         rows += " CROSS JOIN session AS s ON s.rid = m.session_rid"

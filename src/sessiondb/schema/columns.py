@@ -89,6 +89,7 @@ TABLES: dict[str, dict[str, tuple[str, bool]]] = {
         "namespace": ("TEXT", True),
         "prompt_count": ("INTEGER", True),
         "hidden": ("INTEGER", True),
+        "scope": ("TEXT", False),
     },
     "message": {
         "rid": ("INTEGER", True),

@@ -124,6 +124,7 @@ session = strict_table(
     text_column("namespace", required=True, default=""),
     int_column("prompt_count", required=True, default=0),
     int_column("hidden", required=True, default=4),
+    text_column("scope"),
     UniqueConstraint("id"),
     UniqueConstraint("source", "source_id", "namespace"),
     UniqueConstraint("project_id", "slug"),
@@ -148,17 +149,16 @@ Index("ix_session_used", session.c.hidden, text("time_updated DESC"), session.c.
 Index("ix_session_created", session.c.hidden, session.c.id)
 Index("ix_session_project_used", session.c.project_id, session.c.hidden,
       text("time_updated DESC"), session.c.id)  # fmt: skip
-Index(
-    "ix_session_project_created",
-    session.c.project_id,
-    session.c.hidden,
-    session.c.id,
-)
-Index(
-    "ix_session_deleted",
-    session.c.time_deleted,
-    sqlite_where=text("time_deleted IS NOT NULL"),
-)
+Index("ix_session_project_created", session.c.project_id, session.c.hidden,
+      session.c.id)  # fmt: skip
+# Of these two only the sessions of callers that have scopes pay the entries.
+_HAS_SCOPE = text("scope IS NOT NULL")
+Index("ix_session_scope_used", session.c.scope, session.c.hidden,
+      text("time_updated DESC"), session.c.id, sqlite_where=_HAS_SCOPE)  # fmt: skip
+Index("ix_session_scope_created", session.c.scope, session.c.hidden, session.c.id,
+      sqlite_where=_HAS_SCOPE)  # fmt: skip
+Index("ix_session_deleted", session.c.time_deleted,
+      sqlite_where=text("time_deleted IS NOT NULL"))  # fmt: skip
 
 message = strict_table(
     "message",

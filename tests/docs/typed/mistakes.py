@@ -67,6 +67,7 @@ def writing(store: Store, session: SessionHandle) -> None:
     store.update_metadata(session, lambda: None)  # refused
     store.create_session(titel="a")  # refused
     store.create_session(title=3)  # refused
+    store.create_session(scope=3)  # refused
     store.open_session("thread-1", titel="a")  # refused
     store.open_session(3)  # refused
     store.update_session(session, modle="m")  # refused

@@ -307,6 +307,7 @@ def reading(store: Store, session: SessionHandle, project: Project) -> None:
     assert_type(store.walk(session, at=3, kinds=["a"]), Iterator[Message])
     assert_type(store.find_message("m", source="a"), Message | None)
     assert_type(store.children(session), list[Session])
+    assert_type(store.sessions(scope="a", reverse=True), Page[Session])
     assert_type(store.message(session, 3), Message)
     context = store.context(session, at=LEAF, repair="strip")
     assert_type(context, Context)

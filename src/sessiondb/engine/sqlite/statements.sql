@@ -390,15 +390,15 @@ FROM json_each(:off) AS anon_1))
 -- effects.fork.COPY_SESSION
 INSERT INTO session (id, project_id, parent_id, relation, parent_seq, root_id, slug, title,
     title_source, directory, version, source, agent, provider_id, model_id, model_source,
-    leaf_seq, last_seq, permission, metadata, time_created, time_updated, data, data_blob)
-    SELECT :new AS id, :project_id AS project_id, :sid AS parent_id, 'fork' AS relation,
+    leaf_seq, last_seq, permission, metadata, time_created, time_updated, data, data_blob,
+    scope) SELECT :new AS id, :project_id AS project_id, :sid AS parent_id, 'fork' AS relation,
     :parent_seq AS parent_seq, session.root_id AS root_id, :slug AS slug, :title AS title,
     :title_source AS title_source, :directory AS directory, CASE WHEN (session.source = :source)
     THEN session.version END AS version, :source AS source, session.agent AS agent,
     session.provider_id AS provider_id, session.model_id AS model_id, session.model_source AS
     model_source, :leaf AS leaf_seq, session.last_seq AS last_seq, session.permission AS
     permission, json_remove(session.metadata, '$.share') AS metadata, :now AS time_created, :now
-    AS time_updated, NULL AS data, NULL AS data_blob
+    AS time_updated, NULL AS data, NULL AS data_blob, coalesce(:scope, session.scope) AS scope
 FROM session
 WHERE session.id = :sid
 
@@ -1026,6 +1026,11 @@ SELECT session.id
 FROM session
 WHERE session.project_id = :pid AND session.slug = :slug
 
+-- effects.session.SCOPE
+SELECT session.scope
+FROM session
+WHERE session.id = :sid
+
 -- effects.session.METADATA
 SELECT session.metadata
 FROM session
@@ -1193,9 +1198,10 @@ WHERE key_value.time_expires IS NOT NULL
 -- effects.versions.ROW
 SELECT session.title, session.title_source, session.metadata, session.time_archived,
     session.share_url, session.revert, session.permission, session.time_compacting,
-    session.version, session.agent, session.provider_id, session.model_id, session.model_source,
-    session.summary_additions, session.summary_deletions, session.summary_files,
-    session.summary_diffs, session.data, blob.size, blob.encoding, blob.data AS data_1
+    session.scope, session.version, session.agent, session.provider_id, session.model_id,
+    session.model_source, session.summary_additions, session.summary_deletions,
+    session.summary_files, session.summary_diffs, session.data, blob.size, blob.encoding,
+    blob.data AS data_1
 FROM session
 LEFT OUTER
 JOIN blob ON blob.hash = session.data_blob
@@ -1414,7 +1420,7 @@ SELECT session.title, session.title_source, session.time_archived, session.versi
     session.agent, session.provider_id, session.model_id, session.model_source,
     session.summary_additions, session.summary_deletions, session.summary_files,
     session.summary_diffs, session.share_url, session.revert, session.permission,
-    session.time_compacting, session.metadata, session.data, session.data_blob
+    session.time_compacting, session.scope, session.metadata, session.data, session.data_blob
 FROM session
 WHERE session.id = :sid
 
@@ -1426,7 +1432,7 @@ SET title=:title, title_source=:title_source, version=:version, agent=:agent,
     summary_files=:summary_files, summary_diffs=:summary_diffs, share_url=:share_url,
     revert=:revert, permission=:permission, metadata=:metadata,
     time_compacting=:time_compacting, time_archived=:time_archived, data=:data,
-    data_blob=:data_blob
+    data_blob=:data_blob, scope=:scope
 WHERE session.id = :sid
 
 -- importing.policies.fields.DROP_LABEL
@@ -2066,7 +2072,7 @@ FROM json_each(:names) AS anon_1)
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2087,7 +2093,7 @@ ORDER BY session.time_created, session.rid
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2128,7 +2134,7 @@ ORDER BY message.seq
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2172,7 +2178,7 @@ FROM deletion), 0))
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2229,7 +2235,7 @@ ORDER BY id
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2269,7 +2275,7 @@ ORDER BY part.seq, part.idx
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2293,7 +2299,7 @@ WHERE session.id = :ref AND session.time_deleted IS NULL
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2312,7 +2318,7 @@ WHERE session.source_id = :ref AND session.time_deleted IS NULL
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2331,7 +2337,7 @@ WHERE session.slug = :ref AND session.time_deleted IS NULL
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2352,7 +2358,7 @@ LIMIT 10 OFFSET 0
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2373,7 +2379,7 @@ LIMIT 10 OFFSET 0
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2394,7 +2400,7 @@ LIMIT 10 OFFSET 0
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2414,7 +2420,7 @@ LIMIT 10 OFFSET 0
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2441,7 +2447,7 @@ LIMIT 1 OFFSET 0
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2465,7 +2471,7 @@ LIMIT 1 OFFSET 0
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2568,7 +2574,7 @@ FROM json_each(:ids) AS anon_1)
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2586,7 +2592,7 @@ JOIN blob AS session_blob ON session_blob.hash = session.data_blob
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2604,7 +2610,7 @@ JOIN blob AS session_blob ON session_blob.hash = session.data_blob
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2622,7 +2628,7 @@ JOIN blob AS session_blob ON session_blob.hash = session.data_blob
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2640,7 +2646,7 @@ JOIN blob AS session_blob ON session_blob.hash = session.data_blob
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
@@ -2654,11 +2660,49 @@ FROM session INDEXED BY ix_session_project_created
 LEFT OUTER
 JOIN blob AS session_blob ON session_blob.hash = session.data_blob
 
+-- repository.sessions.SCOPE_USED
+SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
+    session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
+    session.title_source, session.version, session.source, session.source_id, session.namespace,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
+    session.leaf_seq, session.last_seq, session.revision, session.message_count,
+    session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
+    session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
+    session.tokens_cache_write, session.summary_additions, session.summary_deletions,
+    session.summary_files, session.share_url, session.time_created, session.time_updated,
+    session.time_compacting, session.time_archived, session.time_imported,
+    session.time_detached, session.directory, session.summary_diffs, session.revert,
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
+FROM session INDEXED BY ix_session_scope_used
+LEFT OUTER
+JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+WHERE session.scope = :scope
+
+-- repository.sessions.SCOPE_CREATED
+SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
+    session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
+    session.title_source, session.version, session.source, session.source_id, session.namespace,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
+    session.leaf_seq, session.last_seq, session.revision, session.message_count,
+    session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
+    session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,
+    session.tokens_cache_write, session.summary_additions, session.summary_deletions,
+    session.summary_files, session.share_url, session.time_created, session.time_updated,
+    session.time_compacting, session.time_archived, session.time_imported,
+    session.time_detached, session.directory, session.summary_diffs, session.revert,
+    session.permission, session.metadata, session.data, session_blob.size AS large_size,
+    session_blob.encoding AS large_encoding, session_blob.data AS large_data, session.data_blob
+FROM session INDEXED BY ix_session_scope_created
+LEFT OUTER
+JOIN blob AS session_blob ON session_blob.hash = session.data_blob
+WHERE session.scope = :scope
+
 -- repository.sessions.BY_IDS
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,
     session.call_id, session.parent_source_id, session.root_id, session.slug, session.title,
     session.title_source, session.version, session.source, session.source_id, session.namespace,
-    session.agent, session.provider_id, session.model_id, session.model_source,
+    session.scope, session.agent, session.provider_id, session.model_id, session.model_source,
     session.leaf_seq, session.last_seq, session.revision, session.message_count,
     session.prompt_count, session.cost, session.cost_inherited, session.tokens_input,
     session.tokens_output, session.tokens_reasoning, session.tokens_cache_read,

@@ -216,6 +216,7 @@ CREATE TABLE session (
 	namespace TEXT DEFAULT '' NOT NULL, 
 	prompt_count INTEGER DEFAULT 0 NOT NULL, 
 	hidden INTEGER DEFAULT 4 NOT NULL, 
+	scope TEXT, 
 	CONSTRAINT pk_session PRIMARY KEY (rid), 
 	CONSTRAINT uq_session_id UNIQUE (id), 
 	CONSTRAINT uq_session_source_source_id_namespace UNIQUE (source, source_id, namespace), 
@@ -488,6 +489,12 @@ CREATE INDEX ix_session_project_used ON session (project_id, hidden, time_update
 
 -- ix_session_root_id
 CREATE INDEX ix_session_root_id ON session (root_id)
+
+-- ix_session_scope_created
+CREATE INDEX ix_session_scope_created ON session (scope, hidden, id) WHERE scope IS NOT NULL
+
+-- ix_session_scope_used
+CREATE INDEX ix_session_scope_used ON session (scope, hidden, time_updated DESC, id) WHERE scope IS NOT NULL
 
 -- ix_session_used
 CREATE INDEX ix_session_used ON session (hidden, time_updated DESC, id)

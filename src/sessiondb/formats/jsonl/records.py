@@ -80,7 +80,7 @@ LINEAGE_FIELDS = (
     "relation", "parent_id", "parent_seq", "parent_source_id", "root_id", "call_id",
 )  # fmt: skip
 STATE_FIELDS = (
-    "last_seq", "share_url", "revert", "permission", "summary_additions",
+    "last_seq", "share_url", "revert", "permission", "scope", "summary_additions",
     "summary_deletions", "summary_files", "summary_diffs", "time_updated",
     "time_compacting", "time_detached",
 )  # fmt: skip

@@ -124,6 +124,7 @@ def session_facts(
         "Todo list": todos_text(export.todos),
         "Labels": labels_text(export.labels),
         "Subagents": _subagents_fact(export, subagents),
+        "Scope": session.scope or "",
         "Shared at": session.share_url or "",
         "Reverted": "in its program" if session.revert else "",
         "Archived": known(session.time_archived, lambda time: f"{moment(time)} UTC"),

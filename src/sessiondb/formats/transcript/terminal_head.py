@@ -84,7 +84,10 @@ def _facts_by_line(
     if session.cost is not None or is_estimated:
         cost = f"cost {cost}"
     yield [_named_value("tokens", tokens(session.tokens.columns())), cost]
-    yield [_named_value("shared at", session.share_url or "")]
+    yield [
+        _named_value("scope", session.scope or ""),
+        _named_value("shared at", session.share_url or ""),
+    ]
 
 
 def _subagents_text(session: Session, subagents: Sequence[Session]) -> str:

@@ -89,6 +89,7 @@ _COLUMNS: Mapping[str, Check] = {
     **dict.fromkeys(("summary_diffs", "revert", "permission"), values.json),
     **dict.fromkeys(("time_updated", "time_compacting", "time_archived"), values.time),
     "time_created": values.filled(values.time, 0),
+    "scope": values.optional_id,
     "title": values.filled(encode.string, ""),
     "title_source": values.stated(values.one_of("user", "agent", "derived")),
     "metadata": values.filled(values.json, "{}"),

@@ -47,7 +47,7 @@ def optional(check: Check) -> Check:
     return lambda value, field: None if value is None else check(value, field)
 
 
-optional_id: Check = optional(ids.valid_id)
+optional_id: Check = ids.optional_id
 
 
 def session_id(value: Any, field: str) -> str:

@@ -145,6 +145,7 @@ COPY_SESSION = _copy_statement(
     time_updated=p("now"),
     data=null(),
     data_blob=null(),
+    scope=func.coalesce(p("scope"), session.c.scope),
 )
 TITLES = select(session.c.title).where(
     session.c.root_id == p("root"),

@@ -17,6 +17,7 @@ EXISTING = select(
 SLUG = select(session.c.id).where(
     session.c.project_id == p("pid"), session.c.slug == p("slug")
 )
+SCOPE = select(session.c.scope).where(session.c.id == p("sid"))
 METADATA = select(session.c.metadata).where(session.c.id == p("sid"))
 CLEAR_TODOS = delete(todo).where(todo.c.session_id == p("sid"))
 DIFF_BLOBS = select(file_diff.c.before_blob, file_diff.c.after_blob).where(

@@ -16,6 +16,10 @@ PROJECT_USED = select_session.with_hint(*by_index(session, "ix_session_project_u
 PROJECT_CREATED = select_session.with_hint(
     *by_index(session, "ix_session_project_created")
 )
+# These indexes have only rows with a scope: without this term they answer no query.
+_in_scope = select_session.where(session.c.scope == p("scope"))
+SCOPE_USED = _in_scope.with_hint(*by_index(session, "ix_session_scope_used"))
+SCOPE_CREATED = _in_scope.with_hint(*by_index(session, "ix_session_scope_created"))
 visible = and_(session.c.time_deleted.is_(None), session.c.time_importing.is_(None))
 BY_IDS = select_session.where(session.c.id.in_(texts("ids")))
 PROJECT = (
