@@ -46,6 +46,29 @@ def test_a_reversed_list_begins_with_the_oldest_page_by_page(
         assert pages == complete[::-1]
 
 
+def test_a_session_without_a_directory_is_in_the_list_of_all_projects(
+    sessiondb: Run, store: Store, project: Path
+) -> None:
+    with store.effects() as fx:
+        session = fx.create_session(directory=None, title="Of a server", scope="ann")
+        fx.append(session, user("word"))
+        fx.append(session, assistant("word"), cost=1.0)
+    assert ids(sessiondb("list", "--json")) == []
+    (listed,) = sessiondb("list", "-a", "--json").json["sessions"]
+    assert (listed["id"], listed["directory"]) == (session.id, None)
+    assert (listed["project_id"], listed["scope"]) == (None, "ann")
+    # The directory of a line in a pipe is empty, and in a table a dash.
+    assert sessiondb("list", "-a").lines[0][7] == ""
+    assert sessiondb("stats", "-a", "--by", "project").lines[0][0] == ""
+    assert sessiondb("search", "-a", "word").code == 0
+    assert "scope ann" in sessiondb("show", session.id).out
+    plan = sessiondb("resume", session.id, "--in", "claude", "--print", "--json").json
+    assert plan["directory"] == str(project)
+    assert ["cd", str(project)] in plan["commands"]
+    store.update_session(session, scope=None)
+    assert "scope" not in sessiondb("show", session.id).out
+
+
 def test_every_project_and_subagents_on_demand(sessiondb: Run, story: Story) -> None:
     assert ids(sessiondb("list", "-a", "--json")) == [
         story.other,

@@ -235,4 +235,4 @@ def files_of(session: Session, message: Message, part: Part) -> Iterator[str]:
     else:
         return
     for file in files:
-        yield str(Path(session.directory, file))
+        yield str(Path(session.directory or "", file))

@@ -113,7 +113,7 @@ class _Text:
         self._store, self._id = store, session.id
         self._first = first
         self._shown: set[str] = set()
-        self._look = Terminal(directory=session.directory)
+        self._look = Terminal(directory=session.directory or "")
         self._screen = output.screen()
 
     def begin(self, messages: list[Message]) -> Iterator[str]:

@@ -219,7 +219,8 @@ def _cell(column: str, row: Row, usages: Usages, prompts: Mapping[str, str]) -> 
         case "SOURCE":
             return session.source
         case "PROJECT":
-            return Path(session.directory).name[-16:]
+            directory = session.directory
+            return "–" if directory is None else Path(directory).name[-16:]
         case "PROMPTS":
             return str(session.prompt_count)
         case "COST":

@@ -34,6 +34,7 @@ from sessiondb.cli.resume_model import with_model
 from sessiondb.cli.resume_plan import Plan
 from sessiondb.cli.text import count, short_id
 from sessiondb.cli.usage import exclusive
+from sessiondb.dataclass import replace
 from sessiondb.errors import (
     AmbiguousIdError,
     ConflictError,
@@ -333,12 +334,17 @@ def _plan_transfer(store: Store, session: Session, form: str) -> Plan:
     target_format = registry.exporter(form)
     assert target_format.take_in is not None, f"{form} is one of the targets"
     detail = target_format.taken or target_format.details[0]
-    exports = [store.export(session, **target_format.read)]
+    export = store.export(session, **target_format.read)
+    if session.directory is None:
+        # Programs look for their sessions by directory: it is continued in this one.
+        session = replace(session, directory=str(Path.cwd()))
+        export = replace(export, session=session)
+    exports = [export]
     # A program is given one file. It is read before the next item: losses grow with it.
     lost: dict[str, list[Loss]] = {}
     written_items = target_format.write(exports, detail=detail)
     files = losses.documents(written_items, lost.__setitem__)
-    (written,) = [_write_document(session.directory, file) for file in files]
+    (written,) = [_write_document(session.required_directory, file) for file in files]
     _report_subagents(store, session)
 
     try:

@@ -38,8 +38,8 @@ class Plan:
 
     @property
     def directory(self) -> str:
-        """Where the session was held."""
-        return self.session.directory
+        """Where the session was held; without a directory where the user is."""
+        return self.session.directory or str(Path.cwd())
 
     @property
     def content(self) -> bytes:

@@ -138,7 +138,7 @@ def _shown_lines(
     for label in labels:
         names.setdefault(label.seq, []).append(label.label)
 
-    look = Terminal(level, session.directory)
+    look = Terminal(level, session.directory or "")
     yield head_lines(
         session,
         usages_of(store, [session]).get(session.id),

@@ -9,6 +9,7 @@ where another session has the name already the transaction redirects that id
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import EllipsisType
 from typing import Any, TypedDict
 
 from sessiondb import ids
@@ -40,7 +41,7 @@ class SessionFields(TypedDict, total=False):
 
     id: str | None
     title: str | None
-    directory: str | None
+    directory: str | EllipsisType | None
     parent: SessionRef | None
     relation: str | None
     parent_message: MessageRef | None
@@ -70,19 +71,23 @@ def creation(fields: SessionFields, source: str, locate: Locate) -> CreateSessio
         raise InvalidInputError(f"a session has no field {', '.join(sorted(unknown))}")
 
     own_id, time = fields.get("id"), bounds.time_ms(fields.get("time"))
-    directory = fields.get("directory")
+    directory = fields.get("directory", ...)
+    place = None
     # Only the transaction knows where the parent is.
-    inherits_place = directory is None and fields.get("parent") is not None
+    inherits_place = directory is ... and fields.get("parent") is not None
+    if directory is not None and not inherits_place:
+        place = locate(None if isinstance(directory, EllipsisType) else directory)
     texts = {name: encode.string(fields.get(name), name) for name in _TEXTS}
     return CreateSession(
         session_id(own_id, time),
         own_id is not None,
-        None if inherits_place else locate(directory),
+        place,
         source,
         provider_id=encode.string(fields.get("provider"), "provider"),
         model_id=encode.string(fields.get("model"), "model"),
         metadata=_metadata_json(fields.get("metadata")),
         time=time,
+        inherits_place=inherits_place,
         scope=ids.optional_id(fields.get("scope"), "scope"),
         **_lineage_columns(fields),
         **texts,

@@ -71,8 +71,14 @@ def project_of(tx: Transaction, place: ProjectPlace) -> str:
     return project_id
 
 
-def home_of(tx: Transaction, place: ProjectPlace) -> tuple[str, str]:
-    """Return the project of *place*, and its directory as it is stored."""
+#: The project and the stored directory of a session; both are None without one.
+Home = tuple[str | None, str | None]
+
+
+def home_of(tx: Transaction, place: ProjectPlace | None) -> Home:
+    """Return the project of *place* and its directory; None has neither."""
+    if place is None:
+        return None, None
     return project_of(tx, place), stored(place.directory, tx.root)
 
 

@@ -13,7 +13,7 @@ from sessiondb.effects.delete import last_revision, make_room
 from sessiondb.effects.fold import Fold
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.ownership import derive_model, parent_of
-from sessiondb.effects.project import ProjectPlace, home_of
+from sessiondb.effects.project import Home, ProjectPlace, home_of
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import ComposedStatement, Statement
 from sessiondb.errors import ConflictError, InvalidInputError, NotFoundError
@@ -28,14 +28,17 @@ _SLUG = Statement("effects.session.SLUG")
 _SCOPE = Statement("effects.session.SCOPE")
 
 
-def slug_holder(tx: Transaction, project_id: str, slug: str) -> str | None:
+def slug_holder(tx: Transaction, project_id: str | None, slug: str) -> str | None:
     """Return the id of the session that has a slug in a project."""
     row = tx.one(_SLUG, pid=project_id, slug=slug)
     return None if row is None else str(row[0])
 
 
-def free_slug(tx: Transaction, project_id: str, session_id: str) -> str:
-    """Return a slug made from the id that no session of the project has."""
+def free_slug(tx: Transaction, project_id: str | None, session_id: str) -> str:
+    """Return a slug made from the id that no session of the project has.
+
+    Nor has one without a project, of sessions without one.
+    """
     for length in (2, 4, 8, 16):
         slug = ids.slug_of(session_id, length=length)
         row = tx.one(_SLUG, pid=project_id, slug=slug)
@@ -62,6 +65,7 @@ class CreateSession:
     verb = "create_session"
     id: str
     own_id: bool
+    #: None is no directory.
     place: ProjectPlace | None
     source: str
     source_id: str | None = None
@@ -77,6 +81,8 @@ class CreateSession:
     metadata: str = "{}"
     time: int | None = None
     scope: str | None = None
+    #: Whether the place is that of the parent, which only the transaction knows.
+    inherits_place: bool = False
 
     def apply(self, tx: Transaction) -> None:
         """Apply it, or recognise it; raises `ConflictError` and `NotFoundError`."""
@@ -128,11 +134,10 @@ class CreateSession:
             return parent.leaf_seq
         return seq_of(tx, parent.id, self.parent_message)
 
-    def _home_of_session(self, tx: Transaction) -> tuple[str, str]:
-        """Return the project and the stored directory, by default the parent's."""
-        if self.place is not None:
+    def _home_of_session(self, tx: Transaction) -> Home:
+        """Return the project and the stored directory, perhaps the parent's."""
+        if not self.inherits_place or self.parent_id is None:
             return home_of(tx, self.place)
-        assert self.parent_id is not None, "a session without a parent has a place"
         parent = tx.peek(self.parent_id)
         return parent.project_id, parent.directory
 
@@ -273,7 +278,8 @@ class SetDirectory:
 
     verb = "set_directory"
     session_id: str
-    place: ProjectPlace
+    #: None is no directory.
+    place: ProjectPlace | None
 
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `NotFoundError`."""

@@ -62,7 +62,7 @@ class SessionState:
     """The moving part of a session row while a unit is applied."""
 
     id: str
-    project_id: str
+    project_id: str | None
     parent_id: str | None
     relation: str | None
     root_id: str
@@ -85,7 +85,7 @@ class SessionState:
     time_updated: int
     time_detached: int | None
     time_importing: int | None
-    directory: str
+    directory: str | None
     provider_id: str | None
     model_id: str | None
     model_source: str

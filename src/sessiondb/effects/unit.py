@@ -87,7 +87,7 @@ class Unit(RevisingVerbs, ExtensionVerbs, ValueVerbs):
         *,
         id: str | None = None,
         title: str | None = None,
-        directory: str | None = None,
+        directory: str | EllipsisType | None = ...,
         parent: SessionRef | None = None,
         relation: str | None = None,
         parent_message: MessageRef | None = None,
@@ -105,11 +105,11 @@ class Unit(RevisingVerbs, ExtensionVerbs, ValueVerbs):
         With a *parent* it is its ``subagent`` unless *relation* is ``fork``;
         *parent_message* is the message whose call *call_id* started it (default:
         the parent's leaf), and *directory* defaults to the parent's, else to the
-        current one. *version* is that of your program. Without *model* the session
-        has that of its last answer. *time* (Unix ms, or an aware datetime) dates the
-        session and its id, for chats that are older than their row. *scope* is your
-        own key for lists, by default the parent's. An *id* that exists with the same
-        parent is returned.
+        current one; None is none, and no project. *version* is that of your program.
+        Without *model* the session has that of its last answer. *time* (Unix ms, or an
+        aware datetime) dates the session and its id, for chats that are older than
+        their row. *scope* is your own key for lists, by default the parent's. An *id*
+        that exists with the same parent is returned.
         """
         effect = self._new_session(
             id=id, title=title, directory=directory, parent=parent,
@@ -215,9 +215,9 @@ class Unit(RevisingVerbs, ExtensionVerbs, ValueVerbs):
         one_of(by, ("user", "agent", "derived"), "by")
         self.add(sessions.SetTitle(self._live_id(session), text, by))
 
-    def set_directory(self, session: SessionRef, directory: str) -> None:
-        """Move a session to another directory."""
-        place = self._locate_place(directory)
+    def set_directory(self, session: SessionRef, directory: str | None) -> None:
+        """Move a session to another directory; None is none, and no project."""
+        place = None if directory is None else self._locate_place(directory)
         self.add(sessions.SetDirectory(self._live_id(session), place))
 
     def set_permission(self, session: SessionRef, permission: Any) -> None:

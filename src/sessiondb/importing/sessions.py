@@ -31,7 +31,6 @@ from sessiondb.importing.request import ImportRequest
 from sessiondb.importing.rows.close import CloseImport
 from sessiondb.importing.rows.messages import WriteBatch
 from sessiondb.importing.rows.run import CheckedSession, ImportEntry, Policy, Run
-from sessiondb.importing.rows.session import UNKNOWN
 from sessiondb.importing.units import Results, Units
 from sessiondb.model import (
     Imported,
@@ -131,6 +130,8 @@ class SessionImporter:
             return True
 
         place = self._place_of_item(item)
+        if place is None:
+            return False
         if place.root == root:
             return True
 
@@ -287,9 +288,15 @@ class SessionImporter:
 
     # -- places --------------------------------------------------------------
 
-    def _place_of_item(self, item: SourceSession) -> ProjectPlace:
-        """Return where a session was held; its directories passed the gate."""
-        directory = item.directory or item.worktree or UNKNOWN
+    def _place_of_item(self, item: SourceSession) -> ProjectPlace | None:
+        """Return where a session was held; its directories passed the gate.
+
+        None if its source states neither a directory nor a worktree.
+        """
+        directory = item.directory or item.worktree
+        if not directory:
+            return None
+
         place = self._request.locate_directory(directory)
         if not place.here:
             if item.worktree:

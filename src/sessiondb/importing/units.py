@@ -54,10 +54,11 @@ class Units:
     committed: int = 0
     _next: _NextUnit = field(default_factory=_NextUnit)
 
-    def open(self, run: Run, place: ProjectPlace) -> None:
+    def open(self, run: Run, place: ProjectPlace | None) -> None:
         """Begin a session."""
         self._next.effects.append(OpenImport(run, place))
-        self._next.places.append(place)
+        if place is not None:
+            self._next.places.append(place)
         self._next.opened.append(run)
         self._next.size += sum(blob.size for blob in run.checked.blobs)
 

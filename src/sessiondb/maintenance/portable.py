@@ -76,7 +76,9 @@ def portable_in(
     return (portable(export, root) for export in exports)
 
 
-def _portable_directory(directory: str, root: str) -> str:
+def _portable_directory(directory: str | None, root: str) -> str:
+    if directory is None:
+        return _ROOT
     inside = stored(directory, root)
     if not is_absolute(inside):
         return inside

@@ -122,7 +122,7 @@ def _sessions_to_write(store: Store) -> Iterator[tuple[str, str, Session]]:
     """Yield the file name, a digest of the state, and the session, of each session."""
     projects = {project.id: project for project in store.projects()}
     for session in every(store, **_EVERYTHING, order="created"):
-        state = repr((session, projects.get(session.project_id))).encode(
+        state = repr((session, projects.get(session.project_id or ""))).encode(
             "utf-8", "surrogatepass"
         )
         yield jsonl.file_name(session.id), hashlib.sha256(state).hexdigest(), session

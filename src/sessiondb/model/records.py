@@ -182,7 +182,7 @@ class Session:
     """
 
     id: str
-    project_id: str
+    project_id: str | None
     parent_id: str | None
     relation: str | None
     parent_seq: int | None
@@ -192,7 +192,7 @@ class Session:
     slug: str
     title: str
     title_source: str
-    directory: str
+    directory: str | None
     version: str | None
     source: str
     source_id: str | None
@@ -229,6 +229,11 @@ class Session:
     time_imported: int | None
     time_detached: int | None
     data: Mapping[str, Any]
+
+    @property
+    def required_directory(self) -> str:
+        """The directory, for a program that requires one: without one it is ``/``."""
+        return self.directory or "/"
 
     @property
     def tokens(self) -> Tokens:

@@ -96,7 +96,7 @@ def _changes_in(
     calls = yield _CALLS, {"rids": as_list(places)}
     found = {}
     for place, tool, arguments, text, directory in calls:
-        folder = absolute(directory, base)
+        folder = "" if directory is None else absolute(directory, base)
         for path in files_changed(tool, _loaded(arguments), _decoded(text)):
             if _is_same_file(_normalized(path, folder), wanted):
                 found[place] = f"{tool or 'edit'} {path}"

@@ -91,7 +91,7 @@ def session_of(row: Row, base: str | None = None) -> Session:
     try:
         return _SESSION.make(
             plain,
-            absolute(directory, base),
+            None if directory is None else absolute(directory, base),
             diffs and json.loads(diffs),
             revert and json.loads(revert),
             permission and json.loads(permission),

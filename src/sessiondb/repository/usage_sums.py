@@ -124,7 +124,7 @@ def messages_with_usage(dimensions: tuple[str, ...], shape: tuple[str, ...]) -> 
     conditions = [_VISIBLE, f"({states_usage('m')})", *_terms(shape)]
     return (
         "FROM message AS m JOIN session AS s ON s.id = m.session_id "
-        f"JOIN project AS j ON j.id = s.project_id{tools} "
+        f"LEFT JOIN project AS j ON j.id = s.project_id{tools} "
         f"WHERE {' AND '.join(conditions)}"
     )
 
@@ -220,7 +220,7 @@ def _select_messages(shape: _TotalShape, rows: str, *conditions: str) -> str:
     """Return the query for the sums of messages, rows with ``m`` and ``s``."""
     project = ""
     if "project" in shape.dimensions:
-        project = " JOIN project AS j ON j.id = s.project_id"
+        project = " LEFT JOIN project AS j ON j.id = s.project_id"
     terms = [_VISIBLE, has_usage("m"), *conditions, *_terms(shape.parameters)]
     where = " AND ".join(f"({term})" for term in terms)
     return _sum_by_group(shape, f"FROM {rows}{project} WHERE {where}")

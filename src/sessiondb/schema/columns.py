@@ -38,7 +38,7 @@ TABLES: dict[str, dict[str, tuple[str, bool]]] = {
     "session": {
         "rid": ("INTEGER", True),
         "id": ("TEXT", True),
-        "project_id": ("TEXT", True),
+        "project_id": ("TEXT", False),
         "parent_id": ("TEXT", False),
         "relation": ("TEXT", False),
         "parent_seq": ("INTEGER", False),
@@ -48,7 +48,7 @@ TABLES: dict[str, dict[str, tuple[str, bool]]] = {
         "slug": ("TEXT", True),
         "title": ("TEXT", True),
         "title_source": ("TEXT", True),
-        "directory": ("TEXT", True),
+        "directory": ("TEXT", False),
         "version": ("TEXT", False),
         "source": ("TEXT", True),
         "source_id": ("TEXT", False),

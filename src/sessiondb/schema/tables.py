@@ -76,9 +76,7 @@ project_directory = strict_table(
 session = strict_table(
     "session",
     text_column("id", required=True),
-    text_column(
-        "project_id", ForeignKey("project.id", ondelete="CASCADE"), required=True
-    ),
+    text_column("project_id", ForeignKey("project.id", ondelete="CASCADE")),
     text_column("parent_id", ForeignKey("session.id", ondelete="CASCADE")),
     text_column("relation"),
     int_column("parent_seq"),
@@ -88,7 +86,7 @@ session = strict_table(
     text_column("slug", required=True),
     text_column("title", required=True, default=""),
     text_column("title_source", required=True, default="derived"),
-    text_column("directory", required=True),
+    text_column("directory"),
     text_column("version"),
     text_column("source", required=True),
     text_column("source_id"),

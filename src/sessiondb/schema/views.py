@@ -61,7 +61,7 @@ SELECT s.id, s.slug, s.title, s.source, s.agent, s.model_id, s.directory,
        {_time_of("s.time_created")} AS created, {_time_of("s.time_updated")} AS updated,
        {_time_of("s.time_archived")} AS archived, s.time_created, s.time_updated,
        s.prompt_count, s.hidden
-  FROM session AS s JOIN project AS j ON j.id = s.project_id
+  FROM session AS s LEFT JOIN project AS j ON j.id = s.project_id
  WHERE {_ALIVE}
 """.strip()
 
@@ -155,7 +155,7 @@ SELECT t.session_id, t.seq, t.idx, NULL,
 )
 SELECT session_id, seq, idx, tool,
        CASE WHEN path LIKE '/%' OR path LIKE '_:%' THEN path
-            ELSE rtrim(directory, '/') || '/' || path END AS file,
+            ELSE coalesce(rtrim(directory, '/') || '/', '') || path END AS file,
        time, inherited, source, project_id, path, part_id
   FROM change
 """.strip()

@@ -68,6 +68,7 @@ def writing(store: Store, session: SessionHandle) -> None:
     store.create_session(titel="a")  # refused
     store.create_session(title=3)  # refused
     store.create_session(scope=3)  # refused
+    store.create_session(directory=3)  # refused
     store.open_session("thread-1", titel="a")  # refused
     store.open_session(3)  # refused
     store.update_session(session, modle="m")  # refused

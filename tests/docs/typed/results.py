@@ -308,6 +308,8 @@ def reading(store: Store, session: SessionHandle, project: Project) -> None:
     assert_type(store.find_message("m", source="a"), Message | None)
     assert_type(store.children(session), list[Session])
     assert_type(store.sessions(scope="a", reverse=True), Page[Session])
+    assert_type(store.session("a").directory, str | None)
+    assert_type(store.create_session(directory=None), SessionHandle)
     assert_type(store.message(session, 3), Message)
     context = store.context(session, at=LEAF, repair="strip")
     assert_type(context, Context)

@@ -1024,7 +1024,7 @@ WHERE session.id = :sid
 -- effects.session.SLUG
 SELECT session.id
 FROM session
-WHERE session.project_id = :pid AND session.slug = :slug
+WHERE session.project_id IS :pid AND session.slug = :slug
 
 -- effects.session.SCOPE
 SELECT session.scope
@@ -1814,7 +1814,7 @@ SET name=:name, permission=:permission, metadata=:metadata, time_initialized=:ti
 WHERE project.id = :pid
 
 -- importing.rows.session.PLACE
-SELECT session.directory, session.project_id
+SELECT session.directory
 FROM session
 WHERE session.id = :sid
 
@@ -1822,15 +1822,6 @@ WHERE session.id = :sid
 UPDATE prompt
 SET directory=:directory, project_id=:project_id
 WHERE prompt.session_id = :sid
-
--- importing.rows.session.REMOVE_UNUSED
-DELETE
-FROM project
-WHERE project.id = :pid AND NOT (EXISTS (SELECT *
-FROM session
-WHERE session.project_id = project.id)) AND NOT (EXISTS (SELECT *
-FROM prompt
-WHERE prompt.project_id = project.id))
 
 -- importing.rows.session.FORMER
 SELECT 1

@@ -165,7 +165,7 @@ CREATE TABLE project_directory (
 CREATE TABLE session (
 	rid INTEGER NOT NULL, 
 	id TEXT NOT NULL, 
-	project_id TEXT NOT NULL, 
+	project_id TEXT, 
 	parent_id TEXT, 
 	relation TEXT, 
 	parent_seq INTEGER, 
@@ -175,7 +175,7 @@ CREATE TABLE session (
 	slug TEXT NOT NULL, 
 	title TEXT DEFAULT '' NOT NULL, 
 	title_source TEXT DEFAULT 'derived' NOT NULL, 
-	directory TEXT NOT NULL, 
+	directory TEXT, 
 	version TEXT, 
 	source TEXT NOT NULL, 
 	source_id TEXT, 

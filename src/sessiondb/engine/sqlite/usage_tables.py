@@ -99,7 +99,7 @@ TRIGGERS = (
     f"AND ({_IS_COVERED} OR new.rid <= {MARK_OF_USAGE}) "
     f"BEGIN {_let_wait('old')} {_let_wait('new')} {_LOWER_MARK} END",
     "CREATE TRIGGER usage_session_update AFTER UPDATE OF hidden, project_id ON session "
-    "WHEN new.hidden <> old.hidden OR new.project_id <> old.project_id "
+    "WHEN new.hidden <> old.hidden OR new.project_id IS NOT old.project_id "
     "BEGIN UPDATE usage_hour SET hidden = new.hidden, "
     f"project_rid = {project_rid('new')} WHERE session_rid = new.rid; END",
     "CREATE TRIGGER usage_session_model AFTER UPDATE OF source, agent ON session "

@@ -38,9 +38,8 @@ def write(
     del detail  # nothing can be left out
     folders: dict[str, list[Export]] = {}
     for export in sessions:
-        folders.setdefault("" if together else export.session.directory, []).append(
-            export
-        )
+        folder = "" if together else export.session.required_directory
+        folders.setdefault(folder, []).append(export)
 
     names: set[str] = set()
     for directory, exports in folders.items():

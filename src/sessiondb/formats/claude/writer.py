@@ -73,7 +73,7 @@ class ClaudeWriter(Losing):
             "isSidechain": False,
             "userType": "external",
             "entrypoint": fields.WRITER,
-            "cwd": session.directory,
+            "cwd": session.required_directory,
             "version": fields.VERSION,
             **keys,
         }

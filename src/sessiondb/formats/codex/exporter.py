@@ -217,7 +217,7 @@ def _new_header(session: Session, thread: str) -> Record:
     facts = {
         "id": thread,
         "timestamp": began,
-        "cwd": session.directory,
+        "cwd": session.required_directory,
         "originator": "sessiondb",
         "cli_version": "0.0.0",
         "source": "cli",

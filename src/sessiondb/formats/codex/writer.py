@@ -119,7 +119,7 @@ class CodexWriter(Conversion):
     def _turn_context(self, message: Message, model: str) -> Record:
         return {
             "turn_id": message.id,
-            "cwd": self.session.directory,
+            "cwd": self.session.required_directory,
             "approval_policy": "on-request",
             "sandbox_policy": {"type": "read-only"},
             "model": model,

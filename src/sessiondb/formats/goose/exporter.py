@@ -151,7 +151,7 @@ def _required_record(session: Session, name: str) -> Record:
     """Return what an import requires."""
     return {
         "id": name,
-        "working_dir": session.directory,
+        "working_dir": session.required_directory,
         "name": session.title or name,
         "created_at": text_of_time(session.time_created),
         "updated_at": text_of_time(session.time_updated),

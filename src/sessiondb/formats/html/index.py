@@ -35,7 +35,7 @@ def _page_line(name: str, export: Export) -> str:
     facts = [
         moment(session.time_updated, "%H:%M"),
         session.source,
-        session.directory.rstrip("/").rpartition("/")[2],
+        (session.directory or "").rstrip("/").rpartition("/")[2],
         count(session.prompt_count, "prompt"),
         spent_text(session, export.usage),
     ]

@@ -215,7 +215,7 @@ def _new_header(session: Session) -> Record:
         "version": NEWEST,
         "id": _session_name(session),
         "timestamp": text_of_time(session.time_created),
-        "cwd": session.directory,
+        "cwd": session.required_directory,
     }
 
 

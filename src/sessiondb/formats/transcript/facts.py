@@ -114,7 +114,7 @@ def session_facts(
     values = {
         "Agent": " · ".join(name for name in agent if name),
         "Models" if len(tally.models) > 1 else "Model": models,
-        "Directory": session.directory,
+        "Directory": session.directory or "",
         "Date": _period_text(tally),
         "Messages": _counts_text(session, tally),
         "Tokens": tokens(session.tokens.columns()),

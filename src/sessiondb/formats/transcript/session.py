@@ -76,7 +76,7 @@ class Transcript:
 
         anchor = f"{self.anchor}-"
         self._composer = Composer(
-            detail, album, self._started_by, anchor, export.session.directory
+            detail, album, self._started_by, anchor, export.session.directory or ""
         )
         self._tally = Tally(export.session)
         self._prompts: list[PromptLine] = []

@@ -54,7 +54,7 @@ def _facts_by_line(
 ) -> Iterator[list[str]]:
     """Yield the facts of each line; those that are unknown are empty."""
     yield [session.id, session.slug]
-    yield [session.directory]
+    yield [session.directory or ""]
 
     parent = parent_name(session)
     if parent == session.parent_id:

@@ -98,7 +98,9 @@ class Derived:
 
         return _id_of(tx, **run.name)
 
-    def new_row(self, tx: Transaction, run: Run, project_id: str) -> dict[str, Any]:
+    def new_row(
+        self, tx: Transaction, run: Run, project_id: str | None
+    ) -> dict[str, Any]:
         """Return the columns of a new session: its own id, its family, its slug."""
         session_id = run.session_id
         if tx.one(_IS_TAKEN, sid=session_id) is not None:

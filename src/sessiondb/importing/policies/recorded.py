@@ -110,7 +110,9 @@ class Recorded:
         self.unfinished = importing is not None
         return session_id
 
-    def new_row(self, tx: Transaction, run: Run, project_id: str) -> dict[str, Any]:
+    def new_row(
+        self, tx: Transaction, run: Run, project_id: str | None
+    ) -> dict[str, Any]:
         """Return the columns that the log states, as far as they are free here."""
         item, logged = run.checked.item, self.stored
         parent_name, known_parent = item.parent_source_id, self.find_parent(tx, run)
@@ -134,7 +136,7 @@ class Recorded:
             "time_imported": logged.time_imported,
         }
 
-    def _free_slug(self, tx: Transaction, project_id: str) -> str:
+    def _free_slug(self, tx: Transaction, project_id: str | None) -> str:
         slug = self.stored.slug
         if slug is None or slug_holder(tx, project_id, slug) is not None:
             return free_slug(tx, project_id, self.stored.id)

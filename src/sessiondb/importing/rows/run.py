@@ -157,7 +157,9 @@ class Policy(Protocol):
     def find(self, tx: Transaction, run: Run) -> str | None:
         """Lift the tombstone of a session, and return its id if it exists."""
 
-    def new_row(self, tx: Transaction, run: Run, project_id: str) -> dict[str, Any]:
+    def new_row(
+        self, tx: Transaction, run: Run, project_id: str | None
+    ) -> dict[str, Any]:
         """Return the columns of a new row that its source does not give as they are."""
 
     def update_row(self, tx: Transaction, run: Run) -> None:

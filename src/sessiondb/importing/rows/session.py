@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from sessiondb.effects.project import (
     ProjectPlace,
     RefreshProject,
     add_directory,
+    home_of,
     is_known,
     project_of,
 )
@@ -28,11 +28,8 @@ FACTS = "name permission metadata time_initialized time_created".split()
 _PROJECT = Statement("importing.rows.session.PROJECT")
 _SET_PROJECT = Statement("importing.rows.session.SET_PROJECT")
 
-#: The directory of a session whose source does not state any.
-UNKNOWN = os.sep
 _PLACE = Statement("importing.rows.session.PLACE")
 _MOVE_PROMPTS = Statement("importing.rows.session.MOVE_PROMPTS")
-_REMOVE_UNUSED = Statement("importing.rows.session.REMOVE_UNUSED")
 _FORMER = Statement("importing.rows.session.FORMER")
 BY_SOURCE = Statement("importing.rows.session.BY_SOURCE")
 UNBURY = Statement("importing.rows.session.UNBURY")
@@ -45,7 +42,8 @@ class OpenImport:
 
     verb = "import"
     run: Run
-    place: ProjectPlace
+    #: None if the source states no directory.
+    place: ProjectPlace | None
 
     def apply(self, tx: Transaction) -> None:
         """Write it; the session is invisible from its making until it is closed."""
@@ -60,21 +58,22 @@ class OpenImport:
         else:
             run.session_id = session_id
             run.policy.update_row(tx, run)
-            self._follow_directory(tx)
-            RefreshProject(self.place).apply(tx)
+            if self.place is not None:
+                self._follow_directory(tx, self.place)
+                RefreshProject(self.place).apply(tx)
         if run.checked.project is not None:
             self._describe_project(tx, run.checked.project)
 
     def _make_session(self, tx: Transaction) -> None:
         run, item = self.run, self.run.checked.item
-        project_id = project_of(tx, self.place)
+        project_id, directory = home_of(tx, self.place)
         row = {
             **run.checked.columns,
             "project_id": project_id,
             "relation": item.relation,
             "parent_seq": None,
             "parent_source_id": item.parent_source_id,
-            "directory": stored(self.place.directory, tx.root),
+            "directory": directory,
             "source": item.source,
             "namespace": item.namespace,
             "time_importing": tx.now,
@@ -86,29 +85,26 @@ class OpenImport:
         run.session_id = row["id"]
         run.changed = True
 
-    def _follow_directory(self, tx: Transaction) -> None:
+    def _follow_directory(self, tx: Transaction, place: ProjectPlace) -> None:
         """Move a session whose source states another directory, or its first one.
 
         The program may have moved it, unless the directory is that of another machine.
         One that `relink` moved elsewhere is not followed.
         """
-        item = self.run.checked.item
-        if not (item.directory or item.worktree):
-            return
-        sid, directory = self.run.session_id, stored(self.place.directory, tx.root)
-        stored_directory, former = tx.one(_PLACE, sid=sid)
-        is_first = stored_directory == stored(UNKNOWN, tx.root)
-        if not is_first and not (self.place.here and item.may_move):
+        may_move = self.run.checked.item.may_move
+        sid, directory = self.run.session_id, stored(place.directory, tx.root)
+        stored_directory = tx.value(_PLACE, sid=sid)
+        is_first = stored_directory is None
+        if not is_first and not (place.here and may_move):
             return
         if stored_directory == directory or tx.value(_FORMER, at=directory):
             return
 
-        project_id = project_of(tx, self.place)
+        project_id = project_of(tx, place)
         slug = free_slug(tx, project_id, sid)
         tx.run(MOVE, sid=sid, directory=directory, project_id=project_id, slug=slug)
         if is_first:
             tx.run(_MOVE_PROMPTS, sid=sid, directory=directory, project_id=project_id)
-            tx.run(_REMOVE_UNUSED, pid=former)
         self.run.changed = True
         state = tx.states.get(sid)
         if state is not None:
@@ -121,7 +117,10 @@ class OpenImport:
         creation holds, a name is replaced by one that the source gives, and the
         source's own record stays under the name of the source in ``metadata``.
         """
-        project_id, *old = tx.one(_PROJECT, sid=self.run.session_id)
+        row = tx.one(_PROJECT, sid=self.run.session_id)
+        if row is None:  # it has no directory here
+            return
+        project_id, *old = row
         source = self.run.checked.item.source
         new = _merge_facts(dict(zip(FACTS, old, strict=True)), facts, source)
         if list(new.values()) != old:

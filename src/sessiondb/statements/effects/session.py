@@ -15,7 +15,7 @@ EXISTING = select(
     session.c.time_deleted,
 ).where(session.c.id == p("sid"))
 SLUG = select(session.c.id).where(
-    session.c.project_id == p("pid"), session.c.slug == p("slug")
+    session.c.project_id.is_not_distinct_from(p("pid")), session.c.slug == p("slug")
 )
 SCOPE = select(session.c.scope).where(session.c.id == p("sid"))
 METADATA = select(session.c.metadata).where(session.c.id == p("sid"))

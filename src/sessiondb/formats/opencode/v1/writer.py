@@ -142,7 +142,7 @@ class WriterV1(OpenCodeWriter):
     def _answer_entry(self, message: Message, index: int, suffix: str = "") -> Entry:
         agent, model = self.agent_and_model(index)
         info = self._new_info(message, "assistant", suffix)
-        directory, project = self.session.directory, self.export.project
+        directory, project = self.session.required_directory, self.export.project
         # The prompt that it answers, else the last one before it.
         prompt = self._turns.get(message.turn_id, self._turns.get(None))
         info.update(
@@ -231,7 +231,7 @@ class WriterV1(OpenCodeWriter):
             "id": self.names.session,
             "slug": row.get("slug") or session.slug,
             "projectID": self.project_id(),
-            "directory": session.directory,
+            "directory": session.required_directory,
             "title": session.title,
             "version": session.version or "0",
             "time": self.session_times(),

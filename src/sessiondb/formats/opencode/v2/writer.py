@@ -320,7 +320,7 @@ class WriterV2(OpenCodeWriter):
             "projectID": self.project_id(),
             **usage_of(messages),
             "time": self.session_times(),
-            "location": {"directory": session.directory},
+            "location": {"directory": session.required_directory},
         }
         more = {"title": session.title, "permissions": self.permission_rules(RULE_V2)}
         return {**info, **without_empty(more), **self.common_fields()}

@@ -8,7 +8,6 @@ from sqlalchemy import (
     ColumnElement,
     Select,
     delete,
-    exists,
     func,
     literal_column,
     or_,
@@ -43,17 +42,9 @@ PROJECT = (
 SET_PROJECT = update_of(
     project, " ".join((*FACTS, "time_updated")), project.c.id == p("pid")
 )
-PLACE = select(session.c.directory, session.c.project_id).where(
-    session.c.id == p("sid")
-)
+PLACE = select(session.c.directory).where(session.c.id == p("sid"))
 MOVE_PROMPTS = update_of(
     prompt, "directory project_id", prompt.c.session_id == p("sid")
-)
-#: The project of no directory, after its last session and prompt got one.
-REMOVE_UNUSED = delete(project).where(
-    project.c.id == p("pid"),
-    ~exists().where(session.c.project_id == project.c.id),
-    ~exists().where(prompt.c.project_id == project.c.id),
 )
 #: Whether `Relink` moved a directory, or one above it.
 FORMER: Select[Any] = (
