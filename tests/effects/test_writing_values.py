@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import multiprocessing
@@ -13,7 +14,7 @@ from facades import Contract
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessiondb import ConflictError, KeyValue, Store, user
+from sessiondb import AsyncStore, ConflictError, KeyValue, Store, user
 from sessiondb.errors import CodecError, CorruptionError, InvalidInputError
 
 USER = ("users", "42")
@@ -174,6 +175,32 @@ async def test_an_update_that_raises_changes_nothing(contract: Contract) -> None
         await contract.store.update_value("state", "s", lambda _: math.nan)
     value = await contract.store.value("state", "s")
     assert (value.value, value.revision) == ([1], 1)
+
+
+class Stop(BaseException):
+    """What a signal handler may raise, which is no Exception."""
+
+
+def stop(_: Any) -> Any:
+    raise Stop
+
+
+async def test_whatever_a_fold_raises_reaches_its_caller(contract: Contract) -> None:
+    with pytest.raises(Stop):
+        await contract.store.update_value("state", "s", stop)
+    handle = await contract.store.update_value("state", "s", lambda _: 1)
+    assert handle.revision == 1
+
+
+async def test_what_a_fold_raises_harms_no_other_task(store: Store) -> None:
+    async with AsyncStore.open(store.path) as other:
+        stopped, *written = await asyncio.gather(
+            other.update_value("state", "s", stop),
+            *[other.set_value("state", f"k{number}", number) for number in range(5)],
+            return_exceptions=True,
+        )
+    assert isinstance(stopped, Stop)
+    assert [handle.revision for handle in written] == [1] * 5  # type: ignore[union-attr]
 
 
 async def test_a_retried_unit_finds_its_value_written(contract: Contract) -> None:
