@@ -103,9 +103,10 @@ LAX = {
     ("read_past_damage", "report", "class"),
     # Messages in any order, by their numbers.
     ("remove", "messages", "set"),
+    ("set_value", "value", "bytes"),
 }
 #: A class is a function, too, and what it raises is raised as it is.
-RAISED = {("update_metadata", "fold", "class")}
+RAISED = {("update_metadata", "fold", "class"), ("update_value", "fold", "class")}
 #: Without an event to stop it, a feed does not end.
 ENDLESS = {("changes", "stop", "None")}
 #: How messages call parameters whose name would not help.
@@ -186,6 +187,9 @@ VALID: dict[str, Callable[[Room], Any]] = {
     "b": lambda r: r.other,
     "message": lambda r: r.message,
     "append.message": lambda _: user("x"),
+    "append_openai.items": lambda _: [{"role": "user", "content": "x"}],
+    "append_anthropic.messages": lambda _: [{"role": "user", "content": "x"}],
+    "append_anthropic.system": lambda _: "x",
     "messages": lambda r: [r.message],
     "draft": lambda _: user("x"),
     "fold": lambda _: lambda metadata: {"a": 1},
@@ -215,6 +219,21 @@ VALID: dict[str, Callable[[Room], Any]] = {
     "query": lambda _: "hello",
     "search.query": lambda _: "hello",
     "key": lambda _: {"model": "m"},
+    **dict.fromkeys(
+        (
+            "set_value.key",
+            "update_value.key",
+            "delete_value.key",
+            "refresh_value.key",
+            "value.key",
+        ),
+        lambda _: "key",
+    ),
+    "namespace": lambda _: ("users", "1"),
+    "prefix": lambda _: "users",
+    "value": lambda _: {"a": 1},
+    "update_value.fold": lambda _: lambda present: present,
+    "addresses": lambda _: [("users", "key")],
     "terminal": lambda _: "tty",
     "old": lambda _: "/elsewhere",
     "new": lambda _: "/new",

@@ -96,6 +96,8 @@ _OF_ONE_MACHINE = {
     "alembic_version", "project_directory",
     # What says which tables a program made here; the rows in these are transferred.
     "extension",
+    # Values belong to no session: they come with a database, and not with a log.
+    "key_value",
     # Sums of the messages: each database makes its own.
     "usage_hour", "usage_model", "usage_waiting",
 }  # fmt: skip

@@ -6,6 +6,8 @@ import asyncio
 import json
 import math
 import multiprocessing
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -368,13 +370,10 @@ def test_every_json_value_comes_back(store: Store) -> None:
 def test_a_value_that_a_shell_broke_is_reported_with_its_address(
     store: Store,
 ) -> None:
-    import sqlite3
-
     store.set_value("a", "k", 1)
-    with sqlite3.connect(store.path) as connection:
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
         connection.execute("UPDATE key_value SET value = '{'")
-    connection.close()
     with pytest.raises(CorruptionError, match=r"'k' of \[\"a\"\]"):
         store.value("a", "k")
     with pytest.raises(CorruptionError, match=r"'k' of \[\"a\"\]"):

@@ -32,12 +32,22 @@ from samples_pi import (
     write,
 )
 
-from sessiondb import ALL, Store, assistant, event, file, text, tool, tool_result, user
+from sessiondb import (
+    ALL,
+    Context,
+    Store,
+    assistant,
+    event,
+    file,
+    text,
+    tool,
+    tool_result,
+    user,
+)
 from sessiondb.formats import exporter, find
 from sessiondb.formats.kit.fields import without_keys
 from sessiondb.formats.kit.naming import MARK
 from sessiondb.model import (
-    Context,
     Document,
     FileDiff,
     Imported,

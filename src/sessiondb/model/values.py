@@ -67,7 +67,7 @@ def addresses_of(pairs: Iterable[tuple[Namespace, str]]) -> list[ValueAddress]:
     for pair in pairs:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise InvalidInputError(
-                f"an address is a pair of a namespace and a key, not {abridged(pair)}"
+                f"addresses are pairs of a namespace and a key, not {abridged(pair)}"
             )
         addresses.append(value_address(*pair))
     return addresses
