@@ -238,6 +238,26 @@ async def test_statements_take_constants_lists_and_parameters(
     assert await store.select(joined) == [(6,)]
 
 
+async def test_a_number_of_rows_that_is_not_the_expected_one_writes_nothing(
+    contract: Contract,
+) -> None:
+    store = contract.store
+    session = await store.create_session()
+    await store.insert_rows(STEP, [step(session, number) for number in range(3)])
+    some = delete(STEP).where(STEP.c.number < bindparam("n"))
+    unit = store.unit()
+    unit.append(session, user("not written"))
+    unit.execute(some, {"n": 2}, expect_rows=3)
+    with pytest.raises(ConflictError, match="2 rows, expected 3"):
+        await store.commit(unit)
+    assert not await store.messages(session)
+    assert len(await store.select(select(STEP))) == 3
+
+    done = await store.execute(some, {"n": 2}, expect_rows=2)
+    assert done.rowcount == 2
+    await store.execute(some, {"n": 2}, expect_rows=0)
+
+
 # -- what is refused -------------------------------------------------------------------
 
 
@@ -281,6 +301,8 @@ def test_what_is_no_write_of_an_extension_is_refused(store: Store) -> None:
         lambda: store.execute(select(STEP)),  # type: ignore[arg-type]
         lambda: store.execute("DELETE FROM ext_graph_step"),  # type: ignore[arg-type]
         lambda: store.execute(delete(STEP), {"n": 1}),
+        lambda: store.execute(delete(STEP), expect_rows=-1),
+        lambda: store.execute(delete(STEP), expect_rows="1"),  # type: ignore[arg-type]
         lambda: store.execute(delete(STEP).where(STEP.c.number == bindparam("n"))),
         lambda: store.execute(
             delete(STEP).where(STEP.c.number == bindparam("n")), {"n": [1]}

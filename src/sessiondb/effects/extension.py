@@ -15,8 +15,10 @@ from sessiondb.dataclass import dataclass, field
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import insert_new_text, insert_text, upsert_text
-from sessiondb.errors import InvalidInputError, abridged
+from sessiondb.errors import ConflictError, InvalidInputError, abridged
+from sessiondb.model import bounds
 from sessiondb.model.handles import session_key
+from sessiondb.words import count
 
 if TYPE_CHECKING:
     from sqlalchemy import Table
@@ -77,6 +79,7 @@ class Execute:
     extension: Extension
     text: str
     parameters: dict[str, Any]
+    expect_rows: int | None
     rowcount: int = field(default=0)
 
     def apply(self, tx: Transaction) -> None:
@@ -88,6 +91,11 @@ class Execute:
             session_id = _name_here(tx, parameters["session_id"])
             parameters = {**parameters, "session_id": session_id}
         self.rowcount = tx.connection.execute(self.text, parameters).rowcount
+        if self.expect_rows not in (None, self.rowcount):
+            raise ConflictError(
+                f"the statement changed {count(self.rowcount, 'row')}, "
+                f"expected {self.expect_rows:,}"
+            )
 
 
 def use_sessions(tx: Transaction, session_ids: Iterable[str | None]) -> None:
@@ -147,13 +155,16 @@ def insertion(
     return InsertRows(extension, text, text_of_retry, values, session_at)
 
 
-def execution(statement: UpdateBase, parameters: Mapping[str, Any]) -> Execute:
+def execution(
+    statement: UpdateBase, parameters: Mapping[str, Any], expect_rows: int | None
+) -> Execute:
     """Return the effect of `Unit.execute`; raises `InvalidInputError`."""
     from sessiondb.schema.extensions import written_extension
 
     extension = written_extension(statement)
     written, values = bound(statement, parameters)
-    return Execute(extension, written.text, values)
+    expected = bounds.integer(expect_rows, "expect_rows", least=0)
+    return Execute(extension, written.text, values, expected)
 
 
 def bound(

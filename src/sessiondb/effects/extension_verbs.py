@@ -55,14 +55,19 @@ class ExtensionVerbs(Queue):
         return effect
 
     def execute(
-        self, statement: UpdateBase, parameters: Mapping[str, Any] | None = None
+        self,
+        statement: UpdateBase,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        expect_rows: int | None = None,
     ) -> Execute:
         """Run a statement on a table of an extension; ``.rowcount`` after the commit.
 
         It is an ``update()``, a ``delete()`` or an ``insert().from_select()`` of
         SQLAlchemy. The parameter ``session_id`` names a session, also by its handle,
-        which the statement then counts as used.
+        which the statement then counts as used. With *expect_rows* it is a condition:
+        if it changes another number of rows, the unit is a `ConflictError`.
         """
-        effect = execution(statement, parameters or {})
+        effect = execution(statement, parameters or {}, expect_rows)
         self.add(effect)
         return effect
