@@ -34,11 +34,13 @@ ONLY: dict[str, set[str]] = {
 LIBRARIES = {
     "alembic": {"engine"},
     "click": {"cli"},
+    "langchain_core": {"adapters"},
+    "langgraph": {"adapters"},
     "markdown_it": {"formats"},
     "msgpack": {"codec", "formats"},
     "pygments": {"formats"},
     "rich": {"cli"},
-    "sqlalchemy": {"schema", "engine", "statements"},
+    "sqlalchemy": {"schema", "engine", "statements", "adapters"},
     "ulid": {"ids"},
 }
 

@@ -1,0 +1,104 @@
+"""The command line of `scripts/verify-adapters`: environments, suites, and their counts."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SUITES = ROOT / "scripts" / "verifying" / "adapters"
+#: What our own tests of an adapter need besides the framework.
+FOR_TESTS = ("hypothesis>=6.120", "pytest>=9.0", "pytest-asyncio>=1.2")
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """A framework: its name, and the releases that its suite is run with."""
+
+    name: str
+    packages: tuple[str, ...]
+
+
+FRAMEWORKS = (
+    Framework(
+        "langgraph",
+        (
+            "langgraph==1.2.22",
+            "langgraph-checkpoint==4.3.2",
+            "langgraph-checkpoint-conformance==0.0.2",
+        ),
+    ),
+)
+
+
+def python_for(framework: Framework, tools: Path) -> Path:
+    """Return the interpreter of a framework's environment, which is made if it is new."""
+    folder = tools / framework.name
+    python = folder / "bin" / "python"
+    if not python.exists():
+        print(f"# installing {', '.join(framework.packages)} ...", file=sys.stderr)
+        venv.create(folder, with_pip=True)
+    wanted = [*framework.packages, *FOR_TESTS, "--editable", f"{ROOT}[cli]"]
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, *wanted], check=True)
+    return python
+
+
+def own_suite(framework: Framework, python: Path) -> list[str]:
+    """Run the suite of a framework, print its counts, and return its failures."""
+    script = SUITES / f"{framework.name}_suite.py"
+    done = subprocess.run([python, script], check=False, capture_output=True, text=True)
+    if done.returncode:
+        return [f"the suite did not run: {done.stderr.strip()[-2000:]}"]
+    counts, *failures = done.stdout.splitlines()
+    passed, failed = map(int, counts.split())
+    print(f"{framework.name}: its own suite: {passed} passed, {failed} failed")
+    return [line for line in failures if line]
+
+
+def our_tests(framework: Framework, python: Path) -> list[str]:
+    """Run our tests of an adapter; return what failed."""
+    tests = f"tests/adapters/test_{framework.name}.py"
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", tests]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")},
+    )
+    lines = done.stdout.strip().splitlines() or [done.stderr.strip()]
+    print(f"{framework.name}: our tests: {lines[-1].strip('= ')}")
+    return [] if done.returncode == 0 else lines
+
+
+def main() -> int:
+    """Run what is wanted; 1 if anything failed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tools", type=Path, help="the folder of the environments")
+    parser.add_argument(
+        "frameworks", nargs="*", choices=[[], *(it.name for it in FRAMEWORKS)]
+    )
+    options = parser.parse_args()
+    failures: list[str] = []
+    with tempfile.TemporaryDirectory() as temporary:
+        tools = (options.tools or Path(temporary)).absolute()
+        for framework in FRAMEWORKS:
+            if options.frameworks and framework.name not in options.frameworks:
+                continue
+            python = python_for(framework, tools)
+            failures += own_suite(framework, python) + our_tests(framework, python)
+    for failure in failures:
+        print(failure)
+    return int(bool(failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

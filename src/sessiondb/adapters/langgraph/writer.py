@@ -1,0 +1,298 @@
+"""Checkpoints as they are written: each put is one unit.
+
+What this process knows of a thread saves it reads; whatever another process did in
+between makes the unit fail, and it is made again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    get_serializable_checkpoint_metadata,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from sessiondb.adapters.langgraph import statements as sql
+from sessiondb.adapters.langgraph.lists import (
+    Serialized,
+    StoredList,
+    digest_of,
+    growth_of,
+)
+from sessiondb.adapters.langgraph.reader import CheckpointReads, SerializedList
+from sessiondb.adapters.langgraph.rows import EMPTY, LIST, Place
+from sessiondb.adapters.langgraph.tables import CHECKPOINT, ITEM, VALUE, WRITE
+from sessiondb.adapters.langgraph.transcripts import (
+    Transcript,
+    continued,
+    conversation_of,
+    read_transcript,
+)
+from sessiondb.effects import SessionHandle, Unit
+from sessiondb.errors import ConflictError, NotFoundError
+from sessiondb.store import Store
+
+#: How often a unit is made that other processes come in between of.
+ATTEMPTS = 10
+#: Threads of which something is remembered: 16 bytes for each item of their lists.
+_MOST_THREADS = 256
+_EVERY_ITEM = (1 << 63) - 1
+
+# The class below has a method rows_of_session list.
+Messages: TypeAlias = list[BaseMessage]
+Rows: TypeAlias = list[dict[str, Any]]
+
+
+class _Thread:
+    """What this process knows of a thread: of its session, and what it wrote last.
+
+    It saves reads, and is never trusted: a unit that relies on it fails if it is wrong.
+    """
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        #: The last list of each channel, by namespace and name.
+        self.lists: dict[tuple[str, str], StoredList] = {}
+        self.transcript: Transcript | None = None
+
+
+class _ThreadUnit:
+    """A unit for a thread, and what will be known of it after the commit."""
+
+    def __init__(
+        self, fx: Unit, session: SessionHandle, thread: _Thread | None
+    ) -> None:
+        self.fx, self.session, self.is_new = fx, session, thread is None
+        self.lists = {} if thread is None else dict(thread.lists)
+        self.transcript = None if thread is None else thread.transcript
+
+    def learned(self) -> _Thread:
+        """Return what is known after the commit, which makes the id final."""
+        thread = _Thread(self.session.id)
+        thread.lists, thread.transcript = self.lists, self.transcript
+        return thread
+
+
+class CheckpointWrites(CheckpointReads):
+    """The writes of a checkpointer."""
+
+    def __init__(self, store: Store, *, serde: SerializerProtocol | None) -> None:
+        super().__init__(store, serde=serde)
+        self._threads: OrderedDict[str, _Thread] = OrderedDict()
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint, with the channel values that are new in it."""
+        place = Place.named_by(config)
+        facts = get_serializable_checkpoint_metadata(config, metadata)
+        head: dict[str, Any] = {**checkpoint}
+        values: dict[str, Any] = head.pop("channel_values")
+        kind, body = self.serde.dumps_typed(head)
+        row = {
+            "ns": place.ns,
+            "id": checkpoint["id"],
+            "parent_id": place.checkpoint_id,
+            "run_id": facts.get("run_id"),
+            "metadata": json.dumps(facts, ensure_ascii=False),
+            "type": kind,
+            "body": body,
+        }
+        stored = {
+            channel: self._serialized(values[channel]) if channel in values else None
+            for channel in new_versions
+        }
+
+        messages = conversation_of(values.get("messages"))
+        is_main = place.ns == "" and "messages" in new_versions
+
+        def put(unit: _ThreadUnit) -> None:
+            for channel, value in stored.items():
+                version = json.dumps(new_versions[channel])
+                self._put_value(unit, place.ns, channel, version, value)
+            unit.fx.insert_rows(
+                CHECKPOINT, [{"session_id": unit.session, **row}], on_conflict="replace"
+            )
+            if is_main and messages is not None:
+                self._put_messages(unit, messages)
+
+        self._write(place.thread, put)
+        return place.config(checkpoint["id"])
+
+    def _serialized(self, value: Any) -> Serialized | SerializedList:
+        """Return a value as it is stored: of a list, each item."""
+        if type(value) is list:
+            return [self.serde.dumps_typed(item) for item in value]
+        return self.serde.dumps_typed(value)
+
+    def _put_value(
+        self,
+        unit: _ThreadUnit,
+        ns: str,
+        channel: str,
+        version: str,
+        value: Serialized | SerializedList | None,
+    ) -> None:
+        row: dict[str, Any] = {
+            "session_id": unit.session,
+            "ns": ns,
+            "channel": channel,
+            "version": version,
+        }
+        if value is None:
+            row |= {"type": EMPTY, "body": b""}
+        elif isinstance(value, tuple):
+            row |= {"type": value[0], "body": value[1]}
+        else:
+            number = self._put_list(unit, (ns, channel), value)
+            row |= {"type": LIST, "body": b"", "list": number, "length": len(value)}
+        unit.fx.insert_rows(VALUE, [row], on_conflict="replace")
+
+    def _put_list(
+        self, unit: _ThreadUnit, channel: tuple[str, str], items: SerializedList
+    ) -> int:
+        """Queue the items that are new in a list, and return its number."""
+        last_list = unit.lists.get(channel)
+        if last_list is None and not unit.is_new:
+            last_list = self._last_list(unit.session.id, channel)
+        growth = growth_of(items, last_list)
+        list_columns = {"session_id": unit.session, "list": growth.number}
+        shared = len(items) - len(growth.new)
+        if shared:
+            # Nothing but a complete list is ever removed: with one item all are there.
+            last_item = {**list_columns, "position": shared - 1}
+            unit.fx.execute(sql.TOUCH_ITEM, last_item, expect_rows=1)
+        unit.fx.insert_rows(
+            ITEM,
+            [
+                {**list_columns, "position": position, "type": kind, "body": body}
+                for position, kind, body in growth.new
+            ],
+        )
+        unit.lists[channel] = growth.grown
+        return growth.number
+
+    def _last_list(
+        self, session_id: str, channel: tuple[str, str]
+    ) -> StoredList | None:
+        """Return the list that a channel had last, whichever process wrote it."""
+        ns, name = channel
+        rows = self.store.select(
+            sql.LAST_LIST, {"session_id": session_id, "ns": ns, "channel": name}
+        )
+        if not rows:
+            return None
+        ((number,),) = rows
+        items = self._items(session_id, [number], _EVERY_ITEM)[number]
+        return StoredList(number, [digest_of(item) for item in items])
+
+    def _put_messages(self, unit: _ThreadUnit, messages: Messages) -> None:
+        if unit.transcript is None:
+            unit.transcript = read_transcript(self.store, unit.session)
+        digests = unit.lists["", "messages"].digests[: len(messages)]
+        unit.transcript = continued(
+            unit.fx, unit.session, unit.transcript, messages, digests
+        )
+
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """Store what a task wrote after a checkpoint, which itself may come later.
+
+        A write that is there stays; an error, an interrupt and the like is replaced.
+        """
+        place = Place.named_by(config)
+        added: Rows = []
+        replaced: Rows = []
+        for number, (channel, value) in enumerate(writes):
+            kind, body = self.serde.dumps_typed(value)
+            idx = WRITES_IDX_MAP.get(channel, number)
+            row = {
+                "ns": place.ns,
+                "checkpoint_id": place.checkpoint_id,
+                "task_id": task_id,
+                "idx": idx,
+                "task_path": task_path,
+                "channel": channel,
+                "type": kind,
+                "body": body,
+            }
+            (added if idx >= 0 else replaced).append(row)
+
+        def put(unit: _ThreadUnit) -> None:
+            for rows, on_conflict in ((added, "keep"), (replaced, "replace")):
+                rows_of_session = [{"session_id": unit.session, **row} for row in rows]
+                unit.fx.insert_rows(WRITE, rows_of_session, on_conflict=on_conflict)
+
+        self._write(place.thread, put)
+
+    def _write(self, thread: str, put: Callable[[_ThreadUnit], None]) -> None:
+        """Commit what *put* queues for the session of a thread, which may be new.
+
+        Again if another process wrote meanwhile: what was known is forgotten then.
+        """
+        for attempt in range(ATTEMPTS):
+            try:
+                with self.store.effects() as fx:
+                    unit = self._begin(fx, thread)
+                    put(unit)
+            except (ConflictError, NotFoundError):
+                self._threads.pop(thread, None)
+                if attempt == ATTEMPTS - 1:
+                    raise
+            else:
+                self._threads[thread] = unit.learned()
+                while len(self._threads) > _MOST_THREADS:
+                    self._threads.popitem(last=False)
+                return
+
+    def _begin(self, fx: Unit, thread: str) -> _ThreadUnit:
+        remembered = self._threads.get(thread)
+        if remembered is None:
+            session_id = self._ids_of([thread]).get(thread)
+            if session_id is None:
+                return _ThreadUnit(fx, fx.open_session(thread, source=sql.SOURCE), None)
+            remembered = _Thread(session_id)
+        return _ThreadUnit(fx, SessionHandle(remembered.session_id), remembered)
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy all checkpoints of a thread, and its conversation, to another one."""
+        original = self._ids_of([str(source_thread_id)]).get(str(source_thread_id))
+        if original is None:
+            return
+
+        place = Place(str(source_thread_id), "", None)
+        latest = self.get_tuple(place.config(""))
+        values = {} if latest is None else latest.checkpoint["channel_values"]
+        messages = conversation_of(values.get("messages"))
+
+        def put(unit: _ThreadUnit) -> None:
+            for statement in sql.COPIES:
+                parameters = {"session_id": unit.session, "original": original}
+                unit.fx.execute(statement, parameters)
+            if messages is not None:
+                items = [self.serde.dumps_typed(message) for message in messages]
+                unit.lists["", "messages"] = StoredList(0, list(map(digest_of, items)))
+                self._put_messages(unit, messages)
+                # The lists that were copied have numbers of their own.
+                del unit.lists["", "messages"]
+
+        self._write(str(target_thread_id), put)
