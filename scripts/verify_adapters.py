@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITES = ROOT / "scripts" / "verifying" / "adapters"
-#: What our own tests of an adapter need besides the framework.
+#: Packages that our own tests of an adapter need besides the framework.
 FOR_TESTS = ("hypothesis>=6.120", "pytest>=9.0", "pytest-asyncio>=1.2")
 
 

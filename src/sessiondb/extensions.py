@@ -1,4 +1,4 @@
-"""What a program needs to add tables of its own: see `schema.extensions`.
+"""The names with which a program adds tables of its own: see `schema.extensions`.
 
 This module loads SQLAlchemy, in which such tables and statements are written.
 """

@@ -1,6 +1,6 @@
 """The SDKs of OpenAI and Anthropic: their own types accept what is written for them.
 
-They are no dependency, and `scripts/verify-providers` runs these tests with them.
+They are not a dependency, and `scripts/verify-providers` runs these tests with them.
 """
 
 from __future__ import annotations

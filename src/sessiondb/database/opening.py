@@ -94,7 +94,7 @@ class Opening(Generic[S]):
             cores.clear()
             return store
         finally:
-            # What is in *cores* was not handed out: the executor closes it.
+            # The cores in *cores* were not handed out: the executor closes them.
             executor.end()
 
     async def __aenter__(self) -> S:

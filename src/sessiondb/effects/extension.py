@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from sessiondb.schema.extensions import CompiledStatement, Extension
 
-#: What becomes of a row whose key is taken.
+#: Ways to treat a row whose key is taken.
 CONFLICTS = ("error", "replace", "keep")
 
 

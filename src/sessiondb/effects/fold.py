@@ -12,7 +12,7 @@ from sessiondb.effects.transaction import CallerError
 class Fold:
     """The function, and the thread that queued it.
 
-    It runs in whichever thread commits. What it raises is of the unit that has it, and
+    It runs in whichever thread commits. An error in it is of the unit that has it, and
     is carried to its own caller, a `SystemExit` too.
     """
 

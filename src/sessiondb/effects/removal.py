@@ -1,6 +1,6 @@
 """Messages that are removed: pop, remove, and what a truncation removes.
 
-What is left is as if they had never been written, and nothing of their content stays in
+The rest is as if they had never been written, and nothing of their content stays in
 the rows: search loses them at once, and blobs that no other row names go with the
 transaction. Forks keep what they copied. The cost depends on what is removed and on its
 children, not on the length of the session.

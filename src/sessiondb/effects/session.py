@@ -65,7 +65,7 @@ class CreateSession:
     verb = "create_session"
     id: str
     own_id: bool
-    #: None is no directory.
+    #: None: it has no directory.
     place: ProjectPlace | None
     source: str
     source_id: str | None = None
@@ -278,7 +278,7 @@ class SetDirectory:
 
     verb = "set_directory"
     session_id: str
-    #: None is no directory.
+    #: None: it has no directory.
     place: ProjectPlace | None
 
     def apply(self, tx: Transaction) -> None:

@@ -73,7 +73,7 @@ class ValueVerbs(Queue):
 
         It is called inside the transaction, so no other write comes between, and all
         others wait for it: it has to be quick and pure, since it may be called several
-        times, perhaps in another thread; a write in it is a `BusyError`. What it raises
+        times, perhaps in another thread; a write in it is a `BusyError`. An error in it
         discards the unit and is raised as it is. Without *ttl* the value keeps its own,
         which begins again; an equal result then writes nothing.
         """

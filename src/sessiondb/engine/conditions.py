@@ -30,7 +30,7 @@ _NUMBERS = (int, float)
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What the value at *path*, of names of members, has to be."""
+    """A condition on the value at *path*, which is names of members."""
 
     path: tuple[str, ...]
     operator: str

@@ -61,7 +61,7 @@ class Importer:
                 outcomes = self._core.read(unchanged_sessions(chunk))
             committed = self._committed
             for item, outcome in zip(chunk, outcomes, strict=True):
-                # What was written since may have the others read again.
+                # Rows written since may have the others read again.
                 if outcome is not None and self._committed == committed:
                     yield outcome
                 elif isinstance(item, Problem):

@@ -1,4 +1,4 @@
-"""What is known of the files of sources: one that did not change is not opened.
+"""Facts of the files of sources: one that did not change is not opened.
 
 Nearly all of a second import are files that are as they were. A reader asks whose log
 each is, and the answer of the last import holds as long as the file has the inode,

@@ -1,7 +1,7 @@
 """Values by namespace and key: what a shell may have written, and its repair.
 
 A namespace has one spelling, by which it is found. Another spelling of the same names
-is put right; a text that is no list of names is beyond repair.
+is put right; a text that is not a list of names is beyond repair.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sessiondb.model.json_drafts import MessageObject, PartObject
 
 T = TypeVar("T")
-#: What verbs take for a message and for a part: drafts, or the same as JSON objects.
+#: A message and a part as verbs take them: drafts, or the same as JSON objects.
 MessageLike: TypeAlias = "MessageDraft | MessageObject"
 PartLike: TypeAlias = "PartDraft | str | PartObject"
 STATUSES = ("pending", "running", "completed", "error")

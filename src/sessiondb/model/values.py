@@ -115,9 +115,9 @@ def value_key(key: str) -> str:
 def range_below(names: Sequence[str]) -> tuple[str, str]:
     """Return the first and the last text that a namespace below *names* can have.
 
-    The last one is that of *names* itself, the first one is no namespace. A ``"`` in a
-    name is escaped, so after the last name there is either ``,`` or ``]``, and nothing
-    else begins with the same characters.
+    The last one is that of *names* itself, the first one is not a namespace. A ``"`` in
+    a name is escaped, so after the last name there is either ``,`` or ``]``, and
+    nothing else begins with the same characters.
     """
     if not names:
         return "[", "]"

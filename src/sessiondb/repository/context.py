@@ -41,7 +41,7 @@ _SOURCE: dict[str, type] = dict.fromkeys(SOURCE_KEYS, str) | {
 
 @dataclass(slots=True)
 class ContextState:
-    """What the messages of a path, up to one of them, leave in the context."""
+    """The context as the messages of a path, up to one of them, leave it."""
 
     places: dict[str | None, int]
     #: The first message of the tail that the last requested compaction is to keep.

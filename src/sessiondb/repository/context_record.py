@@ -34,9 +34,9 @@ class Context:
     and ``messages`` if there are none. They return new values, made of what JSON has
     alone. In all of them calls have their results, system texts come first unless a
     message in between has them, and the summary of a compaction is a prompt before
-    everything that was kept. Sources are part of the system texts. What an API cannot
-    be sent is left out: reasoning of another provider, calls that another provider
-    made itself, parts of types that no API knows.
+    everything that was kept. Sources are part of the system texts. Parts that an API
+    cannot be sent are left out: reasoning of another provider, calls that another
+    provider made itself, parts of types that no API knows.
     """
 
     messages: tuple[Message, ...]

@@ -46,7 +46,7 @@ _SEQS_OF_IDS = Statement("repository.selection.SEQS_OF_IDS")
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """What the messages of a read have in common; None does not narrow.
+    """The conditions on the messages of a read; None does not narrow.
 
     ``since`` is the earliest time of creation, in Unix ms.
     """

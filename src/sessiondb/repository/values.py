@@ -34,7 +34,7 @@ COLUMNS = (
     "namespace", "key", "revision", "time_created", "time_updated", "time_expires",
     "value", "content",
 )  # fmt: skip
-#: What of a value is of its own, wherever it is stored.
+#: The columns of a value itself, wherever it is stored.
 STORED = columns("key_value", without=("rid", "revision"))
 ORDERS = ("key", "updated")
 #: Any name, in a pattern of a namespace.

@@ -44,7 +44,7 @@ from sqlalchemy.sql.visitors import iterate
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.schema import tables
 
-#: What the names of all such tables begin with: no table of ours ever does.
+#: The beginning of the names of all such tables: none of our own ever has it.
 PREFIX: Final = "ext_"
 #: The column of `session_column`.
 SESSION: Final = "session_id"
@@ -81,7 +81,7 @@ class Extension:
     """The tables of one program, by its *name*.
 
     Each change of them (a further table, column or index) raises *version*, an integer
-    from 1 on. A file of an earlier version gets what it lacks with the next write; one
+    from 1 on. A file of an earlier version gets the rest with the next write; one
     of a later version is used as it is. So a change only adds, and a further column is
     nullable or has a ``server_default``. Raises `InvalidInputError`.
     """

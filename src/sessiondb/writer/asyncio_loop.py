@@ -47,13 +47,13 @@ class AsyncioLoop(Loop):
         return asyncio.get_running_loop().create_future()
 
     def start_task(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run a coroutine function in a task that nobody waits for."""
+        """Run a coroutine function in a task whose end is not awaited."""
         task = asyncio.get_running_loop().create_task(function())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def run_in_background(self, function: Callable[[], object]) -> None:
-        """Run a function that blocks in a thread; nobody waits for it."""
+        """Run a function that blocks in a thread, whose end is not awaited."""
         asyncio.get_running_loop().run_in_executor(None, function)
 
     async def run_in_thread(self, function: Callable[[], T]) -> T:

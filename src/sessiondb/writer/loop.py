@@ -4,7 +4,7 @@ Waking a loop costs a system call and a fight for the interpreter, so what is
 resolved while it sleeps wakes it once: 64 appenders of one commit, one wake-up.
 
 A loop is one of asyncio or of trio. All that differs between them is in `asyncio_loop`
-and `trio_loop`; code that awaits asks `asyncio_loop.running_loop` for its own.
+and `trio_loop`; code that awaits gets its own from `asyncio_loop.running_loop`.
 """
 
 from __future__ import annotations
@@ -130,11 +130,11 @@ class Loop:
         raise NotImplementedError
 
     def start_task(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run a coroutine function in a task that nobody waits for."""
+        """Run a coroutine function in a task whose end is not awaited."""
         raise NotImplementedError
 
     def run_in_background(self, function: Callable[[], object]) -> None:
-        """Run a function that blocks in a thread; nobody waits for it."""
+        """Run a function that blocks in a thread, whose end is not awaited."""
         raise NotImplementedError
 
     async def run_in_thread(self, function: Callable[[], T]) -> T:

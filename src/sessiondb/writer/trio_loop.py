@@ -70,11 +70,11 @@ class TrioLoop(Loop):
         return TrioFuture()
 
     def start_task(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run a coroutine function in a task that nobody waits for."""
+        """Run a coroutine function in a task whose end is not awaited."""
         trio.lowlevel.spawn_system_task(function)
 
     def run_in_background(self, function: Callable[[], object]) -> None:
-        """Run a function that blocks in a thread; nobody waits for it."""
+        """Run a function that blocks in a thread, whose end is not awaited."""
 
         async def run() -> None:
             # An error in a task of the system would end the program.

@@ -1,8 +1,8 @@
 """Lists that grow, stored once: which items a new list shares with the last one.
 
 An item is compared by the digest of its serialized form, all of them and not only the
-last: a graph may change an item anywhere. What is known here saves a read of the list;
-the database decides whether it is true.
+last: a graph may change an item anywhere. The digests that are known here save a read
+of the list; the database decides whether they are still true.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def growth_of(items: list[Serialized], stored: StoredList | None) -> Growth:
     """Return how a list of *items* is stored, after the last one of its channel.
 
     It is a length of that one if it only grew, lost items at its end, or stayed; any
-    other list begins anew.
+    other list is a new one.
     """
     digests = [digest_of(item) for item in items]
     if stored is None or not _is_beginning(digests, stored.digests):

@@ -1,4 +1,4 @@
-"""What LangGraph calls a place, and the row of a checkpoint."""
+"""The place that a config of LangGraph names, and the row of a checkpoint."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class SessionDBSaver(CheckpointWrites):
         return f"{number + 1:032}.{random.getrandbits(53):016}"
 
     def delete_thread(self, thread_id: str) -> None:
-        """Remove a thread: its session with all that is in it; none is no error."""
+        """Remove a thread: its session with all that is in it, if there is one."""
         thread = str(thread_id)
         for session_id in self._ids_of([thread]).values():
             self.store.delete(SessionHandle(session_id), keep_forks=True)
@@ -145,8 +145,8 @@ class SessionDBSaver(CheckpointWrites):
     ) -> None:
         """Remove checkpoints, and the writes and values that no other one has.
 
-        *chosen* is asked again if anybody wrote to the session meanwhile: a checkpoint
-        that was added may have values that no other one had.
+        *chosen* is called again if another process wrote to the session meanwhile: a
+        checkpoint that was added may have values that no other one had.
         """
         for attempt in range(ATTEMPTS):
             try:

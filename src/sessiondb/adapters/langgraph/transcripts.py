@@ -3,7 +3,7 @@
 The channel ``messages`` of the main graph is a list of messages. The live path of the
 session is that list: what was added is appended, a list that went back to an earlier
 message and continued is a branch, and nothing that was said is removed. Any other value
-of the channel is no conversation, and is in the tables alone.
+of the channel is not a conversation, and is in the tables alone.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Transcript(NamedTuple):
     """The live path of a session as messages of the graph, and the ids in the session.
 
     A message is named by the digest of its serialized form (`lists.digest_of`), one
-    that somebody else wrote by nothing.
+    of another program by nothing.
     """
 
     path: tuple[bytes, ...]
@@ -60,7 +60,7 @@ _NEW = Transcript((), (), frozenset())
 
 
 def conversation_of(value: Any) -> list[BaseMessage] | None:
-    """Return the messages of a channel's value; None if it is no conversation."""
+    """Return the messages of a channel's value; None if it is not a conversation."""
     if not isinstance(value, list):
         return None
     for message in value:

@@ -1,7 +1,7 @@
 """Checkpoints as they are written: each put is one unit.
 
-What this process knows of a thread saves it reads; whatever another process did in
-between makes the unit fail, and it is made again.
+A process remembers the lists and the transcript of a thread that it wrote, which saves
+it reads. If another process wrote in between, the unit fails, and is made again.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Rows: TypeAlias = list[dict[str, Any]]
 
 
 class _Thread:
-    """What this process knows of a thread: of its session, and what it wrote last.
+    """A thread as this process wrote it last: its session, lists and transcript.
 
     It saves reads, and is never trusted: a unit that relies on it fails if it is wrong.
     """

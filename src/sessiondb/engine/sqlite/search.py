@@ -86,7 +86,7 @@ def _of_alias(sql: str, alias: str) -> str:
     return re.sub(r"\bp\b", alias, sql)
 
 
-#: Texts that are no blobs are in the row at hand; FTS5 would look them up again.
+#: Texts that are not blobs are in the row at hand; FTS5 would look them up again.
 _IS_AT_HAND = "p.text_blob IS NULL AND p.input_blob IS NULL"
 _AT_HAND = f"p.text, {words_of_json('p.input')}, p.title"
 _COMPARED = f"{IS_MEANT}(:comparison, f.words, f.text, f.input, f.title)"

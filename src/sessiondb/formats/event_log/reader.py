@@ -59,7 +59,7 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
 
 
 class EventLogHead(NamedTuple):
-    """What the header of a log says of its session."""
+    """The facts of a session in the header of its log."""
 
     path: Path
     session: str

@@ -1,4 +1,4 @@
-"""How a file of ours is recognised: by the envelope of its first records."""
+"""How a file of sessiondb is recognised: by the envelope of its first records."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Facts of files that an earlier import found: a file as it was is not opened.
 
-A search asks each log which session it has, and which other one that continues. The
-answer follows from the path and the content of the file alone. So an importer keeps it
-with the state of the file (`FileFacts`), and answers it from there while a reader
+A search reads from each log which session it has, and which other one it continues.
+The answer follows from the path and the content of the file alone. So an importer keeps
+it with the state of the file (`FileFacts`), and answers from there while a reader
 searches (`answered_by`). Anywhere else, and once the file has changed, it is looked at.
 """
 
@@ -38,7 +38,7 @@ _END = object()
 
 
 def answered_by(facts: FileFacts, items: Iterable[T]) -> Iterator[T]:
-    """Yield *items*, while *facts* answer what their reader asks of files."""
+    """Yield *items*, while *facts* answer the queries of their reader about files."""
     # Only until the next one: whoever takes it may be in another search.
     iterator = iter(items)
     while True:

@@ -38,7 +38,7 @@ _PROGRAMS = {".pi": "pi", ".omp": "oh-my-pi", ".xcsh": "xcsh"}
 
 
 class PiHead(NamedTuple):
-    """What the first records of a log say of it."""
+    """The facts of a log in its first records."""
 
     path: Path
     #: The program that wrote them; pi if several may have.

@@ -31,7 +31,7 @@ _PUBLIC = ("https://", "http://")
 
 @dataclass(slots=True)
 class Said:
-    """What the user, the model or the program said in a message."""
+    """The words of the user, the model or the program in a message."""
 
     #: ``system``, ``user`` or ``assistant``.
     role: str

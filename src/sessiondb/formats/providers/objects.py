@@ -1,4 +1,4 @@
-"""What programs have in their hands: dictionaries, and objects of the providers' SDKs.
+"""Dictionaries, and objects of the providers' SDKs, as programs have them.
 
 The SDKs are not imported. Their objects are models of pydantic, which are known by
 their ``model_dump``: what they were given is dumped, and nothing that they add as a
@@ -15,8 +15,8 @@ from sessiondb.errors import InvalidInputError, abridged
 #: Deepest nesting of a value; `codec.MAX_DEPTH` leaves room for what is around it.
 _MAX_DEPTH = 300
 _SCALARS = (str, int, float, bool, type(None))
-#: What the SDKs add to an answer that they parsed, and the key beside which they do;
-#: the providers do not know it.
+#: Keys that the SDKs add to an answer that they parsed, and the key beside which they
+#: do; the providers do not know it.
 _PARSED = {
     "parsed": ("text", "content"),
     "parsed_output": ("text",),

@@ -1,4 +1,4 @@
-"""What is left of an item, a message or a block once its columns are taken: its rest.
+"""The rest of an item, a message or a block: all that its columns do not hold.
 
 It is in the ``data`` of a part under the name of the API. ``item`` has the rest of what
 begins with this part, ``block`` that of a block of content; a part with a rest but

@@ -32,7 +32,7 @@ _OUTPUT = late_pattern(r"[/\\]tmp[/\\]([\w-]+[/\\]\w[\w.-]*\.(?:output|txt))\b")
 
 
 class QwenHead(NamedTuple):
-    """What the first records of a log say of it."""
+    """The facts of a log in its first records."""
 
     path: Path
     #: The session that its records name: of a subagent the one that started it.

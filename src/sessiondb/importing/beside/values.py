@@ -21,7 +21,7 @@ from sessiondb.importing.units import MAX_BYTES, MAX_RECORDS
 from sessiondb.model import Problem, Problems, SourceValue, SourceValues, bounds
 from sessiondb.model.values import names_in, value_key, value_name
 
-#: What a value states beside its address.
+#: The facts of a value beside its address.
 STATED = (
     "ttl", "time_created", "time_updated", "time_expires", "value", "content",
 )  # fmt: skip

@@ -58,7 +58,7 @@ class ImportExtensionRows:
                 continue
             text = insert_text(table.name, ("session_id", *names))
             values = [(self.run.session_id, *row.columns.values()) for row in alike]
-            # What the table refuses must not cost the rest of the session.
+            # A row that the table refuses must not cost the rest of the session.
             tx.connection.execute("SAVEPOINT extension_rows")
             try:
                 cursor = tx.connection.executemany(

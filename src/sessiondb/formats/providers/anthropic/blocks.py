@@ -1,6 +1,6 @@
 """Blocks of content to parts, and parts as the same blocks again; by `fields`, too.
 
-What is left of a block is the ``data`` of its part, and is laid over what the columns
+The rest of a block is the ``data`` of its part, and is laid over what the columns
 say, so a value that no column could hold is written as it was.
 """
 

@@ -31,7 +31,7 @@ from sessiondb.formats.providers.rest import BLOCK, FILE_KEYS, rest_of
 from sessiondb.model import Message, Part
 
 Record = dict[str, Any]
-#: What the API refuses in the name of a tool and in the id of a call.
+#: Characters that the API refuses in the name of a tool and in the id of a call.
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_LENGTH = 128
 #: The images that it takes.
