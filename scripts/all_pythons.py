@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = 11
-#: What pytest counts, in its order.
+#: The outcomes that pytest counts, in its order.
 COUNTED = (
     "failed", "passed", "skipped", "deselected", "xfailed", "xpassed", "warnings", "errors",
 )  # fmt: skip

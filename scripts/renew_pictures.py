@@ -42,7 +42,7 @@ COMMANDS = (
 HOME_OF_THE_SAMPLE = "/home/ada"
 COLUMNS, ROWS = 96, 60
 PAGE_SESSION, PAGE_SIZE = "c12mse", "860,760"
-#: What a progress bar draws and takes away again: this line, or the one above.
+#: A line that a progress bar draws and takes away again: this line, or the one above.
 _CURSOR = re.compile(r"\x1b\[\?25[lh]")
 _ERASED_ABOVE = re.compile(r"[^\n]*\n\r\x1b\[1A\x1b\[2K")
 _ERASED = re.compile(r"[^\n]*\r\x1b\[2K")

@@ -22,7 +22,7 @@ from functools import cached_property, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-#: What the standard library adds to a class, as far as its options ask for it.
+#: The methods that the standard library adds to a class, by its options.
 _ADDED = (
     "__init__", "__repr__", "__eq__", "__hash__", "__match_args__", "__replace__",
     "__dataclass_fields__", "__dataclass_params__",

@@ -1,4 +1,4 @@
-"""What belongs to a message, or to a session: around it, behind it, above it."""
+"""Things that belong to a message, or to a session: around it, behind it, above it."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: The row of all messages.
 TOTAL = "total"
 _MINUTE = "%Y-%m-%d %H:%M"
-#: What is written for a key that is not known.
+#: The text for a key that is not known.
 UNKNOWN = ("", "–")
 
 

@@ -45,9 +45,9 @@ class Status:
     sessions_today: int
     #: Those that a living process holds.
     running: int
-    #: What programs stated; None if none did.
+    #: The cost that programs stated; None if none did.
     cost_today: float | None
-    #: What known prices add to it; None if nothing was estimated.
+    #: The cost that known prices add to it; None if nothing was estimated.
     cost_estimated_today: float | None
     #: Tokens of today that have neither a cost nor a price.
     tokens_unpriced_today: int

@@ -184,7 +184,7 @@ def _last_of(store: Store, source: str) -> Session:
 def _make_plan(store: Store, session: Session, into: str | None) -> Plan:
     if into is None and session.time_imported is None:
         origin = _origin_program(store, session)
-        # What was made here, of a session of a program, continues there.
+        # A session made here from one of a program continues there.
         into = origin if origin in registry.handover_targets() else None
     if into is None or _has_it(session, into):
         continues = _resume_command(store, session)

@@ -60,8 +60,9 @@ def show_command(
     """One session as a conversation (default: the last one used here).
 
     Prompts, answers, a line for what was thought and for each call, with its changes
-    and why it failed. What programs tell the model and record besides is counted in the
-    last line; --detail full shows all of it. JSON is always complete.
+    and why it failed. Texts of programs for the model and other records are
+    counted in the last line; --detail full shows all of it. JSON is always
+    complete.
 
     REF#M is the place of a message in a session, as search prints it: M is its number,
     its id or a label.

@@ -1,7 +1,7 @@
 """The units whose blocks are open, which explain why an object is not there.
 
-What a unit creates exists nowhere else until its block ends. A verb of the store is a
-unit of its own, and a read sees what is committed: neither finds it.
+The things that a unit creates exist nowhere else until its block ends. A verb of the
+store is a unit of its own, and a read sees what is committed: neither finds them.
 """
 
 from __future__ import annotations

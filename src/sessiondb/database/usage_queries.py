@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @checks_arguments
 class UsageQueries(ScopedQueries):
-    """What sessions cost, in sums and by message."""
+    """Costs of sessions, in sums and by message."""
 
     def usage(
         self,

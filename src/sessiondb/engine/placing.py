@@ -22,7 +22,7 @@ from sessiondb.errors import (
 
 _PROJECT_MARKS = (".git", ".sessiondb")
 _OWN_NAME = "name a file of its own"
-#: What is not a regular file, by the type in its mode, and the hint for it.
+#: Things that are not regular files, by the type in their mode, and the hint for it.
 _KINDS = {
     stat.S_IFLNK: ("a link", "name the file that it points to"),
     stat.S_IFDIR: ("a folder", _OWN_NAME),

@@ -8,8 +8,9 @@
     (trim OR split) csv    parentheses group
 
 A word with symbols means itself: ``lib/csv.mjs``, ``--no-such``. A word may be a part
-of an identifier, a piece of a script without spaces, or an emoji. What has no meaning
-here is refused in one line and never ignored: that would answer another question.
+of an identifier, a piece of a script without spaces, or an emoji. Anything without a
+meaning here is refused in one line and never ignored: that would answer another
+question.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Cover(NamedTuple):
 
 
 class SearchQuery(NamedTuple):
-    """What a query searches for: the parameters of `engine.search_index.SearchIndex`.
+    """The terms of a query: the parameters of `engine.search_index.SearchIndex`.
 
     ``match`` is the value of ``:match``, opaque to the caller, None if the index knows
     nothing of it, so that texts are scanned; ``comparison`` that of ``:comparison``,

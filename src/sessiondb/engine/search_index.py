@@ -59,7 +59,7 @@ class SearchIndex(Protocol):
     def read_places(self, connection: Connection) -> tuple[int, int]:
         """Return the last ``rid`` that was given out, and the last that is indexed.
 
-        0 is none. What is between the two waits.
+        0 is none. The rows between the two wait.
         """
 
     def put_waiting(self, connection: Connection) -> None:

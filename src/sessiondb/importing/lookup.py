@@ -193,7 +193,7 @@ def _is_overtaken(item: SourceSession, row: _SessionRow, noted: _Noted) -> bool:
     if time != row.time_updated:
         return time < row.time_updated
     if item.is_excerpt and count == row.messages:
-        # What it leaves out is not gone; its own place may correct it.
+        # A message that it leaves out is not gone; its own place may correct it.
         return noted.digest is None
     # It may have become shorter since it was read from this place.
     was_cut = noted.offset is not None and count < noted.offset

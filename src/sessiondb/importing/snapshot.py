@@ -199,7 +199,7 @@ class Snapshot:
 
 
 class _MissingRows:
-    """What is missing in a session: its other messages are imported all the same."""
+    """The messages that are missing in a session, whose others are imported."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

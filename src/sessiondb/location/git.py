@@ -19,7 +19,7 @@ _FACTS = ("config", "HEAD", "refs/heads", "packed-refs", "shallow")
 # Patterns are compiled when they are first used; most commands use none.
 _SECTION = r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]'
 _ENTRY = r"\s*([A-Za-z][\w-]*)\s*=\s*(.*)"
-# What is quoted, a comment, what is not; and a quote or backslash without its match.
+# A quoted text, a comment, any other; and a quote or backslash without its match.
 _VALUE = r'"((?:[^"\\]|\\.)*)"|[#;].*|((?:[^"\\#;]|\\.)+)|["\\]'
 _ESCAPE = r"\\(.)"
 _REMOTE = r"(?s)remote\..+\.url"

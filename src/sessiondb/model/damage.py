@@ -14,7 +14,7 @@ REMOVED = "it is not in the file any more"
 CIRCLE = "it is its own ancestor"
 GAP = "a part before its last one is not in the file any more"
 
-#: What is missing (see the names below), and why.
+#: The thing that is missing (see the names below), and why.
 Missing = tuple[str, str]
 
 

@@ -1,4 +1,4 @@
-"""What a message is in a conversation: one rule for the messages of all programs.
+"""The purpose of a message in a conversation: one rule for all programs.
 
 Programs record much more than what was said: texts that they add for the model,
 settings, counts, results. `purpose_of` tells these apart by role, kind and parts alone,

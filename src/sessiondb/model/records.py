@@ -140,7 +140,7 @@ class Message:
 
     @property
     def purpose(self) -> str:
-        """What it is in the conversation: one of `PURPOSES`."""
+        """Its purpose in the conversation: one of `PURPOSES`."""
         return purpose_of(self)
 
     @property

@@ -166,9 +166,9 @@ class ContextState:
     def _keep_from(self, message: Message, first_id: Any) -> None:
         """Drop the messages before the one with the id *first_id*; None drops all.
 
-        *message* is the compaction that states it. What is kept may begin with an
-        event, which is not sent but has its place on the path; and before an earlier
-        compaction, in place of which this one is.
+        *message* is the compaction that states it. The messages that are kept may
+        begin with an event, which is not sent but has its place on the path; and before
+        an earlier compaction, in place of which this one is.
         """
         self.first = len(self.shown)
         if not first_id:

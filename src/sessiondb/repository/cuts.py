@@ -79,9 +79,10 @@ def cut_at(session_id: str, seq: int) -> Read[Cut]:
 def export_at(export: Export, cut: Cut) -> Read[Export]:
     """Return the shell of a session as it was at the end of a cut.
 
-    Its title, todos and settings are those of now, as in a fork. What the program keeps
-    beside the messages (`Session.data`, a summary, a share, a revert) is left out, and
-    so is the prompt history: they are of now, too, and may quote what came later.
+    Its title, todos and settings are those of now, as in a fork. Whatever the
+    program keeps beside the messages (`Session.data`, a summary, a share, a revert) is
+    left out, and so is the prompt history: they are of now, too, and may quote what
+    came later.
     """
     session = yield from _session_at(export.session, cut)
     on_path = set(cut.path)

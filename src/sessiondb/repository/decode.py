@@ -250,7 +250,7 @@ def messages_of(
 
 @dataclass(slots=True)
 class _More:
-    """What some rows have besides their columns."""
+    """The facts that some rows have besides their columns."""
 
     #: The further columns, by the seq of a message, or by seq and idx of a part.
     rows: Mapping[Any, Row]

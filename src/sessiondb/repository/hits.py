@@ -1,4 +1,4 @@
-"""What every way to search shares: filters, places, titles, the contents of a hit."""
+"""The parts that all searches share: filters, places, titles, the contents of a hit."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def session_by_id(base: str | None, session_id: str) -> Read[Session]:
 
 
 class Extent(NamedTuple):
-    """What the reads of its messages need to know of a session."""
+    """The facts of a session that reads of its messages need."""
 
     id: str
     leaf_seq: int | None

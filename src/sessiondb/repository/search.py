@@ -14,7 +14,7 @@ hits of earlier pages follow from these, so a cursor is short, and writes betwee
 pages neither repeat nor hide a hit. (Pages by rank may: scores change with every
 write.)
 
-What no index knows is scanned for: see `scanning`.
+Texts that no index knows are scanned for: see `scanning`.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def _sorted_page(
 
     rows, end = _page_of_window(window, all_hits, limit, place)
     if matches.spread is not None and order == "rank" and end.phase == "titles":
-        # What one part has comes first: most pages end before the rest is needed.
+        # Matches within one part come first: most pages end before the rest is needed.
         window += yield from _read_spread(matches.spread, window, order, place.top)
         rows, end = _page_of_window(window, all_hits, limit, place)
     return rows, window, end

@@ -56,7 +56,7 @@ _ACCENTS = late_pattern("[\u0300-\u036f]+")
 _ID = late_pattern(r"(?=[A-Za-z]*[0-9_-])[A-Za-z0-9_-]{6,}")
 #: The covers of a query that are compared: beyond them the longest are rare enough.
 _MOST_COVERS = 6
-#: What of a query for FTS5 is a word beside a text.
+#: The words of a query for FTS5 that are beside a text.
 _BESIDE = late_pattern(f'"{MARK}([^"]+)"')
 #: The characters of an excerpt before the first match, and in all.
 _BEFORE, _EXCERPT = 40, 120

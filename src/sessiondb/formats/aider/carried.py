@@ -1,4 +1,4 @@
-"""What a chat history of aider carries of a session of another program."""
+"""The facts of another program's session that a chat history of aider carries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a transcript of Claude Code carries of a session of another program."""
+"""The facts of another program's session that a transcript of Claude Code carries."""
 
 from __future__ import annotations
 

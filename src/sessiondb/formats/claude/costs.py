@@ -152,7 +152,7 @@ class CostSpan(NamedTuple):
 
 
 class TotalOfState(NamedTuple):
-    """What a session had cost when a state was written."""
+    """The cost of a session when a state was written."""
 
     #: The time of the state, in Unix ms.
     time: int
@@ -308,7 +308,7 @@ def _tokens_of_counts(*counts: Any) -> RequestTokens:
 
 
 class ClaudeCosts:
-    """What the answers of a session cost, and its totals, as its program states them.
+    """The costs of the answers of a session, and its totals, as the program has them.
 
     *inherited* are the costs of its original, None for one that is no fork or whose
     original is not at hand. The answers of its subagents cost by it, too.

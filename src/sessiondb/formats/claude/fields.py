@@ -118,7 +118,7 @@ COMMAND = late_pattern(
 )
 #: How the result of a call begins that the user refused.
 DENIED = "The user doesn't want to"
-#: What the program notes beside such a result.
+#: Facts that the program records beside such a result.
 REJECTED = "User rejected tool use"
 #: The cost of an answer in lines of 1.x, in USD.
 COST = "costUSD"

@@ -147,7 +147,7 @@ class _ClaudeStore:
         if log.relation == "subagent":
             # One that may be read again has the same size and time.
             digest += f" {log_digest(log.sidecar)} {may_read(log.sidecar)}"
-        # What an answer cost may be stated later, in another transcript.
+        # The cost of an answer may be stated later, in another transcript.
         if log.parent is not None:
             digest += f" {self._last_costs_of(log)}"
 

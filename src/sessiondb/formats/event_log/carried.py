@@ -1,4 +1,4 @@
-"""What a plain log carries of a session of another program."""
+"""The facts of another program's session that a plain log carries."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ ANSWER: Table = {
     "response_id": spelled(clean_name, "response_id"),
     "cost": spelled(cost, "cost", "cost_usd", "total_cost_usd"),
 }
-#: What a message of another role than ``event`` is; an event has it as its type.
+#: The kind of a message of another role than ``event``; an event has it as its type.
 KIND: Table = {"kind": spelled(clean_name, "kind")}
 CALL: Table = {
     "call_id": spelled(clean_name, "call_id", "tool_call_id", "callId", "id"),

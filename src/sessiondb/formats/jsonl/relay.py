@@ -54,7 +54,7 @@ def relay_session(
             yield from scan.problems
             return
 
-        # What the messages say comes later; which there are is part of the state.
+        # Their contents come later; which messages there are is part of the state.
         logged.messages = {message_id: [] for message_id in ids.values()}
         state = LoggedState(scan, logged, logged.meta)
         session = session_of(scan, logged, state)

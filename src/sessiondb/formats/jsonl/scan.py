@@ -83,7 +83,7 @@ class Scan:
 
     @property
     def problems(self) -> list[Problem]:
-        """What is wrong with the lines of the file."""
+        """The problems of the lines of the file."""
         return self.lines.problems
 
     def problem(self, reason: str, line: Line) -> Problem:

@@ -90,7 +90,7 @@ def sort_of(message: Message) -> str:
 
 @dataclass(frozen=True)
 class Carried:
-    """What is carried of a record."""
+    """The fields of a record that are carried."""
 
     #: Its fields; ``data`` is all keys of its data.
     fields: frozenset[str] = frozenset()
@@ -122,13 +122,13 @@ USAGE = frozenset(
 )
 TOKENS = USAGE - {"cost"}
 MODEL = frozenset({"provider_id", "model_id"})
-#: What is known of a call, besides its times and its title.
+#: The fields of a call, besides its times and its title.
 CALL = frozenset({"tool", "call_id", "input_json", "text"})
 RESULT = frozenset({"call_id", "text"})
 TIMES = frozenset({"time_started", "time_ended"})
-#: What every message is, and when.
+#: The fields of every message: its role and its time.
 SAID = frozenset({"role", "time_created", "time_completed"})
-#: What an event without further fields is.
+#: The fields of an event without further ones.
 EVENT = SAID | {"kind"}
 #: A part that is nothing but its text, and a file.
 TEXT = Carried(frozenset({"text"}))
@@ -137,14 +137,14 @@ FILE = Carried(keys=frozenset({"url", "mime", "filename", "content"}))
 
 @dataclass(frozen=True)
 class CarryStatement:
-    """What a format carries of a session that it did not write."""
+    """The fields that a format carries of a session that it did not write."""
 
-    #: What is carried of the record of the session.
+    #: The fields of the record of the session that are carried.
     session: Carried
     #: The same of messages, by their role and kind (``event:compaction``), else by
     #: their role alone: any other message is lost.
     messages: Mapping[str, Carried]
-    #: What is carried of the record of a session that the program wrote itself, whose
+    #: The carried fields of the record of a session that the program wrote itself: its
     #: messages are written as they were.
     own_session: Carried = field(default_factory=Carried)
     #: Those of ``todos``, ``diffs`` and ``labels`` that are carried.
@@ -152,7 +152,7 @@ class CarryStatement:
 
 
 class Losses:
-    """What exports lose: iterate it for a `Loss` for each field of each session.
+    """The losses of exports: iterate it for a `Loss` for each field of each session.
 
     It holds one entry for each of these, however many messages there are.
     """

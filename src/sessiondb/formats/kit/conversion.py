@@ -86,7 +86,7 @@ class Losing:
     this database, not by those that they are written under.
     """
 
-    #: What the format carries of a session that it did not write.
+    #: The fields that the format carries of a session that it did not write.
     CARRIES: ClassVar[CarryStatement] = CarryStatement(Carried(), {})
 
     def __init__(self, export: Export, losses: Losses) -> None:

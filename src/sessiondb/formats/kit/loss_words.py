@@ -19,7 +19,7 @@ _PARTS = {
     "tool-result": "result",
     "file": "file",
 }
-#: What people call a field; any other is called by its name, with spaces.
+#: The names of fields for people; any other is called by its name, with spaces.
 _FIELDS = {
     "provider_id": "provider",
     "model_id": "model",

@@ -36,7 +36,7 @@ class DamagedError(Exception):
 
 
 class _Decompressor(Protocol):
-    """What zlib, Python 3.14 and the package zstandard have in common."""
+    """The interface that zlib, Python 3.14 and the package zstandard have in common."""
 
     @property
     def eof(self) -> bool: ...

@@ -40,7 +40,7 @@ for source, target in zip(sys.argv[1::2], sys.argv[2::2]):
 _COPY_ATTEMPTS = 5
 
 
-#: What a statement on a foreign database raises: damage, a lock, a missing column.
+#: The errors of a statement on a foreign database: damage, a lock, a missing column.
 Error = sqlite3.Error
 Connection = sqlite3.Connection
 Cursor = sqlite3.Cursor

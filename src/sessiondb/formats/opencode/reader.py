@@ -236,7 +236,7 @@ def _add_place(columns: dict[str, Any], record: SessionRecord, messages: Any) ->
 
 def _add_lists_and_share(columns: dict[str, Any], record: SessionRecord) -> None:
     """Add the todo list, the diffs and the share; raises `OddRecordError`."""
-    # What the lists and the share have besides their columns.
+    # The fields of the lists and the share besides their columns.
     data: dict[str, Any] = {}
     if record.todo is not None:
         columns["todos"], data[TODO_REST] = v1_drafts.todo_lines(record.todo)

@@ -1,4 +1,4 @@
-"""What a log of pi carries of a session of another program."""
+"""The facts of another program's session that a log of pi carries."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from sessiondb.patterns import late_pattern
 #: that name the style, such as ``red strong``.
 OutputStyles = dict[int, list[tuple[int, int, str]]]
 
-#: What a terminal acts on. A carriage return at the end of a line is not one of them.
+#: Characters that a terminal acts on. A carriage return at the end of a line is none.
 _ACTIVE = ("\x07", "\x08", "\x1b")
 _ACTIVE_RETURN = late_pattern("\r(?!\n)")
 _LINE_END = late_pattern("\r+\n")
@@ -107,7 +107,7 @@ def _erase(line: str) -> str:
 
 
 class _Pen:
-    """What the next text looks like. *sequence* matches what is not written."""
+    """The look of the next text. *sequence* matches what is not written."""
 
     def __init__(self, sequence: re.Pattern[str]) -> None:
         self._sequence = sequence

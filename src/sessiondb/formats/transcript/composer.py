@@ -42,7 +42,7 @@ _CHANGES = {
     "thinking_level_change": "Thinking",
 }
 _ENDS = {"cancelled": "Cancelled", "failed": "Failed"}
-#: What no person and no model said.
+#: Messages that no person and no model wrote.
 _ADDED = "Added by the program"
 
 #: The type of a file of which none is known.

@@ -47,8 +47,8 @@ class Detail:
     diffs: Limits = Limits()
 
 
-#: The levels by name; the first is the default. What a page folds has less room on a
-#: terminal: its ``normal`` differs, see `terminal`.
+#: The levels by name; the first is the default. A text that a page folds has less
+#: room on a terminal: its ``normal`` differs, see `terminal`.
 LEVELS = {
     "normal": Detail(limits=Limits(40, 6_000), diffs=Limits(200, 30_000)),
     "brief": Detail(earlier_answers=False, asides=False, bodies=False),

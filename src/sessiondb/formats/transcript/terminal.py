@@ -133,7 +133,7 @@ class Terminal:
         self._level, self._full = level, level == "full"
         self._album = Album(takes=False)
         self._composer = Composer(_LEVELS[level], self._album, directory=directory)
-        #: What was left out, by purpose.
+        #: The number of messages left out, by purpose.
         self._left_out: Counter[str] = Counter()
         #: The answer that the next one may continue.
         self._last_answer: Message | None = None
@@ -352,7 +352,7 @@ def _message_line(
     """Return the line of a message: its number, who speaks, what is known about it."""
     who = f"{purpose} {message.kind or ''}"
     if purpose == BOOKKEEPING and message.kind:
-        # What it is says more than what it is for.
+        # Its type says more than its purpose.
         who = message.kind
     facts = [
         moment(message.time_created, zone=None),

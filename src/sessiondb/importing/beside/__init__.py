@@ -1,1 +1,1 @@
-"""What programs keep beside their sessions: prompt histories and terminals."""
+"""Records that programs keep beside their sessions: prompt histories and terminals."""

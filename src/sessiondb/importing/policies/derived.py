@@ -188,8 +188,8 @@ class Derived:
             seq, inherited = current.columns["seq"], current.columns["inherited"]
             entry = with_blobs_of(writing.tx, current, entry)
             row = with_stored_usage(writing.tx, current, entry)
-            # A reader of a copy without its original does not know what it is. What is
-            # of another kind by now, as a usage that got its answer, is not a copy.
+            # A reader of a copy without its original does not know what it is. One of
+            # another kind by now, as a usage that got its answer, is not a copy.
             same = (current.columns["role"], current.columns["kind"]) == (
                 row.role,
                 row.kind,

@@ -140,7 +140,7 @@ def move_cuts(tx: Transaction, parent_id: str) -> set[str]:
         if later is not None and later > cut:
             tx.run(_MOVE_CUT, sid=child, parent_seq=later)
             moved.add(child)
-            # What it copied may be known only now.
+            # The messages that it copied may be known only now.
             _read_again(tx, [(source, str(source_id))])
     return moved
 

@@ -304,9 +304,9 @@ class CountOnce:
             copies.update(new[key] for (key,) in shared)
 
         closed = {run.session_id for run in self.closed if _is_counted(run)}
-        # Where a fork begins is known when it is closed, or its parent is. What it had
-        # before is a copy, also if the original has another usage, and so another key,
-        # by now.
+        # Where a fork begins is known when it is closed, or its parent is. The
+        # messages that it had before are copies, also if the original has another
+        # usage, and so another key, by now.
         begun = closed.union(*(run.moved_children for run in self.closed))
         if begun:
             rows = tx.run(_BEGINNINGS, names=as_list(begun)).fetchall()

@@ -2,7 +2,8 @@
 
 Nearly all results follow their calls in the same batch. So a call waits here for its
 result, and both are inserted as they stay, without a query and an update for each
-result. What waits is not in the tables: `write` comes before anything that reads them.
+result. Rows that wait are not in the tables: `write` comes before anything that reads
+them.
 """
 
 from __future__ import annotations

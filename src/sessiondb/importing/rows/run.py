@@ -257,5 +257,5 @@ class Writing(NamedTuple):
     tx: Transaction
     run: Run
     state: SessionState
-    #: What waits to be inserted.
+    #: The rows that wait to be inserted.
     new_rows: NewRows

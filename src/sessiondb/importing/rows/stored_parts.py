@@ -1,4 +1,4 @@
-"""What an import compares with a stored message, and what of it stays.
+"""The comparison of an import with a stored message, and the facts of it that stay.
 
 A source may say again what is here in another form: the result of a call in a record of
 its own, the keys of an object in another order, an output in a file that its program
@@ -25,7 +25,7 @@ from sessiondb.schema.terms import TOKENS
 #: Messages between the usage of an answer and the answer, at most.
 _NEAR = 8
 _ANSWER = Statement("importing.rows.stored_parts.ANSWER")
-#: What a part is, whatever it has.
+#: The columns that say what a part is.
 part_identity = attrgetter("id", "type", "call_id")
 
 
@@ -132,7 +132,7 @@ def with_stored_usage(
     """Return a message with the cost and the total that are here, if it has none now.
 
     A program may remove the record that stated a cost, or the original of a fork, whose
-    part in a total is not known without it. What is left of a total is computed here.
+    part in a total is not known without it. The rest of a total is computed here.
     """
     row, stored = entry.row, current.columns
     counts = tuple(stored[name] for name in TOKENS)

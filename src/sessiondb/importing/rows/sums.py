@@ -1,6 +1,6 @@
 """The usage of a session that none of its messages states.
 
-Some programs state what a session cost in all. What that is beyond its messages is an
+Some programs state what a session cost in all. The rest beyond its messages is an
 event beside the path, so that the sum of the rows is right. But the rows of this
 database may be others than those of the store that stated the total: an older store of
 the same program may have a message that a newer one lost, with its usage. So the event

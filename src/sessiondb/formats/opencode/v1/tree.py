@@ -86,7 +86,7 @@ class _TreeFile(NamedTuple):
 
     @property
     def stamp(self) -> tuple[int, int]:
-        """What changes when the file does."""
+        """A value that changes when the file does."""
         return self.size, self.mtime_ns
 
 
