@@ -202,6 +202,47 @@ def test_going_back_and_on_is_a_branch_of_the_session(saver: SessionDBSaver) -> 
     assert [m.text for m in saver.store.messages(session)] == ["changed", *path[1:-1]]
 
 
+@pytest.mark.slow
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    steps=st.lists(
+        st.tuples(st.integers(0, 1), st.sampled_from(["say", "remove", "go back"])),
+        min_size=2,
+        max_size=8,
+    )
+)
+def test_two_savers_that_take_turns_leave_the_session_as_the_state(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str]]
+) -> None:
+    path = tmp_path_factory.mktemp("savers") / "a.db"
+    with SessionDBSaver(path, durability="normal") as one, SessionDBSaver(path) as two:
+        builder = StateGraph(State)
+        builder.add_node("answer", lambda _: {"messages": [AIMessage("well")]})
+        builder.add_edge(START, "answer")
+        builder.add_edge("answer", END)
+        graphs = [builder.compile(checkpointer=saver) for saver in (one, two)]
+        for number, (place, step) in enumerate([(0, "say"), *steps]):
+            graph = graphs[place]
+            said = graph.get_state(THREAD).values.get("messages", [])
+            if step == "remove" and said:
+                graph.update_state(THREAD, {"messages": [RemoveMessage(said[-1].id)]})
+            elif step == "go back":
+                *_, early = graph.get_state_history(THREAD)
+                message = HumanMessage(str(number), id=f"h{number}")
+                graph.invoke({"messages": [message]}, early.config)
+            else:
+                message = HumanMessage(str(number), id=f"h{number}")
+                graph.invoke({"messages": [message]}, THREAD)
+            texts = [m.text for m in graph.get_state(THREAD).values["messages"]]
+            session = one.store.open_session("t", source="langgraph")
+            assert [m.text for m in one.store.messages(session)] == texts
+        assert check(one.store) == []
+
+
 def test_a_saver_of_a_new_process_continues_where_the_last_one_was(
     tmp_path: Path,
 ) -> None:
@@ -396,6 +437,21 @@ def test_processes_share_a_file_and_a_thread_without_an_error(tmp_path: Path) ->
         assert len(session) == 3
         assert values["messages"]
         assert check(saver.store) == []
+
+
+def test_a_message_that_another_program_appended_stays_on_a_branch(
+    saver: SessionDBSaver,
+) -> None:
+    graph = graph_on(saver)
+    graph.invoke({"messages": [HumanMessage("one", id="h0")]}, THREAD)
+    with Store.open(saver.store.path) as store:
+        (session,) = store.sessions(source="langgraph").items
+        store.append(session, user("by hand"))
+    graph.invoke({"messages": [HumanMessage("two", id="h1")]}, THREAD)
+    path = [m.text for m in saver.store.messages(session)]
+    assert path == ["one", "Answer 1", "two", "Answer 3"]
+    everything = [m.text for m in saver.store.messages(session, branches=True)]
+    assert everything == ["one", "Answer 1", "by hand", "two", "Answer 3"]
 
 
 def test_equal_ids_of_another_program_are_another_session(

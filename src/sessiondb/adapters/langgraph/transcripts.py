@@ -20,7 +20,7 @@ from langchain_core.messages import (
 )
 
 from sessiondb.effects import SessionHandle, Unit
-from sessiondb.errors import CodecError, InvalidInputError, NotFoundError
+from sessiondb.errors import CodecError, InvalidInputError
 from sessiondb.model import (
     MessageDraft,
     PartDraft,
@@ -56,7 +56,8 @@ class Transcript(NamedTuple):
     ids: frozenset[str]
 
 
-_NEW = Transcript((), (), frozenset())
+#: That of a session that its first unit makes.
+NEW = Transcript((), (), frozenset())
 
 
 def conversation_of(value: Any) -> list[BaseMessage] | None:
@@ -70,12 +71,9 @@ def conversation_of(value: Any) -> list[BaseMessage] | None:
 
 
 def read_transcript(store: Store, session: SessionHandle) -> Transcript:
-    """Return what a session has; nothing for one that this unit makes."""
-    try:
-        messages = store.messages(session, branches=True)
-        leaf = store.session(session).leaf_seq
-    except NotFoundError:
-        return _NEW
+    """Return what a session has; raises `NotFoundError`."""
+    messages = store.messages(session, branches=True)
+    leaf = store.session(session).leaf_seq
     by_seq = {message.seq: message for message in messages}
     parents = {message.seq: message.parent_seq for message in messages}
     path = [by_seq[seq] for seq in path_to(parents, leaf)]

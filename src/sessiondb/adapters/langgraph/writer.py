@@ -33,6 +33,7 @@ from sessiondb.adapters.langgraph.reader import CheckpointReads, SerializedList
 from sessiondb.adapters.langgraph.rows import EMPTY, LIST, Place
 from sessiondb.adapters.langgraph.tables import CHECKPOINT, ITEM, VALUE, WRITE
 from sessiondb.adapters.langgraph.transcripts import (
+    NEW,
     Transcript,
     continued,
     conversation_of,
@@ -42,13 +43,14 @@ from sessiondb.effects import SessionHandle, Unit
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.store import Store
 
-#: How often a unit is made that other processes come in between of.
-ATTEMPTS = 10
+#: How often a unit is made that other processes come in between of. Each time one of
+#: them has written, so no thread stands still.
+ATTEMPTS = 100
 #: Threads of which something is remembered: 16 bytes for each item of their lists.
 _MOST_THREADS = 256
 _EVERY_ITEM = (1 << 63) - 1
 
-# The class below has a method rows_of_session list.
+# The base of the class below has a method named list.
 Messages: TypeAlias = list[BaseMessage]
 Rows: TypeAlias = list[dict[str, Any]]
 
@@ -72,9 +74,9 @@ class _ThreadUnit:
     def __init__(
         self, fx: Unit, session: SessionHandle, thread: _Thread | None
     ) -> None:
-        self.fx, self.session, self.is_new = fx, session, thread is None
+        self.fx, self.session, self.thread = fx, session, thread
         self.lists = {} if thread is None else dict(thread.lists)
-        self.transcript = None if thread is None else thread.transcript
+        self.transcript = NEW if thread is None else thread.transcript
 
     def learned(self) -> _Thread:
         """Return what is known after the commit, which makes the id final."""
@@ -117,17 +119,19 @@ class CheckpointWrites(CheckpointReads):
             for channel in new_versions
         }
 
-        messages = conversation_of(values.get("messages"))
         is_main = place.ns == "" and "messages" in new_versions
+        messages = conversation_of(values.get("messages")) if is_main else None
 
         def put(unit: _ThreadUnit) -> None:
+            if messages is not None:
+                self._expect_transcript(unit)
             for channel, value in stored.items():
                 version = json.dumps(new_versions[channel])
                 self._put_value(unit, place.ns, channel, version, value)
             unit.fx.insert_rows(
                 CHECKPOINT, [{"session_id": unit.session, **row}], on_conflict="replace"
             )
-            if is_main and messages is not None:
+            if messages is not None:
                 self._put_messages(unit, messages)
 
         self._write(place.thread, put)
@@ -167,7 +171,7 @@ class CheckpointWrites(CheckpointReads):
     ) -> int:
         """Queue the items that are new in a list, and return its number."""
         last_list = unit.lists.get(channel)
-        if last_list is None and not unit.is_new:
+        if last_list is None and unit.thread is not None:
             last_list = self._last_list(unit.session.id, channel)
         growth = growth_of(items, last_list)
         list_columns = {"session_id": unit.session, "list": growth.number}
@@ -200,9 +204,18 @@ class CheckpointWrites(CheckpointReads):
         items = self._items(session_id, [number], _EVERY_ITEM)[number]
         return StoredList(number, [digest_of(item) for item in items])
 
-    def _put_messages(self, unit: _ThreadUnit, messages: Messages) -> None:
+    def _expect_transcript(self, unit: _ThreadUnit) -> None:
+        """Make a unit fail if the session does not end as its transcript does."""
         if unit.transcript is None:
             unit.transcript = read_transcript(self.store, unit.session)
+        if unit.thread is None:
+            unit.fx.expect(unit.session, absent=True)
+        else:
+            places = unit.transcript.places
+            unit.fx.expect(unit.session, leaf=places[-1] if places else None)
+
+    def _put_messages(self, unit: _ThreadUnit, messages: Messages) -> None:
+        assert unit.transcript is not None, "it was expected"
         digests = unit.lists["", "messages"].digests[: len(messages)]
         unit.transcript = continued(
             unit.fx, unit.session, unit.transcript, messages, digests
@@ -259,7 +272,9 @@ class CheckpointWrites(CheckpointReads):
                 if attempt == ATTEMPTS - 1:
                     raise
             else:
-                self._threads[thread] = unit.learned()
+                # A unit of another thread of this process may have learned more.
+                if self._threads.get(thread) is unit.thread:
+                    self._threads[thread] = unit.learned()
                 while len(self._threads) > _MOST_THREADS:
                     self._threads.popitem(last=False)
                 return
@@ -270,7 +285,7 @@ class CheckpointWrites(CheckpointReads):
             session_id = self._ids_of([thread]).get(thread)
             if session_id is None:
                 return _ThreadUnit(fx, fx.open_session(thread, source=sql.SOURCE), None)
-            remembered = _Thread(session_id)
+            remembered = self._threads.setdefault(thread, _Thread(session_id))
         return _ThreadUnit(fx, SessionHandle(remembered.session_id), remembered)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
@@ -285,6 +300,8 @@ class CheckpointWrites(CheckpointReads):
         messages = conversation_of(values.get("messages"))
 
         def put(unit: _ThreadUnit) -> None:
+            if messages is not None:
+                self._expect_transcript(unit)
             for statement in sql.COPIES:
                 parameters = {"session_id": unit.session, "original": original}
                 unit.fx.execute(statement, parameters)
