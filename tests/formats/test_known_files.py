@@ -148,6 +148,19 @@ def test_files_that_are_gone_are_forgotten(top: Path) -> None:
         assert known_files(store).keys() == known.keys() - {removed}
 
 
+def test_facts_that_a_shell_spoiled_are_none(top: Path) -> None:
+    folder = top / "kept" / "pi 3, a home"
+    with new_store() as store:
+        imported(store, folder)
+        known = known_files(store)
+        with closing(sqlite3.connect(store.path)) as connection, connection:
+            connection.execute("UPDATE import_file SET facts = '[1]'")
+        results = imported(store, folder)
+        assert {r.outcome for r in results if isinstance(r, Imported)} == {"unchanged"}
+        assert [r for r in results if isinstance(r, Problem)] == []
+        assert known_files(store) == known
+
+
 def test_a_file_that_cannot_be_read_is_not_known(top: Path) -> None:
     folder = top / "closed"
     closed = min(folder.rglob("*.jsonl"))

@@ -108,8 +108,11 @@ class KnownFiles:
         file = self._asked.setdefault(folder, {}).get(name)
         if file is None or file.stamp != stamp:
             stored = self._stored[folder].get(name)
-            is_same = stored is not None and stored.stamp == stamp
-            facts = json.loads(stored.facts) if stored is not None and is_same else {}
+            facts = {}
+            if stored is not None and stored.stamp == stamp:
+                facts = json.loads(stored.facts)
+                if not isinstance(facts, dict):  # written by a shell
+                    facts = {}
             file = self._asked[folder][name] = _AskedFile(stamp, facts, is_settled)
         return file
 
