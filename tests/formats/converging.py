@@ -5,11 +5,14 @@ from __future__ import annotations
 import random
 import shutil
 import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sessiondb import Store, Todo, assistant, user
+from sessiondb.location import init_local
 from sessiondb.maintenance.sync import sync
 from sessiondb.repository.sessions import ALL
 
@@ -236,3 +239,23 @@ def exchanged(here: Clone, there: Clone) -> None:
         ]
         ours.write_text("".join(lines))
     synced(here)
+
+
+@contextmanager
+def two_clones(
+    folder: Path, prompts: Sequence[str]
+) -> Iterator[tuple[Clone, Clone, str]]:
+    """Open two clones in *folder* that have the same session, with messages m1, m2, …"""
+    with ExitStack() as stack:
+        clones = []
+        for name in ("ada", "bob"):
+            root = folder / name
+            root.mkdir()
+            store = Store.open(init_local(root).path, durability="normal", cwd=root)
+            clones.append(Clone(root, stack.enter_context(store), random.Random(0)))
+        ada, bob = clones
+        session = ada.store.create_session(title="Shared").id
+        for number, prompt in enumerate(prompts, 1):
+            ada.store.append(session, user(prompt, id=f"m{number}"))
+        exchanged(bob, ada)
+        yield ada, bob, session

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from converging import Clone, exchanged, state, synced
+from converging import Clone, exchanged, state, synced, two_clones
 from jsonl_tables import outcomes, read_into
 
 from sessiondb import Store, user
@@ -32,18 +31,8 @@ Two = tuple[Clone, Clone, str]
 @pytest.fixture
 def shared(tmp_path: Path) -> Iterator[Two]:
     """Return two clones that have the same session."""
-    with ExitStack() as stack:
-        found = []
-        for name in ("ada", "bob"):
-            folder = tmp_path / name
-            folder.mkdir()
-            store = Store.open(init_local(folder).path, durability="normal", cwd=folder)
-            found.append(Clone(folder, stack.enter_context(store), random.Random(0)))
-        ada, bob = found
-        session = ada.store.create_session(title="Shared").id
-        ada.store.append(session, user("start"))
-        exchanged(bob, ada)
-        yield ada, bob, session
+    with two_clones(tmp_path, ("start",)) as clones:
+        yield clones
 
 
 def at_rest(ada: Clone, bob: Clone) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from converging import Clone, exchanged, state, synced
+from converging import Clone, exchanged, state, synced, two_clones
 
-from sessiondb import MessageDraft, Store, assistant, tool, tool_result, user
-from sessiondb.location import init_local
+from sessiondb import MessageDraft, assistant, tool, tool_result, user
 from sessiondb.maintenance import check
 from sessiondb.maintenance.sync import NOTES, sync
 
@@ -24,19 +21,8 @@ Two = tuple[Clone, Clone, str]
 @pytest.fixture
 def shared(tmp_path: Path) -> Iterator[Two]:
     """Return two clones that have the same session of four messages."""
-    with ExitStack() as stack:
-        found = []
-        for name in ("ada", "bob"):
-            folder = tmp_path / name
-            folder.mkdir()
-            store = Store.open(init_local(folder).path, durability="normal", cwd=folder)
-            found.append(Clone(folder, stack.enter_context(store), random.Random(0)))
-        ada, bob = found
-        session = ada.store.create_session(title="Shared").id
-        for number, word in enumerate(("one", "two", "three", "four")):
-            ada.store.append(session, user(word, id=f"m{number + 1}"))
-        exchanged(bob, ada)
-        yield ada, bob, session
+    with two_clones(tmp_path, ("one", "two", "three", "four")) as clones:
+        yield clones
 
 
 def words(clone: Clone, session: str) -> list[str | None]:

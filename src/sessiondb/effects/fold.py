@@ -9,7 +9,7 @@ from typing import Any
 from sessiondb.effects.transaction import CallerError
 
 
-class Fold:
+class CallerFold:
     """The function, and the thread that queued it.
 
     It runs in whichever thread commits. An error in it is of the unit that has it, and

@@ -15,7 +15,7 @@ from sessiondb.arguments import checks_arguments
 from sessiondb.effects import encode
 from sessiondb.effects.expect import Expect, check_comes_first
 from sessiondb.effects.fields import part_row, with_fields
-from sessiondb.effects.fold import Fold
+from sessiondb.effects.fold import CallerFold
 from sessiondb.effects.queue import Queue, Staged
 from sessiondb.effects.removal import Pop, ReadMessage, Remove
 from sessiondb.effects.replacing import Replace
@@ -98,7 +98,7 @@ class RevisingVerbs(Queue):
         not use the store: a write there is a `BusyError`. An exception of it discards
         this unit and is raised as it is.
         """
-        effect = UpdateMetadata(self._live_id(session), Fold(fold))
+        effect = UpdateMetadata(self._live_id(session), CallerFold(fold))
         self.add(effect)
 
     def pop(self, session: SessionRef) -> PoppedMessage:

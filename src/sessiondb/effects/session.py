@@ -10,7 +10,7 @@ from sessiondb import ids
 from sessiondb.dataclass import dataclass
 from sessiondb.effects import encode
 from sessiondb.effects.delete import last_revision, make_room
-from sessiondb.effects.fold import Fold
+from sessiondb.effects.fold import CallerFold
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.ownership import derive_model, parent_of
 from sessiondb.effects.project import Home, ProjectPlace, home_of
@@ -228,7 +228,7 @@ class UpdateMetadata:
 
     verb = "update_metadata"
     session_id: str
-    fold: Fold
+    fold: CallerFold
 
     def apply(self, tx: Transaction) -> None:
         """Apply it; an equal result writes nothing.

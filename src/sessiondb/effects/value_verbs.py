@@ -7,7 +7,7 @@ from types import EllipsisType
 from typing import Any
 
 from sessiondb.arguments import checks_arguments
-from sessiondb.effects.fold import Fold
+from sessiondb.effects.fold import CallerFold
 from sessiondb.effects.queue import Queue
 from sessiondb.effects.values import (
     DeleteValue,
@@ -80,7 +80,7 @@ class ValueVerbs(Queue):
         address = value_address(namespace, key)
         handle = ValueHandle(names_in(address[0]), key)
         lifetime = ttl if isinstance(ttl, EllipsisType) else self._lifetime(ttl)
-        self.add(UpdateValue(address, handle, Fold(fold), lifetime))
+        self.add(UpdateValue(address, handle, CallerFold(fold), lifetime))
         return handle
 
     def delete_value(

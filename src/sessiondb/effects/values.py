@@ -14,7 +14,7 @@ from typing import Any
 
 from sessiondb import codec
 from sessiondb.dataclass import dataclass, field
-from sessiondb.effects.fold import Fold
+from sessiondb.effects.fold import CallerFold
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, as_list, upsert_text
 from sessiondb.errors import ConflictError
@@ -152,7 +152,7 @@ class UpdateValue:
     verb = "update_value"
     address: ValueAddress
     handle: ValueHandle
-    fold: Fold
+    fold: CallerFold
     ttl: int | EllipsisType | None
 
     def apply(self, tx: Transaction) -> None:

@@ -20,7 +20,12 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from sessiondb.adapters.langgraph import statements as sql
 from sessiondb.adapters.langgraph.lists import Serialized
-from sessiondb.adapters.langgraph.rows import EMPTY, LIST, Place, Row
+from sessiondb.adapters.langgraph.rows import (
+    EMPTY,
+    LIST,
+    CheckpointPlace,
+    CheckpointRow,
+)
 from sessiondb.engine.sql import as_list
 from sessiondb.store import Store
 
@@ -45,17 +50,17 @@ class CheckpointReads(BaseCheckpointSaver[str]):
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint that *config* names, else the latest; None for none."""
-        row = self._row_at(Place.named_by(config))
+        row = self._row_at(CheckpointPlace.named_by(config))
         return None if row is None else self._tuple_of(row)
 
-    def _row_at(self, place: Place) -> Row | None:
+    def _row_at(self, place: CheckpointPlace) -> CheckpointRow | None:
         parameters = {"thread": place.thread, "ns": place.ns}
         if place.checkpoint_id is None:
             rows = self.store.select(sql.LATEST, parameters)
         else:
             parameters["id"] = place.checkpoint_id
             rows = self.store.select(sql.ONE, parameters)
-        return Row(*rows[0]) if rows else None
+        return CheckpointRow(*rows[0]) if rows else None
 
     def list(
         self,
@@ -80,7 +85,7 @@ class CheckpointReads(BaseCheckpointSaver[str]):
 
     def _rows_of(
         self, config: RunnableConfig | None, before: RunnableConfig | None
-    ) -> Iterator[Row]:
+    ) -> Iterator[CheckpointRow]:
         filters: dict[str, Any] = {}
         if config is not None:
             filters["thread"] = str(config["configurable"]["thread_id"])
@@ -96,13 +101,13 @@ class CheckpointReads(BaseCheckpointSaver[str]):
             statement = sql.page_of_checkpoints(frozenset(parameters))
             rows = self.store.select(statement, {**parameters, "most": _PAGE})
             for *columns, _ in rows:
-                yield Row(*columns)
+                yield CheckpointRow(*columns)
             if len(rows) < _PAGE:
                 return
             parameters |= {"last_id": rows[-1][3], "last_rid": rows[-1][-1]}
 
-    def _tuple_of(self, row: Row) -> CheckpointTuple:
-        place = Place(row.thread, row.ns, row.id)
+    def _tuple_of(self, row: CheckpointRow) -> CheckpointTuple:
+        place = CheckpointPlace(row.thread, row.ns, row.id)
         head = self.serde.loads_typed((row.type, row.body))
         values = self._values_at(row, head["channel_versions"])
         return CheckpointTuple(
@@ -115,7 +120,9 @@ class CheckpointReads(BaseCheckpointSaver[str]):
             pending_writes=self._writes_at(row),
         )
 
-    def _values_at(self, row: Row, versions: Mapping[str, Any]) -> dict[str, Any]:
+    def _values_at(
+        self, row: CheckpointRow, versions: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Return the values of channels in these versions; a channel may have none."""
         wanted = {name: json.dumps(version) for name, version in versions.items()}
         rows = self.store.select(
@@ -161,7 +168,7 @@ class CheckpointReads(BaseCheckpointSaver[str]):
                 items[number].append((kind, body))
         return items
 
-    def _writes_at(self, row: Row) -> PendingWrites:
+    def _writes_at(self, row: CheckpointRow) -> PendingWrites:
         """Return the writes after a checkpoint, in the order in which they apply."""
         rows = self.store.select(
             sql.WRITES,
@@ -181,7 +188,7 @@ class CheckpointReads(BaseCheckpointSaver[str]):
         ``seed`` is the value that was stored, missing if none was. Only ancestors of
         the checkpoint count, each of which is read without its other channels.
         """
-        place = Place.named_by(config)
+        place = CheckpointPlace.named_by(config)
         histories: dict[str, DeltaChannelHistory] = {
             channel: {"writes": []} for channel in channels
         }
@@ -203,7 +210,7 @@ class CheckpointReads(BaseCheckpointSaver[str]):
             history["writes"].reverse()
         return histories
 
-    def _versions_of(self, row: Row) -> Mapping[str, Any]:
+    def _versions_of(self, row: CheckpointRow) -> Mapping[str, Any]:
         versions: Mapping[str, Any] = self.serde.loads_typed((row.type, row.body))[
             "channel_versions"
         ]

@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import get_checkpoint_id
 EMPTY, LIST = "empty", "list"
 
 
-class Place(NamedTuple):
+class CheckpointPlace(NamedTuple):
     """The place that a config names."""
 
     thread: str
@@ -19,7 +19,7 @@ class Place(NamedTuple):
     checkpoint_id: str | None
 
     @classmethod
-    def named_by(cls, config: RunnableConfig) -> Place:
+    def named_by(cls, config: RunnableConfig) -> CheckpointPlace:
         """Return the place of a config."""
         configurable = config["configurable"]
         ns = configurable.get("checkpoint_ns", "")
@@ -36,7 +36,7 @@ class Place(NamedTuple):
         }
 
 
-class Row(NamedTuple):
+class CheckpointRow(NamedTuple):
     """A row of a checkpoint, with the id of its thread."""
 
     thread: str
@@ -50,4 +50,4 @@ class Row(NamedTuple):
 
 
 #: Checkpoints by namespace and id.
-Heads: TypeAlias = dict[tuple[str, str], Row]
+Heads: TypeAlias = dict[tuple[str, str], CheckpointRow]

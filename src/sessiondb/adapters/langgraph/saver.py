@@ -25,7 +25,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from sessiondb.adapters.langgraph import statements as sql
-from sessiondb.adapters.langgraph.rows import Heads, Row
+from sessiondb.adapters.langgraph.rows import CheckpointRow, Heads
 from sessiondb.adapters.langgraph.writer import ATTEMPTS, CheckpointWrites
 from sessiondb.adapters.opening import open_store
 from sessiondb.effects import SessionHandle
@@ -120,7 +120,7 @@ class SessionDBSaver(CheckpointWrites):
 
     def _needed(self, rows: Heads) -> set[tuple[str, str]]:
         """Return the latest checkpoint of each namespace, and those it is made of."""
-        latest: dict[str, Row] = {}
+        latest: dict[str, CheckpointRow] = {}
         for row in rows.values():
             if row.ns not in latest or row.id > latest[row.ns].id:
                 latest[row.ns] = row
@@ -129,7 +129,7 @@ class SessionDBSaver(CheckpointWrites):
         for newest in latest.values():
             counters = json.loads(newest.metadata).get("counters_since_delta_snapshot")
             remaining = set(counters or ())
-            ancestor: Row | None = newest
+            ancestor: CheckpointRow | None = newest
             while ancestor is not None:
                 needed.add((ancestor.ns, ancestor.id))
                 versions = self._versions_of(ancestor)
@@ -152,7 +152,7 @@ class SessionDBSaver(CheckpointWrites):
             try:
                 revision = self.store.session(SessionHandle(session_id)).revision
                 selected = self.store.select(sql.OF_SESSION, {"session_id": session_id})
-                heads = [Row(*columns) for columns in selected]
+                heads = [CheckpointRow(*columns) for columns in selected]
                 rows = {(head.ns, head.id): head for head in heads}
                 removed = chosen(rows)
                 if removed:

@@ -43,7 +43,7 @@ _ROLES: dict[type[BaseMessage], str] = {
 #: The name of a message of the session, in its data, is the digest of the graph's one.
 
 
-class Transcript(NamedTuple):
+class ThreadTranscript(NamedTuple):
     """The live path of a session as messages of the graph, and the ids in the session.
 
     A message is named by the digest of its serialized form (`lists.digest_of`), one
@@ -57,10 +57,10 @@ class Transcript(NamedTuple):
 
 
 #: That of a session that its first unit makes.
-NEW = Transcript((), (), frozenset())
+NEW = ThreadTranscript((), (), frozenset())
 
 
-def conversation_of(value: Any) -> list[BaseMessage] | None:
+def messages_in_channel(value: Any) -> list[BaseMessage] | None:
     """Return the messages of a channel's value; None if it is not a conversation."""
     if not isinstance(value, list):
         return None
@@ -70,14 +70,14 @@ def conversation_of(value: Any) -> list[BaseMessage] | None:
     return value
 
 
-def read_transcript(store: Store, session: SessionHandle) -> Transcript:
+def read_transcript(store: Store, session: SessionHandle) -> ThreadTranscript:
     """Return what a session has; raises `NotFoundError`."""
     messages = store.messages(session, branches=True)
     leaf = store.session(session).leaf_seq
     by_seq = {message.seq: message for message in messages}
     parents = {message.seq: message.parent_seq for message in messages}
     path = [by_seq[seq] for seq in path_to(parents, leaf)]
-    return Transcript(
+    return ThreadTranscript(
         tuple([message.data.get("langgraph", b"") for message in path]),
         tuple([message.id for message in path]),
         frozenset([message.id for message in messages]),
@@ -87,10 +87,10 @@ def read_transcript(store: Store, session: SessionHandle) -> Transcript:
 def continued(
     fx: Unit,
     session: SessionHandle,
-    transcript: Transcript,
+    transcript: ThreadTranscript,
     messages: list[BaseMessage],
     digests: Sequence[bytes],
-) -> Transcript:
+) -> ThreadTranscript:
     """Queue what makes *messages* the live path of a session; return it.
 
     *digests* are theirs.
@@ -117,7 +117,7 @@ def continued(
             handle = fx.append(session, _plain_draft(message, digest), after=place)
         places.append(handle.id)
         ids |= {handle.id}
-    return Transcript(tuple(digests), tuple(places), ids)
+    return ThreadTranscript(tuple(digests), tuple(places), ids)
 
 
 def _draft_of(message: BaseMessage, own_id: str | None, digest: bytes) -> MessageDraft:

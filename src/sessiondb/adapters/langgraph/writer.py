@@ -30,13 +30,13 @@ from sessiondb.adapters.langgraph.lists import (
     growth_of,
 )
 from sessiondb.adapters.langgraph.reader import CheckpointReads, SerializedList
-from sessiondb.adapters.langgraph.rows import EMPTY, LIST, Place
+from sessiondb.adapters.langgraph.rows import EMPTY, LIST, CheckpointPlace
 from sessiondb.adapters.langgraph.tables import CHECKPOINT, ITEM, VALUE, WRITE
 from sessiondb.adapters.langgraph.transcripts import (
     NEW,
-    Transcript,
+    ThreadTranscript,
     continued,
-    conversation_of,
+    messages_in_channel,
     read_transcript,
 )
 from sessiondb.effects import SessionHandle, Unit
@@ -65,7 +65,7 @@ class _Thread:
         self.session_id = session_id
         #: The last list of each channel, by namespace and name.
         self.lists: dict[tuple[str, str], StoredList] = {}
-        self.transcript: Transcript | None = None
+        self.transcript: ThreadTranscript | None = None
 
 
 class _ThreadUnit:
@@ -100,7 +100,7 @@ class CheckpointWrites(CheckpointReads):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Store a checkpoint, with the channel values that are new in it."""
-        place = Place.named_by(config)
+        place = CheckpointPlace.named_by(config)
         facts = get_serializable_checkpoint_metadata(config, metadata)
         head: dict[str, Any] = {**checkpoint}
         values: dict[str, Any] = head.pop("channel_values")
@@ -120,7 +120,7 @@ class CheckpointWrites(CheckpointReads):
         }
 
         is_main = place.ns == "" and "messages" in new_versions
-        messages = conversation_of(values.get("messages")) if is_main else None
+        messages = messages_in_channel(values.get("messages")) if is_main else None
 
         def put(unit: _ThreadUnit) -> None:
             if messages is not None:
@@ -232,7 +232,7 @@ class CheckpointWrites(CheckpointReads):
 
         A write that is there stays; an error, an interrupt and the like is replaced.
         """
-        place = Place.named_by(config)
+        place = CheckpointPlace.named_by(config)
         added: Rows = []
         replaced: Rows = []
         for number, (channel, value) in enumerate(writes):
@@ -294,10 +294,10 @@ class CheckpointWrites(CheckpointReads):
         if original is None:
             return
 
-        place = Place(str(source_thread_id), "", None)
+        place = CheckpointPlace(str(source_thread_id), "", None)
         latest = self.get_tuple(place.config(""))
         values = {} if latest is None else latest.checkpoint["channel_values"]
-        messages = conversation_of(values.get("messages"))
+        messages = messages_in_channel(values.get("messages"))
 
         def put(unit: _ThreadUnit) -> None:
             if messages is not None:
