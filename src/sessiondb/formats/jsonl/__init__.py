@@ -42,14 +42,6 @@ __all__ = [
     "write_logs",
 ]
 
-_WRITER = (
-    "EXPORTER",
-    "READ",
-    "file_name",
-    "record_lines",
-    "session_lines",
-    "write_logs",
-)
 _HOMES = {
     "sessiondb.formats.jsonl.growing": ("missing_lines",),
     "sessiondb.formats.jsonl.logs": ("FORMAT",),
