@@ -2,8 +2,8 @@
 
 Since 1.50 an answer states the tokens and the cost of its request. Before that no
 message does: the session has sums over its requests, and since schema 15 a ledger of
-them, of which the larger number counts (as in ``get_session_usage_totals``). What
-answers state of these counts for them. Counts of the last request are not sums.
+them, of which the larger number counts (as in ``get_session_usage_totals``). Any
+of these that answers state count for them. Counts of the last request are not sums.
 
 A session that was written for Goose begins with the sums that it had here. They are an
 event of their own, which is already counted here if the session comes back.
