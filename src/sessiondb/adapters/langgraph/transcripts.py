@@ -20,7 +20,7 @@ from langchain_core.messages import (
 )
 
 from sessiondb.effects import SessionHandle, Unit
-from sessiondb.errors import CodecError, InvalidInputError
+from sessiondb.errors import CodecError, ConflictError, InvalidInputError
 from sessiondb.model import (
     MessageDraft,
     PartDraft,
@@ -71,10 +71,16 @@ def messages_in_channel(value: Any) -> list[BaseMessage] | None:
 
 
 def read_transcript(store: Store, session: SessionHandle) -> ThreadTranscript:
-    """Return what a session has; raises `NotFoundError`."""
-    messages = store.messages(session, branches=True)
+    """Return the live path of a session, and the ids of all its messages.
+
+    Raises `NotFoundError`, and `ConflictError` if its end is removed meanwhile.
+    """
+    # First the leaf: what is appended after it is beside the path.
     leaf = store.session(session).leaf_seq
+    messages = store.messages(session, branches=True)
     by_seq = {message.seq: message for message in messages}
+    if leaf is not None and leaf not in by_seq:
+        raise ConflictError("the end of the session was removed while it was read")
     parents = {message.seq: message.parent_seq for message in messages}
     path = [by_seq[seq] for seq in path_to(parents, leaf)]
     return ThreadTranscript(
@@ -84,16 +90,16 @@ def read_transcript(store: Store, session: SessionHandle) -> ThreadTranscript:
     )
 
 
-def continued(
+def continue_transcript(
     fx: Unit,
     session: SessionHandle,
     transcript: ThreadTranscript,
     messages: list[BaseMessage],
     digests: Sequence[bytes],
 ) -> ThreadTranscript:
-    """Queue what makes *messages* the live path of a session; return it.
+    """Queue the writes that make *messages* the live path of a session; return it.
 
-    *digests* are theirs.
+    *digests* name the messages, in their order.
     """
     shared = 0
     for digest, known_digest in zip(digests, transcript.path, strict=False):

@@ -35,7 +35,7 @@ from sessiondb.adapters.langgraph.tables import CHECKPOINT, ITEM, VALUE, WRITE
 from sessiondb.adapters.langgraph.transcripts import (
     NEW,
     ThreadTranscript,
-    continued,
+    continue_transcript,
     messages_in_channel,
     read_transcript,
 )
@@ -217,7 +217,7 @@ class CheckpointWrites(CheckpointReads):
     def _put_messages(self, unit: _ThreadUnit, messages: Messages) -> None:
         assert unit.transcript is not None, "it was expected"
         digests = unit.lists["", "messages"].digests[: len(messages)]
-        unit.transcript = continued(
+        unit.transcript = continue_transcript(
             unit.fx, unit.session, unit.transcript, messages, digests
         )
 
