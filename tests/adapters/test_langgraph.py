@@ -493,6 +493,25 @@ class Pausing(JsonPlusSerializer):
         return super().loads_typed(data)
 
 
+@pytest.mark.parametrize("how", ["get_tuple", "list"])
+def test_a_checkpoint_that_is_removed_while_it_is_read_is_none_and_not_a_part_of_one(
+    saver: SessionDBSaver, how: str
+) -> None:
+    graph = graph_on(saver)
+    for number in range(2):
+        message = HumanMessage(str(number), id=f"h{number}")
+        graph.invoke({"messages": [message]}, THREAD)
+    *_, early, _ = saver.list(THREAD)
+
+    serde = Pausing(lambda: saver.prune(["t"]))
+    with SessionDBSaver(saver.store.path, serde=serde) as reading:
+        if how == "get_tuple":
+            assert reading.get_tuple(early.config) is None
+        else:
+            assert list(reading.list(early.config)) == []
+    assert serde.interludes == []
+
+
 def test_pruning_takes_no_value_that_another_process_comes_to_need(
     saver: SessionDBSaver,
 ) -> None:

@@ -27,6 +27,7 @@ from sessiondb.adapters.langgraph.rows import (
     CheckpointRow,
 )
 from sessiondb.engine.sql import as_list
+from sessiondb.errors import NotFoundError
 from sessiondb.store import Store
 
 #: Checkpoints that `list` reads at a time.
@@ -50,8 +51,14 @@ class CheckpointReads(BaseCheckpointSaver[str]):
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint that *config* names, else the latest; None for none."""
-        row = self._row_at(CheckpointPlace.named_by(config))
-        return None if row is None else self._tuple_of(row)
+        place = CheckpointPlace.named_by(config)
+        while (row := self._row_at(place)) is not None:
+            try:
+                return self._tuple_of(row)
+            except NotFoundError:
+                # Removed while it was read: the latest is another one now.
+                continue
+        return None
 
     def _row_at(self, place: CheckpointPlace) -> CheckpointRow | None:
         parameters = {"thread": place.thread, "ns": place.ns}
@@ -80,8 +87,12 @@ class CheckpointReads(BaseCheckpointSaver[str]):
                 return
             metadata = json.loads(row.metadata)
             if all(metadata.get(key) == value for key, value in (filter or {}).items()):
+                try:
+                    checkpoint = self._tuple_of(row)
+                except NotFoundError:  # removed since the page was read
+                    continue
                 number += 1
-                yield self._tuple_of(row)
+                yield checkpoint
 
     def _rows_of(
         self, config: RunnableConfig | None, before: RunnableConfig | None
@@ -123,7 +134,11 @@ class CheckpointReads(BaseCheckpointSaver[str]):
     def _values_at(
         self, row: CheckpointRow, versions: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the values of channels in these versions; a channel may have none."""
+        """Return the values of channels in these versions; a channel may have none.
+
+        Raises `NotFoundError` if the checkpoint was removed, and values with it, after
+        its row was read.
+        """
         wanted = {name: json.dumps(version) for name, version in versions.items()}
         rows = self.store.select(
             sql.VALUES,
@@ -141,6 +156,15 @@ class CheckpointReads(BaseCheckpointSaver[str]):
         numbers = [number for number, *_ in stored.values() if number is not None]
         longest = max([length or 0 for _, length, *_ in stored.values()], default=0)
         items = self._items(row.session_id, numbers, longest)
+        is_complete = len(stored) == len(wanted) and all(
+            len(items[number]) >= length
+            for number, length, *_ in stored.values()
+            if number is not None
+        )
+        if not is_complete:
+            place = CheckpointPlace(row.thread, row.ns, row.id)
+            if self._row_at(place) is None:
+                raise NotFoundError(f"checkpoint {row.id} was removed meanwhile")
         values: dict[str, Any] = {}
         for channel, (number, length, kind, body) in stored.items():
             if kind == LIST:

@@ -151,6 +151,9 @@ class SessionDBSaver(CheckpointWrites):
         for attempt in range(ATTEMPTS):
             try:
                 revision = self.store.session(SessionHandle(session_id)).revision
+            except NotFoundError:
+                return
+            try:
                 selected = self.store.select(sql.OF_SESSION, {"session_id": session_id})
                 heads = [CheckpointRow(*columns) for columns in selected]
                 rows = {(head.ns, head.id): head for head in heads}
@@ -158,9 +161,7 @@ class SessionDBSaver(CheckpointWrites):
                 if removed:
                     unused = self._values_only_of(session_id, rows, removed)
                     self._remove_rows(session_id, revision, removed, unused)
-            except NotFoundError:
-                return
-            except ConflictError:
+            except (ConflictError, NotFoundError):
                 if attempt == ATTEMPTS - 1:
                     raise
             else:
