@@ -32,15 +32,21 @@ ONLY: dict[str, set[str]] = {
 }
 #: The only layers that may import each library.
 LIBRARIES = {
+    "agents": {"adapters"},
     "alembic": {"engine"},
+    "claude_agent_sdk": {"adapters"},
     "click": {"cli"},
+    "google": {"adapters"},
     "langchain_core": {"adapters"},
     "langgraph": {"adapters"},
     "markdown_it": {"formats"},
     "msgpack": {"codec", "formats"},
+    "pydantic": {"adapters"},
+    "pydantic_ai": {"adapters"},
     "pygments": {"formats"},
     "rich": {"cli"},
     "sqlalchemy": {"schema", "engine", "statements", "adapters"},
+    "strands": {"adapters"},
     "ulid": {"ids"},
 }
 
