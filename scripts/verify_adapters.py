@@ -19,10 +19,16 @@ FOR_TESTS = ("hypothesis>=6.120", "pytest>=9.0", "pytest-asyncio>=1.2")
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """A framework: its name, and the releases that its suite is run with."""
+    """A framework: its name, and the releases that its suite is run with.
+
+    *source* is a release whose sdist has the suite, for frameworks whose wheels do not;
+    *repository* one whose suite is in its repository alone, as a path of a clone.
+    """
 
     name: str
     packages: tuple[str, ...]
+    source: str = ""
+    repository: str = ""
 
 
 FRAMEWORKS = (

@@ -34,7 +34,6 @@ from sessiondb.database.feed import Watch
 from sessiondb.database.leases import Lease, new_stream
 from sessiondb.database.open_units import named_by
 from sessiondb.database.opening import Opening, open_soon
-from sessiondb.database.queries import Queries
 from sessiondb.database.streams import AsyncStream
 from sessiondb.effects import Unit
 from sessiondb.errors import (
@@ -139,14 +138,15 @@ class AsyncStore(Facade, methods=_METHODS):
         busy_timeout: float = 10.0,
         cwd: str | os.PathLike[str] | None = None,
     ) -> None:
-        self._core = Core(
+        self._use(Core(
             where, scope=scope, source=source, create=create, parents=parents,
             read_only=read_only, durability=durability,
             busy_timeout=busy_timeout, cwd=cwd,
-        )  # fmt: skip
-        self._queries = Queries(self._core)
-        self._readers = Readers(self._core)
-        self._core.on_pause.append(self._readers.stop)
+        ))  # fmt: skip
+
+    def _use(self, core: Core) -> None:
+        super()._use(core)
+        self._readers = Readers.of(core)
 
     @classmethod
     @checked

@@ -23,7 +23,6 @@ from sessiondb.database.exports import (
 )
 from sessiondb.database.facade import Facade, Kind, reaping
 from sessiondb.database.open_units import UnitBlock
-from sessiondb.database.queries import Queries
 from sessiondb.effects import Unit
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import NotFoundError
@@ -126,13 +125,15 @@ class Store(Facade, methods=_METHODS):
         cwd: str | os.PathLike[str] | None = None,
     ) -> None:
         # Assigned first: `__del__` then finds it, and an interrupt leaves nothing open.
-        self._core = Core(
+        self._use(Core(
             where, scope=scope, source=source, create=create, parents=parents,
             read_only=read_only, durability=durability,
             busy_timeout=busy_timeout, cwd=cwd,
-        )  # fmt: skip
-        self._core.open()
-        self._queries = Queries(self._core)
+        ))  # fmt: skip
+
+    def _use(self, core: Core) -> None:
+        super()._use(core)
+        core.open()
 
     @classmethod
     @checked

@@ -572,9 +572,9 @@ def test_the_program_of_the_page_makes_a_session_like_any_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / "ADAPTERS.md").read_text()
+    page = (ROOT / "docs" / "adapters" / "langgraph.md").read_text()
     (program,) = re.findall(r"(?s)```python\n(.*?)```", page)
-    exec(compile(program, "docs/ADAPTERS.md", "exec"), {"__name__": "reader"})
+    exec(compile(program, "docs/adapters/langgraph.md", "exec"), {"__name__": "reader"})
     assert capsys.readouterr().out.splitlines() == [
         "langgraph kitchen 6",
         "Fix the lamp", "You said: Fix the lamp", "And the sink", "You said: And the sink",

@@ -9,7 +9,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/FORMAT.md", "docs/DESIGN.md",
          "docs/JSONL.md", "docs/LIBRARY.md", "docs/COOKBOOK.md", "docs/CLI.md", "docs/BENCHMARKS.md",
-         "docs/ADD_A_FORMAT.md", "docs/ADAPTERS.md")  # fmt: skip
+         "docs/ADD_A_FORMAT.md", "docs/ADAPTERS.md",
+         *sorted(f"docs/adapters/{page.name}" for page in (ROOT / "docs/adapters").iterdir()))  # fmt: skip
 EXAMPLES = ("agent", "fork", "subagent", "costs", "providers")
 _FENCE = re.compile(r"(?m)^```(\w+)\n(.*?)^```$", re.DOTALL)
 

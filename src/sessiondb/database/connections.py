@@ -79,6 +79,15 @@ class Readers:
         self._waiting: list[tuple[Loop, Future[None]]] = []
         self._count = 0
 
+    @classmethod
+    def of(cls, core: Core) -> Readers:
+        """Return the readers of a database: one set, however many façades it has."""
+        if core.loop_readers is None:
+            # Two threads may both come here: `close` stops the readers of both.
+            core.loop_readers = cls(core)
+            core.on_pause.append(core.loop_readers.stop)
+        return core.loop_readers
+
     async def read(self, query: Read[T]) -> T:
         """Run a read in one snapshot and one round trip, and return its value.
 

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from sessiondb import ids, location
 from sessiondb.arguments import checked
@@ -43,6 +43,9 @@ from sessiondb.writer.loop import wake_late
 from sessiondb.writer.registry import acquire, check_free, release
 from sessiondb.writer.service import Service
 from sessiondb.writer.thread import logger
+
+if TYPE_CHECKING:
+    from sessiondb.database.connections import Readers
 
 #: Seconds after a delete until its rows begin to be removed.
 REAP_AFTER = 1.0
@@ -92,6 +95,8 @@ class Core:
         self.read = self.readers.read
         self.worktrees = Worktrees(self.base, cwd, self.read)
         self.locate = self.worktrees.locate
+        #: The readers of event loops, made with the first façade that is awaited.
+        self.loop_readers: Readers | None = None
         #: Functions that close connections that are not in use.
         self.on_pause: list[Callable[[], None]] = [self.readers.pause]
         self.open_units = OpenUnits()

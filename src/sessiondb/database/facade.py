@@ -25,6 +25,7 @@ from sessiondb.database.core import Core
 from sessiondb.database.queries import Queries
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
+from sessiondb.errors import InvalidInputError
 from sessiondb.loading import load
 from sessiondb.model import Message
 from sessiondb.model.handles import PoppedMessage, SessionRef, session_key
@@ -106,6 +107,8 @@ class Facade:
     """The common part of `Store` and `AsyncStore`."""
 
     _core: Core
+    #: The façade whose database this one shares: with it the database lives and ends.
+    _owner: Facade | None = None
 
     def __init_subclass__(
         cls, methods: dict[Kind, Callable[[Any], Any]] | None = None
@@ -133,9 +136,33 @@ class Facade:
         """Where the database is and how it was found."""
         return self._core.location
 
+    @classmethod
+    def sharing(cls, store: Facade) -> Self:
+        """Return this façade of a database that *store* has open.
+
+        So one part of a program may call it and another one await it. It costs no
+        connection. The database is closed for both, by the `close` of either.
+        """
+        if not isinstance(store, Facade):
+            raise InvalidInputError(
+                f"store: {type(store).__name__} is neither a Store nor an AsyncStore"
+            )
+        shared = cls.__new__(cls)
+        Facade._share(shared, store)
+        return shared
+
+    def _share(self, owner: Facade) -> None:
+        self._owner = owner
+        self._use(owner._core)
+
+    def _use(self, core: Core) -> None:
+        """Make this the façade of *core*."""
+        self._core = core
+        self._queries = Queries(core)
+
     def __del__(self) -> None:
         core = getattr(self, "_core", None)
-        if core is not None:
+        if core is not None and self._owner is None:
             core.abandon()
 
     # -- writing -------------------------------------------------------------

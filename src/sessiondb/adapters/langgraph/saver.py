@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Self, TypeAlias
@@ -27,11 +26,10 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from sessiondb.adapters.langgraph import statements as sql
 from sessiondb.adapters.langgraph.rows import CheckpointRow, Heads
 from sessiondb.adapters.langgraph.writer import ATTEMPTS, CheckpointWrites
-from sessiondb.adapters.opening import open_store
+from sessiondb.adapters.opening import Where, is_given, open_store
 from sessiondb.effects import SessionHandle
 from sessiondb.engine.sql import as_list
 from sessiondb.errors import ConflictError, NotFoundError
-from sessiondb.store import Store
 
 # The class below has a method named list.
 Numbers: TypeAlias = list[int]
@@ -47,13 +45,13 @@ class SessionDBSaver(CheckpointWrites):
 
     def __init__(
         self,
-        database: str | os.PathLike[str] | Store | None = None,
+        database: Where = None,
         *,
         serde: SerializerProtocol | None = None,
         **options: Any,
     ) -> None:
         super().__init__(open_store(database, **options), serde=serde)
-        self._owns_store = self.store is not database
+        self._owns_store = not is_given(database)
 
     def close(self) -> None:
         """Close the store, if this object opened it."""
