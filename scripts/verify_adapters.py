@@ -6,6 +6,7 @@ import argparse
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import venv
 from dataclasses import dataclass
@@ -21,14 +22,13 @@ FOR_TESTS = ("hypothesis>=6.120", "pytest>=9.0", "pytest-asyncio>=1.2")
 class Framework:
     """A framework: its name, and the releases that its suite is run with.
 
-    *source* is a release whose sdist has the suite, for frameworks whose wheels do not;
-    *repository* one whose suite is in its repository alone, as a path of a clone.
+    *source* is the release whose sdist has the suite, for a framework whose wheel or
+    conformance package does not.
     """
 
     name: str
     packages: tuple[str, ...]
     source: str = ""
-    repository: str = ""
 
 
 FRAMEWORKS = (
@@ -56,16 +56,44 @@ def python_for(framework: Framework, tools: Path) -> Path:
     return python
 
 
-def own_suite(framework: Framework, python: Path) -> list[str]:
-    """Run the suite of a framework, print its counts, and return its failures."""
+def source_of(framework: Framework, tools: Path) -> Path | None:
+    """Return the unpacked sdist that has the suite; None for a suite without one."""
+    if not framework.source:
+        return None
+    folder = tools / f"{framework.name}-source"
+    if not folder.exists():
+        with tempfile.TemporaryDirectory() as temporary:
+            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+            options = ["--no-binary", ":all:", "--dest", temporary]
+            subprocess.run([*pip, *options, framework.source], check=True)
+            (archive,) = Path(temporary).glob("*.tar.gz")
+            with tarfile.open(archive) as tar:
+                tar.extractall(folder, filter="data")
+    (source,) = folder.iterdir()
+    return source
+
+
+def own_suite(framework: Framework, python: Path, source: Path | None) -> list[str]:
+    """Run the suite of a framework, print its counts, and return its failures.
+
+    The script prints the numbers of tests that passed, failed and were left out, then a
+    line for each that failed, and for each that was left out with the reason.
+    """
     script = SUITES / f"{framework.name}_suite.py"
-    done = subprocess.run([python, script], check=False, capture_output=True, text=True)
+    command = [python, script, *([source] if source else [])]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
         return [f"the suite did not run: {done.stderr.strip()[-2000:]}"]
-    counts, *failures = done.stdout.splitlines()
-    passed, failed = map(int, counts.split())
-    print(f"{framework.name}: its own suite: {passed} passed, {failed} failed")
-    return [line for line in failures if line]
+    counts, *lines = [line for line in done.stdout.splitlines() if line]
+    passed, failed, left_out = map(int, counts.split())
+    print(
+        f"{framework.name}: its own suite: {passed} passed, {failed} failed, "
+        f"{left_out} left out"
+    )
+    for line in lines:
+        if line.startswith("left out: "):
+            print(f"    {line}")
+    return [line for line in lines if not line.startswith("left out: ")]
 
 
 def our_tests(framework: Framework, python: Path) -> list[str]:
@@ -100,7 +128,9 @@ def main() -> int:
             if options.frameworks and framework.name not in options.frameworks:
                 continue
             python = python_for(framework, tools)
-            failures += own_suite(framework, python) + our_tests(framework, python)
+            source = source_of(framework, tools)
+            failures += own_suite(framework, python, source)
+            failures += our_tests(framework, python)
     for failure in failures:
         print(failure)
     return int(bool(failures))

@@ -21,6 +21,7 @@ from benchmarks import (
     processes,
     reading,
 )
+from benchmarks.adapters import main as adapters
 from benchmarks.compare import main as compare
 from benchmarks.measure import HEAD, Bench, Row, Skipped, line
 from sessiondb.engine import outputs
@@ -49,7 +50,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         description="Measure sessiondb against raw sqlite3. The table goes to stderr, "
         'stdout is [{"name","floor","ours","ratio","goal","ok","unit"}]. Files are made in a '
         "temporary directory (TMPDIR; one on a real disk, or durability costs nothing). "
-        "`scripts/bench peers` compares with the stores that people use.",
+        "`scripts/bench peers` compares with the stores that people use, and "
+        "`scripts/bench adapters` with those of agent frameworks.",
     )
     parser.add_argument(
         "--quick", action="store_true", help="10⁵ and 10⁶ divided by ten: a minute"
@@ -80,6 +82,8 @@ def measure(names: Iterable[str], quick: bool) -> Iterator[Row | Skipped]:
 def main(arguments: list[str] | None = None) -> int:
     """Run; 0 whether or not goals are met: a loaded machine is not a failure."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["adapters"]:
+        return adapters.main(arguments[1:])
     if arguments[:1] == ["peers"]:
         return compare.main(arguments[1:])
     options = _parse(arguments)

@@ -1,0 +1,98 @@
+"""The program on the page of each adapter, and its session on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback_model import Script, served
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = sorted((ROOT / "examples" / "adapters").glob("*.py"))
+MAX_LINES = 40
+#: The distribution that a program needs, by the name of its adapter.
+NEEDS = {
+    "adk": "google.adk",
+    "claude_agent": "claude_agent_sdk",
+    "langgraph": "langgraph",
+    "openai_agents": "agents",
+    "pydantic_ai": "pydantic_ai",
+    "strands": "strands",
+}
+
+pytestmark = pytest.mark.slow
+
+
+def surroundings(url: str, home: Path) -> dict[str, str]:
+    """Return an environment in which every provider is the model on loopback."""
+    return {
+        **{name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ},
+        "HOME": str(home),
+        "PYTHONPATH": str(ROOT / "src"),
+        "OPENAI_BASE_URL": f"{url}/v1",
+        "OPENAI_API_KEY": "none",
+        "OPENAI_AGENTS_DISABLE_TRACING": "1",
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "none",
+        "GOOGLE_GEMINI_BASE_URL": url,
+        "GOOGLE_API_KEY": "none",
+    }
+
+
+def run(environment: dict[str, str], folder: Path, *command: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=folder, env=environment, check=False, capture_output=True, text=True, timeout=90,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def texts_in(request: Any) -> str:
+    return json.dumps(request)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+def test_the_session_of_a_program_is_a_session_like_any_other(
+    program: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip(NEEDS[program.stem])
+    script = Script()
+    with served(script) as url:
+        environment = surroundings(url, tmp_path)
+        printed = run(environment, tmp_path, str(program), "agent.db")
+    asked = [line for line in printed.splitlines() if line.startswith("user: ")]
+    answered = [line for line in printed.splitlines() if "The tests say" in line]
+    assert len(asked) == len(set(asked)) == 2, printed
+    assert answered == ["assistant: The tests say: 3 passed"] * 2
+    first = asked[0].removeprefix("user: ")
+    assert first in texts_in(script.requests[-1]), "the history was not sent"
+
+    def sessiondb(*arguments: str) -> str:
+        return run(
+            environment, tmp_path, "-m", "sessiondb", "--db", "agent.db", *arguments
+        )
+
+    (session,) = json.loads(sessiondb("list", "-a", "--json"))["sessions"]
+    assert "3 passed" in sessiondb("show", session["id"])
+    assert first in sessiondb("search", "-a", first)
+    statistics = json.loads(sessiondb("stats", "-a", "--by", "model", "--json"))
+    assert "scripted-1" in json.dumps(statistics)
+    sessiondb("fork", session["id"])
+    assert len(json.loads(sessiondb("list", "-a", "--json"))["sessions"]) == 2
+    sessiondb("resume", session["id"], "--in", "claude", "--print")
+    assert sessiondb("check") == ""
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+def test_a_program_is_short_and_the_one_on_its_page(program: Path) -> None:
+    text = program.read_text()
+    assert len(text.splitlines()) <= MAX_LINES
+    page = (ROOT / "docs" / "adapters" / f"{program.stem}.md").read_text()
+    assert text in re.findall(r"(?s)```python\n(.*?)```", page)
