@@ -616,24 +616,24 @@ SELECT s.id, m.time_created / 3600000, s.source, coalesce(m.agent, s.agent), m.p
    AND m.inherited = 0 AND (m.cost IS NOT NULL OR m.tokens_input IS NOT NULL OR m.tokens_output IS NOT NULL OR m.tokens_reasoning IS NOT NULL OR m.tokens_cache_read IS NOT NULL OR m.tokens_cache_write IS NOT NULL) AND s.time_deleted IS NULL AND s.time_importing IS NULL""",
     """CREATE VIEW usage_by_day AS
 SELECT strftime('%Y-%m-%d', u.hour * 3600, 'unixepoch') AS day, u.source,
-       u.provider_id, u.model_id, CASE WHEN count(u.messages) THEN CAST(total(u.messages) AS INTEGER) END AS messages,
+       u.provider_id, u.model_id, CAST(sum(u.messages * 1.0) AS BIGINT) AS messages,
        CASE WHEN abs(sum(u.cost)) < 1e300 THEN sum(u.cost) END AS cost,
-       CASE WHEN count(u.tokens_input) THEN CAST(total(u.tokens_input) AS INTEGER) END AS tokens_input,
-       CASE WHEN count(u.tokens_output) THEN CAST(total(u.tokens_output) AS INTEGER) END AS tokens_output,
-       CASE WHEN count(u.tokens_reasoning) THEN CAST(total(u.tokens_reasoning) AS INTEGER) END AS tokens_reasoning,
-       CASE WHEN count(u.tokens_cache_read) THEN CAST(total(u.tokens_cache_read) AS INTEGER) END AS tokens_cache_read,
-       CASE WHEN count(u.tokens_cache_write) THEN CAST(total(u.tokens_cache_write) AS INTEGER) END AS tokens_cache_write
+       CAST(sum(u.tokens_input * 1.0) AS BIGINT) AS tokens_input,
+       CAST(sum(u.tokens_output * 1.0) AS BIGINT) AS tokens_output,
+       CAST(sum(u.tokens_reasoning * 1.0) AS BIGINT) AS tokens_reasoning,
+       CAST(sum(u.tokens_cache_read * 1.0) AS BIGINT) AS tokens_cache_read,
+       CAST(sum(u.tokens_cache_write * 1.0) AS BIGINT) AS tokens_cache_write
   FROM usage AS u
  GROUP BY 1, 2, 3, 4""",
     """CREATE VIEW usage_by_model AS
-SELECT u.provider_id, u.model_id, CASE WHEN count(u.messages) THEN CAST(total(u.messages) AS INTEGER) END AS messages,
+SELECT u.provider_id, u.model_id, CAST(sum(u.messages * 1.0) AS BIGINT) AS messages,
        count(DISTINCT u.session_id) AS sessions,
        CASE WHEN abs(sum(u.cost)) < 1e300 THEN sum(u.cost) END AS cost,
-       CASE WHEN count(u.tokens_input) THEN CAST(total(u.tokens_input) AS INTEGER) END AS tokens_input,
-       CASE WHEN count(u.tokens_output) THEN CAST(total(u.tokens_output) AS INTEGER) END AS tokens_output,
-       CASE WHEN count(u.tokens_reasoning) THEN CAST(total(u.tokens_reasoning) AS INTEGER) END AS tokens_reasoning,
-       CASE WHEN count(u.tokens_cache_read) THEN CAST(total(u.tokens_cache_read) AS INTEGER) END AS tokens_cache_read,
-       CASE WHEN count(u.tokens_cache_write) THEN CAST(total(u.tokens_cache_write) AS INTEGER) END AS tokens_cache_write
+       CAST(sum(u.tokens_input * 1.0) AS BIGINT) AS tokens_input,
+       CAST(sum(u.tokens_output * 1.0) AS BIGINT) AS tokens_output,
+       CAST(sum(u.tokens_reasoning * 1.0) AS BIGINT) AS tokens_reasoning,
+       CAST(sum(u.tokens_cache_read * 1.0) AS BIGINT) AS tokens_cache_read,
+       CAST(sum(u.tokens_cache_write * 1.0) AS BIGINT) AS tokens_cache_write
   FROM usage AS u
  GROUP BY 1, 2""",
     """CREATE VIEW session_tree AS

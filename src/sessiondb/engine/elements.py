@@ -56,6 +56,52 @@ def _write_pairs(element: PairsParameter, compiler: Any, **options: Any) -> str:
     )
 
 
+class Largest(FunctionElement[Any]):
+    """The largest of its arguments, none of which is NULL: ``Largest(a, b)``."""
+
+    name = "largest"
+    inherit_cache = True
+    type = BigInteger()
+
+
+@compiles(Largest)
+def _write_greatest(element: Largest, compiler: Any, **options: Any) -> str:
+    return f"greatest({compiler.process(element.clauses, **options)})"
+
+
+class IsJSON(FunctionElement[Any]):
+    """Whether a text, which is not NULL, is JSON: a condition of a check."""
+
+    name = "is_json"
+    inherit_cache = True
+
+
+@compiles(IsJSON)
+def _write_json_cast(element: IsJSON, compiler: Any, **options: Any) -> str:
+    """Write a cast, which raises the error of a value that is not JSON."""
+    text = compiler.process(element.clauses, **options)
+    return f"CAST({text} AS JSON) IS NOT NULL"
+
+
+class WithoutKey(FunctionElement[Any]):
+    """A column of JSON objects, without a key: ``WithoutKey(column, key)``."""
+
+    name = "without_key"
+    inherit_cache = True
+    type = Text()
+
+
+@compiles(WithoutKey)
+def _write_members(element: WithoutKey, compiler: Any, **options: Any) -> str:
+    """Write it with ``json``: ``jsonb`` refuses the character NUL."""
+    column, key = (compiler.process(it, **options) for it in element.clauses)
+    members = (
+        f"SELECT CAST(json_object_agg(name, CAST({column} AS JSON) -> name) AS TEXT) "
+        f"FROM json_object_keys(CAST({column} AS JSON)) AS name WHERE name <> {key}"
+    )
+    return f"CASE WHEN {column} IS NOT NULL THEN coalesce(({members}), '{{}}') END"
+
+
 class OnConflictDoNothing(ClauseElement):
     """The end of an INSERT … SELECT that keeps existing rows with the same key."""
 

@@ -29,6 +29,16 @@ def p(name: str) -> Any:
     return bindparam(name)
 
 
+def number(name: str) -> Any:
+    """Return the integer parameter *name*, for which no column states a type."""
+    return bindparam(name, type_=BigInteger())
+
+
+def string(name: str) -> Any:
+    """Return the text parameter *name*, for which no column states a type."""
+    return bindparam(name, type_=Text())
+
+
 def numbers(name: str) -> Select[Any]:
     """Return the integers of the list parameter *name*, for ``column.in_(…)``."""
     return select(ListParameter(name, BigInteger).table_valued("value").c.value)

@@ -95,9 +95,11 @@ def _changes_in(
     places = [row[0] for row in rows]
     calls = yield _CALLS, {"rids": as_list(places)}
     found = {}
-    for place, tool, arguments, text, directory in calls:
+    for place, tool, arguments, long_arguments, text, long_text, directory in calls:
         folder = "" if directory is None else absolute(directory, base)
-        for path in files_changed(tool, _loaded(arguments), _decoded(text)):
+        values = _loaded(arguments if long_arguments is None else long_arguments)
+        output = text if long_text is None else long_text.decode(errors="replace")
+        for path in files_changed(tool, values, output):
             if _is_same_file(_normalized(path, folder), wanted):
                 found[place] = f"{tool or 'edit'} {path}"
                 break
@@ -110,10 +112,6 @@ def _loaded(arguments: str | bytes | None) -> Any:
     except ValueError:
         # A damaged value, which `check` reports.
         return None
-
-
-def _decoded(text: str | bytes | None) -> str | None:
-    return text.decode(errors="replace") if isinstance(text, bytes) else text
 
 
 def _normalized(path: str, folder: str = "") -> str:

@@ -6,16 +6,21 @@ from typing import Any
 
 from sqlalchemy import (
     REAL,
+    BigInteger,
     CheckConstraint,
     Column,
+    Double,
     ForeignKey,
+    Index,
     Integer,
     MetaData,
     Table,
     Text,
+    column,
     text,
 )
 
+from sessiondb.engine.elements import IsJSON
 from sessiondb.schema.terms import TOKENS
 
 metadata = MetaData(
@@ -27,13 +32,19 @@ metadata = MetaData(
     }
 )
 
+# A number of 64 bits and texts in the order of their code points, with any engine. A
+# STRICT table of SQLite has one name for each, and that order.
+_INTEGER = BigInteger().with_variant(Integer(), "sqlite")
+_FLOAT: Any = Double().with_variant(REAL(), "sqlite")
+_TEXT = Text().with_variant(Text(collation="C"), "postgresql")
+
 
 def text_column(
     name: str, *args: Any, required: bool = False, default: str | None = None
 ) -> Column[Any]:
     """Return a column of texts."""
     server = None if default is None else text(f"'{default}'")
-    return Column(name, Text, *args, nullable=not required, server_default=server)
+    return Column(name, _TEXT, *args, nullable=not required, server_default=server)
 
 
 def int_column(
@@ -41,13 +52,18 @@ def int_column(
 ) -> Column[Any]:
     """Return a column of integers."""
     server = None if default is None else text(str(default))
-    return Column(name, Integer, *args, nullable=not required, server_default=server)
+    return Column(name, _INTEGER, *args, nullable=not required, server_default=server)
+
+
+def float_column(name: str) -> Column[Any]:
+    """Return a column of floating point numbers."""
+    return Column(name, _FLOAT)
 
 
 def json_checks(*names: str) -> list[CheckConstraint]:
     """Return checks that columns are JSON or NULL."""
     return [
-        CheckConstraint(f"{name} IS NULL OR json_valid({name})", name=name)
+        CheckConstraint(column(name).is_(None) | IsJSON(column(name)), name=name)
         for name in names
     ]
 
@@ -68,10 +84,16 @@ def blob_ref(name: str) -> Column[Any]:
 
 def usage_columns() -> list[Column[Any]]:
     """Return the cost and the token counts."""
-    return [Column("cost", REAL), *map(int_column, TOKENS)]
+    return [float_column("cost"), *map(int_column, TOKENS)]
+
+
+def partial_index(name: str, *columns: Any, where: str) -> Index:
+    """Return an index of the rows that meet *where*."""
+    condition = text(where)
+    return Index(name, *columns, sqlite_where=condition, postgresql_where=condition)
 
 
 def strict_table(name: str, *args: Any) -> Table:
     """Return a STRICT table with a row number."""
-    rid = Column("rid", Integer, primary_key=True)
+    rid = Column("rid", _INTEGER, primary_key=True)
     return Table(name, metadata, rid, *args, sqlite_strict=True)

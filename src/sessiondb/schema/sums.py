@@ -2,8 +2,9 @@
 
 SQLite's ``sum`` of integers ends a statement with "integer overflow". Values that this
 library writes cannot overflow (`model.bounds`); a file that another program wrote
-to can. So counts are added as floating point, which is exact up to 2^53, and a cost
-beyond reason is unknown. As with ``sum``, nothing known is NULL.
+to can. So counts are not added as integers: floating point is exact up to 2^53, and
+beyond that a count says nothing. A cost beyond reason is unknown. As with ``sum``,
+nothing known is NULL.
 """
 
 from __future__ import annotations
@@ -17,9 +18,7 @@ _COST_LIMIT = "1e300"
 
 def count_sum(value: str, condition: str = "1") -> str:
     """Return SQL for the sum of an integer *value* over the rows *condition* holds."""
-    filtered = _filter_sql(condition)
-    total = f"CAST(total({value}){filtered} AS INTEGER)"
-    return f"CASE WHEN count({value}){filtered} THEN {total} END"
+    return f"CAST(sum({value} * 1.0){_filter_sql(condition)} AS BIGINT)"
 
 
 def cost_sum(value: str, condition: str = "1") -> str:

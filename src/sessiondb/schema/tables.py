@@ -11,7 +11,6 @@ end in ``_blob`` hold the SHA-256 of a value of 1 KB or more that lives in
 from __future__ import annotations
 
 from sqlalchemy import (
-    REAL,
     CheckConstraint,
     Column,
     ForeignKey,
@@ -25,9 +24,11 @@ from sqlalchemy import (
 
 from sessiondb.schema.kinds import (
     blob_ref,
+    float_column,
     int_column,
     json_checks,
     one_of,
+    partial_index,
     strict_table,
     text_column,
     usage_columns,
@@ -100,7 +101,7 @@ session = strict_table(
     int_column("change", required=True, default=0),
     int_column("message_count", required=True, default=0),
     *usage_columns(),
-    Column("cost_inherited", REAL),
+    float_column("cost_inherited"),
     int_column("summary_additions"),
     int_column("summary_deletions"),
     int_column("summary_files"),
@@ -135,14 +136,18 @@ session = strict_table(
 Index("ix_session_parent_id", session.c.parent_id)
 Index("ix_session_root_id", session.c.root_id)
 Index("ix_session_change", session.c.change)
-Index(
+partial_index(
     "ix_session_data_blob",
     session.c.data_blob,
-    sqlite_where=text("data_blob IS NOT NULL"),
+    where="data_blob IS NOT NULL",
 )
-Index("ix_session_native", session.c.id, sqlite_where=text("time_imported IS NULL"))
-Index("ix_session_parent_source", session.c.source, session.c.parent_source_id,
-      sqlite_where=text("parent_source_id IS NOT NULL"))  # fmt: skip
+partial_index("ix_session_native", session.c.id, where="time_imported IS NULL")
+partial_index(
+    "ix_session_parent_source",
+    session.c.source,
+    session.c.parent_source_id,
+    where="parent_source_id IS NOT NULL",
+)
 Index("ix_session_used", session.c.hidden, text("time_updated DESC"), session.c.id)
 Index("ix_session_created", session.c.hidden, session.c.id)
 Index("ix_session_project_used", session.c.project_id, session.c.hidden,
@@ -150,13 +155,25 @@ Index("ix_session_project_used", session.c.project_id, session.c.hidden,
 Index("ix_session_project_created", session.c.project_id, session.c.hidden,
       session.c.id)  # fmt: skip
 # Of these two only the sessions of callers that have scopes pay the entries.
-_HAS_SCOPE = text("scope IS NOT NULL")
-Index("ix_session_scope_used", session.c.scope, session.c.hidden,
-      text("time_updated DESC"), session.c.id, sqlite_where=_HAS_SCOPE)  # fmt: skip
-Index("ix_session_scope_created", session.c.scope, session.c.hidden, session.c.id,
-      sqlite_where=_HAS_SCOPE)  # fmt: skip
-Index("ix_session_deleted", session.c.time_deleted,
-      sqlite_where=text("time_deleted IS NOT NULL"))  # fmt: skip
+_HAS_SCOPE = "scope IS NOT NULL"
+partial_index(
+    "ix_session_scope_used",
+    session.c.scope,
+    session.c.hidden,
+    text("time_updated DESC"),
+    session.c.id,
+    where=_HAS_SCOPE,
+)
+partial_index(
+    "ix_session_scope_created",
+    session.c.scope,
+    session.c.hidden,
+    session.c.id,
+    where=_HAS_SCOPE,
+)
+partial_index(
+    "ix_session_deleted", session.c.time_deleted, where="time_deleted IS NOT NULL"
+)
 
 message = strict_table(
     "message",
@@ -189,22 +206,20 @@ message = strict_table(
     one_of("role", "user assistant tool system event"),
     one_of("finish", "stop length tool-calls error cancelled other"),
     *json_checks("error"),
-    Index("ix_message_branch", "session_id", "parent_seq", sqlite_where=text(BRANCHED)),
+    partial_index("ix_message_branch", "session_id", "parent_seq", where=BRANCHED),
 )
 #: Of all others, the copies have the id that the key names: see `terms.USAGE_NAME`.
-Index(
+partial_index(
     "ix_message_usage_key",
     message.c.usage_key,
-    sqlite_where=text(f"usage_key IS NOT NULL AND ({NAMED_OTHERWISE.format('')})"),
+    where=f"usage_key IS NOT NULL AND ({NAMED_OTHERWISE.format('')})",
 )
-Index("ix_message_disordered", message.c.session_id, sqlite_where=text(DISORDERED))
-Index(
-    "ix_message_open", message.c.session_id, sqlite_where=text("time_completed IS NULL")
-)
-Index(
+partial_index("ix_message_disordered", message.c.session_id, where=DISORDERED)
+partial_index("ix_message_open", message.c.session_id, where="time_completed IS NULL")
+partial_index(
     "ix_message_data_blob",
     message.c.data_blob,
-    sqlite_where=text("data_blob IS NOT NULL"),
+    where="data_blob IS NOT NULL",
 )
 
 part = strict_table(
@@ -242,27 +257,24 @@ part = strict_table(
     CheckConstraint("synthetic IN (0, 1)", name="synthetic"),
     *json_checks("input"),
 )
-Index("ix_part_call_id", part.c.session_id, part.c.call_id,
-      sqlite_where=text("call_id IS NOT NULL"))  # fmt: skip
+partial_index(
+    "ix_part_call_id", part.c.session_id, part.c.call_id, where="call_id IS NOT NULL"
+)
 #: Results that are not stored with their call: few, so a query for them costs nothing.
 _OWN_RESULT = "type = 'tool-result' AND (text IS NOT NULL OR text_blob IS NOT NULL)"
-Index(
-    "ix_part_result", part.c.session_id, part.c.call_id, sqlite_where=text(_OWN_RESULT)
-)
-Index(
+partial_index("ix_part_result", part.c.session_id, part.c.call_id, where=_OWN_RESULT)
+partial_index(
     "ix_part_unsettled",
     part.c.session_id,
-    sqlite_where=text("status IN ('pending', 'running')"),
+    where="status IN ('pending', 'running')",
 )
 #: True for a call without a result; literals, so that the index above answers it.
 UNSETTLED = part.c.status.in_(
     [literal_column("'pending'"), literal_column("'running'")]
 )
-Index("ix_part_text_blob", part.c.text_blob, sqlite_where=text("text_blob IS NOT NULL"))
-Index(
-    "ix_part_input_blob", part.c.input_blob, sqlite_where=text("input_blob IS NOT NULL")
-)
-Index("ix_part_data_blob", part.c.data_blob, sqlite_where=text("data_blob IS NOT NULL"))
+partial_index("ix_part_text_blob", part.c.text_blob, where="text_blob IS NOT NULL")
+partial_index("ix_part_input_blob", part.c.input_blob, where="input_blob IS NOT NULL")
+partial_index("ix_part_data_blob", part.c.data_blob, where="data_blob IS NOT NULL")
 
 usage_model = strict_table(
     "usage_model",
@@ -336,10 +348,12 @@ file_diff = strict_table(
     int_column("deletions"),
     UniqueConstraint("session_id", "seq", "path"),
 )
-Index("ix_file_diff_before_blob", file_diff.c.before_blob,
-      sqlite_where=text("before_blob IS NOT NULL"))  # fmt: skip
-Index("ix_file_diff_after_blob", file_diff.c.after_blob,
-      sqlite_where=text("after_blob IS NOT NULL"))  # fmt: skip
+partial_index(
+    "ix_file_diff_before_blob", file_diff.c.before_blob, where="before_blob IS NOT NULL"
+)
+partial_index(
+    "ix_file_diff_after_blob", file_diff.c.after_blob, where="after_blob IS NOT NULL"
+)
 
 label = strict_table(
     "label",
@@ -406,8 +420,12 @@ import_ledger = strict_table(
     UniqueConstraint("source", "path"),
     *json_checks("problems"),
 )
-Index("ix_import_ledger_namespace", import_ledger.c.source, import_ledger.c.namespace,
-      sqlite_where=text("namespace <> ''"))  # fmt: skip
+partial_index(
+    "ix_import_ledger_namespace",
+    import_ledger.c.source,
+    import_ledger.c.namespace,
+    where="namespace <> ''",
+)
 
 import_file = strict_table(
     "import_file",
@@ -471,8 +489,9 @@ key_value = strict_table(
     CheckConstraint("(ttl IS NULL) = (time_expires IS NULL)", name="ttl"),
     *json_checks("namespace", "value"),
 )
-Index("ix_key_value_expires", key_value.c.time_expires,
-      sqlite_where=text("time_expires IS NOT NULL"))  # fmt: skip
+partial_index(
+    "ix_key_value_expires", key_value.c.time_expires, where="time_expires IS NOT NULL"
+)
 
 meta = strict_table(
     "meta",

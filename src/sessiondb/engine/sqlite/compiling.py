@@ -18,7 +18,13 @@ from sqlalchemy.schema import (
 )
 from sqlalchemy.sql import ClauseElement
 
-from sessiondb.engine.elements import ListParameter, PairsParameter
+from sessiondb.engine.elements import (
+    IsJSON,
+    Largest,
+    ListParameter,
+    PairsParameter,
+    WithoutKey,
+)
 from sessiondb.errors import InvalidInputError
 from sessiondb.schema.tables import metadata
 
@@ -65,6 +71,22 @@ def _pairs_of_json(element: PairsParameter, compiler: Any, **options: Any) -> st
     array = compiler.process(element.clauses, **options)
     first, second = (f"json_extract(value, '$[{place}]')" for place in (0, 1))
     return f"(SELECT {first} AS first, {second} AS second FROM json_each({array}))"
+
+
+@compiles(Largest, "sqlite")
+def _max_of_each_row(element: Largest, compiler: Any, **options: Any) -> str:
+    return f"max({compiler.process(element.clauses, **options)})"
+
+
+@compiles(IsJSON, "sqlite")
+def _json_valid(element: IsJSON, compiler: Any, **options: Any) -> str:
+    return f"json_valid({compiler.process(element.clauses, **options)})"
+
+
+@compiles(WithoutKey, "sqlite")
+def _json_remove(element: WithoutKey, compiler: Any, **options: Any) -> str:
+    column, key = (compiler.process(it, **options) for it in element.clauses)
+    return f"json_remove({column}, '$.' || {key})"
 
 
 @cache

@@ -14,12 +14,15 @@ from sessiondb.engine.shipped import read_texts
 from sessiondb.engine.sqlite import search_tables, usage_tables
 from sessiondb.patterns import late_pattern
 from sessiondb.schema import views
-from sessiondb.schema.feed import NEWEST_CHANGE
 from sessiondb.schema.terms import HIDDEN
 
 #: The CREATE statements of tables and indexes, by name.
 TABLES = Path(__file__).with_name("tables.sql")
 
+_NEWEST_CHANGE = (
+    "max(coalesce((SELECT max(change) FROM session), 0), "
+    "coalesce((SELECT max(change) FROM deletion), 0))"
+)
 #: Records the sessions that a shell deletes, whether foreign keys are on or off. The
 #: library marks a session before it removes the row: it takes the number of a change
 #: by itself, which a trigger cannot see.
@@ -28,7 +31,7 @@ _DELETED = (
     "WHEN old.time_deleted IS NULL "
     "BEGIN INSERT INTO deletion (change, session_id, revision, last_seq) "
     # The row is gone already, and its own change with it.
-    f"VALUES (max({NEWEST_CHANGE}, old.change) + 1, old.id, old.revision + 1, "
+    f"VALUES (max({_NEWEST_CHANGE}, old.change) + 1, old.id, old.revision + 1, "
     "old.last_seq); END"
 )
 _IS_HIDDEN = HIDDEN.format("new.")

@@ -397,8 +397,9 @@ INSERT INTO session (id, project_id, parent_id, relation, parent_seq, root_id, s
     THEN session.version END AS version, :source AS source, session.agent AS agent,
     session.provider_id AS provider_id, session.model_id AS model_id, session.model_source AS
     model_source, :leaf AS leaf_seq, session.last_seq AS last_seq, session.permission AS
-    permission, json_remove(session.metadata, '$.share') AS metadata, :now AS time_created, :now
-    AS time_updated, NULL AS data, NULL AS data_blob, coalesce(:scope, session.scope) AS scope
+    permission, json_remove(session.metadata, '$.' || 'share') AS metadata, :now AS
+    time_created, :now AS time_updated, NULL AS data, NULL AS data_blob, coalesce(:scope,
+    session.scope) AS scope
 FROM session
 WHERE session.id = :sid
 
@@ -519,7 +520,7 @@ LEFT OUTER
 JOIN project_directory ON project_directory.project_id = project.id
 WHERE project.worktree = :worktree OR project_directory.directory = :worktree AND
     project_directory.kind = 'worktree'
-GROUP BY project.id
+GROUP BY project.id, project.time_created
 ORDER BY project.time_created, project.id
 
 -- effects.message.BY_ID
@@ -671,15 +672,11 @@ WHERE t.session_id = message.session_id AND t.seq = message.seq AND t.synthetic 
     IN ('text', 'file', 'agent')) AND coalesce(message.kind, '') NOT IN ('compaction',
     'branch_summary') THEN 1 END), CASE WHEN abs(sum(cost) FILTER (WHERE inherited = 0)) < 1e300
     THEN sum(cost) FILTER (WHERE inherited = 0) END, CASE WHEN abs(sum(cost) FILTER (WHERE
-    inherited = 1)) < 1e300 THEN sum(cost) FILTER (WHERE inherited = 1) END, CASE WHEN
-    count(tokens_input) FILTER (WHERE inherited = 0) THEN CAST(total(tokens_input) FILTER (WHERE
-    inherited = 0) AS INTEGER) END, CASE WHEN count(tokens_output) FILTER (WHERE inherited = 0)
-    THEN CAST(total(tokens_output) FILTER (WHERE inherited = 0) AS INTEGER) END, CASE WHEN
-    count(tokens_reasoning) FILTER (WHERE inherited = 0) THEN CAST(total(tokens_reasoning)
-    FILTER (WHERE inherited = 0) AS INTEGER) END, CASE WHEN count(tokens_cache_read) FILTER
-    (WHERE inherited = 0) THEN CAST(total(tokens_cache_read) FILTER (WHERE inherited = 0) AS
-    INTEGER) END, CASE WHEN count(tokens_cache_write) FILTER (WHERE inherited = 0) THEN
-    CAST(total(tokens_cache_write) FILTER (WHERE inherited = 0) AS INTEGER) END
+    inherited = 1)) < 1e300 THEN sum(cost) FILTER (WHERE inherited = 1) END,
+    CAST(sum(tokens_input * 1.0) FILTER (WHERE inherited = 0) AS BIGINT), CAST(sum(tokens_output
+    * 1.0) FILTER (WHERE inherited = 0) AS BIGINT), CAST(sum(tokens_reasoning * 1.0) FILTER
+    (WHERE inherited = 0) AS BIGINT), CAST(sum(tokens_cache_read * 1.0) FILTER (WHERE inherited
+    = 0) AS BIGINT), CAST(sum(tokens_cache_write * 1.0) FILTER (WHERE inherited = 0) AS BIGINT)
 FROM message
 WHERE message.session_id = :sid
 
@@ -848,16 +845,15 @@ ORDER BY message.seq
 
 -- effects.removal.IN_TURN
 WITH RECURSIVE path(seq) AS (SELECT :at AS seq
-UNION SELECT next_child.seq AS seq
+UNION SELECT child.seq AS seq
 FROM path
-JOIN message AS next_child ON next_child.seq = path.seq + 1
-WHERE next_child.session_id = :sid AND next_child.parent_seq = path.seq AND next_child.turn_id =
-    :turn
-UNION SELECT branch.seq AS seq
-FROM path
-JOIN message AS branch INDEXED BY ix_message_branch ON branch.parent_seq = path.seq
-WHERE branch.session_id = :sid AND branch.parent_seq != branch.seq - 1 AND branch.turn_id =
-    :turn) SELECT path.seq
+JOIN message AS child ON child.parent_seq = path.seq
+WHERE child.session_id = :sid AND child.turn_id = :turn AND child.seq IN (SELECT path.seq + 1 AS
+    anon_1
+UNION ALL SELECT branch.seq
+FROM message AS branch INDEXED BY ix_message_branch
+WHERE branch.session_id = :sid AND branch.parent_seq = path.seq AND branch.parent_seq !=
+    branch.seq - 1)) SELECT path.seq
 FROM path
 WHERE path.seq != :at
 
@@ -1067,9 +1063,9 @@ FROM prompt
 WHERE prompt.id = :pid
 
 -- effects.transaction.NEXT_CHANGE
-SELECT max(coalesce((SELECT max(change)
-FROM session), 0), coalesce((SELECT max(change)
-FROM deletion), 0)) + 1, (SELECT substr(value, 1, 8)
+SELECT max(coalesce((SELECT max(session.change) AS max_1
+FROM session), 0), coalesce((SELECT max(deletion.change) AS max_2
+FROM deletion), 0)) + 1 AS anon_1, (SELECT substr(value, 1, 8)
 FROM meta
 WHERE key = 'database_uuid')
 
@@ -1493,7 +1489,7 @@ FROM message
 LEFT OUTER
 JOIN part ON part.session_id = message.session_id AND part.seq = message.seq
 WHERE message.session_id = :sid
-GROUP BY message.seq
+GROUP BY message.seq, message.id, message.time_created, message.inherited
 
 -- importing.policies.returned.KNOWN
 SELECT message.id
@@ -1963,8 +1959,7 @@ FROM import_ledger
 WHERE import_ledger.source = :source AND import_ledger.path = :path
 
 -- repository.changed_files.CALLS
-SELECT part.rid, part.tool, coalesce(part.input, ib.data) AS coalesce_1, coalesce(part.text,
-    tb.data) AS coalesce_2, session.directory
+SELECT part.rid, part.tool, part.input, ib.data, part.text, tb.data AS data_1, session.directory
 FROM part
 JOIN session ON session.id = part.session_id
 LEFT OUTER
@@ -1987,15 +1982,11 @@ WHERE t.session_id = message.session_id AND t.seq = message.seq AND t.synthetic 
     IN ('text', 'file', 'agent')) AND coalesce(message.kind, '') NOT IN ('compaction',
     'branch_summary') THEN 1 END), CASE WHEN abs(sum(cost) FILTER (WHERE inherited = 0)) < 1e300
     THEN sum(cost) FILTER (WHERE inherited = 0) END, CASE WHEN abs(sum(cost) FILTER (WHERE
-    inherited = 1)) < 1e300 THEN sum(cost) FILTER (WHERE inherited = 1) END, CASE WHEN
-    count(tokens_input) FILTER (WHERE inherited = 0) THEN CAST(total(tokens_input) FILTER (WHERE
-    inherited = 0) AS INTEGER) END, CASE WHEN count(tokens_output) FILTER (WHERE inherited = 0)
-    THEN CAST(total(tokens_output) FILTER (WHERE inherited = 0) AS INTEGER) END, CASE WHEN
-    count(tokens_reasoning) FILTER (WHERE inherited = 0) THEN CAST(total(tokens_reasoning)
-    FILTER (WHERE inherited = 0) AS INTEGER) END, CASE WHEN count(tokens_cache_read) FILTER
-    (WHERE inherited = 0) THEN CAST(total(tokens_cache_read) FILTER (WHERE inherited = 0) AS
-    INTEGER) END, CASE WHEN count(tokens_cache_write) FILTER (WHERE inherited = 0) THEN
-    CAST(total(tokens_cache_write) FILTER (WHERE inherited = 0) AS INTEGER) END,
+    inherited = 1)) < 1e300 THEN sum(cost) FILTER (WHERE inherited = 1) END,
+    CAST(sum(tokens_input * 1.0) FILTER (WHERE inherited = 0) AS BIGINT), CAST(sum(tokens_output
+    * 1.0) FILTER (WHERE inherited = 0) AS BIGINT), CAST(sum(tokens_reasoning * 1.0) FILTER
+    (WHERE inherited = 0) AS BIGINT), CAST(sum(tokens_cache_read * 1.0) FILTER (WHERE inherited
+    = 0) AS BIGINT), CAST(sum(tokens_cache_write * 1.0) FILTER (WHERE inherited = 0) AS BIGINT),
     max(coalesce(time_completed, time_created))
 FROM message
 WHERE message.session_id = :sid AND message.seq IN (SELECT anon_1.value
@@ -2161,9 +2152,9 @@ LIMIT 500 OFFSET 0
 -- repository.feed.NEWEST
 SELECT (SELECT substr(value, 1, 8)
 FROM meta
-WHERE key = 'database_uuid'), max(coalesce((SELECT max(change)
-FROM session), 0), coalesce((SELECT max(change)
-FROM deletion), 0))
+WHERE key = 'database_uuid'), max(coalesce((SELECT max(session.change) AS max_1
+FROM session), 0), coalesce((SELECT max(deletion.change) AS max_2
+FROM deletion), 0)) AS largest_1
 
 -- repository.hits.SESSIONS_BY_ID
 SELECT session.id, session.project_id, session.parent_id, session.relation, session.parent_seq,

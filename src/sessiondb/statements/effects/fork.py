@@ -19,7 +19,8 @@ from sqlalchemy import (
 )
 
 from sessiondb.effects.fork import COPIED_OF_SESSION
-from sessiondb.engine.expressions import numbers, p
+from sessiondb.engine.elements import WithoutKey
+from sessiondb.engine.expressions import numbers, p, string
 from sessiondb.schema.rows import FILE_DIFF, LABEL, MESSAGE, PART_COPIED, TODO
 from sessiondb.schema.tables import (
     UNSETTLED,
@@ -128,7 +129,7 @@ COPY_SESSION = _copy_statement(
     COPIED_OF_SESSION,
     session.c.id == p("sid"),
     id=_new,
-    parent_id=p("sid"),
+    parent_id=string("sid"),
     relation=literal_column("'fork'"),
     project_id=p("project_id"),
     parent_seq=p("parent_seq"),
@@ -140,7 +141,7 @@ COPY_SESSION = _copy_statement(
     # It is that of the source.
     version=case((session.c.source == p("source"), session.c.version)),
     leaf_seq=p("leaf"),
-    metadata=func.json_remove(session.c.metadata, text("'$.share'")),
+    metadata=WithoutKey(session.c.metadata, literal_column("'share'")),
     time_created=p("now"),
     time_updated=p("now"),
     data=null(),

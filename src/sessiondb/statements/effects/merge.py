@@ -62,7 +62,7 @@ def _project_at() -> Any:
                 & (project_directory.c.kind == text("'worktree'")),
             )
         )
-        .group_by(project.c.id)
+        .group_by(project.c.id, project.c.time_created)
         .order_by(project.c.time_created, project.c.id)
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import CTE, ColumnElement, Select, Table, exists, select, text
 
-from sessiondb.engine.expressions import by_index, numbers, p
+from sessiondb.engine.expressions import by_index, number, numbers, p
 from sessiondb.schema.tables import message
 from sessiondb.schema.terms import DISORDERED
 
@@ -24,7 +24,7 @@ def _path_up() -> CTE:
     A statement that ends at the first hit walks no further: SQLite makes the rows of
     the recursion when they are needed. UNION ends a cycle in a damaged file.
     """
-    path = select(p("leaf").label("seq")).cte("path", recursive=True)
+    path = select(number("leaf").label("seq")).cte("path", recursive=True)
     parents = (
         select(message.c.parent_seq)
         .select_from(path.join(message, message.c.seq == path.c.seq))

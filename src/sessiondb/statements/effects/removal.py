@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import delete, exists, literal_column, select, text
+from sqlalchemy import delete, exists, literal_column, select, text, union_all
 
-from sessiondb.engine.expressions import by_index, numbers, p, texts, update_of
+from sessiondb.engine.expressions import by_index, number, numbers, p, texts, update_of
 from sessiondb.schema.purposes import is_prompt
 from sessiondb.schema.tables import blob, file_diff, message, part, prompt
 from sessiondb.schema.terms import BRANCHED, USAGE
@@ -25,28 +25,29 @@ def _seqs_in_turn() -> Any:
 
     A child has the next seq, or an entry in the index of branches.
     """
-    path = select(p("at").label("seq")).cte("path", recursive=True)
-    next_child, branch = message.alias("next_child"), message.alias("branch")
-    by_seq = (
-        select(next_child.c.seq)
-        .select_from(path.join(next_child, next_child.c.seq == path.c.seq + text("1")))
-        .where(
-            next_child.c.session_id == p("sid"),
-            next_child.c.parent_seq == path.c.seq,
-            next_child.c.turn_id == p("turn"),
-        )
-    )
-    by_branch = (
+    path = select(number("at").label("seq")).cte("path", recursive=True)
+    child, branch = message.alias("child"), message.alias("branch")
+    branches = (
         select(branch.c.seq)
-        .select_from(path.join(branch, branch.c.parent_seq == path.c.seq))
         .with_hint(*by_index(branch, "ix_message_branch"))
         .where(
             branch.c.session_id == p("sid"),
+            branch.c.parent_seq == path.c.seq,
             branch.c.parent_seq != branch.c.seq - text("1"),
-            branch.c.turn_id == p("turn"),
+        )
+        .correlate(path)
+    )
+    next_seq = select(path.c.seq + text("1")).correlate(path)
+    children = (
+        select(child.c.seq)
+        .select_from(path.join(child, child.c.parent_seq == path.c.seq))
+        .where(
+            child.c.session_id == p("sid"),
+            child.c.turn_id == p("turn"),
+            child.c.seq.in_(union_all(next_seq, branches)),
         )
     )
-    path = path.union(by_seq, by_branch)
+    path = path.union(children)
     return select(path.c.seq).where(path.c.seq != p("at"))
 
 

@@ -7,12 +7,13 @@ from sqlalchemy.sql import ClauseElement
 
 from sessiondb.effects.transaction import STATE
 from sessiondb.engine.expressions import numbers, p, texts
-from sessiondb.schema.feed import DATABASE, NEWEST_CHANGE
+from sessiondb.schema.feed import DATABASE
 from sessiondb.schema.rows import SEARCHED
 from sessiondb.schema.tables import blob, file_diff, lease, message, part, session
 from sessiondb.schema.terms import LIVING_LEASE
+from sessiondb.statements.repository.feed import newest_change
 
-NEXT_CHANGE = select(text(f"{NEWEST_CHANGE} + 1"), text(DATABASE))
+NEXT_CHANGE = select(newest_change + text("1"), text(DATABASE))
 MARK = (
     update(part)
     .where(

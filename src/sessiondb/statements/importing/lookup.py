@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import and_, case, exists, literal_column, or_, select, text, union_all
+from sqlalchemy import (
+    and_,
+    case,
+    exists,
+    false,
+    literal_column,
+    or_,
+    select,
+    text,
+    union_all,
+)
 
-from sessiondb.engine.expressions import p
+from sessiondb.engine.expressions import p, string
 from sessiondb.schema.tables import deletion, import_ledger, session, tombstone
 
 _is_named = and_(
@@ -40,7 +50,7 @@ def _noted_statement() -> Any:
     )
     # A scan, so it is done only for a session that does not exist and has no tombstone.
     was_here = case(
-        (or_(p("own").is_(None), buried), literal_column("0")),
+        (or_(string("own").is_(None), buried), false()),
         else_=exists().where(deletion.c.session_id == p("own")),
     )
     entry = and_(

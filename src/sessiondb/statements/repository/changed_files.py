@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from sessiondb.engine.expressions import numbers
 from sessiondb.schema.tables import blob, part, session
@@ -12,8 +12,10 @@ CALLS = (
     select(
         part.c.rid,
         part.c.tool,
-        func.coalesce(part.c.input, _input_blob.c.data),
-        func.coalesce(part.c.text, _text_blob.c.data),
+        part.c.input,
+        _input_blob.c.data,
+        part.c.text,
+        _text_blob.c.data,
         session.c.directory,
     )
     .join_from(part, session, session.c.id == part.c.session_id)

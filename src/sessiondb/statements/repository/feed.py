@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Integer, func, literal_column, null, select, text, union_all
+from sqlalchemy import func, literal_column, null, select, text, union_all
 
+from sessiondb.engine.elements import Largest
 from sessiondb.engine.expressions import by_index, p
 from sessiondb.repository.feed import CHANGES
-from sessiondb.schema.feed import DATABASE, NEWEST_CHANGE
+from sessiondb.schema.feed import DATABASE
 from sessiondb.schema.tables import UNSETTLED, deletion, message, part, session
 
 # The indexes are named because the planner would walk all of a session's rows.
@@ -52,4 +53,11 @@ def _changes_statement() -> Any:
 
 
 CHANGED = _changes_statement()
-NEWEST = select(text(DATABASE), literal_column(NEWEST_CHANGE, Integer))
+#: The number of the newest change, 0 for none.
+newest_change = Largest(
+    *(
+        func.coalesce(select(func.max(table.c.change)).scalar_subquery(), text("0"))
+        for table in (session, deletion)
+    )
+)
+NEWEST = select(text(DATABASE), newest_change)

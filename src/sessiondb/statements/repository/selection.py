@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import and_, or_, select
 
-from sessiondb.engine.expressions import p, texts
+from sessiondb.engine.expressions import number, p, string, texts
 from sessiondb.schema.tables import message
 from sessiondb.statements.repository.decode import in_list, select_message
 
@@ -19,13 +19,13 @@ _down_to_end = and_(
 
 def _is_one_of(column: Any, name: str) -> Any:
     """Return the condition that *column* is in the list *name*, if there is one."""
-    return or_(p(name).is_(None), column.in_(texts(name)))
+    return or_(string(name).is_(None), column.in_(texts(name)))
 
 
 _passes = and_(
     _is_one_of(message.c.role, "roles"),
     _is_one_of(message.c.kind, "kinds"),
-    or_(p("since").is_(None), message.c.time_created >= p("since")),
+    or_(number("since").is_(None), message.c.time_created >= p("since")),
 )
 DOWN = (
     select_message.where(_down_to_end).order_by(message.c.seq.desc()).limit(p("rows"))

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import exists, func, or_, select, text
 
-from sessiondb.engine.expressions import p
+from sessiondb.engine.expressions import p, string
 from sessiondb.repository.transcript import Identity
 from sessiondb.schema.tables import blob, file_diff, label, message, part, session
 from sessiondb.statements.repository.decode import (
@@ -33,7 +33,7 @@ PLACE_OF_ID = (
     .join(session, session.c.id == message.c.session_id)
     .where(
         message.c.id == p("key"),
-        or_(p("source").is_(None), session.c.source == p("source")),
+        or_(string("source").is_(None), session.c.source == p("source")),
         visible,
     )
     .order_by(message.c.inherited, session.c.time_created, session.c.rid)

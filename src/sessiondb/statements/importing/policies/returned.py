@@ -20,7 +20,7 @@ OUTLINES = (
         and_(part.c.session_id == message.c.session_id, part.c.seq == message.c.seq),
     )
     .where(message.c.session_id == p("sid"))
-    .group_by(message.c.seq)
+    .group_by(message.c.seq, message.c.id, message.c.time_created, message.c.inherited)
 )
 KNOWN = select(message.c.id).where(
     message.c.session_id == p("sid"), message.c.id.in_(texts("names"))

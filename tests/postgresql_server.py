@@ -1,0 +1,83 @@
+"""A PostgreSQL of the tests' own: a new cluster that listens on a socket in a folder."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def binaries() -> Path | None:
+    """Return the folder of ``initdb``: Debian keeps it off the PATH."""
+    on_path = shutil.which("initdb")
+    if on_path:
+        return Path(on_path).resolve().parent
+    return max(Path("/usr/lib/postgresql").glob("*/bin"), default=None)
+
+
+def _owner() -> str | None:
+    """Return the user that runs the server if this process may not: root."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name).pw_name
+        except KeyError:
+            continue
+    return None
+
+
+class Server:
+    """A cluster that runs, used through its own client ``psql``."""
+
+    def __init__(self, folder: Path, programs: Path) -> None:
+        self.folder, self._programs, self._user = folder, programs, _owner()
+
+    def _run(self, program: str, *arguments: str) -> None:
+        subprocess.run(
+            [str(self._programs / program), *arguments],
+            check=True, capture_output=True, user=self._user, cwd=self.folder, timeout=60,
+        )  # fmt: skip
+
+    def start(self) -> None:
+        """Make the cluster and start it; what it writes need not survive anything."""
+        if self._user is not None:
+            shutil.chown(self.folder, self._user)
+        data = str(self.folder / "data")
+        self._run("initdb", "-D", data, "-A", "trust", "-U", "sessiondb",
+                  "-E", "UTF8", "--locale=C", "--no-sync")  # fmt: skip
+        options = f"-k {self.folder} -c listen_addresses='' -c fsync=off"
+        self._run("pg_ctl", "-D", data, "-o", options, "-l",
+                  str(self.folder / "log"), "-w", "start")  # fmt: skip
+
+    def stop(self) -> None:
+        """Stop the server."""
+        self._run("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "stop")
+
+    def run(self, script: str) -> str:
+        """Run SQL to its end, whatever fails; return the lines of psql's errors."""
+        done = subprocess.run(
+            [str(self._programs / "psql"), "-X", "-q", "-h", str(self.folder),
+             "-U", "sessiondb", "-v", "VERBOSITY=terse", "postgres"],
+            input=script, text=True, capture_output=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert done.returncode in (0, 3), done.stderr
+        return done.stderr
+
+
+@contextmanager
+def running(programs: Path) -> Iterator[Server]:
+    """Run a server for the time of a block."""
+    # Not below a test's own folder: the path of a socket has about 100 characters.
+    with tempfile.TemporaryDirectory(prefix="pg-") as folder:
+        server = Server(Path(folder), programs)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
