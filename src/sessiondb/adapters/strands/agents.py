@@ -10,11 +10,17 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from strands.session.session_repository import SessionRepository
 from strands.types.exceptions import SessionException
-from strands.types.session import Session, SessionAgent, SessionType
+from strands.types.session import (
+    Session,
+    SessionAgent,
+    SessionType,
+    decode_bytes_values,
+)
 
 from sessiondb.adapters.strands import statements as sql
 from sessiondb.adapters.strands.keys import (
@@ -37,6 +43,7 @@ _RECORD = "session"
 #: The key of the metadata of an agent's session that states that its messages were not
 #: written in the order of their indexes, or not all of them.
 _UNORDERED = "unordered"
+_AGENT_FIELDS = [field.name for field in fields(SessionAgent)]
 
 Metadata = Mapping[str, Any]
 
@@ -188,7 +195,10 @@ class AgentRepository(SessionRepository):
         stored = self._stored_agent(AgentKey.named_by(session_id, agent_id))
         if stored is None:
             return None
-        return SessionAgent.from_dict(_agent_record(json.loads(stored.metadata)))
+        record = _agent_record(json.loads(stored.metadata))
+        # As `SessionAgent.from_dict`, which inspects its own signature each time.
+        known = {key: record[key] for key in _AGENT_FIELDS if key in record}
+        return SessionAgent(**decode_bytes_values(known))
 
     def update_agent(
         self, session_id: str, session_agent: SessionAgent, **_: Any
@@ -233,14 +243,19 @@ class AgentRepository(SessionRepository):
         while len(self._handles) > _MOST_AGENTS:
             self._handles.popitem(last=False)
 
-    def _handle_of(self, key: AgentKey) -> SessionHandle:
-        """Return the session of an agent; raises `SessionException`."""
+    def _find_handle(self, key: AgentKey) -> SessionHandle | None:
+        """Return the session of an agent, which may be gone; None if there is none."""
         session = self._handles.get(key)
         if session is None:
             stored = self._stored_agent(key)
-            if stored is None:
-                raise self._missing_agent(key)
-            session = SessionHandle(stored.id)
+            session = None if stored is None else SessionHandle(stored.id)
+        return session
+
+    def _handle_of(self, key: AgentKey) -> SessionHandle:
+        """Return the session of an agent; raises `SessionException`."""
+        session = self._find_handle(key)
+        if session is None:
+            raise self._missing_agent(key)
         return session
 
     def _missing_agent(self, key: AgentKey) -> SessionException:

@@ -167,14 +167,15 @@ class SessionDBRepository(AgentRepository):
         return None if stored is None else message_of_agent(stored, message_id)
 
     def _read_message(self, key: AgentKey, name: str) -> Message | None:
-        stored = self._stored_agent(key)
-        if stored is None:
-            return None
-        try:
-            messages = self.store.messages(SessionHandle(stored.id), ids=[name])
-        except NotFoundError:
-            return None
-        return messages[0] if messages else None
+        while (session := self._find_handle(key)) is not None:
+            try:
+                messages = self.store.messages(session, ids=[name])
+            except NotFoundError:
+                # Removed since it was remembered; another one may have its name.
+                self._handles.pop(key, None)
+            else:
+                return messages[0] if messages else None
+        return None
 
     def update_message(
         self,
@@ -309,7 +310,8 @@ class SessionDBRepository(AgentRepository):
 
         Raises `SessionException` if there is none.
         """
-        state = json.dumps(multi_agent.serialize_state())
+        address = _multi_agent_address(session_id, multi_agent.id)
+        state = multi_agent.serialize_state()
 
         def replace_state(stored: Any) -> Any:
             if stored is None:
@@ -317,9 +319,8 @@ class SessionDBRepository(AgentRepository):
                     f"MultiAgent state {multi_agent.id} in session {session_id} "
                     "does not exist"
                 )
-            return state
+            return json.dumps(state)
 
-        address = _multi_agent_address(session_id, multi_agent.id)
         self.store.update_value(*address, replace_state)
 
 
