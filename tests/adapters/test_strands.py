@@ -318,7 +318,7 @@ def outcome_of(call: Any, *args: Any) -> Any:
 
 
 @pytest.mark.slow
-@settings(QUICK, max_examples=40)
+@settings(QUICK, max_examples=25)
 @given(steps=st.lists(_STEPS, min_size=1, max_size=14))
 def test_any_history_is_read_as_from_the_files_of_strands(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Any]
@@ -694,7 +694,7 @@ class Orchestrator:
         return self.state
 
 
-@QUICK
+@settings(QUICK, max_examples=6)
 @given(state=st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), _JSON))
 def test_the_state_of_a_graph_is_read_as_it_was_written(
     tmp_path_factory: pytest.TempPathFactory, state: Any

@@ -235,33 +235,27 @@ class SessionDBRepository(AgentRepository):
         end = None if limit is None else offset + limit
         is_range = offset >= 0 and (limit is None or limit >= 0)
         if is_range and stored.is_ordered:
-            if limit == 0 or offset > stored.last_seq:
-                return []
-            messages = self._messages_in_order(key, session, offset, end)
+            last = stored.last_seq if end is None else min(end, stored.last_seq)
+            messages = self._messages_in_order(key, session, range(offset, last))
             if messages is not None:
                 return messages
         return self._all_messages(key, session)[offset:end]
 
     def _messages_in_order(
-        self, key: AgentKey, session: SessionHandle, first: int, end: int | None
+        self, key: AgentKey, session: SessionHandle, indexes: range
     ) -> list[SessionMessage] | None:
-        """Return the messages from one index to another, whose seqs are known.
+        """Return the messages with *indexes*, of which others may have the last ones.
 
-        None if they are not as they should be, which only removals lead to.
+        None if one is not where it should be, to which only removals lead.
         """
-        limit = None if end is None else end - first
+        names = [key.name_of_message(index) for index in indexes]
         try:
-            stored = self.store.messages(
-                session, branches=True, after=first or None, limit=limit
-            )
+            stored = self.store.messages(session, ids=names)
         except NotFoundError as error:
             raise self._missing_agent(key) from error
         messages: list[SessionMessage] = []
-        for message in stored:
-            index = key.index_of_message(message.id)
-            if index is None:
-                continue
-            if index != first + len(messages) or message.seq != index + 1:
+        for message, name, index in zip(stored, names, indexes, strict=False):
+            if message.id != name or message.seq != index + 1:
                 return None
             messages.append(message_of_agent(message, index))
         return messages
