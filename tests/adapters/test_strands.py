@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import sqlite3
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from peers import Connection, other
+from sqlalchemy.dialects.sqlite import dialect
 from strands import Agent
 from strands.models import Model
 from strands.session import (
@@ -32,7 +32,11 @@ from strands.types.exceptions import SessionException, StorageError
 from strands.types.session import Session, SessionAgent, SessionMessage, SessionType
 
 from sessiondb import ALL, AsyncStore, Store, StoreClosedError, user
-from sessiondb.adapters.strands import SessionDBRepository, SessionDBStorage
+from sessiondb.adapters.strands import (
+    SessionDBRepository,
+    SessionDBStorage,
+    statements,
+)
 from sessiondb.errors import InvalidInputError
 from sessiondb.formats import exporter, find
 from sessiondb.maintenance import check, vacuum
@@ -896,18 +900,22 @@ def test_a_cancelled_write_is_complete_or_not_there(tmp_path: Path) -> None:
     run_on(tmp_path / "a.db", cancel_writes)
 
 
-def test_the_bytes_of_a_storage_are_listed_without_being_read(tmp_path: Path) -> None:
-    async def fill(storage: SessionDBStorage) -> list[str]:
-        for number in range(5):
-            await storage.write(f"s/{number}", base64.b64encode(b"x" * 100_000))
-        return await storage.list("s/")
-
-    assert run_on(tmp_path / "a.db", fill) == [f"s/{number}" for number in range(5)]
-    with sqlite3.connect(tmp_path / "a.db") as connection:
-        (plan,) = connection.execute(
-            "EXPLAIN QUERY PLAN SELECT key FROM key_value "
-            "WHERE namespace = '[\"strands\",\"storage\"]' AND key >= 's/' AND key < 's0' "
-            "ORDER BY key"
-        ).fetchall()
+def test_lists_read_an_index_of_what_they_list(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    Store.open(path).close()
+    connection = sqlite3.connect(path)
+    for statement, index in (
+        (
+            statements.keys_below("session/")[0],
+            "USING COVERING INDEX sqlite_autoindex_key",
+        ),
+        (statements.keys_below("")[0], "USING COVERING INDEX sqlite_autoindex_key"),
+        (statements.AGENTS_IN, "USING INDEX ix_session_scope"),
+        (statements.AGENT, "USING INDEX sqlite_autoindex_session"),
+    ):
+        query = str(statement.compile(dialect=dialect()))
+        rows = connection.execute(
+            f"EXPLAIN QUERY PLAN {query}", ["x"] * query.count("?")
+        )
+        assert index in rows.fetchall()[0][3]
     connection.close()
-    assert "COVERING INDEX" in plan[3]

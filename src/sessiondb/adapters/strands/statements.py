@@ -12,23 +12,24 @@ from sessiondb.schema.tables import key_value, session
 #: Halves of characters, which no text of a database has.
 _FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
 
-_is_ours = (
-    session.c.time_deleted.is_(None)
-    & (session.c.source == literal(SOURCE))
-    & (session.c.namespace == literal(""))
-)
-#: The session of an agent, as `repository.StoredAgent` has it.
+_is_living = session.c.time_deleted.is_(None) & (session.c.namespace == literal(""))
+#: The session of an agent, as `agents.StoredAgent` has it.
 AGENT = select(
     session.c.id, session.c.metadata, session.c.message_count, session.c.last_seq
-).where(_is_ours, session.c.source_id == bindparam("source_id"))
-
+).where(
+    _is_living,
+    session.c.source == literal(SOURCE),
+    session.c.source_id == bindparam("source_id"),
+)
 #: The sessions of the agents of a session, oldest first. Forks that people made have
-#: the scope, too, but no name.
+#: the scope, too, but no name. The source is an expression, which no index has: by it
+#: SQLite would read the sessions of all scopes.
 AGENTS_IN = (
     select(session.c.id)
     .where(
-        _is_ours,
+        _is_living,
         session.c.scope == bindparam("scope"),
+        session.c.source.concat("") == literal(SOURCE),
         session.c.source_id.is_not(None),
     )
     .order_by(session.c.id.desc())
