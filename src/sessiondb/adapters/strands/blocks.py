@@ -11,11 +11,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from sessiondb.adapters.strands.keys import SOURCE
 from sessiondb.model import Part, PartDraft
 from sessiondb.model.nones import without_none
 
-#: Keys of the data of a part: the complete block; a media block without its bytes; the
-#: keys of a block, and those inside a call or a result, that no column has.
+#: Keys of what a part has under ``strands`` in its data: the complete block; a media
+#: block without its bytes; the keys of a block, and those inside of a call, a result or
+#: a thought, that no column has.
 VERBATIM, MEDIA, BESIDE, INSIDE = "verbatim", "media", "beside", "inside"
 
 _MIMES = {
@@ -36,7 +38,9 @@ def part_of_block(block: Mapping[str, Any]) -> PartDraft:
     """Return a block of content as a part; any block is taken."""
     match block:
         case {"text": str(words), **others}:
-            return PartDraft("text", words, data={BESIDE: others} if others else {})
+            return PartDraft(
+                "text", words, data={SOURCE: {BESIDE: others}} if others else {}
+            )
         case {"toolUse": dict(call)} if len(block) == 1:
             return _part_of_call(block, call)
         case {"toolResult": dict(result)} if len(block) == 1:
@@ -44,37 +48,39 @@ def part_of_block(block: Mapping[str, Any]) -> PartDraft:
         case {"reasoningContent": dict(thought)} if len(block) == 1:
             return _part_of_thought(block, thought)
         case {"citationsContent": {"content": list(items)}}:
-            return PartDraft("text", readable_content(items), data={VERBATIM: block})
+            return PartDraft(
+                "text", readable_content(items), data={SOURCE: {VERBATIM: block}}
+            )
         case {"guardContent": {"text": {"text": str(words)}}}:
-            return PartDraft("text", words, data={VERBATIM: block})
+            return PartDraft("text", words, data={SOURCE: {VERBATIM: block}})
         case {"cachePoint": _}:
-            return PartDraft("cachePoint", data={VERBATIM: block})
+            return PartDraft("cachePoint", data={SOURCE: {VERBATIM: block}})
     kind = media_kind(block)
     if kind is not None:
         return _part_of_media(block, kind)
-    return PartDraft("block", data={VERBATIM: block})
+    return PartDraft("block", data={SOURCE: {VERBATIM: block}})
 
 
 def block_of_part(part: Part) -> Any:
     """Return the block that a part was made of."""
-    data = part.data
-    if VERBATIM in data:
-        return data[VERBATIM]
+    rest = part.data.get("strands", {})
+    if VERBATIM in rest:
+        return rest[VERBATIM]
     match part.type:
         case "text":
-            return {"text": part.text, **data.get(BESIDE, {})}
+            return {"text": part.text, **rest.get(BESIDE, {})}
         case "tool":
             call = {"toolUseId": part.call_id, "name": part.tool, "input": part.input}
-            return {"toolUse": {**call, **data.get(INSIDE, {})}}
+            return {"toolUse": {**call, **rest.get(INSIDE, {})}}
         case "tool-result":
-            return {"toolResult": _result_of_part(part)}
+            return {"toolResult": _result_of_part(part, rest)}
         case "reasoning":
-            words = {"text": part.text, **data.get(INSIDE, {})}
-            if "signature" in data:
-                words["signature"] = data["signature"]
+            words = {"text": part.text, **rest.get(INSIDE, {})}
+            if "signature" in part.data:
+                words["signature"] = part.data["signature"]
             return {"reasoningContent": {"reasoningText": words}}
         case _:
-            return _media_of_part(part)
+            return _media_of_part(part, rest)
 
 
 # -- calls and results -------------------------------------------------------------
@@ -90,16 +96,16 @@ def _part_of_call(block: Mapping[str, Any], call: Mapping[str, Any]) -> PartDraf
                     call_id=call_id,
                     status="pending",
                     input=value,
-                    data={INSIDE: others} if others else {},
+                    data={SOURCE: {INSIDE: others}} if others else {},
                 )
-    return PartDraft("block", data={VERBATIM: block})
+    return PartDraft("block", data={SOURCE: {VERBATIM: block}})
 
 
 def _part_of_result(block: Mapping[str, Any], result: Mapping[str, Any]) -> PartDraft:
     call_id, content = result.get("toolUseId"), result.get("content")
     has_place = isinstance(call_id, str) and call_id and _is_plain(call_id)
     if not has_place or not isinstance(content, list):
-        return PartDraft("block", data={VERBATIM: block})
+        return PartDraft("block", data={SOURCE: {VERBATIM: block}})
 
     status = result.get("status")
     inside = {
@@ -107,30 +113,29 @@ def _part_of_result(block: Mapping[str, Any], result: Mapping[str, Any]) -> Part
         for key, value in result.items()
         if key not in ("toolUseId", "content", "status")
     }
-    data: dict[str, Any] = {INSIDE: inside} if inside else {}
+    rest: dict[str, Any] = {INSIDE: inside} if inside else {}
     if status not in ("success", "error"):
-        data["status"] = [status] if "status" in result else []
+        rest["status"] = [status] if "status" in result else []
     text = content[0].get("text") if _is_one_text(content) else None
     if text is None:
         text = readable_content(content)
-        data["content"] = content
+        rest["content"] = content
     return PartDraft(
         "tool-result",
         text,
         call_id=call_id,
         status="error" if status == "error" else None,
-        data=data,
+        data={SOURCE: rest} if rest else {},
     )
 
 
-def _result_of_part(part: Part) -> dict[str, Any]:
-    data = part.data
-    content = data.get("content", [{"text": part.text}])
-    result = {"toolUseId": part.call_id, "content": content, **data.get(INSIDE, {})}
-    if "status" not in data:
+def _result_of_part(part: Part, rest: Mapping[str, Any]) -> dict[str, Any]:
+    content = rest.get("content", [{"text": part.text}])
+    result = {"toolUseId": part.call_id, "content": content, **rest.get(INSIDE, {})}
+    if "status" not in rest:
         result["status"] = "error" if part.status == "error" else "success"
-    elif data["status"]:
-        (result["status"],) = data["status"]
+    elif rest["status"]:
+        (result["status"],) = rest["status"]
     return result
 
 
@@ -170,11 +175,11 @@ def _part_of_thought(block: Mapping[str, Any], thought: Mapping[str, Any]) -> Pa
         case {"reasoningText": {"text": str(words), **others}} if len(thought) == 1:
             # Where a request to Anthropic has it from.
             signature = others.pop("signature", None)
-            data: dict[str, Any] = {INSIDE: others} if others else {}
+            data: dict[str, Any] = {SOURCE: {INSIDE: others}} if others else {}
             if signature is not None:
                 data["signature"] = signature
             return PartDraft("reasoning", words, data=data)
-    return PartDraft("reasoning", data={VERBATIM: block})
+    return PartDraft("reasoning", data={SOURCE: {VERBATIM: block}})
 
 
 def media_kind(block: Mapping[str, Any]) -> str | None:
@@ -194,19 +199,19 @@ def _part_of_media(block: Mapping[str, Any], kind: str) -> PartDraft:
     facts: dict[str, Any] = {
         "mime": mime or "application/octet-stream",
         "filename": name if isinstance(name, str) else None,
-        MEDIA: block,
     }
+    stored: Mapping[str, Any] = block
     match source:
         case {"bytes": bytes(content), **others}:
             facts["content"] = content
-            facts[MEDIA] = {**block, kind: {**media, "source": others}}
+            stored = {**block, kind: {**media, "source": others}}
         case {"location": {"uri": str(url)}} | {"url": str(url)}:
             facts["url"] = url
-    return PartDraft("file", data=without_none(facts))
+    return PartDraft("file", data={**without_none(facts), SOURCE: {MEDIA: stored}})
 
 
-def _media_of_part(part: Part) -> Any:
-    block = part.data[MEDIA]
+def _media_of_part(part: Part, rest: Mapping[str, Any]) -> Any:
+    block = rest[MEDIA]
     kind = media_kind(block)
     if kind is None or "content" not in part.data:
         return block

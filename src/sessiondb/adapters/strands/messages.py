@@ -21,9 +21,10 @@ from sessiondb.adapters.strands.blocks import (
     part_of_block,
     readable_content,
 )
+from sessiondb.adapters.strands.keys import SOURCE
 from sessiondb.model import Message, MessageDraft, Tokens, bounds, text
 
-#: The key of the data of a message that is JSON, since a column refused it.
+#: The key of a message or an agent that is stored as JSON, since a column refused it.
 AS_JSON = "json"
 
 
@@ -40,15 +41,15 @@ def session_draft(
         content = redacted
     parts = tuple([part_of_block(block) for block in content["content"]])
 
-    data: dict[str, Any] = {
+    rest: dict[str, Any] = {
         "created_at": message.created_at,
         "updated_at": message.updated_at,
     }
     others = {k: v for k, v in content.items() if k not in ("role", "content")}
     if others:
-        data["message"] = others
+        rest["message"] = others
     if redacted is not None:
-        data["redacted"] = True
+        rest["redacted"] = True
 
     role: str = content["role"]
     if role == "assistant":
@@ -60,38 +61,38 @@ def session_draft(
             model_id=model,
             tokens=_tokens_of(content),
             time_created=milliseconds_of(message.created_at),
-            data=data,
+            data={SOURCE: rest},
         )
     # Strands has results in messages of the user, who did not write them.
     if parts and all(part.type == "tool-result" for part in parts):
-        data["role"], role = role, "tool"
+        rest["role"], role = role, "tool"
     return MessageDraft(
         role,
         parts,
         name,
         time_created=milliseconds_of(message.created_at),
-        data=data,
+        data={SOURCE: rest},
     )
 
 
 def message_of_agent(message: Message, index: int) -> SessionMessage:
     """Return the message of an agent that a message of its session is."""
-    data = message.data
-    if AS_JSON in data:
+    rest = message.data["strands"]
+    if AS_JSON in rest:
         return SessionMessage(
-            message_id=index, **decode_bytes_values(json.loads(data[AS_JSON]))
+            message_id=index, **decode_bytes_values(json.loads(rest[AS_JSON]))
         )
     content: Any = {
-        "role": data.get("role", message.role),
+        "role": rest.get("role", message.role),
         "content": [block_of_part(part) for part in message.parts],
-        **data.get("message", {}),
+        **rest.get("message", {}),
     }
     return SessionMessage(
         message=content,
         message_id=index,
-        redact_message=content if data.get("redacted") else None,
-        created_at=data["created_at"],
-        updated_at=data["updated_at"],
+        redact_message=content if rest.get("redacted") else None,
+        created_at=rest["created_at"],
+        updated_at=rest["updated_at"],
     )
 
 
@@ -113,7 +114,7 @@ def plain_draft(message: SessionMessage, name: str) -> MessageDraft:
         role,
         (text(words.encode(errors="replace").decode()),),
         name,
-        data={AS_JSON: json.dumps(encode_bytes_values(record))},
+        data={SOURCE: {AS_JSON: json.dumps(encode_bytes_values(record))}},
     )
 
 
