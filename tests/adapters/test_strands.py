@@ -399,12 +399,17 @@ def test_values_that_no_column_takes_are_stored_all_the_same(
     odd = [
         {"toolUse": {"toolUseId": "c", "name": "f", "input": {"n": float("inf")}}},
         {"text": "x", "more": 1 << 70, "bytes": b"\0"},
+        {"reasoningContent": {"reasoningText": {"text": "hm", "signature": None}}},
     ]
     repository.create_message("s", "a", message(0, *odd, role="assistant"))
     stored = repository.read_message("s", "a", 0)
     assert stored is not None
     assert stored.message["content"] == odd
     assert repository.store.search("x").items
+    repository.create_message("s", "a", message(1, *odd[2:], role="assistant"))
+    stored = repository.read_message("s", "a", 1)
+    assert stored is not None
+    assert stored.message["content"] == odd[2:]
     agent = new_agent(big=float("-inf"), image=b"\1")
     repository.update_agent("s", agent)
     assert repository.read_agent("s", "a") == agent

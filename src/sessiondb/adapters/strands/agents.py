@@ -197,8 +197,8 @@ class AgentRepository(SessionRepository):
             return None
         record = _agent_record(json.loads(stored.metadata))
         # As `SessionAgent.from_dict`, which inspects its own signature each time.
-        known = {key: record[key] for key in _AGENT_FIELDS if key in record}
-        return SessionAgent(**decode_bytes_values(known))
+        values = {key: record[key] for key in _AGENT_FIELDS if key in record}
+        return SessionAgent(**decode_bytes_values(values))
 
     def update_agent(
         self, session_id: str, session_agent: SessionAgent, **_: Any

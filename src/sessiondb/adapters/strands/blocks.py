@@ -37,9 +37,9 @@ _MEDIA_KINDS = ("image", "document", "video", "audio")
 def part_of_block(block: Mapping[str, Any]) -> PartDraft:
     """Return a block of content as a part; any block is taken."""
     match block:
-        case {"text": str(words), **others}:
+        case {"text": str(words), **further}:
             return PartDraft(
-                "text", words, data={SOURCE: {BESIDE: others}} if others else {}
+                "text", words, data={SOURCE: {BESIDE: further}} if further else {}
             )
         case {"toolUse": dict(call)} if len(block) == 1:
             return _part_of_call(block, call)
@@ -63,24 +63,24 @@ def part_of_block(block: Mapping[str, Any]) -> PartDraft:
 
 def block_of_part(part: Part) -> Any:
     """Return the block that a part was made of."""
-    rest = part.data.get("strands", {})
-    if VERBATIM in rest:
-        return rest[VERBATIM]
+    remainder = part.data.get("strands", {})
+    if VERBATIM in remainder:
+        return remainder[VERBATIM]
     match part.type:
         case "text":
-            return {"text": part.text, **rest.get(BESIDE, {})}
+            return {"text": part.text, **remainder.get(BESIDE, {})}
         case "tool":
             call = {"toolUseId": part.call_id, "name": part.tool, "input": part.input}
-            return {"toolUse": {**call, **rest.get(INSIDE, {})}}
+            return {"toolUse": {**call, **remainder.get(INSIDE, {})}}
         case "tool-result":
-            return {"toolResult": _result_of_part(part, rest)}
+            return {"toolResult": _result_of_part(part, remainder)}
         case "reasoning":
-            words = {"text": part.text, **rest.get(INSIDE, {})}
+            words = {"text": part.text, **remainder.get(INSIDE, {})}
             if "signature" in part.data:
                 words["signature"] = part.data["signature"]
             return {"reasoningContent": {"reasoningText": words}}
         case _:
-            return _media_of_part(part, rest)
+            return _media_of_part(part, remainder)
 
 
 # -- calls and results -------------------------------------------------------------
@@ -88,7 +88,7 @@ def block_of_part(part: Part) -> Any:
 
 def _part_of_call(block: Mapping[str, Any], call: Mapping[str, Any]) -> PartDraft:
     match call:
-        case {"toolUseId": str(call_id), "name": str(name), "input": value, **others}:
+        case {"toolUseId": str(call_id), "name": str(name), "input": value, **further}:
             if call_id and name and _is_plain(call_id + name):
                 return PartDraft(
                     "tool",
@@ -96,7 +96,7 @@ def _part_of_call(block: Mapping[str, Any], call: Mapping[str, Any]) -> PartDraf
                     call_id=call_id,
                     status="pending",
                     input=value,
-                    data={SOURCE: {INSIDE: others}} if others else {},
+                    data={SOURCE: {INSIDE: further}} if further else {},
                 )
     return PartDraft("block", data={SOURCE: {VERBATIM: block}})
 
@@ -113,29 +113,33 @@ def _part_of_result(block: Mapping[str, Any], result: Mapping[str, Any]) -> Part
         for key, value in result.items()
         if key not in ("toolUseId", "content", "status")
     }
-    rest: dict[str, Any] = {INSIDE: inside} if inside else {}
+    remainder: dict[str, Any] = {INSIDE: inside} if inside else {}
     if status not in ("success", "error"):
-        rest["status"] = [status] if "status" in result else []
+        remainder["status"] = [status] if "status" in result else []
     text = content[0].get("text") if _is_one_text(content) else None
     if text is None:
         text = readable_content(content)
-        rest["content"] = content
+        remainder["content"] = content
     return PartDraft(
         "tool-result",
         text,
         call_id=call_id,
         status="error" if status == "error" else None,
-        data={SOURCE: rest} if rest else {},
+        data={SOURCE: remainder} if remainder else {},
     )
 
 
-def _result_of_part(part: Part, rest: Mapping[str, Any]) -> dict[str, Any]:
-    content = rest.get("content", [{"text": part.text}])
-    result = {"toolUseId": part.call_id, "content": content, **rest.get(INSIDE, {})}
-    if "status" not in rest:
+def _result_of_part(part: Part, remainder: Mapping[str, Any]) -> dict[str, Any]:
+    content = remainder.get("content", [{"text": part.text}])
+    result = {
+        "toolUseId": part.call_id,
+        "content": content,
+        **remainder.get(INSIDE, {}),
+    }
+    if "status" not in remainder:
         result["status"] = "error" if part.status == "error" else "success"
-    elif rest["status"]:
-        (result["status"],) = rest["status"]
+    elif remainder["status"]:
+        (result["status"],) = remainder["status"]
     return result
 
 
@@ -172,12 +176,13 @@ def _is_plain(text: str) -> bool:
 
 def _part_of_thought(block: Mapping[str, Any], thought: Mapping[str, Any]) -> PartDraft:
     match thought:
-        case {"reasoningText": {"text": str(words), **others}} if len(thought) == 1:
-            # Where a request to Anthropic has it from.
-            signature = others.pop("signature", None)
-            data: dict[str, Any] = {SOURCE: {INSIDE: others}} if others else {}
-            if signature is not None:
-                data["signature"] = signature
+        case {"reasoningText": {"text": str(words), **further}} if len(thought) == 1:
+            data: dict[str, Any] = {}
+            if isinstance(further.get("signature"), str):
+                # Where a request to Anthropic has it from.
+                data["signature"] = further.pop("signature")
+            if further:
+                data[SOURCE] = {INSIDE: further}
             return PartDraft("reasoning", words, data=data)
     return PartDraft("reasoning", data={SOURCE: {VERBATIM: block}})
 
@@ -202,16 +207,16 @@ def _part_of_media(block: Mapping[str, Any], kind: str) -> PartDraft:
     }
     stored: Mapping[str, Any] = block
     match source:
-        case {"bytes": bytes(content), **others}:
+        case {"bytes": bytes(content), **further}:
             facts["content"] = content
-            stored = {**block, kind: {**media, "source": others}}
+            stored = {**block, kind: {**media, "source": further}}
         case {"location": {"uri": str(url)}} | {"url": str(url)}:
             facts["url"] = url
     return PartDraft("file", data={**without_none(facts), SOURCE: {MEDIA: stored}})
 
 
-def _media_of_part(part: Part, rest: Mapping[str, Any]) -> Any:
-    block = rest[MEDIA]
+def _media_of_part(part: Part, remainder: Mapping[str, Any]) -> Any:
+    block = remainder[MEDIA]
     kind = media_kind(block)
     if kind is None or "content" not in part.data:
         return block

@@ -41,15 +41,15 @@ def session_draft(
         content = redacted
     parts = tuple([part_of_block(block) for block in content["content"]])
 
-    rest: dict[str, Any] = {
+    remainder: dict[str, Any] = {
         "created_at": message.created_at,
         "updated_at": message.updated_at,
     }
-    others = {k: v for k, v in content.items() if k not in ("role", "content")}
-    if others:
-        rest["message"] = others
+    further = {k: v for k, v in content.items() if k not in ("role", "content")}
+    if further:
+        remainder["message"] = further
     if redacted is not None:
-        rest["redacted"] = True
+        remainder["redacted"] = True
 
     role: str = content["role"]
     if role == "assistant":
@@ -61,38 +61,38 @@ def session_draft(
             model_id=model,
             tokens=_tokens_of(content),
             time_created=milliseconds_of(message.created_at),
-            data={SOURCE: rest},
+            data={SOURCE: remainder},
         )
     # Strands has results in messages of the user, who did not write them.
     if parts and all(part.type == "tool-result" for part in parts):
-        rest["role"], role = role, "tool"
+        remainder["role"], role = role, "tool"
     return MessageDraft(
         role,
         parts,
         name,
         time_created=milliseconds_of(message.created_at),
-        data={SOURCE: rest},
+        data={SOURCE: remainder},
     )
 
 
 def message_of_agent(message: Message, index: int) -> SessionMessage:
     """Return the message of an agent that a message of its session is."""
-    rest = message.data["strands"]
-    if AS_JSON in rest:
+    remainder = message.data["strands"]
+    if AS_JSON in remainder:
         return SessionMessage(
-            message_id=index, **decode_bytes_values(json.loads(rest[AS_JSON]))
+            message_id=index, **decode_bytes_values(json.loads(remainder[AS_JSON]))
         )
     content: Any = {
-        "role": rest.get("role", message.role),
+        "role": remainder.get("role", message.role),
         "content": [block_of_part(part) for part in message.parts],
-        **rest.get("message", {}),
+        **remainder.get("message", {}),
     }
     return SessionMessage(
         message=content,
         message_id=index,
-        redact_message=content if rest.get("redacted") else None,
-        created_at=rest["created_at"],
-        updated_at=rest["updated_at"],
+        redact_message=content if remainder.get("redacted") else None,
+        created_at=remainder["created_at"],
+        updated_at=remainder["updated_at"],
     )
 
 

@@ -81,8 +81,8 @@ class SessionDBStorage:
     def namespace(self, prefix: str) -> Self:
         """Return this storage with *prefix* and a slash before every key."""
         scoped = copy.copy(self)
-        below = normalized_prefix(prefix).rstrip("/")
-        inner_prefix = f"{self._prefix}{below}/" if below else self._prefix
+        inner = normalized_prefix(prefix).rstrip("/")
+        inner_prefix = f"{self._prefix}{inner}/" if inner else self._prefix
         vars(scoped).update(_marks_of_scoped_storage(), _prefix=inner_prefix)
         return scoped
 
