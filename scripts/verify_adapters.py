@@ -9,6 +9,7 @@ import sys
 import tarfile
 import tempfile
 import venv
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +40,12 @@ FRAMEWORKS = (
             "langgraph-checkpoint==4.3.2",
             "langgraph-checkpoint-conformance==0.0.2",
         ),
+    ),
+    Framework("pydantic_ai", ("pydantic-ai-slim[openai]==2.68.0", "trio")),
+    Framework(
+        "strands",
+        ("strands-agents[openai]==1.62.0", "boto3", "trio"),
+        source="strands-agents==1.62.0",
     ),
 )
 
@@ -90,9 +97,11 @@ def own_suite(framework: Framework, python: Path, source: Path | None) -> list[s
         f"{framework.name}: its own suite: {passed} passed, {failed} failed, "
         f"{left_out} left out"
     )
-    for line in lines:
-        if line.startswith("left out: "):
-            print(f"    {line}")
+    reasons = Counter(
+        line.rpartition(": ")[2] for line in lines if line.startswith("left out: ")
+    )
+    for reason, count in reasons.items():
+        print(f"    {count} left out: {reason}")
     return [line for line in lines if not line.startswith("left out: ")]
 
 

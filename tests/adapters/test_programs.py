@@ -8,15 +8,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from loopback_model import Script, served
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = sorted((ROOT / "examples" / "adapters").glob("*.py"))
+PROGRAMS = sorted((ROOT / "examples" / "adapters").glob("with_*.py"))
 MAX_LINES = 40
-#: The distribution that a program needs, by the name of its adapter.
+#: The package that a program needs, by the name of its adapter.
 NEEDS = {
     "adk": "google.adk",
     "claude_agent": "claude_agent_sdk",
@@ -45,6 +44,11 @@ def surroundings(url: str, home: Path) -> dict[str, str]:
     }
 
 
+def adapter_of(program: Path) -> str:
+    # A program may not be called like a package that it imports.
+    return program.stem.removeprefix("with_")
+
+
 def run(environment: dict[str, str], folder: Path, *command: str) -> str:
     done = subprocess.run(
         [sys.executable, *command],
@@ -54,15 +58,11 @@ def run(environment: dict[str, str], folder: Path, *command: str) -> str:
     return done.stdout
 
 
-def texts_in(request: Any) -> str:
-    return json.dumps(request)
-
-
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("program", PROGRAMS, ids=adapter_of)
 def test_the_session_of_a_program_is_a_session_like_any_other(
     program: Path, tmp_path: Path
 ) -> None:
-    pytest.importorskip(NEEDS[program.stem])
+    pytest.importorskip(NEEDS[adapter_of(program)])
     script = Script()
     with served(script) as url:
         environment = surroundings(url, tmp_path)
@@ -72,7 +72,7 @@ def test_the_session_of_a_program_is_a_session_like_any_other(
     assert len(asked) == len(set(asked)) == 2, printed
     assert answered == ["assistant: The tests say: 3 passed"] * 2
     first = asked[0].removeprefix("user: ")
-    assert first in texts_in(script.requests[-1]), "the history was not sent"
+    assert first in json.dumps(script.requests[-1]), "the history was not sent"
 
     def sessiondb(*arguments: str) -> str:
         return run(
@@ -90,9 +90,13 @@ def test_the_session_of_a_program_is_a_session_like_any_other(
     assert sessiondb("check") == ""
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("program", PROGRAMS, ids=adapter_of)
 def test_a_program_is_short_and_the_one_on_its_page(program: Path) -> None:
     text = program.read_text()
     assert len(text.splitlines()) <= MAX_LINES
-    page = (ROOT / "docs" / "adapters" / f"{program.stem}.md").read_text()
+    page = (ROOT / "docs" / "adapters" / f"{adapter_of(program)}.md").read_text()
     assert text in re.findall(r"(?s)```python\n(.*?)```", page)
+
+
+def test_each_adapter_has_a_program_and_a_page() -> None:
+    assert [adapter_of(program) for program in PROGRAMS] == sorted(NEEDS)

@@ -127,6 +127,7 @@ def opening(path: Path) -> None:
         assert_type(store, Store)
         assert_type(store.path, Path | None)
         assert_type(store.location, Database)
+        assert_type(Store.sharing(AsyncStore(path)), Store)
         assert_type(store.close(), None)
     with OwnStore.open() as own:
         assert_type(own, OwnStore)
@@ -136,6 +137,7 @@ async def opening_asynchronously(path: Path) -> None:
     assert_type(AsyncStore.open(path), Opening[AsyncStore])
     assert_type(await AsyncStore.open(path, busy_timeout=1), AsyncStore)
     async with AsyncStore.open("sessions.db", source="my-agent") as store:
+        assert_type(AsyncStore.sharing(store), AsyncStore)
         assert_type(store, AsyncStore)
         assert_type(store.path, Path | None)
         assert_type(store.location, Database)
