@@ -201,6 +201,40 @@ async def test_tasks_of_one_loop_make_one_session(tmp_path: Path) -> None:
     assert all(isinstance(item, OpenedSession) for item in opened)
 
 
+# -- forks with a name ------------------------------------------------------------------
+
+
+async def test_a_fork_has_a_name_by_which_it_is_opened(contract: Contract) -> None:
+    store = contract.store
+    original = await store.open_session("thread-1")
+    await store.append(original, user("one", id="m1"))
+    fork = await store.fork(original, source_id="thread-2", source="another")
+    opened = await store.open_session("thread-2", source="another")
+    assert (opened.id, opened.created) == (fork.id, False)
+    assert [m.id for m in await store.messages(opened)] == ["m1"]
+    assert (await store.open_session("thread-1")).id == original.id
+    contract.check()
+
+
+async def test_the_name_of_a_fork_is_taken_until_its_session_is_deleted(
+    contract: Contract,
+) -> None:
+    store = contract.store
+    original = await store.open_session("thread-1")
+    await store.append(original, user("one"))
+    first = await store.open_session("thread-2")
+    with pytest.raises(ConflictError, match="already"):
+        await store.fork(original, source_id="thread-2")
+    with pytest.raises(InvalidInputError, match="source_id"):
+        await store.fork(original, source_id="")
+    await store.append(first, user("two"))
+    async with store.effects() as fx:
+        fx.delete(first)
+        fork = fx.fork(original, source_id="thread-2")
+    assert (await store.open_session("thread-2")).id == fork.id
+    contract.check()
+
+
 # -- a name of a program's own is not an import -----------------------------------------
 
 

@@ -132,6 +132,23 @@ _NAMED = Statement("effects.creation.NAMED")
 _FREE_NAME = Statement("effects.creation.FREE_NAME")
 
 
+def living_session(tx: Transaction, source: str, source_id: str | None) -> str | None:
+    """Return the session that a program knows under a name, None if there is none.
+
+    A deleted one whose rows are still being removed gives the name up.
+    """
+    row = tx.one(_NAMED, source=source, source_id=source_id)
+    if row is None:
+        return None
+
+    session_id, time_deleted = row
+    if time_deleted is None:
+        return str(session_id)
+
+    tx.run(_FREE_NAME, sid=session_id)
+    return None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenSession:
     """Find the session that a program knows under a name of its own, or make it.
@@ -147,7 +164,7 @@ class OpenSession:
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `ConflictError` and `NotFoundError`."""
         new = self.create
-        session_id = self._living_session(tx)
+        session_id = living_session(tx, new.source, new.source_id)
         if session_id is None:
             tx.redirected(new).apply(tx)
         elif session_id != new.id:
@@ -161,22 +178,6 @@ class OpenSession:
         tx.after_commit.append(
             lambda: self._update_handles(session_id or new.id, created)
         )
-
-    def _living_session(self, tx: Transaction) -> str | None:
-        """Return the session that has the name, None if there is none.
-
-        A deleted one whose rows are still being removed gives the name up.
-        """
-        row = tx.one(_NAMED, source=self.create.source, source_id=self.create.source_id)
-        if row is None:
-            return None
-
-        session_id, time_deleted = row
-        if time_deleted is None:
-            return str(session_id)
-
-        tx.run(_FREE_NAME, sid=session_id)
-        return None
 
     def _update_handles(self, session_id: str, created: bool) -> None:
         self.handle.id, self.handle.created = session_id, created

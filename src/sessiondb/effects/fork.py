@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sessiondb.dataclass import dataclass
+from sessiondb.effects.creation import living_session
 from sessiondb.effects.delete import last_revision, make_room
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.ownership import derive_model, recount
@@ -45,8 +46,8 @@ _COPY_LABELS = Statement("effects.fork.COPY_LABELS")
 _COPY_DIFFS = Statement("effects.fork.COPY_DIFFS")
 COPIED_OF_SESSION = tuple(
     "id project_id parent_id relation parent_seq root_id slug title title_source "
-    "directory version source agent provider_id model_id model_source leaf_seq "
-    "last_seq permission metadata "
+    "directory version source source_id agent provider_id model_id model_source "
+    "leaf_seq last_seq permission metadata "
     "time_created time_updated data data_blob scope".split()
 )
 _COPY_SESSION = Statement("effects.fork.COPY_SESSION")
@@ -108,6 +109,8 @@ class Fork:
     branches: bool = False
     #: None is that of the session.
     scope: str | None = None
+    #: The name of the fork in the program *source*; None is none.
+    source_id: str | None = None
 
     def apply(self, tx: Transaction) -> None:
         """Apply it, or recognise it by its id.
@@ -118,6 +121,7 @@ class Fork:
         if (self.own_id or tx.retried) and self._is_there(tx):
             return
 
+        self._check_name(tx)
         # The copy is made by SQL: what this unit wrote has to be in the rows.
         tx.flush()
         parent = tx.session(self.session_id)
@@ -155,6 +159,16 @@ class Fork:
         if self.own_id:
             state.revision = last_revision(tx, self.source, state.id)
 
+    def _check_name(self, tx: Transaction) -> None:
+        if self.source_id is None:
+            return
+        holder = living_session(tx, self.source, self.source_id)
+        if holder is not None:
+            raise ConflictError(
+                f"session {holder} of {abridged(self.source)} has the name "
+                f"{abridged(self.source_id)} already"
+            )
+
     def _cut_seq(self, tx: Transaction, parents: dict[int, int | None]) -> int | None:
         if self.before is not None:
             return parents[self._seq_of_place(tx, self.before)]
@@ -191,6 +205,7 @@ class Fork:
             title_source="user" if self.title else parent.title_source,
             directory=directory,
             source=self.source,
+            source_id=self.source_id,
             leaf=leaf,
             now=tx.now,
             scope=self.scope,

@@ -162,11 +162,15 @@ class Unit(RevisingVerbs, ExtensionVerbs, ValueVerbs):
         branches: bool = False,
         id: str | None = None,
         scope: str | None = None,
+        source_id: str | None = None,
+        source: str | None = None,
     ) -> SessionHandle:
         """Copy a session up to and including *at* (or up to *before*) into a new one.
 
         A string for a message is its id, else a label. ``branches=True`` copies every
         branch, not only the path. *scope* is by default the same. Blobs are shared.
+        `open_session` finds the fork by *source_id*, the name in your program *source*
+        (by default that of the store): `ConflictError` if a session has it.
         """
         if at is not LEAF and before is not None:
             raise InvalidInputError(
@@ -178,7 +182,7 @@ class Unit(RevisingVerbs, ExtensionVerbs, ValueVerbs):
             self._live_id(session),
             handle,
             own_id=id is not None,
-            source=self._source,
+            source=self._source if source is None else ids.valid_id(source, "a source"),
             at=place_key(at, "at"),
             before=place_key(before, "before"),
             by_name=isinstance(at if before is None else before, str),
@@ -186,6 +190,7 @@ class Unit(RevisingVerbs, ExtensionVerbs, ValueVerbs):
             place=None if directory is None else self._locate_place(directory),
             branches=branches,
             scope=ids.optional_id(scope, "scope"),
+            source_id=ids.optional_id(source_id, "source_id"),
         )
         self.add(effect)
         return handle

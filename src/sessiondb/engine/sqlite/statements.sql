@@ -389,17 +389,17 @@ FROM json_each(:off) AS anon_1))
 
 -- effects.fork.COPY_SESSION
 INSERT INTO session (id, project_id, parent_id, relation, parent_seq, root_id, slug, title,
-    title_source, directory, version, source, agent, provider_id, model_id, model_source,
-    leaf_seq, last_seq, permission, metadata, time_created, time_updated, data, data_blob,
-    scope) SELECT :new AS id, :project_id AS project_id, :sid AS parent_id, 'fork' AS relation,
-    :parent_seq AS parent_seq, session.root_id AS root_id, :slug AS slug, :title AS title,
-    :title_source AS title_source, :directory AS directory, CASE WHEN (session.source = :source)
-    THEN session.version END AS version, :source AS source, session.agent AS agent,
-    session.provider_id AS provider_id, session.model_id AS model_id, session.model_source AS
-    model_source, :leaf AS leaf_seq, session.last_seq AS last_seq, session.permission AS
-    permission, json_remove(session.metadata, '$.' || 'share') AS metadata, :now AS
-    time_created, :now AS time_updated, NULL AS data, NULL AS data_blob, coalesce(:scope,
-    session.scope) AS scope
+    title_source, directory, version, source, source_id, agent, provider_id, model_id,
+    model_source, leaf_seq, last_seq, permission, metadata, time_created, time_updated, data,
+    data_blob, scope) SELECT :new AS id, :project_id AS project_id, :sid AS parent_id, 'fork' AS
+    relation, :parent_seq AS parent_seq, session.root_id AS root_id, :slug AS slug, :title AS
+    title, :title_source AS title_source, :directory AS directory, CASE WHEN (session.source =
+    :source) THEN session.version END AS version, :source AS source, :source_id AS source_id,
+    session.agent AS agent, session.provider_id AS provider_id, session.model_id AS model_id,
+    session.model_source AS model_source, :leaf AS leaf_seq, session.last_seq AS last_seq,
+    session.permission AS permission, json_remove(session.metadata, '$.' || 'share') AS
+    metadata, :now AS time_created, :now AS time_updated, NULL AS data, NULL AS data_blob,
+    coalesce(:scope, session.scope) AS scope
 FROM session
 WHERE session.id = :sid
 

@@ -138,6 +138,7 @@ COPY_SESSION = _copy_statement(
     title_source=p("title_source"),
     directory=p("directory"),
     source=p("source"),
+    source_id=p("source_id"),
     # It is that of the source.
     version=case((session.c.source == p("source"), session.c.version)),
     leaf_seq=p("leaf"),
