@@ -1,0 +1,112 @@
+"""The reads of conversations: one statement each, and so one snapshot each.
+
+A conversation is a session of `SOURCE` with a name. Forks that people made have none:
+they are sessions of their own, which Pydantic AI does not know.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Select, bindparam, func, literal, select
+
+from sessiondb.adapters.pydantic_ai.entries import FRAMEWORK
+from sessiondb.extensions import texts
+from sessiondb.schema.tables import blob, message, session
+
+#: The program in whose name the sessions are.
+SOURCE = "pydantic-ai"
+#: The place in a session's metadata of the time by which conversations are listed.
+UPDATED = "updated_us"
+
+_is_conversation = (
+    (session.c.source == literal(SOURCE))
+    & session.c.source_id.is_not(None)
+    & (session.c.namespace == literal(""))
+    & session.c.time_deleted.is_(None)
+)
+_leaf = (
+    select(message.c.id)
+    .where(message.c.session_id == session.c.id, message.c.seq == session.c.leaf_seq)
+    .scalar_subquery()
+)
+#: The session of a conversation, its metadata, and the id of its last message.
+RECORD = select(session.c.id, session.c.metadata, _leaf).where(
+    _is_conversation, session.c.source_id == bindparam("conversation")
+)
+_updated = func.json_extract(session.c.metadata, f"$.{FRAMEWORK}.{UPDATED}")
+
+
+def _records(*conditions: Any) -> Select[Any]:
+    """Return the query for ``most`` conversations, those saved last first."""
+    return (
+        select(session.c.metadata)
+        .where(_is_conversation, _updated.is_not(None), *conditions)
+        .order_by(_updated.desc(), session.c.rid)
+        .limit(bindparam("most"))
+    )
+
+
+ALL_RECORDS = _records()
+RECORDS_OF_SCOPE = _records(session.c.scope == bindparam("scope"))
+
+#: Those of some messages that a session has, by their ids.
+MESSAGES_HERE = select(message.c.id).where(
+    message.c.session_id == bindparam("session_id"), message.c.id.in_(texts("ids"))
+)
+
+#: The message with an id in any conversation: forks have the same.
+_end = (
+    select(
+        message.c.session_id,
+        message.c.seq,
+        message.c.parent_seq,
+        literal(1).label("depth"),
+    )
+    .join(session, session.c.id == message.c.session_id)
+    .where(message.c.id == bindparam("id"), _is_conversation)
+    .limit(1)
+)
+HOLDER = select(_end.subquery().c.session_id)
+
+
+def _path() -> Select[Any]:
+    """Return the query for the last ``most`` messages up to one, oldest first."""
+    path = select(_end.subquery()).cte("path", recursive=True)
+    parent = message.alias("parent")
+    is_parent = (parent.c.session_id == path.c.session_id) & (
+        parent.c.seq == path.c.parent_seq
+    )
+    path = path.union_all(
+        select(
+            parent.c.session_id,
+            parent.c.seq,
+            parent.c.parent_seq,
+            path.c.depth + literal(1),
+        )
+        .join(path, is_parent)
+        .where(path.c.depth < bindparam("most"))
+    )
+    is_on_path = (message.c.session_id == path.c.session_id) & (
+        message.c.seq == path.c.seq
+    )
+    return (
+        select(
+            message.c.session_id,
+            message.c.id,
+            message.c.data,
+            blob.c.size,
+            blob.c.encoding,
+            blob.c.data,
+        )
+        .select_from(path)
+        .join(message, is_on_path)
+        .outerjoin(blob, blob.c.hash == message.c.data_blob)
+        .order_by(path.c.depth.desc())
+    )
+
+
+PATH = _path()
+BLOBS = select(blob.c.hash, blob.c.size, blob.c.encoding, blob.c.data).where(
+    blob.c.hash.in_(texts("hashes"))
+)
