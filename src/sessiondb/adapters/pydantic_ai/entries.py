@@ -14,7 +14,6 @@ import dataclasses
 import json
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -39,6 +38,8 @@ _TEXT_MARK, _FILE_MARK = "\x02", "\x03"
 _MARKS = re.compile("([\x02\x03])([0-9a-f]{64})")
 #: In place of a text whose blob is gone, because a person removed what it said.
 REMOVED = "[removed]"
+#: The fields of each dataclass that are None if they are not stated.
+_NULL_DEFAULTS: dict[type[Any], frozenset[str]] = {}
 
 _to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -46,9 +47,9 @@ _to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 def exact_form(message: ModelMessage, draft: MessageDraft) -> str:
     """Return the exact form of a message; *draft* is what people read of it."""
     (dumped,) = ModelMessagesTypeAdapter.dump_python([message], mode="json")
-    slim = _without_nulls(message, dumped)
+    slim = without_nulls(message, dumped)
     slim["parts"] = [
-        _without_nulls(part, dumped_part)
+        without_nulls(part, dumped_part)
         for part, dumped_part in zip(message.parts, dumped["parts"], strict=True)
     ]
     if isinstance(message, ModelResponse):
@@ -58,20 +59,19 @@ def exact_form(message: ModelMessage, draft: MessageDraft) -> str:
     return _with_marks(form, draft) if len(form) >= codec.BLOB_BYTES else form
 
 
-def _without_nulls(value: Any, dumped: dict[str, Any]) -> dict[str, Any]:
-    nulls = _null_defaults(type(value))
+def without_nulls(value: object, dumped: dict[str, Any]) -> dict[str, Any]:
+    """Return a dumped dataclass without the nulls that are defaults of its fields."""
+    cls: type[Any] = type(value)
+    nulls = _NULL_DEFAULTS.get(cls)
+    if nulls is None:
+        fields = dataclasses.fields(cls)
+        nulls = frozenset([field.name for field in fields if field.default is None])
+        _NULL_DEFAULTS[cls] = nulls
     return {
         name: item
         for name, item in dumped.items()
         if item is not None or name not in nulls
     }
-
-
-@cache
-def _null_defaults(cls: Any) -> frozenset[str]:
-    """Return the names of the fields that are None if they are not stated."""
-    fields = dataclasses.fields(cls)
-    return frozenset([field.name for field in fields if field.default is None])
 
 
 def _with_marks(form: str, draft: MessageDraft) -> str:

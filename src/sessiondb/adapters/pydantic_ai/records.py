@@ -4,21 +4,37 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_ai.conversation_store import ConversationConflict, ConversationRecord
 
-from sessiondb.adapters.pydantic_ai.entries import FRAMEWORK
+from sessiondb.adapters.pydantic_ai.entries import FRAMEWORK, without_nulls
 from sessiondb.adapters.pydantic_ai.statements import UPDATED
 from sessiondb.adapters.pydantic_ai.transcripts import microseconds
 
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """What the metadata of a session has under the name of the framework."""
+
+    record: ConversationRecord
+    #: The time of the last save in Unix microseconds, by which lists are ordered.
+    updated_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationMetadata:
+    """The metadata of a session, of which a person may have removed the record."""
+
+    pydantic_ai: StoredRecord | None = None
+
+
 # As in the adapter of messages: bytes in the metadata of a call are base64.
-_RECORDS = TypeAdapter(
-    list[ConversationRecord],
-    config=ConfigDict(ser_json_bytes="base64", val_json_bytes="base64"),
-)
-_RECORD = "record"
+_BASE64 = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+_RECORDS = TypeAdapter(list[ConversationRecord], config=_BASE64)
+_METADATA = TypeAdapter(list[ConversationMetadata], config=_BASE64)
 
 
 class RecordFold:
@@ -31,11 +47,14 @@ class RecordFold:
         self, record: ConversationRecord, expected_revision: str | None
     ) -> None:
         (dumped,) = _RECORDS.dump_python([record], mode="json")
+        slim = without_nulls(record, dumped)
+        # Every count is 0 by default.
+        slim["usage"] = {name: n for name, n in dumped["usage"].items() if n}
         self._conversation_id = record.conversation_id
         self._expected = expected_revision
         #: Whether the conversation is a new one.
         self.makes_conversation = expected_revision is None
-        self._stored = {_RECORD: dumped, UPDATED: microseconds(record.updated_at)}
+        self._stored = {"record": slim, UPDATED: microseconds(record.updated_at)}
 
     def __call__(self, metadata: dict[str, Any] | None) -> dict[str, Any]:
         """Return the new metadata; raises `ConversationConflict`."""
@@ -52,12 +71,17 @@ def check_revision(
 ) -> None:
     """Raise `ConversationConflict` if a session has another record; None is none."""
     stored = (metadata or {}).get(FRAMEWORK)
-    revision = None if stored is None else stored[_RECORD]["revision"]
+    revision = None if stored is None else stored["record"]["revision"]
     if revision != expected:
         raise ConversationConflict(conversation_id)
 
 
 def records_in(metadata_texts: Iterable[str]) -> list[ConversationRecord]:
     """Return the records in the metadata of sessions; those without one have none."""
-    stored = [json.loads(text).get(FRAMEWORK) for text in metadata_texts]
-    return _RECORDS.validate_python([item[_RECORD] for item in stored if item])
+    listed = f"[{','.join(metadata_texts)}]"
+    try:
+        stored = _METADATA.validate_json(listed)
+    except ValidationError:
+        # The parser of pydantic refuses a lone surrogate, that of Python takes it.
+        stored = _METADATA.validate_python(json.loads(listed))
+    return [it.pydantic_ai.record for it in stored if it.pydantic_ai is not None]
