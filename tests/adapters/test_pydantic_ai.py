@@ -6,14 +6,15 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
+from sqlite3 import connect
 from typing import Any
 
 import pytest
 
 pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
 
-import trio
 from peers import Connection, other
 from pydantic_ai import Agent
 from pydantic_ai.conversation import Conversation
@@ -39,6 +40,8 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.usage import RequestUsage
+from sqlalchemy import Select
+from sqlalchemy.dialects import sqlite
 from verifying.adapters.pydantic_ai_suite import Primitives, Twins, run_sequence
 
 from sessiondb import (
@@ -51,6 +54,7 @@ from sessiondb import (
     user,
 )
 from sessiondb.adapters.pydantic_ai import SessionDBConversationStore
+from sessiondb.adapters.pydantic_ai import statements as sql
 from sessiondb.maintenance import check
 
 LARGE = "passed " * 400
@@ -225,7 +229,7 @@ async def test_a_conversation_is_a_session_like_any_other(
     assert await store.unfinished() == []
     assert (await store.search("passed")).items
     (row,) = await store.usage(by="model")
-    assert (row.model, row.messages, row.tokens.input) == (MODEL, 2, 12)
+    assert (row.key["model"], row.messages, row.tokens.input) == (MODEL, 2, 12)
     fork = await store.fork(session)
     assert len(await store.messages(fork)) == 4
     # The fork of a person is no conversation of the framework.
@@ -290,6 +294,48 @@ async def test_a_fork_is_a_fork_of_the_session_and_outlives_it(
         await conversations.read_entry(entries[2].id)
     await saved(conversations, "c", "again")
     assert await read_texts(conversations, "c") == ["again"]
+
+
+async def test_an_answer_is_counted_once_however_many_conversations_have_it(
+    conversations: SessionDBConversationStore,
+) -> None:
+    conversation = Conversation(conversation_id="c")
+    await conversations.save(
+        await new_agent().run("Do they?", conversation=conversation)
+    )
+    for number in range(3):
+        await conversations.fork("c", new_conversation_id=f"fork {number}")
+    for name in ("c", "fork 1", "fork 0"):
+        (row,) = await conversations.store.usage(by="model")
+        assert (row.messages, row.tokens.input, row.tokens.output) == (2, 12, 6)
+        await conversations.delete(name)
+    (row,) = await conversations.store.usage(by="model")
+    assert (row.messages, row.tokens.input, row.tokens.output) == (2, 12, 6)
+
+
+async def test_what_columns_refuse_is_a_text_for_people_and_exact_for_the_agent(
+    conversations: SessionDBConversationStore,
+) -> None:
+    call_id = "call " * 90
+    usage = RequestUsage(input_tokens=1, cache_read_tokens=5, output_tokens=2)
+    messages: list[ModelMessage] = [
+        asked("half of one: \ud800"),
+        ModelResponse(
+            [ToolCallPart("bash", '{"broken', call_id)],
+            usage=usage,
+            provider_response_id="r" * 400,
+        ),
+        ModelRequest([ToolReturnPart("bash", "3 passed", call_id)]),
+        ModelResponse([TextPart("well")], usage=RequestUsage(output_tokens=1 << 70)),
+    ]
+    await conversations.save(Conversation(conversation_id="c", messages=messages))
+    assert (await loaded_from(conversations, "c")).messages == messages
+    session = await session_of(conversations, "c")
+    _, call, _, last = await conversations.store.messages(session)
+    (part,) = call.parts
+    assert (part.input, part.text, part.status) == ('{"broken', "3 passed", "completed")
+    assert (call.tokens_input, call.tokens_cache_read) == (1, None)
+    assert (last.text, last.tokens_output) == ("well", None)
 
 
 # -- what people change ------------------------------------------------------------------
@@ -392,6 +438,27 @@ async def test_equal_names_of_another_program_are_another_session(
         ]
     await conversations.delete("c")
     assert [m.text for m in await conversations.store.messages(mine)] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    "statement", [sql.RECORD, sql.RECORDS_OF_SCOPE, sql.PATH, sql.HOLDER, sql.BLOBS]
+)
+async def test_no_read_but_a_list_of_all_walks_all_conversations(
+    statement: Select[Any], conversations: SessionDBConversationStore, tmp_path: Path
+) -> None:
+    await saved(conversations, "c", "one")
+    compiled = statement.compile(dialect=sqlite.dialect(paramstyle="named"))
+    values = {**dict.fromkeys(compiled.params, "[]"), **compiled.params}
+    values |= {"most": 1} if "most" in values else {}
+    values |= {name: "[]" for name, value in values.items() if value is None}
+    with closing(connect(tmp_path / "agent.db")) as connection:
+        rows = connection.execute(f"EXPLAIN QUERY PLAN {compiled}", values).fetchall()
+    plan = [row[3] for row in rows]
+    assert [step for step in plan if "SCAN" in step and "anon" not in step] in (
+        [], ["SCAN path", "SCAN path"], ["SCAN anon_1 VIRTUAL TABLE INDEX 1:"],
+    )  # fmt: skip
+    walks = [step for step in plan if "source=?" in step and "source_id=?" not in step]
+    assert walks == []
 
 
 # -- several writers ---------------------------------------------------------------------
@@ -526,6 +593,7 @@ async def test_a_store_that_is_given_stays_open(tmp_path: Path) -> None:
 def test_it_is_made_without_a_loop_and_used_by_several_of_both_kinds(
     tmp_path: Path,
 ) -> None:
+    trio = pytest.importorskip("trio", reason="trio is not installed")
     conversations = SessionDBConversationStore(tmp_path / "a.db")
     assert not (tmp_path / "a.db").exists()
 

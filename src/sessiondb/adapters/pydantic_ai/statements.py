@@ -19,12 +19,15 @@ SOURCE = "pydantic-ai"
 #: The place in a session's metadata of the time by which conversations are listed.
 UPDATED = "updated_us"
 
-_is_conversation = (
-    (session.c.source == literal(SOURCE))
-    & session.c.source_id.is_not(None)
+_has_name = (
+    session.c.source_id.is_not(None)
     & (session.c.namespace == literal(""))
     & session.c.time_deleted.is_(None)
 )
+_is_conversation = (session.c.source == literal(SOURCE)) & _has_name
+#: The same for sessions that are found otherwise: by an expression, so that SQLite does
+#: not walk all conversations, in the index of their names.
+_belongs_here = (session.c.source.concat(literal("")) == literal(SOURCE)) & _has_name
 _leaf = (
     select(message.c.id)
     .where(message.c.session_id == session.c.id, message.c.seq == session.c.leaf_seq)
@@ -41,14 +44,14 @@ def _records(*conditions: Any) -> Select[Any]:
     """Return the query for ``most`` conversations, those saved last first."""
     return (
         select(session.c.metadata)
-        .where(_is_conversation, _updated.is_not(None), *conditions)
+        .where(_updated.is_not(None), *conditions)
         .order_by(_updated.desc(), session.c.rid)
         .limit(bindparam("most"))
     )
 
 
-ALL_RECORDS = _records()
-RECORDS_OF_SCOPE = _records(session.c.scope == bindparam("scope"))
+ALL_RECORDS = _records(_is_conversation)
+RECORDS_OF_SCOPE = _records(session.c.scope == bindparam("scope"), _belongs_here)
 
 #: Those of some messages that a session has, by their ids.
 MESSAGES_HERE = select(message.c.id).where(
@@ -64,7 +67,7 @@ _end = (
         literal(1).label("depth"),
     )
     .join(session, session.c.id == message.c.session_id)
-    .where(message.c.id == bindparam("id"), _is_conversation)
+    .where(message.c.id == bindparam("id"), _belongs_here)
     .limit(1)
 )
 HOLDER = select(_end.subquery().c.session_id)

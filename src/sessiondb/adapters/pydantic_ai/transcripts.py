@@ -31,6 +31,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage
 
+from sessiondb.adapters.pydantic_ai.keys import key_of, optional_key_of
 from sessiondb.model import (
     MessageDraft,
     PartDraft,
@@ -121,7 +122,7 @@ def _answer_draft(message: ModelResponse) -> MessageDraft:
         tuple(_answer_parts(message.parts)),
         provider_id=message.provider_name,
         model_id=message.model_name,
-        response_id=message.provider_response_id or None,
+        response_id=optional_key_of(message.provider_response_id or None),
         cost=None if usage.cost is None else float(usage.cost),
         tokens=_tokens_of(usage),
         finish=None if finish is None else _FINISH.get(finish, "other"),
@@ -177,13 +178,13 @@ def _call_part(
     if arguments is None:
         arguments = {}
     if result is None:
-        return tool(call.tool_name, arguments, call_id=call.tool_call_id)
+        return tool(call.tool_name, arguments, call_id=key_of(call.tool_call_id))
     outcome = _OUTCOMES.get(result.outcome)
     words = _words_of(result)
     return tool(
         call.tool_name,
         arguments,
-        call_id=call.tool_call_id,
+        call_id=key_of(call.tool_call_id),
         output=words if outcome is None else None,
         error=None if outcome is None else words,
         outcome=outcome,
@@ -195,7 +196,7 @@ def _result_part(result: ToolReturnPart) -> PartDraft:
     return PartDraft(
         "tool-result",
         _words_of(result),
-        call_id=result.tool_call_id,
+        call_id=key_of(result.tool_call_id),
         status=None if outcome is None else "error",
         outcome=outcome,
         time_created=_milliseconds(result.timestamp),
@@ -211,7 +212,7 @@ def _words_of(result: ToolReturnPart | NativeToolReturnPart) -> str:
 
 def _failed_result(call_id: str, words: str) -> PartDraft:
     return PartDraft(
-        "tool-result", words, call_id=call_id, status="error", outcome="failed"
+        "tool-result", words, call_id=key_of(call_id), status="error", outcome="failed"
     )
 
 
@@ -240,9 +241,14 @@ def _tokens_of(usage: RequestUsage) -> Tokens | None:
     """Return the tokens of an answer, each in one place; None if it states none."""
     if not usage.has_values():
         return None
+    uncached = usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens
+    spoken = usage.output_tokens - usage.output_reasoning_tokens
+    if uncached < 0 or spoken < 0:
+        # Their parts are more than they are: a provider that counts otherwise.
+        return Tokens(input=usage.input_tokens, output=usage.output_tokens)
     return Tokens(
-        input=usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens,
-        output=usage.output_tokens - usage.output_reasoning_tokens,
+        input=uncached,
+        output=spoken,
         reasoning=usage.output_reasoning_tokens or None,
         cache_read=usage.cache_read_tokens or None,
         cache_write=usage.cache_write_tokens or None,
