@@ -286,6 +286,11 @@ async def test_a_fork_is_a_fork_of_the_session_and_outlives_it(
     assert (fork.parent_id, fork.relation, fork.scope) == (original.id, "fork", "alice")
     assert await read_texts(conversations, "d") == ["one", "two", "other"]
 
+    second = await conversations.fork("c", at=2, new_conversation_id="e")
+    assert texts_of(second.messages) == ["one", "two"]
+    assert (await session_of(conversations, "e")).parent_id == original.id
+    await conversations.delete("e")
+
     await conversations.delete("c")
     assert await conversations.load("c") is None
     assert await read_texts(conversations, "d") == ["one", "two", "other"]
@@ -503,6 +508,43 @@ async def test_a_head_that_no_conversation_has_is_a_conflict(
     assert await conversations.list_conversations() == []
     with pytest.raises(ConversationConflict):
         await conversations.delete_record("c", expected_revision=record.revision)
+
+
+@pytest.mark.parametrize("moment", range(1, 6))
+async def test_a_conversation_that_is_deleted_while_it_is_read_is_none_and_not_a_part(
+    moment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "agent.db"
+    async with SessionDBConversationStore(path, durability="normal") as conversations:
+        conversation = await saved(conversations, "c", LARGE, "two", "three")
+        await conversations.branch("c", at=2, expected_revision=conversation.revision)
+        session = await session_of(conversations, "c")
+        _, second = await conversations.store.messages(session)
+        await conversations.store.replace(session, second, assistant("other"))
+        await conversations.store.append(session, user("by hand"))
+
+        store = conversations.store
+        reads = {name: getattr(store, name) for name in ("select", "message")}
+        number = 0
+
+        def interrupted(name: str) -> Any:
+            async def read(*args: Any, **kwargs: Any) -> Any:
+                nonlocal number
+                number += 1
+                if number == moment:
+                    with Store.open(path) as another:
+                        another.delete(session)
+                        another.reap()
+                return await reads[name](*args, **kwargs)
+
+            return read
+
+        for name in reads:
+            monkeypatch.setattr(store, name, interrupted(name), raising=True)
+        loaded = await conversations.load("c")
+        assert number >= moment
+        if loaded is not None:  # all had been read by then
+            assert texts_of(loaded.messages) == [LARGE, "other"]
 
 
 def take_turns(pipe: Connection, path: Path, name: str) -> None:

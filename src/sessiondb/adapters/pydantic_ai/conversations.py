@@ -46,6 +46,7 @@ from sessiondb.errors import (
     InvalidInputError,
     NotFoundError,
 )
+from sessiondb.model import Message
 from sessiondb.model.handles import MessageHandle
 
 _EVERYTHING = (1 << 62) - 1
@@ -88,14 +89,18 @@ class SessionDBConversationStore(ConversationStore):
 
         Of the entries that it names, those that a person removed are left out.
         """
-        key = key_of(conversation_id)
-        rows = await self.store.select(sql.RECORD, {"conversation": key})
-        for session_id, metadata, leaf in rows:
-            for record in records_in([metadata]):
-                head = optional_key_of(record.head_id)
-                if leaf == head and not record.branches:
-                    return record
-                return await self._without_removed(record, session_id, leaf)
+        parameters = {"conversation": key_of(conversation_id)}
+        while rows := await self.store.select(sql.RECORD, parameters):
+            ((session_id, metadata, leaf),) = rows
+            records = records_in([metadata])
+            if not records:
+                return None
+            if leaf == optional_key_of(records[0].head_id) and not records[0].branches:
+                return records[0]
+            try:
+                return await self._without_removed(records[0], session_id, leaf)
+            except NotFoundError:  # deleted since it was read
+                continue
         return None
 
     async def _without_removed(
@@ -110,13 +115,15 @@ class SessionDBConversationStore(ConversationStore):
         head = record.head_id
         if head is not None and key_of(head) not in present:
             # Where the session continues now; None if nothing is left of it.
-            head = leaf and await self._entry_id_of(session_id, leaf)
+            head = leaf
+            if leaf is not None:
+                message = await self._message(session_id, leaf)
+                head = str(message.data.get(ENTRY_ID, leaf))
         return dataclasses.replace(record, head_id=head, branches=branches)
 
-    async def _entry_id_of(self, session_id: str, message_id: str) -> str:
+    async def _message(self, session_id: str, message_id: str) -> Message:
         handle = MessageHandle(session_id, message_id)
-        message = await self.store.message(SessionHandle(session_id), handle)
-        return str(message.data.get(ENTRY_ID, message_id))
+        return await self.store.message(SessionHandle(session_id), handle)
 
     async def read_records(
         self, *, scope: str | None = None, limit: int | None = None
@@ -147,10 +154,22 @@ class SessionDBConversationStore(ConversationStore):
 
         # One more: the first one states its parent.
         most = _EVERYTHING if limit is None else limit + 1
-        rows = await self.store.select(sql.PATH, {"id": key_of(head_id), "most": most})
-        if not rows:
-            raise KeyError(head_id)
+        parameters = {"id": key_of(head_id), "most": most}
+        while rows := await self.store.select(sql.PATH, parameters):
+            try:
+                entries = await self._entries_at(rows)
+            except NotFoundError:  # deleted since it was read
+                continue
+            return entries if len(rows) < most else entries[1:]
+        raise KeyError(head_id)
 
+    async def _entries_at(
+        self, rows: Sequence[tuple[Any, ...]]
+    ) -> list[ConversationEntry]:
+        """Return the entries of the rows of a path.
+
+        Raises `NotFoundError` if they were deleted since they were read.
+        """
         ids: list[str] = []
         forms: list[str] = []
         for session_id, message_id, packed, size, encoding, large in rows:
@@ -160,33 +179,27 @@ class SessionDBConversationStore(ConversationStore):
                 data = codec.unpack(codec.content_of_blob(size, encoding, large))
             form = data.get(FRAMEWORK)
             if not isinstance(form, str):
-                form = await self._form_of_replaced(session_id, message_id)
+                message = await self._message(session_id, message_id)
+                form = plain_form(message.role, message.text)
             ids.append(data.get(ENTRY_ID, message_id))
             forms.append(form)
 
-        parents: list[str | None] = [None, *ids]
-        skipped = len(rows) - (most - 1) if len(rows) == most else 0
-        blobs = await self._blobs_in(forms[skipped:])
-        messages = messages_of(forms[skipped:], blobs)
+        blobs: dict[str, bytes] = {}
+        if hashes := blobs_in(forms):
+            parameters = {"hashes": as_list(sorted(hashes))}
+            for name, *stored in await self.store.select(sql.BLOBS, parameters):
+                blobs[name] = codec.content_of_blob(*stored)
+            if len(blobs) < len(hashes):
+                # A person removed a text, or everything is gone.
+                session_id, message_id, *_ = rows[-1]
+                await self._message(session_id, message_id)
+
         return [
             ConversationEntry(id=entry_id, parent_id=parent_id, message=message)
             for entry_id, parent_id, message in zip(
-                ids[skipped:], parents[skipped:], messages, strict=False
+                ids, [None, *ids], messages_of(forms, blobs), strict=False
             )
         ]
-
-    async def _form_of_replaced(self, session_id: str, message_id: str) -> str:
-        handle = MessageHandle(session_id, message_id)
-        message = await self.store.message(SessionHandle(session_id), handle)
-        return plain_form(message.role, message.text)
-
-    async def _blobs_in(self, forms: Sequence[str]) -> dict[str, bytes]:
-        hashes = blobs_in(forms)
-        if not hashes:
-            return {}
-        parameters = {"hashes": as_list(sorted(hashes))}
-        rows = await self.store.select(sql.BLOBS, parameters)
-        return {name: codec.content_of_blob(*stored) for name, *stored in rows}
 
     # -- writing -----------------------------------------------------------------
 
@@ -260,7 +273,8 @@ class SessionDBConversationStore(ConversationStore):
                 raise ConversationConflict(record.conversation_id) from None
             return await self._try_writing(record, [*history, *new_entries], fold)
 
-        rows = await self.store.select(sql.HOLDER, {"id": key_of(last)})
+        names = {"id": key_of(last), "original": optional_key_of(record.forked_from)}
+        rows = await self.store.select(sql.HOLDER, names)
         if not rows:
             raise ConversationConflict(record.conversation_id)
         original = SessionHandle(rows[0][0])

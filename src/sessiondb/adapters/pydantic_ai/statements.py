@@ -58,8 +58,8 @@ MESSAGES_HERE = select(message.c.id).where(
     message.c.session_id == bindparam("session_id"), message.c.id.in_(texts("ids"))
 )
 
-#: The message with an id in any conversation: forks have the same.
-_end = (
+#: The messages with an id, of which forks have the same.
+_with_id = (
     select(
         message.c.session_id,
         message.c.seq,
@@ -68,9 +68,14 @@ _end = (
     )
     .join(session, session.c.id == message.c.session_id)
     .where(message.c.id == bindparam("id"), _belongs_here)
+)
+_end = _with_id.limit(1)
+#: The session of a message, that of the conversation ``original`` before any other.
+HOLDER = (
+    _with_id.with_only_columns(message.c.session_id)
+    .order_by((session.c.source_id == bindparam("original")).desc())
     .limit(1)
 )
-HOLDER = select(_end.subquery().c.session_id)
 
 
 def _path() -> Select[Any]:

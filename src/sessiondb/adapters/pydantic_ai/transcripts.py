@@ -109,7 +109,13 @@ def _request_parts(parts: Sequence[Any]) -> Iterator[PartDraft]:
                 if item.tool_name is None:
                     yield text(words, synthetic=True)
                 else:
-                    yield _failed_result(item.tool_call_id, words)
+                    yield PartDraft(
+                        "tool-result",
+                        words,
+                        call_id=key_of(item.tool_call_id),
+                        status="error",
+                        outcome="failed",
+                    )
             case _:
                 yield from _common_parts(item)
 
@@ -208,12 +214,6 @@ def _words_of(result: ToolReturnPart | NativeToolReturnPart) -> str:
         return result.model_response_str(wrap_if_error=False)
     except ValueError:  # a lone surrogate, which its JSON cannot have
         return str(result.content)
-
-
-def _failed_result(call_id: str, words: str) -> PartDraft:
-    return PartDraft(
-        "tool-result", words, call_id=key_of(call_id), status="error", outcome="failed"
-    )
 
 
 def _content_parts(
