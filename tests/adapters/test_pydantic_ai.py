@@ -343,6 +343,46 @@ async def test_what_columns_refuse_is_a_text_for_people_and_exact_for_the_agent(
     assert (last.text, last.tokens_output) == ("well", None)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("carrier", ["a log", "a database"])
+async def test_a_conversation_that_is_carried_to_another_database_continues_there(
+    carrier: str, tmp_path: Path
+) -> None:
+    def typed(*arguments: str) -> None:
+        command = [sys.executable, "-m", "sessiondb", "--db", *arguments]
+        subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
+
+    async with SessionDBConversationStore(tmp_path / "a.db") as conversations:
+        conversation = await saved(
+            conversations, "c", "one", LARGE, "three", scope="me"
+        )
+        branch = await conversations.branch(
+            "c", at=2, expected_revision=conversation.revision
+        )
+        branch.messages.append(asked("other"))
+        await conversations.save(branch)
+        forked = await conversations.fork("c", new_conversation_id="d")
+        entries = await conversations.load_entries("c")
+        records = await conversations.list_conversations(scope="me")
+    if carrier == "a log":
+        typed("a.db", "export", "c", "d", "--to", "jsonl", "--output", "log.jsonl")
+        typed("b.db", "import", "log.jsonl")
+    else:
+        typed("b.db", "import", "a.db")
+    async with SessionDBConversationStore(tmp_path / "b.db") as conversations:
+        assert await conversations.load_entries("c") == entries
+        assert await conversations.list_conversations(scope="me") == records
+        forked.messages.append(answered("on"))
+        await conversations.save(forked)
+        assert await read_texts(conversations, "d") == ["one", LARGE, "other", "on"]
+        back = await conversations.branch(
+            "c", from_entry=records[-1].branches[0], expected_revision=branch.revision
+        )
+        assert texts_of(back.messages) == ["one", LARGE, "three"]
+        with Store.sharing(conversations.store) as store:
+            assert check(store) == []
+
+
 # -- what people change ------------------------------------------------------------------
 
 
