@@ -33,6 +33,7 @@ from sessiondb.adapters.pydantic_ai import SessionDBConversationStore
 TURNS, CONVERSATIONS, ROUNDS = 400, 200, 15
 LINE = "The parser reads each line of the log and keeps those that match the pattern. "
 OPERATIONS = (
+    "save a new one of 2",
     "save 1 message", "save a turn of 4", "load 400 turns", "load last 50", "list 200",
     "fork 400 turns", "branch back", "delete",
 )  # fmt: skip
@@ -167,7 +168,8 @@ async def run(kind: str, folder: Path, timings: Timings) -> None:
     path = folder / "conversations.db"
     store = store_of(kind, path)
     for number in range(CONVERSATIONS):
-        await store.save(f"small {number}", turn(number)[:2])
+        with timings.of("save a new one of 2"):
+            await store.save(f"small {number}", turn(number)[:2])
     await store.save("large", [it for n in range(TURNS) for it in turn(n)])
     length = 4 * TURNS
     for number in range(ROUNDS):
