@@ -93,6 +93,14 @@ def partial_index(name: str, *columns: Any, where: str) -> Index:
     return Index(name, *columns, sqlite_where=condition, postgresql_where=condition)
 
 
+def index_of_blobs(reference: Column[Any]) -> Index:
+    """Return the index by which the rows that refer to a blob are found."""
+    name = reference.name
+    return partial_index(
+        f"ix_{reference.table.name}_{name}", reference, where=f"{name} IS NOT NULL"
+    )
+
+
 def strict_table(name: str, *args: Any) -> Table:
     """Return a STRICT table with a row number."""
     rid = Column("rid", _INTEGER, primary_key=True)

@@ -25,6 +25,7 @@ from sqlalchemy import (
 from sessiondb.schema.kinds import (
     blob_ref,
     float_column,
+    index_of_blobs,
     int_column,
     json_checks,
     one_of,
@@ -136,11 +137,7 @@ session = strict_table(
 Index("ix_session_parent_id", session.c.parent_id)
 Index("ix_session_root_id", session.c.root_id)
 Index("ix_session_change", session.c.change)
-partial_index(
-    "ix_session_data_blob",
-    session.c.data_blob,
-    where="data_blob IS NOT NULL",
-)
+index_of_blobs(session.c.data_blob)
 partial_index("ix_session_native", session.c.id, where="time_imported IS NULL")
 partial_index(
     "ix_session_parent_source",
@@ -216,11 +213,7 @@ partial_index(
 )
 partial_index("ix_message_disordered", message.c.session_id, where=DISORDERED)
 partial_index("ix_message_open", message.c.session_id, where="time_completed IS NULL")
-partial_index(
-    "ix_message_data_blob",
-    message.c.data_blob,
-    where="data_blob IS NOT NULL",
-)
+index_of_blobs(message.c.data_blob)
 
 part = strict_table(
     "part",
@@ -272,9 +265,9 @@ partial_index(
 UNSETTLED = part.c.status.in_(
     [literal_column("'pending'"), literal_column("'running'")]
 )
-partial_index("ix_part_text_blob", part.c.text_blob, where="text_blob IS NOT NULL")
-partial_index("ix_part_input_blob", part.c.input_blob, where="input_blob IS NOT NULL")
-partial_index("ix_part_data_blob", part.c.data_blob, where="data_blob IS NOT NULL")
+index_of_blobs(part.c.text_blob)
+index_of_blobs(part.c.input_blob)
+index_of_blobs(part.c.data_blob)
 
 usage_model = strict_table(
     "usage_model",
@@ -348,12 +341,8 @@ file_diff = strict_table(
     int_column("deletions"),
     UniqueConstraint("session_id", "seq", "path"),
 )
-partial_index(
-    "ix_file_diff_before_blob", file_diff.c.before_blob, where="before_blob IS NOT NULL"
-)
-partial_index(
-    "ix_file_diff_after_blob", file_diff.c.after_blob, where="after_blob IS NOT NULL"
-)
+index_of_blobs(file_diff.c.before_blob)
+index_of_blobs(file_diff.c.after_blob)
 
 label = strict_table(
     "label",

@@ -1,4 +1,4 @@
-"""An agent of Pydantic AI whose conversation is a session: `pydantic_ai_agent.py DATABASE`."""
+"""An agent of Pydantic AI whose conversation is a session: `with_pydantic_ai.py DATABASE`."""
 
 import asyncio
 import os
