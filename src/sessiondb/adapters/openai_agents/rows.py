@@ -128,7 +128,7 @@ def _items_of_rows(rows: Sequence[PartRow]) -> list[Item]:
                 items.append({"content": [block], **item})
         elif block is not None:
             items += _items_of_group([row], results)
-        elif kind == "tool" and arguments is not None and "\\u" not in arguments:
+        elif kind == "tool" and _is_plain_object(arguments):
             results[call_id] = text
             items.append(
                 {"call_id": call_id, "name": tool, "arguments": arguments, **item}
@@ -159,6 +159,16 @@ def _usual_rest(packed: bytes | None) -> tuple[Item | None, Item | None]:
     if len(rest) != 2 or type(block) is not dict or "text" in block:
         return None, None
     return (item, block) if block.get("type") in _TEXT_BLOCKS else (None, None)
+
+
+def _is_plain_object(arguments: str | None) -> bool:
+    """Whether arguments are an object or list whose JSON is the text that was sent.
+
+    Half a character is written as an escape in the file.
+    """
+    if arguments is None or arguments[:1] not in ("{", "["):
+        return False
+    return "\\u" not in arguments
 
 
 def _is_common(packed: bytes, item: Item) -> bool:
