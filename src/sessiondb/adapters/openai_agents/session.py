@@ -29,6 +29,7 @@ from sessiondb.adapters.openai_agents.compaction import (
 )
 from sessiondb.adapters.openai_agents.items import (
     Item,
+    ItemDraft,
     append_items,
     drafts_of_items,
     items_of_messages,
@@ -41,6 +42,7 @@ from sessiondb.adapters.openai_agents.rows import (
     last_path_rows,
     path_rows,
 )
+from sessiondb.adapters.openai_agents.usage import CountedRequests, RunWrapper
 from sessiondb.adapters.opening import Where, is_given, open_async_store
 from sessiondb.effects import SessionHandle, Unit
 from sessiondb.errors import InvalidInputError, NotFoundError, SessionDBError, abridged
@@ -65,7 +67,11 @@ class SessionDBSession:
     other arguments are those of `Store.open`. It is opened by the first use, and may be
     shared by any number of sessions, event loops and processes. *session_settings* has
     the default ``limit`` of `get_items`; *session_scope* is the key by which
-    `Store.sessions` lists a new session, such as its user.
+    `Store.sessions` lists a new session, such as its user. *model* is that of answers
+    whose items do not name one, as those of the Responses API do not.
+
+    The *wrapper* of a method is that of the run, which a runner passes: it has counted
+    the tokens of the answers.
     """
 
     session_id: str
@@ -78,6 +84,7 @@ class SessionDBSession:
         *,
         session_settings: SessionSettings | dict[str, Any] | None = None,
         session_scope: str | None = None,
+        model: str | None = None,
         **options: Any,
     ) -> None:
         self.session_id = session_id
@@ -85,21 +92,25 @@ class SessionDBSession:
             session_settings = SessionSettings()
         self.session_settings = coerce_session_settings(session_settings)
         self._name = _name_of(session_id)
-        self._scope = session_scope
+        self._scope, self._model = session_scope, model
         self.store = open_async_store(database, **options)
         self._owns_store = not is_given(database)
         self._session: SessionHandle | None = None
+        self._requests = CountedRequests()
         self._was_used = False
         self._closed = False
 
     # -- reading ---------------------------------------------------------------------
 
-    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+    async def get_items(
+        self, limit: int | None = None, *, wrapper: RunWrapper | None = None
+    ) -> list[TResponseInputItem]:
         """Return the items of the conversation, oldest first; [] without any.
 
         A *limit*, by default that of the session's settings, returns the last ones. As
         with `SQLiteSession`, 0 returns none and a negative one all.
         """
+        del wrapper
         self._use()
         most = resolve_session_limit(limit, self.session_settings)
         if most is None or most < 0:
@@ -161,7 +172,9 @@ class SessionDBSession:
 
     # -- writing ---------------------------------------------------------------------
 
-    async def add_items(self, items: list[TResponseInputItem]) -> None:
+    async def add_items(
+        self, items: list[TResponseInputItem], *, wrapper: RunWrapper | None = None
+    ) -> None:
         """Append items, in one transaction.
 
         A caller who is cancelled is told so once they are written.
@@ -169,10 +182,15 @@ class SessionDBSession:
         self._use()
         if not items:
             return
-        drafts = drafts_of_items(items)
-        await _finish(
-            self._write(lambda fx, session: append_items(fx, session, drafts))
-        )
+        await _finish(self._add(drafts_of_items(items), wrapper))
+
+    async def _add(self, drafts: list[ItemDraft], wrapper: RunWrapper | None) -> None:
+        requests = 0
+        if wrapper is not None:
+            requests = self._requests.add_tokens(wrapper, drafts, self._model)
+        await self._write(lambda fx, session: append_items(fx, session, drafts))
+        if wrapper is not None:
+            self._requests.count(wrapper, requests)
 
     async def _write(self, fill: Callable[[Unit, SessionHandle], None]) -> None:
         """Commit what *fill* queues for the session, which may be new."""
@@ -197,11 +215,14 @@ class SessionDBSession:
                 self._session = SessionHandle(session.id)
                 return
 
-    async def pop_item(self) -> TResponseInputItem | None:
+    async def pop_item(
+        self, *, wrapper: RunWrapper | None = None
+    ) -> TResponseInputItem | None:
         """Remove the last item and return it; None if there is none.
 
         Each item is returned to one caller, whichever process it is in.
         """
+        del wrapper
         self._use()
         return cast(TResponseInputItem | None, await _finish(self._pop()))
 
@@ -223,8 +244,9 @@ class SessionDBSession:
                 return items[-1]
         return None
 
-    async def clear_session(self) -> None:
+    async def clear_session(self, *, wrapper: RunWrapper | None = None) -> None:
         """Remove the session with all its items; the next one begins a new session."""
+        del wrapper
         self._use()
         await _finish(self._clear())
 

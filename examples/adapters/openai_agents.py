@@ -1,0 +1,36 @@
+"""An agent of the OpenAI Agents SDK whose sessions are in a database of sessiondb.
+
+    python openai_agents.py [DATABASE]
+"""
+
+import asyncio
+import sys
+
+from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool
+from openai import AsyncOpenAI
+
+from sessiondb import AsyncStore
+from sessiondb.adapters.openai_agents import SessionDBSession
+
+
+@function_tool
+def bash(command: str) -> str:
+    """Run a command."""
+    return "3 passed"
+
+
+async def main(database: str) -> None:
+    model = OpenAIChatCompletionsModel(model="scripted-1", openai_client=AsyncOpenAI())
+    agent = Agent("tester", instructions="Test it.", model=model, tools=[bash])
+    async with AsyncStore.open(database) as store:
+        for question in ("Do the tests pass?", "Do they pass again?"):
+            session = SessionDBSession("terminal-1", store)
+            await Runner.run(agent, question, session=session)
+        for stored in (await store.sessions(source="openai-agents")).items:
+            for message in await store.messages(stored):
+                if message.text:
+                    print(f"{message.role}: {message.text}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "agent.db"))
