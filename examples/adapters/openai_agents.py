@@ -6,11 +6,12 @@
 import asyncio
 import sys
 
-from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool
-from openai import AsyncOpenAI
+from agents import Agent, Runner, function_tool
 
 from sessiondb import AsyncStore
 from sessiondb.adapters.openai_agents import SessionDBSession
+
+MODEL = "scripted-1"
 
 
 @function_tool
@@ -20,12 +21,12 @@ def bash(command: str) -> str:
 
 
 async def main(database: str) -> None:
-    model = OpenAIChatCompletionsModel(model="scripted-1", openai_client=AsyncOpenAI())
-    agent = Agent("tester", instructions="Test it.", model=model, tools=[bash])
+    agent = Agent("tester", instructions="Test it.", model=MODEL, tools=[bash])
     async with AsyncStore.open(database) as store:
         for question in ("Do the tests pass?", "Do they pass again?"):
-            session = SessionDBSession("terminal-1", store)
+            session = SessionDBSession("terminal-1", store, model=MODEL)
             await Runner.run(agent, question, session=session)
+
         for stored in (await store.sessions(source="openai-agents")).items:
             for message in await store.messages(stored):
                 if message.text:
