@@ -25,7 +25,10 @@ def select(statement: SelectBase, parameters: Mapping[str, Any]) -> Read[Rows]:
     refuse_writing(statement)
     written, values = bound(statement, parameters)
     wanted = {item.name: item.version for item in written.extensions}
-    rows = yield _VERSIONS, {"names": as_list(wanted)}
+    # A statement of the tables of every file needs none.
+    rows: Rows = []
+    if wanted:
+        rows = yield _VERSIONS, {"names": as_list(wanted)}
     if len(rows) < len(wanted):
         return []
     for name, version in rows:

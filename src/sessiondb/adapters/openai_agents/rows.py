@@ -173,8 +173,9 @@ def _is_plain_object(arguments: str | None) -> bool:
 
 def _is_common(packed: bytes, item: Item) -> bool:
     """Whether to remember an item without its text: copies of it share its values."""
-    is_flat = all(type(value) is str for value in item.values())
-    return is_flat and len(packed) <= _COMMON_BYTES
+    if len(packed) > _COMMON_BYTES:
+        return False
+    return all(type(value) is str for value in item.values())
 
 
 def _with_content(row: PartRow) -> tuple[str | None, str | None, bytes | None]:

@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 #: Rows that are read beside the items that are wanted: parts of one message, and the
 #: calls whose results are the first of these items.
-_ROWS_BESIDE = 8
+_ROWS_BESIDE = 4
 #: Rows from which on items are put together in a thread: the loop would wait 2 ms.
 _MANY_ROWS = 2_000
 #: How often a unit is made again for a session that was deleted meanwhile.
