@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -55,6 +55,8 @@ from sessiondb.adapters.openai_agents import SessionDBSession
 from sessiondb.maintenance import check
 
 set_tracing_disabled(True)
+#: The writes of each of several processes.
+WRITES = 12
 Item = Any
 
 
@@ -499,51 +501,56 @@ async def test_a_value_that_is_missing_from_the_file_is_reported(
 # -- several at once -------------------------------------------------------------------
 
 
-def work_in_process(pipe: Connection, path: Path, number: int, count: int) -> None:
+async def add_words(path: Path, number: int) -> None:
     session = SessionDBSession("shared", path, durability="normal")
-
-    async def add() -> None:
-        for step in range(count):
-            words = f"{number}-{step}"
-            await session.add_items([prompt(words), answer(words)])
-
-    async def pop() -> list[Any]:
-        popped = []
-        while (item := await session.pop_item()) is not None:
-            popped.append(item)
-        return popped
-
-    pipe.recv()
-    pipe.send(asyncio.run(add()))
-    pipe.recv()
-    pipe.send(asyncio.run(pop()))
+    for step in range(WRITES):
+        words = f"{number}-{step}"
+        await session.add_items([prompt(words), answer(words)])
     session.close()
+
+
+async def pop_all(path: Path, _: int) -> list[Any]:
+    session = SessionDBSession("shared", path, durability="normal")
+    popped = []
+    while (item := await session.pop_item()) is not None:
+        popped.append(item)
+    session.close()
+    return popped
+
+
+def work_in_four_processes(pipe: Connection, path: Path) -> None:
+    """Have four processes do each work at once; importing the SDK takes 2 seconds."""
+    for work in (add_words, pop_all):
+        pipe.recv()
+        pids = []
+        for number in range(4):
+            pid = os.fork()
+            if pid == 0:
+                result = asyncio.run(work(path, number))
+                path.with_suffix(f".{number}").write_text(json.dumps(result))
+                os._exit(0)
+            pids.append(pid)
+        assert [os.waitpid(pid, 0)[1] for pid in pids] == [0, 0, 0, 0]
+        results = [path.with_suffix(f".{number}").read_text() for number in range(4)]
+        pipe.send([json.loads(result) for result in results])
 
 
 @pytest.mark.slow
 def test_four_processes_lose_nothing_and_pop_each_item_once(tmp_path: Path) -> None:
-    path, count = tmp_path / "a.db", 12
-    session = SessionDBSession("shared", path, durability="normal")
-    with ExitStack() as stack:
-        processes = [
-            stack.enter_context(other(work_in_process, path, number, count))
-            for number in range(4)
-        ]
-        for process in processes:
-            process.say()
-        for process in processes:
-            assert process.hear() is None
-
+    path = tmp_path / "a.db"
+    with other(work_in_four_processes, path) as processes:
+        processes.say()
+        processes.hear()
+        session = SessionDBSession("shared", path, durability="normal")
         items: list[Any] = asyncio.run(session.get_items())
         texts = [item["content"] for item in items[::2]]
         assert [item["content"][0]["text"] for item in items[1::2]] == texts
         for number in range(4):
             own = [words for words in texts if words.startswith(f"{number}-")]
-            assert own == [f"{number}-{step}" for step in range(count)]
+            assert own == [f"{number}-{step}" for step in range(WRITES)]
 
-        for process in processes:
-            process.say()
-        popped = [item for process in processes for item in process.hear()]
+        processes.say()
+        popped = [item for some in processes.hear() for item in some]
     assert sorted(map(str, popped)) == sorted(map(str, items))
     assert asyncio.run(session.get_items()) == []
     session.close()
