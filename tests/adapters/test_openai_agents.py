@@ -482,17 +482,21 @@ async def test_a_popped_result_lets_its_call_wait_again(
         assert await session.pop_item() == item
 
 
-async def test_a_value_that_is_missing_from_the_file_is_reported(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("removed", "cascades"), [("blob", "OFF"), ("message WHERE seq = 3", "ON")]
+)
+async def test_what_a_shell_removed_from_the_file_is_reported(
+    tmp_path: Path, removed: str, cascades: str
 ) -> None:
     session = SessionDBSession("s", tmp_path / "a.db")
-    await session.add_items([prompt("x" * 2000)])
+    await session.add_items([prompt("x" * 2000), *turn(1)])
     session.close()
     with sqlite3.connect(tmp_path / "a.db") as db:
-        db.execute("DELETE FROM blob")
+        db.execute(f"PRAGMA foreign_keys = {cascades}")
+        db.execute(f"DELETE FROM {removed}")
     db.close()
     session = SessionDBSession("s", tmp_path / "a.db")
-    for limit in (None, 1):
+    for limit in (None, 6):
         with pytest.raises(CorruptionError):
             await session.get_items(limit)
     session.close()

@@ -91,6 +91,12 @@ async def run(kind: str, folder: Path, timings: Timings) -> None:
             of_request = session_of("long")
             await of_request.get_items(50)
             of_request.close()
+    session.close()
+    await store.close()
+    timings.bytes(path)
+
+    path = folder / "cleared.db"
+    store = AsyncStore(path)
     for number in range(CLEARED):
         cleared = session_of(f"cleared {number}")
         for first in range(0, TURNS, 20):
@@ -99,8 +105,4 @@ async def run(kind: str, folder: Path, timings: Timings) -> None:
         with timings.of("clear (1,600 items)"):
             await cleared.clear_session()
         cleared.close()
-    session.close()
-    if kind == "ours":
-        await store.reap()
     await store.close()
-    timings.bytes(path)

@@ -40,11 +40,16 @@ class UnknownResultError(Exception):
 
 
 def path_rows(rows: Sequence[PartRow]) -> Sequence[PartRow]:
-    """Return the rows of `ALL_PARTS` that are on the path to the leaf, in order."""
+    """Return the rows of `ALL_PARTS` that are on the path to the leaf, in order.
+
+    Raises `NotOnlyItemsError` if some message of the path is not among them.
+    """
     if not rows:
         return rows
     (_, leaf_text, jumps_json, *_), *parts = rows
-    leaf = int(leaf_text or 0)
+    if leaf_text is None or not parts:
+        return []
+    leaf = int(leaf_text)
     jumps: dict[int, int | None] = dict(json.loads(jumps_json))
     # The ranges of the path in which each message follows the one before it.
     ranges: list[tuple[int, int]] = []
@@ -52,21 +57,38 @@ def path_rows(rows: Sequence[PartRow]) -> Sequence[PartRow]:
         if seq <= leaf:
             ranges.append((seq, leaf))
             leaf = jumps[seq] or 0
-    if len(ranges) == 1:
-        ((first, _),) = ranges
-        return parts if not parts or parts[0][0] >= first else _after(parts, first)
-    return [row for row in parts if any(low <= row[0] <= high for low, high in ranges)]
+    ranges.reverse()
+    path = parts
+    if len(ranges) != 1 or parts[0][0] < ranges[0][0]:
+        path = _rows_in(ranges, parts)
+    length = sum([last - first + 1 for first, last in ranges])
+    if len({row[0] for row in path}) != length:
+        # It begins before the rows, at the root of another branch; or a message has
+        # no parts, or was removed by a shell.
+        raise NotOnlyItemsError
+    return path
 
 
-def _after(rows: Sequence[PartRow], first: int) -> Sequence[PartRow]:
-    return [row for row in rows if row[0] >= first]
+def _rows_in(
+    ranges: Sequence[tuple[int, int]], rows: Sequence[PartRow]
+) -> list[PartRow]:
+    """Return the rows in *ranges* of seqs; both are in order, and end alike."""
+    path: list[PartRow] = []
+    place = 0
+    for row in rows:
+        while ranges[place][1] < row[0]:
+            place += 1
+        if ranges[place][0] <= row[0]:
+            path.append(row)
+    return path
 
 
 def last_path_rows(rows: Sequence[PartRow], most: int) -> tuple[list[PartRow], bool]:
     """Return the rows of `LAST_PARTS` that are on the path to the leaf, in order.
 
     Also whether they are all that are on it: *most* rows were asked for. A message of
-    which some parts may be missing is left out.
+    which some parts may be missing is left out. Raises `NotOnlyItemsError` if the path
+    breaks off.
     """
     last_seq = rows[-1][0] if len(rows) == most else 0
     path: list[PartRow] = []
@@ -78,6 +100,8 @@ def last_path_rows(rows: Sequence[PartRow], most: int) -> tuple[list[PartRow], b
             continue
         seq, parent = row[0], row[-1]
         path.append(row[:-1])
+    if parent is not None:
+        raise NotOnlyItemsError
     return path[::-1], True
 
 

@@ -141,8 +141,9 @@ class SessionDBSession:
             rows: Sequence[PartRow] = await self.store.select(
                 sql.LAST_PARTS, parameters
             )
-            path, is_complete = last_path_rows(rows, row_count)
+            is_complete = False
             try:
+                path, is_complete = last_path_rows(rows, row_count)
                 items = items_of_rows(path)
             except NotOnlyItemsError:
                 return (await self._read_messages())[-most:]
@@ -251,12 +252,14 @@ class SessionDBSession:
         await _finish(self._clear())
 
     async def _clear(self) -> None:
-        session = await self._find_session()
-        if session is None:
-            return
-        with suppress(NotFoundError):
-            await self.store.delete(session, keep_forks=True)
-        self._session = None
+        for _ in range(_ATTEMPTS):
+            session = self._session or await self._find_session()
+            self._session = None
+            if session is None:
+                return
+            with suppress(NotFoundError):
+                await self.store.delete(session, keep_forks=True)
+                return
 
     # -- compaction ------------------------------------------------------------------
 

@@ -84,6 +84,18 @@ _jumps = (
     .correlate(session)
     .scalar_subquery()
 )
+#: The newest message without a parent. A compaction begins there, and what it replaced
+#: is before it.
+_root = (
+    select(func.max(message.c.seq))
+    .where(
+        message.c.session_id == session.c.id,
+        message.c.seq <= session.c.leaf_seq,
+        message.c.parent_seq.is_(None),
+    )
+    .correlate(session)
+    .scalar_subquery()
+)
 _parts = (
     select(part.c.seq, *_part_columns)
     .select_from(
@@ -91,13 +103,13 @@ _parts = (
             blob, blob.c.hash == _large
         )
     )
-    .where(*_of_name, part.c.seq <= session.c.leaf_seq)
+    .where(*_of_name, part.c.seq >= _root, part.c.seq <= session.c.leaf_seq)
     .order_by(part.c.seq, part.c.idx)
     .subquery()
 )
-#: All parts up to the leaf, in order, after a row of a seq of 0 with the leaf and, as
-#: JSON, [seq, parent_seq] of each message that does not follow the one before it. No
-#: row: there is no such session.
+#: The parts from the newest root up to the leaf, in order, after a row of a seq of 0
+#: with the leaf and, as JSON, [seq, parent_seq] of each message that does not follow
+#: the one before it. No row: there is no such session.
 ALL_PARTS = union_all(
     select(
         literal(0),
