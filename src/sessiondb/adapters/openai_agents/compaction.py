@@ -25,6 +25,9 @@ from sessiondb.effects import SessionHandle
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model import Message
 
+#: Messages that are read at a time to find those that have expired.
+_PAGE = 200
+
 
 @dataclass(frozen=True)
 class CompactionSnapshot:
@@ -79,19 +82,13 @@ async def replace_suffix(
     With *is_expired* the items are encrypted: those that are replaced are removed, and
     so are those at the beginning of the session of which it is true.
     """
-    replaced = end.messages[start:]
+    session, replaced = end.session, end.messages[start:]
     if not replaced:
         return False
-    session = end.session
     expired: list[Message] = []
     try:
         if is_expired is not None:
-            async for message in store.walk(session, before=replaced[0]):
-                (*items,) = items_of_messages([message])
-                if not all(is_expired(item) for item in items):
-                    break
-                expired.append(message)
-
+            expired = await _expired_beginning(store, session, replaced[0], is_expired)
         async with store.effects() as fx:
             # The revision is that of the first read, so nothing has changed since.
             fx.expect(session, revision=end.revision)
@@ -103,3 +100,26 @@ async def replace_suffix(
     except (ConflictError, NotFoundError):
         return False
     return True
+
+
+async def _expired_beginning(
+    store: AsyncStore,
+    session: SessionHandle,
+    first_replaced: Message,
+    is_expired: Callable[[Any], bool],
+) -> list[Message]:
+    """Return the messages at the beginning of a session whose items have expired."""
+    expired: list[Message] = []
+    last_read: Message | None = None
+    while True:
+        page = await store.messages(
+            session, after=last_read, before=first_replaced, limit=_PAGE
+        )
+        for message in page:
+            items = items_of_messages([message])
+            if not items or not all(is_expired(item) for item in items):
+                return expired
+            expired.append(message)
+        if len(page) < _PAGE:
+            return expired
+        last_read = page[-1]

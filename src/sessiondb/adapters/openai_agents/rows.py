@@ -23,6 +23,9 @@ from sessiondb.model import Part
 #: seq, type, tool, call_id, text, input, data, holder, content: see `statements`.
 PartRow: TypeAlias = Sequence[Any]
 
+#: The results of calls by their call id; None is none.
+Results: TypeAlias = dict[str, str | None]
+
 #: The types of blocks of content that have a text under the key ``text``.
 _TEXT_BLOCKS = frozenset({"output_text", "input_text"})
 #: Bytes of the data of a part that many items share, such as the role of a prompt.
@@ -119,87 +122,88 @@ def items_of_rows(rows: Sequence[PartRow]) -> list[Item]:
 
 def _items_of_rows(rows: Sequence[PartRow]) -> list[Item]:
     items: list[Item] = []
-    results: dict[str, str | None] = {}
-    common: dict[bytes, Item] = {}
+    results: Results = {}
+    common: dict[bytes | None, Item] = {}
     group: list[PartRow] = []
     next_seqs = [*[row[0] for row in rows], 0]
     for row, next_seq in zip(rows, next_seqs[1:], strict=True):
-        seq, kind, tool, call_id, text, arguments, packed, holder, _ = row
-        if seq == next_seq or group:
+        if group or row[0] == next_seq:
             group.append(row)
-            if seq != next_seq:
+            if row[0] != next_seq:
                 items += _items_of_group(group, results)
                 group = []
             continue
 
-        # Nine of ten items are a text, a call or a result, alone in its message.
-        if holder is not None:
-            text, arguments, packed = _with_content(row)
-        block = None
-        item = common.get(packed)
-        if item is None:
-            item, block = _usual_rest(packed)
-            if item is not None and block is None and _is_common(packed, item):
-                common[packed] = item
-
-        if item is None:
-            items += _items_of_group([row], results)
-        elif kind == "text" and text is not None:
-            if block is None:
-                items.append({"content": text, **item})
-            else:
-                block["text"] = text
-                items.append({"content": [block], **item})
-        elif block is not None:
-            items += _items_of_group([row], results)
-        elif kind == "tool" and _is_plain_object(arguments):
-            results[call_id] = text
-            items.append(
-                {"call_id": call_id, "name": tool, "arguments": arguments, **item}
-            )
-        elif kind == "tool-result":
-            output = results.get(call_id) if text is None else text
-            if output is None:
-                raise UnknownResultError
-            items.append({"call_id": call_id, "output": output, **item})
+        item = _usual_item(row, results, common)
+        if item is not None:
+            items.append(item)
         else:
             items += _items_of_group([row], results)
     return items
 
 
-def _usual_rest(packed: bytes | None) -> tuple[Item | None, Item | None]:
+def _usual_item(
+    row: PartRow, results: Results, common: dict[bytes | None, Item]
+) -> Item | None:
+    """Return the item of a message with one part, as nine of ten are.
+
+    None for a part that is not a text, a call or a result. *common* has the rests of
+    items that were the same before.
+    """
+    _, kind, tool, call_id, text, arguments, packed, holder, _ = row
+    if holder is not None:
+        text, arguments, packed = _with_content(row)
+    block = None
+    leftover = common.get(packed)
+    if leftover is None:
+        leftover, block = _usual_leftover(packed)
+        if leftover is None:
+            return None
+        is_short = block is None and len(packed) <= _COMMON_BYTES
+        # Its copies share the values, which only for texts makes no difference.
+        if is_short and all(type(value) is str for value in leftover.values()):
+            common[packed] = leftover
+
+    if kind == "text" and text is not None:
+        if block is None:
+            return {"content": text, **leftover}
+        block["text"] = text
+        return {"content": [block], **leftover}
+    if block is not None:
+        return None
+    if kind == "tool-result":
+        output = results.get(call_id) if text is None else text
+        if output is None:
+            raise UnknownResultError
+        return {"call_id": call_id, "output": output, **leftover}
+    # Other arguments are not the text that was sent: half a character is an escape.
+    is_object = kind == "tool" and arguments and arguments[0] in "{["
+    if is_object and "\\u" not in arguments:
+        results[call_id] = text
+        return {"call_id": call_id, "name": tool, "arguments": arguments, **leftover}
+    return None
+
+
+def _usual_leftover(packed: bytes | None) -> tuple[Item | None, Item | None]:
     """Return the rest of an item, and that of its only block of text, without both.
 
     (None, None) for any other data.
     """
     data = codec.unpack(packed)
-    rest = data.get(API)
-    if len(data) != 1 or type(rest) is not dict or type(rest.get(ITEM)) is not dict:
+    leftover = data.get(API)
+    if (
+        len(data) != 1
+        or type(leftover) is not dict
+        or type(leftover.get(ITEM)) is not dict
+    ):
         return None, None
-    item: Item = rest[ITEM]
-    if len(rest) == 1:
+    item: Item = leftover[ITEM]
+    if len(leftover) == 1:
         return item, None
-    block = rest.get(BLOCK)
-    if len(rest) != 2 or type(block) is not dict or "text" in block:
+    block = leftover.get(BLOCK)
+    if len(leftover) != 2 or type(block) is not dict or "text" in block:
         return None, None
     return (item, block) if block.get("type") in _TEXT_BLOCKS else (None, None)
-
-
-def _is_plain_object(arguments: str | None) -> bool:
-    """Whether arguments are an object or list whose JSON is the text that was sent.
-
-    Half a character is written as an escape in the file.
-    """
-    if arguments is None or arguments[:1] not in ("{", "["):
-        return False
-    return "\\u" not in arguments
-
-
-def _is_common(packed: bytes, item: Item) -> bool:
-    """Whether to remember an item without its text: copies of it share its values."""
-    if len(packed) > _COMMON_BYTES:
-        return False
-    return all(type(value) is str for value in item.values())
 
 
 def _with_content(row: PartRow) -> tuple[str | None, str | None, bytes | None]:
@@ -221,9 +225,7 @@ def _with_content(row: PartRow) -> tuple[str | None, str | None, bytes | None]:
     return text, arguments, data
 
 
-def _items_of_group(
-    group: Sequence[PartRow], results: dict[str, str | None]
-) -> list[Item]:
+def _items_of_group(group: Sequence[PartRow], results: Results) -> list[Item]:
     """Return the items of one message, of which *group* are the parts."""
     parts = [_part_of_row(row, results) for row in group if row[1] is not None]
     if parts and not is_item(parts):
@@ -231,7 +233,7 @@ def _items_of_group(
     return items_of_parts(parts) if parts else []
 
 
-def _part_of_row(row: PartRow, results: dict[str, str | None]) -> Part:
+def _part_of_row(row: PartRow, results: Results) -> Part:
     _, kind, tool, call_id, text, arguments, packed, holder, _ = row[:9]
     if holder is not None:
         text, arguments, packed = _with_content(row)

@@ -111,7 +111,7 @@ class SessionDBSession:
         with `SQLiteSession`, 0 returns none and a negative one all.
         """
         del wrapper
-        self._use()
+        self._refuse_if_closed()
         most = resolve_session_limit(limit, self.session_settings)
         if most is None or most < 0:
             items = await self._read_all()
@@ -180,7 +180,7 @@ class SessionDBSession:
 
         A caller who is cancelled is told so once they are written.
         """
-        self._use()
+        self._refuse_if_closed()
         if not items:
             return
         await _finish(self._add(drafts_of_items(items), wrapper))
@@ -224,7 +224,7 @@ class SessionDBSession:
         Each item is returned to one caller, whichever process it is in.
         """
         del wrapper
-        self._use()
+        self._refuse_if_closed()
         return cast(TResponseInputItem | None, await _finish(self._pop()))
 
     async def _pop(self) -> Item | None:
@@ -248,7 +248,7 @@ class SessionDBSession:
     async def clear_session(self, *, wrapper: RunWrapper | None = None) -> None:
         """Remove the session with all its items; the next one begins a new session."""
         del wrapper
-        self._use()
+        self._refuse_if_closed()
         await _finish(self._clear())
 
     async def _clear(self) -> None:
@@ -272,14 +272,10 @@ class SessionDBSession:
         history that it knows completely. None if the session is not of items alone, or
         a subclass changes what is read or written.
         """
-        own = SessionDBSession
-        is_changed = (
-            type(self).get_items is not own.get_items
-            or type(self).add_items is not own.add_items
-        )
-        if is_changed:
-            return None
-        self._use()
+        for name in ("get_items", "add_items"):
+            if getattr(type(self), name) is not getattr(SessionDBSession, name):
+                return None
+        self._refuse_if_closed()
         rows = await self.store.select(sql.PLACE, {"name": self._name})
         if not rows:
             return None
@@ -292,7 +288,7 @@ class SessionDBSession:
         items = cast(list[TResponseInputItem], end.items)
 
         async def replace(start: int, output: list[TResponseInputItem]) -> bool:
-            self._use()
+            self._refuse_if_closed()
             drafts = drafts_of_items(output)
             return await _finish(
                 replace_suffix(self.store, end, start, drafts, prune_prefix)
@@ -315,7 +311,7 @@ class SessionDBSession:
             with suppress(SessionDBError):
                 Store.sharing(self.store).close()
 
-    def _use(self) -> None:
+    def _refuse_if_closed(self) -> None:
         if self._closed:
             raise RuntimeError(f"{type(self).__name__} is closed")
         self._was_used = True
