@@ -46,6 +46,7 @@ from sessiondb import (
     ConflictError,
     CorruptionError,
     InvalidInputError,
+    ReadOnlyError,
     Store,
     assistant,
     tool,
@@ -611,6 +612,21 @@ def test_an_object_is_used_in_several_loops_one_after_the_other(tmp_path: Path) 
         asyncio.run(session.add_items([prompt(str(number))]))
     assert len(asyncio.run(session.get_items())) == 3
     session.close()
+
+
+def test_a_store_that_is_called_and_a_url_will_do(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "a.db", durability="normal") as store:
+        session = SessionDBSession("s", store)
+        asyncio.run(session.add_items([prompt("hello")]))
+        (record,) = store.sessions(project=ALL).items
+        assert [m.text for m in store.messages(record)] == ["hello"]
+        session.close()
+        assert store.session(record).message_count == 1
+    again = SessionDBSession("s", f"sqlite:///{tmp_path}/a.db?mode=ro")
+    assert asyncio.run(again.get_items()) == [prompt("hello")]
+    with pytest.raises(ReadOnlyError):
+        asyncio.run(again.add_items([prompt("more")]))
+    again.close()
 
 
 async def test_a_closed_session_refuses_everything_and_leaves_a_given_store_open(

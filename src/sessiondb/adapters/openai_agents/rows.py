@@ -108,38 +108,43 @@ def last_path_rows(rows: Sequence[PartRow], most: int) -> tuple[list[PartRow], b
     return path[::-1], True
 
 
-def items_of_rows(rows: Sequence[PartRow]) -> list[Item]:
+def items_of_rows(rows: Sequence[PartRow], most: int | None = None) -> list[Item]:
     """Return the items of the messages of a path, of which *rows* are all parts.
 
-    Raises `NotOnlyItemsError` and `UnknownResultError`.
+    They are the last *most*. Raises `NotOnlyItemsError` and `UnknownResultError`.
     """
-    try:
-        return _items_of_rows(rows)
-    except CodecError as error:
-        # The read of the store names the message that is damaged.
-        raise NotOnlyItemsError from error
-
-
-def _items_of_rows(rows: Sequence[PartRow]) -> list[Item]:
     items: list[Item] = []
     results: Results = {}
     common: dict[bytes | None, Item] = {}
     group: list[PartRow] = []
+    last_unknown = -1
     next_seqs = [*[row[0] for row in rows], 0]
     for row, next_seq in zip(rows, next_seqs[1:], strict=True):
-        if group or row[0] == next_seq:
-            group.append(row)
-            if row[0] != next_seq:
-                items += _items_of_group(group, results)
-                group = []
-            continue
+        try:
+            if group or row[0] == next_seq:
+                group.append(row)
+                if row[0] != next_seq:
+                    parts, group = group, []
+                    items += _items_of_group(parts, results)
+                continue
 
-        item = _usual_item(row, results, common)
-        if item is not None:
-            items.append(item)
-        else:
-            items += _items_of_group([row], results)
-    return items
+            item = _usual_item(row, results, common)
+            if item is not None:
+                items.append(item)
+            else:
+                items += _items_of_group([row], results)
+        except UnknownResultError:
+            # It may be before those that are wanted.
+            last_unknown = len(items)
+            items.append({})
+        except CodecError as error:
+            # The read of the store names the message that is damaged.
+            raise NotOnlyItemsError from error
+
+    first = 0 if most is None else max(0, len(items) - most)
+    if last_unknown >= first:
+        raise UnknownResultError
+    return items[first:]
 
 
 def _usual_item(

@@ -144,15 +144,15 @@ class SessionDBSession:
             is_complete = False
             try:
                 path, is_complete = last_path_rows(rows, row_count)
-                items = items_of_rows(path)
+                items = items_of_rows(path, most)
             except NotOnlyItemsError:
                 return (await self._read_messages())[-most:]
             except UnknownResultError:
                 if is_complete:
                     return (await self._read_messages())[-most:]
             else:
-                if is_complete or len(items) >= most:
-                    return items[-most:]
+                if is_complete or len(items) == most:
+                    return items
             row_count *= 4
 
     async def _read_messages(self) -> list[Item]:
