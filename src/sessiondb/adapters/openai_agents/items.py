@@ -3,7 +3,7 @@
 An item is one message, in the form in which `append_openai` stores it: its texts, calls
 and results are parts, and what has no column is in the ``data`` of the first one under
 ``openai``. So every program of sessiondb can read it, and give it back to a provider.
-An item that has no such form is kept as JSON, beside its text.
+An item that has no such form is kept as JSON under ``openai_agents``, beside its text.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ Item: TypeAlias = dict[str, Any]
 #: The message of an item, and the JSON of the item.
 ItemDraft: TypeAlias = tuple[MessageDraft, str]
 
-#: The key of a part's data for the JSON of an item that is kept as a text.
-VERBATIM = "openai_agents"
 _NOT_STORABLE = (InvalidInputError, CodecError)
 
 
@@ -85,7 +83,7 @@ def verbatim_draft(item_json: str) -> MessageDraft:
         role = ROLES.get(str(item.get("role")), "event")
         content = item.get("content")
     words = content if type(content) is str else item_json
-    part = replace(text(words), data={VERBATIM: item_json})
+    part = replace(text(words), data={"openai_agents": item_json})
     return MessageDraft(
         role, (part,), kind="custom_message" if role == "event" else None
     )
@@ -124,12 +122,14 @@ def items_of_messages(messages: Sequence[Message]) -> list[Item]:
 
 def is_item(parts: Sequence[Part]) -> bool:
     """Whether a message was written as an item, or as several of one response."""
-    return bool(parts) and (VERBATIM in parts[0].data or begins_item(parts[0], API))
+    return bool(parts) and (
+        "openai_agents" in parts[0].data or begins_item(parts[0], API)
+    )
 
 
 def items_of_parts(parts: Sequence[Part]) -> list[Item]:
     """Return the items that the parts of a message were, of which `is_item` is true."""
-    verbatim = parts[0].data.get(VERBATIM)
+    verbatim = parts[0].data.get("openai_agents")
     if verbatim is not None:
         return [json.loads(verbatim)]
     return [item_of(group) for group in items_in(parts, API)]

@@ -1,6 +1,6 @@
 """An agent of the OpenAI Agents SDK whose sessions are in a database of sessiondb.
 
-    python openai_agents.py [DATABASE]
+    python with_openai_agents.py [DATABASE]
 """
 
 import asyncio
