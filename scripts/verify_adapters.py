@@ -41,6 +41,11 @@ FRAMEWORKS = (
             "langgraph-checkpoint-conformance==0.0.2",
         ),
     ),
+    Framework(
+        "openai_agents",
+        ("openai-agents==0.24.0", "cryptography", "aiosqlite"),
+        source="openai-agents==0.24.0",
+    ),
     Framework("pydantic_ai", ("pydantic-ai-slim[openai]==2.68.0", "trio")),
     Framework(
         "strands",

@@ -1,7 +1,4 @@
-"""An agent of the OpenAI Agents SDK whose sessions are in a database of sessiondb.
-
-    python with_openai_agents.py [DATABASE]
-"""
+"""An agent of the OpenAI Agents SDK whose sessions are in a database of sessiondb."""
 
 import asyncio
 import sys
@@ -17,10 +14,12 @@ MODEL = "scripted-1"
 @function_tool
 def bash(command: str) -> str:
     """Run a command."""
+    print(f"$ {command}")
     return "3 passed"
 
 
 async def main(database: str) -> None:
+    """Ask twice, each time with a session object of its own."""
     agent = Agent("tester", instructions="Test it.", model=MODEL, tools=[bash])
     async with AsyncStore.open(database) as store:
         for question in ("Do the tests pass?", "Do they pass again?"):

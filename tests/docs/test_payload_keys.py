@@ -65,6 +65,16 @@ def aliases_of(function: ast.AST) -> set[str]:
     }
 
 
+def is_unpacked(node: ast.expr, function: ast.AST) -> bool:
+    """Return whether an expression is a name of data that was read from a row."""
+    return isinstance(node, ast.Name) and any(
+        isinstance(assigned, ast.Assign)
+        and ast.unparse(assigned.targets[0]) == node.id
+        and ast.unparse(assigned.value).startswith("codec.unpack(")
+        for assigned in ast.walk(function)
+    )
+
+
 def keys_of(node: ast.expr, function: ast.AST) -> set[str]:
     """Return the keys that an expression can be: a constant, or the values of a loop."""
     if isinstance(node, ast.Constant):
@@ -103,6 +113,15 @@ def reads(tree: ast.AST) -> Iterator[str]:
                 and is_data(node.func.value, aliases)
             ):
                 yield from keys_of(node.args[0], function)
+            elif (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "get"
+                and node.args
+                and isinstance(node.args[0], ast.Constant)
+                and is_unpacked(node.func.value, function)
+            ):
+                yield str(node.args[0].value)
             elif (
                 isinstance(node, ast.Call)
                 and node.args

@@ -69,20 +69,6 @@ def _write_greatest(element: Largest, compiler: Any, **options: Any) -> str:
     return f"greatest({compiler.process(element.clauses, **options)})"
 
 
-class IsJSON(FunctionElement[Any]):
-    """Whether a text, which is not NULL, is JSON: a condition of a check."""
-
-    name = "is_json"
-    inherit_cache = True
-
-
-@compiles(IsJSON)
-def _write_json_cast(element: IsJSON, compiler: Any, **options: Any) -> str:
-    """Write a cast, which raises the error of a value that is not JSON."""
-    text = compiler.process(element.clauses, **options)
-    return f"CAST({text} AS JSON) IS NOT NULL"
-
-
 class WithoutKey(FunctionElement[Any]):
     """A column of JSON objects, without a key: ``WithoutKey(column, key)``."""
 

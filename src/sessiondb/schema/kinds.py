@@ -19,8 +19,9 @@ from sqlalchemy import (
     column,
     text,
 )
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
-from sessiondb.engine.elements import IsJSON
 from sessiondb.schema.terms import TOKENS
 
 metadata = MetaData(
@@ -58,6 +59,20 @@ def int_column(
 def float_column(name: str) -> Column[Any]:
     """Return a column of floating point numbers."""
     return Column(name, _FLOAT)
+
+
+class IsJSON(FunctionElement[Any]):
+    """Whether a text, which is not NULL, is JSON: a condition of a check."""
+
+    name = "is_json"
+    inherit_cache = True
+
+
+@compiles(IsJSON)
+def _write_json_cast(element: IsJSON, compiler: Any, **options: Any) -> str:
+    """Write a cast, which raises the error of a value that is not JSON."""
+    text = compiler.process(element.clauses, **options)
+    return f"CAST({text} AS JSON) IS NOT NULL"
 
 
 def json_checks(*names: str) -> list[CheckConstraint]:

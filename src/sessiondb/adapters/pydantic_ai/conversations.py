@@ -24,8 +24,6 @@ from sessiondb import codec
 from sessiondb.adapters.opening import Where, is_given, open_async_store
 from sessiondb.adapters.pydantic_ai import statements as sql
 from sessiondb.adapters.pydantic_ai.entries import (
-    ENTRY_ID,
-    FRAMEWORK,
     blobs_in,
     exact_form,
     messages_of,
@@ -118,7 +116,7 @@ class SessionDBConversationStore(ConversationStore):
             head = leaf
             if leaf is not None:
                 message = await self._message(session_id, leaf)
-                head = str(message.data.get(ENTRY_ID, leaf))
+                head = str(message.data.get("pydantic_ai_id", leaf))
         return dataclasses.replace(record, head_id=head, branches=branches)
 
     async def _message(self, session_id: str, message_id: str) -> Message:
@@ -177,11 +175,11 @@ class SessionDBConversationStore(ConversationStore):
                 data = codec.unpack(packed)
             else:
                 data = codec.unpack(codec.content_of_blob(size, encoding, large))
-            form = data.get(FRAMEWORK)
+            form = data.get("pydantic_ai")
             if not isinstance(form, str):
                 message = await self._message(session_id, message_id)
                 form = plain_form(message.role, message.text)
-            ids.append(data.get(ENTRY_ID, message_id))
+            ids.append(data.get("pydantic_ai_id", message_id))
             forms.append(form)
 
         blobs: dict[str, bytes] = {}
@@ -337,14 +335,14 @@ def _write_entries(
 def _append_entry(fx: Unit, session: SessionHandle, entry: ConversationEntry) -> None:
     key = key_of(entry.id)
     after = optional_key_of(entry.parent_id)
-    data: dict[str, Any] = {} if key == entry.id else {ENTRY_ID: entry.id}
+    data: dict[str, Any] = {} if key == entry.id else {"pydantic_ai_id": entry.id}
     try:
         draft = transcript_draft(entry.message)
-        data[FRAMEWORK] = exact_form(entry.message, draft)
+        data["pydantic_ai"] = exact_form(entry.message, draft)
         fx.append(session, dataclasses.replace(draft, id=key, data=data), after=after)
     except (InvalidInputError, CodecError):
         # A conversation that can be kept in memory can be kept here: what people read
         # is then its text alone.
         draft = plain_draft(entry.message)
-        data[FRAMEWORK] = exact_form(entry.message, draft)
+        data["pydantic_ai"] = exact_form(entry.message, draft)
         fx.append(session, dataclasses.replace(draft, id=key, data=data), after=after)

@@ -29,10 +29,6 @@ from pydantic_ai.messages import (
 from sessiondb import codec
 from sessiondb.model import MessageDraft
 
-#: The key of the exact form in the data of a message, and of a session's metadata.
-FRAMEWORK = "pydantic_ai"
-#: The key of an id that a message cannot have, see `keys`.
-ENTRY_ID = "pydantic_ai_id"
 #: A text, or the bytes of a file, of which a blob has the content.
 _TEXT_MARK, _FILE_MARK = "\x02", "\x03"
 _MARKS = re.compile("([\x02\x03])([0-9a-f]{64})")
@@ -76,7 +72,7 @@ def without_nulls(value: object, dumped: dict[str, Any]) -> dict[str, Any]:
 
 def _with_marks(form: str, draft: MessageDraft) -> str:
     for part in draft.parts:
-        content = part.data.get(codec.CONTENT)
+        content = part.data.get("content")
         if isinstance(content, bytes) and len(content) >= codec.BLOB_BYTES:
             stored = base64.urlsafe_b64encode(content).decode()
             form = form.replace(stored, _FILE_MARK + codec.digest(content))

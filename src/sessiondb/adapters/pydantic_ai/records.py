@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_ai.conversation_store import ConversationConflict, ConversationRecord
 
-from sessiondb.adapters.pydantic_ai.entries import FRAMEWORK, without_nulls
+from sessiondb.adapters.pydantic_ai.entries import without_nulls
 from sessiondb.adapters.pydantic_ai.statements import UPDATED
 from sessiondb.adapters.pydantic_ai.transcripts import microseconds
 
@@ -59,18 +59,18 @@ class RecordFold:
     def __call__(self, metadata: dict[str, Any] | None) -> dict[str, Any]:
         """Return the new metadata; raises `ConversationConflict`."""
         check_revision(metadata, self._conversation_id, self._expected)
-        return {**(metadata or {}), FRAMEWORK: self._stored}
+        return {**(metadata or {}), "pydantic_ai": self._stored}
 
     def of_fork(self, metadata: dict[str, Any] | None) -> dict[str, Any]:
         """Return the metadata of a new fork, which has that of the original so far."""
-        return {**(metadata or {}), FRAMEWORK: self._stored}
+        return {**(metadata or {}), "pydantic_ai": self._stored}
 
 
 def check_revision(
     metadata: dict[str, Any] | None, conversation_id: str, expected: str | None
 ) -> None:
     """Raise `ConversationConflict` if a session has another record; None is none."""
-    stored = (metadata or {}).get(FRAMEWORK)
+    stored = (metadata or {}).get("pydantic_ai")
     revision = None if stored is None else stored["record"]["revision"]
     if revision != expected:
         raise ConversationConflict(conversation_id)

@@ -10,7 +10,6 @@ from typing import Any
 
 from sqlalchemy import Select, bindparam, func, literal, select
 
-from sessiondb.adapters.pydantic_ai.entries import FRAMEWORK
 from sessiondb.extensions import texts
 from sessiondb.schema.tables import blob, message, session
 
@@ -37,7 +36,7 @@ _leaf = (
 RECORD = select(session.c.id, session.c.metadata, _leaf).where(
     _is_conversation, session.c.source_id == bindparam("conversation")
 )
-_updated = func.json_extract(session.c.metadata, f"$.{FRAMEWORK}.{UPDATED}")
+_updated = func.json_extract(session.c.metadata, f"$.pydantic_ai.{UPDATED}")
 
 
 def _records(*conditions: Any) -> Select[Any]:

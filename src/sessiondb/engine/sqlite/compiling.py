@@ -19,13 +19,13 @@ from sqlalchemy.schema import (
 from sqlalchemy.sql import ClauseElement
 
 from sessiondb.engine.elements import (
-    IsJSON,
     Largest,
     ListParameter,
     PairsParameter,
     WithoutKey,
 )
 from sessiondb.errors import InvalidInputError
+from sessiondb.schema.kinds import IsJSON
 from sessiondb.schema.tables import metadata
 
 
