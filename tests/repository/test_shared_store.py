@@ -6,12 +6,13 @@ import asyncio
 import gc
 import threading
 from pathlib import Path
+from weakref import ref
 
 import pytest
 import trio
 
 from sessiondb import AsyncStore, Store, StoreClosedError, user
-from sessiondb.adapters.opening import open_async_store, open_store
+from sessiondb.adapters.opening import borrow_store, open_async_store, open_store
 from sessiondb.errors import InvalidInputError
 
 
@@ -87,3 +88,67 @@ def test_options_beside_an_open_store_are_refused(tmp_path: Path) -> None:
         for opening in (open_store, open_async_store):
             with pytest.raises(InvalidInputError, match="durability: the store is"):
                 opening(store, durability="normal")
+
+
+class Borrower:
+    """An object of a framework."""
+
+
+async def test_objects_of_one_path_share_a_store_until_the_last_is_closed(
+    tmp_path: Path,
+) -> None:
+    one, two = Borrower(), Borrower()
+    path = tmp_path / "s.db"
+    lent = borrow_store(one, path)
+    assert borrow_store(two, str(path)) is lent
+    lent.was_used = True
+    await lent.store.create_session()
+    lent.give_back(one)
+    lent.give_back(one)
+    assert len((await lent.store.sessions(empty=True)).items) == 1
+    lent.give_back(two)
+    assert lent.store.closed
+    assert borrow_store(one, path) is not lent
+
+
+def test_a_store_that_nothing_used_is_not_opened_to_be_closed(tmp_path: Path) -> None:
+    one = Borrower()
+    borrow_store(one, tmp_path / "s.db").give_back(one)
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_objects_that_are_collected_leave_no_store_behind(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    one = Borrower()
+    first = borrow_store(one, path)
+    await first.store.sessions()
+    collected = ref(first.store)
+    del one, first
+    gc.collect()
+    assert collected() is None
+
+
+async def test_a_store_is_shared_by_equal_options_alone(tmp_path: Path) -> None:
+    one, path = Borrower(), tmp_path / "s.db"
+    lent = borrow_store(one, path)
+    assert borrow_store(one, path, durability="normal") is not lent
+    assert borrow_store(one, ":memory:") is not borrow_store(one, ":memory:")
+
+
+async def test_a_store_that_was_closed_is_not_lent_again(tmp_path: Path) -> None:
+    one, path = Borrower(), tmp_path / "s.db"
+    lent = borrow_store(one, path)
+    await lent.store.sessions()
+    await lent.store.close()
+    again = borrow_store(one, path)
+    assert (await again.store.sessions()).items == ()
+    await again.store.close()
+
+
+def test_a_given_store_stays_that_of_the_caller(tmp_path: Path) -> None:
+    one = Borrower()
+    with Store.open(tmp_path / "s.db") as store:
+        lent = borrow_store(one, store)
+        lent.was_used = True
+        lent.give_back(one)
+        assert not store.closed

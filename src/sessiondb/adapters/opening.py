@@ -1,16 +1,21 @@
 """How an adapter gets its store: a path, a URL, or a store that is open already.
 
 A store that is given stays that of the caller, who closes it; an adapter closes what it
-opened itself.
+opened itself. Frameworks that have an object for each session get one store for all of
+a path: an opening costs some milliseconds, and a store three threads.
 """
 
 from __future__ import annotations
 
 import os
+import threading
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeAlias
+from weakref import WeakSet, WeakValueDictionary
 
 from sessiondb.aio import AsyncStore
-from sessiondb.errors import InvalidInputError
+from sessiondb.errors import InvalidInputError, SessionDBError
 from sessiondb.store import Store
 
 #: Where an adapter stores: None is the database of the project, or else the global one.
@@ -33,6 +38,66 @@ def open_async_store(database: Where, **options: Any) -> AsyncStore:
             return database
         return AsyncStore.sharing(database)
     return AsyncStore(database, **options)
+
+
+class LentStore:
+    """A store and the objects that use it; the last one that is closed closes it.
+
+    Objects that are collected do not count. With the last of them the store is
+    collected as well, which closes it.
+    """
+
+    def __init__(self, store: AsyncStore, key: tuple[object, ...] | None) -> None:
+        """*key* is that of `_lent`; None for a store that the caller closes."""
+        self.store = store
+        #: Whether anything was read or written: until then the file is not open.
+        self.was_used = False
+        self._key = key
+        self._borrowers: WeakSet[Any] = WeakSet()
+
+    def lend(self, borrower: object) -> None:
+        """Count an object among those that use the store."""
+        self._borrowers.add(borrower)
+
+    def give_back(self, borrower: object) -> None:
+        """Count an object no longer; close the store if none is left."""
+        with _lock:
+            self._borrowers.discard(borrower)
+            if self._borrowers or self._key is None:
+                return
+            if _lent.get(self._key) is self:
+                del _lent[self._key]
+        if self.was_used:
+            # A database that could not be opened is not closed, either.
+            with suppress(SessionDBError):
+                Store.sharing(self.store).close()
+
+
+_lock = threading.Lock()
+#: The stores that are lent, by place and options.
+_lent: WeakValueDictionary[tuple[object, ...], LentStore] = WeakValueDictionary()
+
+
+def borrow_store(borrower: object, database: Where, **options: Any) -> LentStore:
+    """Return the store of a place, which objects of this process share.
+
+    *database* and *options* are those of `open_async_store`.
+    """
+    if isinstance(database, Store | AsyncStore):
+        lent = LentStore(open_async_store(database, **options), None)
+        lent.lend(borrower)
+        return lent
+
+    # A path is relative to the current directory, and a child of fork(2) opens its own.
+    where = None if database is None else os.fspath(database)
+    key = (os.getpid(), Path.cwd(), where, repr(sorted(options.items())))
+    with _lock:
+        known = _lent.get(key)
+        if known is None or known.store.closed or where == ":memory:":
+            known = LentStore(AsyncStore(database, **options), key)
+            _lent[key] = known
+        known.lend(borrower)
+    return known
 
 
 def is_given(database: Where) -> bool:

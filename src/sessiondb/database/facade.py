@@ -136,6 +136,11 @@ class Facade:
         """Where the database is and how it was found."""
         return self._core.location
 
+    @property
+    def closed(self) -> bool:
+        """Whether the store was closed, after which each use of it is an error."""
+        return self._core.closed
+
     @classmethod
     def sharing(cls, store: Facade) -> Self:
         """Return this façade of a database that *store* has open.

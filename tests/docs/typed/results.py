@@ -127,6 +127,7 @@ def opening(path: Path) -> None:
         assert_type(store, Store)
         assert_type(store.path, Path | None)
         assert_type(store.location, Database)
+        assert_type(store.closed, bool)
         assert_type(Store.sharing(AsyncStore(path)), Store)
         assert_type(store.close(), None)
     with OwnStore.open() as own:
@@ -138,9 +139,11 @@ async def opening_asynchronously(path: Path) -> None:
     assert_type(await AsyncStore.open(path, busy_timeout=1), AsyncStore)
     async with AsyncStore.open("sessions.db", source="my-agent") as store:
         assert_type(AsyncStore.sharing(store), AsyncStore)
+        assert_type(store.closed, bool)
         assert_type(store, AsyncStore)
         assert_type(store.path, Path | None)
         assert_type(store.location, Database)
+        assert_type(store.closed, bool)
         assert_type(await store.close(), None)
     async with await AsyncStore.open() as awaited:
         assert_type(awaited, AsyncStore)

@@ -43,11 +43,10 @@ from sessiondb.adapters.openai_agents.rows import (
     path_rows,
 )
 from sessiondb.adapters.openai_agents.usage import CountedRequests, RunWrapper
-from sessiondb.adapters.opening import Where, is_given, open_async_store
+from sessiondb.adapters.opening import Where, borrow_store
 from sessiondb.effects import SessionHandle, Unit
-from sessiondb.errors import InvalidInputError, NotFoundError, SessionDBError, abridged
+from sessiondb.errors import InvalidInputError, NotFoundError, abridged
 from sessiondb.ids import valid_id
-from sessiondb.store import Store
 
 T = TypeVar("T")
 
@@ -64,11 +63,12 @@ class SessionDBSession:
     """A `Session` of the OpenAI Agents SDK on a database of sessiondb.
 
     *database* is a path, a URL, or an open store, which stays that of the caller; the
-    other arguments are those of `Store.open`. It is opened by the first use, and may be
-    shared by any number of sessions, event loops and processes. *session_settings* has
-    the default ``limit`` of `get_items`; *session_scope* is the key by which
-    `Store.sessions` lists a new session, such as its user. *model* is that of answers
-    whose items do not name one, as those of the Responses API do not.
+    other arguments are those of `Store.open`. It is opened by the first use, once for
+    all sessions of a path in this process, and may be used from any number of event
+    loops and processes. *session_settings* has the default ``limit`` of `get_items`;
+    *session_scope* is the key by which `Store.sessions` lists a new session, such as
+    its user. *model* is that of answers whose items do not name one, as those of the
+    Responses API do not.
 
     The *wrapper* of a method is that of the run, which a runner passes: it has counted
     the tokens of the answers.
@@ -93,11 +93,10 @@ class SessionDBSession:
         self.session_settings = coerce_session_settings(session_settings)
         self._name = _name_of(session_id)
         self._scope, self._model = session_scope, model
-        self.store = open_async_store(database, **options)
-        self._owns_store = not is_given(database)
+        self._lent = borrow_store(self, database, **options)
+        self.store = self._lent.store
         self._session: SessionHandle | None = None
         self._requests = CountedRequests()
-        self._was_used = False
         self._closed = False
 
     # -- reading ---------------------------------------------------------------------
@@ -299,22 +298,19 @@ class SessionDBSession:
     # -- the end ---------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close the session, and the store if this object opened it.
+        """Close the session, and the store of a path with the last session of it.
 
         Closing twice is fine; any other use after it raises `RuntimeError`.
         """
         if self._closed:
             return
         self._closed = True
-        if self._owns_store and self._was_used:
-            # A database that could not be opened is not closed, either.
-            with suppress(SessionDBError):
-                Store.sharing(self.store).close()
+        self._lent.give_back(self)
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
             raise RuntimeError(f"{type(self).__name__} is closed")
-        self._was_used = True
+        self._lent.was_used = True
 
 
 def _name_of(session_id: str) -> str:
