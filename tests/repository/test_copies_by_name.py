@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from sessiondb import ALL, Store, assistant, user
+from sessiondb.effects import ownership
 from sessiondb.formats import find, jsonl
 from sessiondb.maintenance import check, repair
 from sessiondb.model import Problem
@@ -197,4 +198,46 @@ def test_a_key_with_two_names_is_a_finding_and_repaired(store: Store) -> None:
     found = {finding.what for finding in check(store)}
     assert {"usage keys with several names", "messages that are counted twice"} <= found
     assert repair(store).left == []
+    assert_counted_once(store)
+
+
+def test_answers_that_a_unit_copies_are_counted_once_whatever_comes_between(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[list[str]] = []
+    recount = ownership.recount
+
+    def note(tx: Any, session_ids: Any) -> None:
+        counted.append(sorted(session_ids))
+        recount(tx, counted[-1])
+
+    monkeypatch.setattr(ownership, "recount", note)
+
+    def append_answers(fx: Any, session: Any, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            answer = assistant(f"Answer {number}")
+            fx.append(
+                session, answer, response_id=f"r{number}", cost=1.0,
+                time=1_770_000_000_000 + number, tokens={"output": 1 + number},
+            )  # fmt: skip
+
+    with store.effects() as fx:
+        original = fx.create_session(title="original")
+        append_answers(fx, original, range(6))
+    with store.effects() as fx:
+        copy = fx.create_session(title="copy", parent=original, relation="fork")
+        append_answers(fx, copy, range(4))
+        fx.set_title(copy, "renamed")
+        append_answers(fx, copy, [6, 4, 5])
+        again = fx.fork(copy)
+    # Before the title, before the fork: once for all answers in a row.
+    assert counted == [[copy.id], [copy.id]]
+    assert_counted_once(store)
+    costs = [store.session(it) for it in (original, copy, again)]
+    assert [(it.cost, it.cost_inherited) for it in costs] == [
+        (6.0, None),
+        (1.0, 6.0),
+        (None, 7.0),
+    ]
+    store.delete(original, keep_forks=True)
     assert_counted_once(store)

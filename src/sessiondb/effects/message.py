@@ -425,12 +425,24 @@ _TWIN = Statement("effects.message.TWIN")
 def count_once(
     tx: Transaction, state: SessionState, seq: int, id: str, usage: UsageKey
 ) -> None:
-    """Count an answer once: another session may have it already."""
+    """Count an answer once: another session may have it already.
+
+    `count_copies` completes that, for all answers that a unit appends in a row.
+    """
     key, name = usage
     if tx.one(_TWIN, key=key, name=name, sid=state.id, at=seq) is not None:
-        row = ownership.UsageClass(state.root_id, seq, id, -1, key, name)
         tx.forget_states()
-        # Both copies have to be in the rows before they are compared.
-        tx.keep(state)
-        del tx.states[state.id]
-        ownership.recount(tx, ownership.assign_owner(tx, [row]))
+        tx.copies.append(ownership.UsageClass(state.root_id, seq, id, -1, key, name))
+
+
+def count_copies(tx: Transaction) -> None:
+    """Give each answer that was written as a copy one owner, and count again."""
+    if not tx.copies:
+        return
+    copies, tx.copies = tx.copies, []
+    # All copies have to be in the rows before they are compared.
+    for state in tx.states.values():
+        if state.touched:
+            tx.keep(state)
+    tx.states = {}
+    ownership.recount(tx, ownership.assign_owner(tx, copies))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import compress
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sessiondb.clock import now_ms
 from sessiondb.dataclass import dataclass, field, replace
@@ -29,6 +29,9 @@ from sessiondb.model import Change
 from sessiondb.model.feed import cursor_of
 from sessiondb.schema.rows import SESSION_ROW, UNKNOWN_TOKENS, Blob
 from sessiondb.schema.terms import TOKENS
+
+if TYPE_CHECKING:
+    from sessiondb.effects.ownership import UsageClass
 
 E = TypeVar("E")
 #: The columns of a session row that a transaction moves.
@@ -197,6 +200,8 @@ class Transaction:
     opened: dict[str, str] = field(init=False)
     #: Ids of sessions that `open_session` made in this unit.
     made: set[str] = field(init=False)
+    #: Answers that other sessions have, too, and that are not compared with them yet.
+    copies: list[UsageClass] = field(init=False)
     #: Sessions whose row this unit wrote: one revision more for each, however often.
     _kept: set[str] = field(init=False)
     _only_appends: bool = field(init=False)
@@ -260,7 +265,7 @@ class Transaction:
     def begin_unit(self, retried: bool, root: str | None) -> None:
         """Forget the session rows of the unit before."""
         self.states, self.aliases, self.opened = {}, {}, {}
-        self.made, self._kept = set(), set()
+        self.made, self._kept, self.copies = set(), set(), []
         self.retried, self.root = retried, root
         self._only_appends = True
 

@@ -7,7 +7,7 @@ transaction itself is gone.
 
 from __future__ import annotations
 
-from sessiondb.effects.message import Append
+from sessiondb.effects.message import Append, count_copies
 from sessiondb.effects.transaction import CallerError, Transaction
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import SessionDBError
@@ -56,10 +56,12 @@ def apply_unit(tx: Transaction, job: Job) -> bool:
         for position, effect in enumerate(job.unit.effects):  # noqa: B007
             verb = effect.verb
             if not isinstance(effect, Append):
+                count_copies(tx)
                 tx.forget_states()
             if tx.opened:
                 effect = tx.redirected(effect)  # noqa: PLW2901
             effect.apply(tx)
+        count_copies(tx)
         tx.flush()
     except CallerError as error:
         job.unit.tried, job.error = tried, error.raised
