@@ -199,3 +199,20 @@ def test_a_call_ends_with_output_or_with_an_error() -> None:
         tool("bash", output="ok", error="no")
     assert tool("bash", output="").status == "completed"
     assert tool("bash", error="").status == "error"
+
+
+async def test_a_result_has_the_text_of_the_call_on_its_own_branch(
+    contract: Contract, session: SessionHandle
+) -> None:
+    store = contract.store
+    root = await store.append(session, user("Look"))
+    first = await store.append(session, assistant(tool("sh", call_id="c")), after=root)
+    second = await store.append(session, assistant(tool("sh", call_id="c")), after=root)
+    ones = [await store.append(session, answer("c", "one"), after=first)]
+    await store.append(session, answer("c", "two"), after=second)
+    # The call before it by number is on the other branch, and has ended by then.
+    ones.append(await store.append(session, answer("c", "one"), after=first))
+    for choice in ({"branches": True}, {"ids": ones}):
+        read = {m.id: m.parts[0].text for m in await store.messages(session, **choice)}
+        assert [read[result.id] for result in ones] == ["one", "one"]
+    contract.check()

@@ -2,13 +2,13 @@
 
 The text of a result is stored once, mostly with its call. A call is shown with its
 last result on the path, else with its own text; a result whose record has
-no text is shown with that of the call before it.
+no text is shown with that of the call above it, which it was stored with.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -25,6 +25,7 @@ _CALLS = Statement("repository.results.CALLS")
 _ANY_RESULT = Statement("repository.results.ANY_RESULT")
 _RECORDS = Statement("repository.results.RECORDS")
 _RESULTS = Statement("repository.results.RESULTS")
+_NEAREST = Statement("repository.results.NEAREST")
 
 _PART_COPY = copier(Part, "text", "status", "outcome")
 _MESSAGE_COPY = copier(Message, "parts")
@@ -48,6 +49,8 @@ class _Shown:
     """
 
     session_id: str
+    #: The parents of the messages by their seqs.
+    parents: Mapping[int, int | None]
     calls: Placed = field(default_factory=dict)
     ended: Placed = field(default_factory=dict)
     results: Placed = field(default_factory=dict)
@@ -55,6 +58,8 @@ class _Shown:
     places: dict[int, int] = field(default_factory=dict)
     bare: set[str | None] = field(default_factory=set)
     is_in_order: bool = True
+    #: The nearest calls from messages up, by call id and seq, if there are several.
+    nearest: dict[str | None, dict[int, Part | None]] = field(default_factory=dict)
 
     def collect(self, seqs: Sequence[int], rows: Rows, parts: list[Part]) -> None:
         """Find the calls, and the results without a text of their own."""
@@ -144,12 +149,39 @@ class _Shown:
         if calls is None:
             return result
 
-        if self.is_in_order:
+        # One of another branch may come before the result, and is not its own.
+        shown = self.nearest.get(result.call_id, {}).get(seq)
+        if shown is None and self.is_in_order:
             _, shown = calls[bisect_left(calls, seq, key=_PLACE) - 1]
-        else:
+        elif shown is None:
             earlier = [entry for entry in calls if entry[0] < seq]
             _, shown = (earlier or calls)[-1]
         return _PART_COPY.make(result, shown.text, result.status, result.outcome)
+
+    def find_call_above(self, seq: int, result: Part) -> Read[None]:
+        """Find the nearest ended call from the message of a result up, of several.
+
+        Any number of results may have one id, so what was walked is not walked again.
+        """
+        calls = self.ended.get(result.call_id, [])
+        if len(calls) < 2:
+            return
+        if result.call_id not in self.nearest:
+            self.nearest[result.call_id] = dict(calls)
+        nearest = self.nearest[result.call_id]
+        walked: dict[int, None] = {}
+        place: int | None = seq
+        while place is not None and place not in nearest and place not in walked:
+            if place not in self.parents:
+                # The path goes through messages that were not read.
+                params = {"sid": self.session_id, "call": result.call_id}
+                rows = yield _NEAREST, {**params, "leaf": place, "least": 0}
+                place = rows[0][0] if rows else None
+                break
+            walked[place] = None
+            place = self.parents[place]
+        call = None if place is None else nearest.get(place)
+        nearest.update(dict.fromkeys(walked, call))
 
 
 def _add_result(placed: Placed, place: int, item: Part) -> None:
@@ -172,15 +204,15 @@ def _parts_of(session_id: str, rows: Rows) -> Read[list[tuple[int, Part]]]:
 
 def show_results(
     session_id: str,
-    seqs: Sequence[int],
+    parents: Mapping[int, int | None],
     rows: Rows,
     parts: list[Part],
     path: Callable[[], Read[Sequence[int]]],
 ) -> Read[None]:
     """Put calls with their results, and results with their texts, in place of *parts*.
 
-    *seqs* are those of the messages of the parts, in their order, *rows* the rows of
-    the parts; *path* returns the live path.
+    *parents* has the parent of each message of the parts by its seq, in the order of
+    the messages, *rows* the rows of the parts; *path* returns the live path.
     """
     types = set(map(_TYPE_OF, rows))
     if types.isdisjoint(_CALLED):
@@ -189,11 +221,14 @@ def show_results(
     if not stored_results and "tool-result" not in types:
         return
 
-    shown = _Shown(session_id)
-    shown.collect(seqs, rows, parts)
+    shown = _Shown(session_id, parents)
+    shown.collect(list(parents), rows, parts)
     if stored_results:
         yield from shown.read_results(path)
     yield from shown.read_calls()
+    for row, item in zip(rows, parts, strict=True):
+        if _is_bare(item):
+            yield from shown.find_call_above(row[0], item)
     for index, row in enumerate(rows):
         parts[index] = shown.shown_part(row[0], parts[index])
 

@@ -27,6 +27,7 @@ from sessiondb.model.damage import (
 from sessiondb.model.paths import break_of, path_to
 from sessiondb.repository import Read, Rows
 from sessiondb.repository.decode import (
+    MESSAGE_COLUMNS,
     StatementsAt,
     messages_of,
     parts_of,
@@ -54,6 +55,7 @@ _SEQ_OF_ID = Statement("repository.transcript.SEQ_OF_ID")
 _SEQ_OF_LABEL = Statement("repository.transcript.SEQ_OF_LABEL")
 _PLACE_OF_ID = Statement("repository.transcript.PLACE_OF_ID")
 _SEQ_IS = Statement("repository.transcript.SEQ_IS")
+_PARENT = MESSAGE_COLUMNS.index("parent_seq")
 _LEAF_OF = Statement("repository.transcript.LEAF_OF")
 _WEIGHTS = Statement("repository.transcript.WEIGHTS")
 _BLOB = Statement("repository.transcript.BLOB")
@@ -220,7 +222,8 @@ def messages_of_rows(
     parts = yield from parts_of(session_id, part_rows, missing)
     if resolve:
         path = partial(_path_or_live, session_id, live, leaf)
-        yield from show_results(session_id, seqs, part_rows, parts, path)
+        parents = {row[0]: row[_PARENT] for row in rows}
+        yield from show_results(session_id, parents, part_rows, parts, path)
 
     by_seq = _group_parts(session_id, part_rows, parts, missing)
     messages = yield from messages_of(session_id, rows, by_seq, missing)

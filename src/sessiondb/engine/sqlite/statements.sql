@@ -2509,6 +2509,19 @@ WHERE part.session_id = :sid AND part.call_id IN (SELECT anon_1.value
 FROM json_each(:calls) AS anon_1) AND part.type = 'tool-result' AND (part.text IS NOT NULL OR
     part.text_blob IS NOT NULL)
 
+-- repository.results.NEAREST
+WITH RECURSIVE path(seq) AS (SELECT :leaf AS seq
+UNION SELECT message.parent_seq AS parent_seq
+FROM path
+JOIN message ON message.seq = path.seq
+WHERE message.session_id = :sid AND message.parent_seq >= :least) SELECT path.seq
+FROM path
+WHERE EXISTS (SELECT *
+FROM part
+WHERE part.session_id = :sid AND part.type = 'tool' AND coalesce(part.call_id, '') = :call AND
+    part.seq = path.seq)
+LIMIT 1 OFFSET 0
+
 -- repository.scanning.NEWEST_PLACE
 SELECT coalesce(max(part.rid), 0) AS coalesce_1
 FROM part

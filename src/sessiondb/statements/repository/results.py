@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import and_, or_, select, text
+from sqlalchemy import and_, func, or_, select, text
 
 from sessiondb.engine.expressions import by_index, p, texts
 from sessiondb.schema.tables import part
+from sessiondb.statements.effects import paths
 from sessiondb.statements.repository.decode import select_part
 
 _of_calls = and_(
@@ -31,3 +32,13 @@ RECORDS = (
     .where(_of_calls, part.c.type == text("'tool-result'"))
 )
 RESULTS = select_part.with_hint(*_BY_RESULT).where(_of_calls, _has_text)
+#: The message of the last call of an id on the path to a message.
+NEAREST = paths.first_above(
+    part,
+    and_(
+        part.c.session_id == p("sid"),
+        part.c.type == text("'tool'"),
+        # Not by the index of call ids: any number of calls may have that id.
+        func.coalesce(part.c.call_id, text("''")) == p("call"),
+    ),
+)
