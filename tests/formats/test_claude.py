@@ -477,6 +477,15 @@ def test_texts_beside_prompts_are_in_the_context(store: Store, tmp_path: Path) -
     assert kinds == [None, "custom_message", "attachment"]
 
 
+def test_an_attachment_without_a_type_is_kept(store: Store, tmp_path: Path) -> None:
+    odd = line(2, "attachment", attachment={"": {"path": "a", "content": "b"}})
+    found = taken(store, tmp_path, U1, odd)
+    assert [m.kind for m in store.messages(found, branches=True)] == [
+        None,
+        "attachment",
+    ]
+
+
 def test_lines_of_every_type_are_kept(store: Store, tmp_path: Path) -> None:
     later = beside("never-seen", a={"b": 1})
     named = beside("usage", totalCostUSD=3)

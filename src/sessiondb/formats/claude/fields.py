@@ -165,6 +165,8 @@ def blocks_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def sources_of(attachment: Mapping[str, Any]) -> list[Any]:
     """Return the files that a model is given with an attachment, as they are."""
-    key = SOURCES.get(as_string(attachment.get("type")), "")
+    key = SOURCES.get(as_string(attachment.get("type")))
+    if key is None:
+        return []
     files = attachment.get(key)
     return as_list(files) or [files]

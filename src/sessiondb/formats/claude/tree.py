@@ -11,7 +11,7 @@ those become a branch, and the summary follows the ones before it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -90,14 +90,14 @@ class AnswerPlace(MessagePlace):
     last_result: str | None = None
 
 
-class _AnswerKey(NamedTuple):
+class AnswerKey(NamedTuple):
     """The ids that are the same on each line of an answer."""
 
     response: str
     request: str | None
 
 
-class _Segment(NamedTuple):
+class KeptSegment(NamedTuple):
     """The lines that a compaction keeps, before or after its summary."""
 
     first: str
@@ -125,7 +125,7 @@ class ClaudeTree:
         self._links = Links("parentUuid")
         #: The messages by the uuids of their lines.
         self._ids = self._links.ids
-        self._answers_by_key: dict[_AnswerKey, AnswerPlace] = {}
+        self._answers_by_key: dict[AnswerKey, AnswerPlace] = {}
         self._answers_by_call: dict[str, AnswerPlace] = {}
         #: The answers by their own messages, and by those with their results.
         self._answers: dict[str, AnswerPlace] = {}
@@ -139,13 +139,13 @@ class ClaudeTree:
         #: The lines that begin a chain, with what each follows if it is summed up.
         self._boundaries: dict[str, tuple[MessagePlace, str]] = {}
         #: The messages that the last compaction keeps.
-        self._segment: _Segment | None = None
+        self._segment: KeptSegment | None = None
 
     def add(self, record: Record, line: Line) -> None:
         """Add the next line: a message, or a further line of an answer."""
         number = self.count
         self.count += 1
-        key = _answer_key(record)
+        key = answer_key(record)
         uuid = as_string(record.get("uuid"))
         if key is not None:
             answer = self._answers_by_key.get(key)
@@ -204,11 +204,11 @@ class ClaudeTree:
             return True
         if self._message_of_line(record.get("parentUuid")) == answer.name:
             return True
-        is_same_input = answer.input_counts == _input_counts(record)
+        is_same_input = answer.input_counts == input_counts(record)
         return is_same_input and answer.prompt_count == self._prompt_count
 
-    def _add_answer(self, answer: AnswerPlace, key: _AnswerKey, record: Record) -> None:
-        answer.input_counts = _input_counts(record)
+    def _add_answer(self, answer: AnswerPlace, key: AnswerKey, record: Record) -> None:
+        answer.input_counts = input_counts(record)
         answer.prompt_count = self._prompt_count
         self.places.append(answer)
         self._answers_by_key[key] = answer
@@ -336,7 +336,7 @@ class ClaudeTree:
         if parent_uuid is not None:
             return self._message_at(parent_uuid) or ...
 
-        self._segment = self._kept_segment(record)
+        self._segment = kept_segment(record, self._ids)
         return None if self._segment is None else self._ids[self._segment.last]
 
     def _message_of_line(self, uuid: Any) -> str:
@@ -351,19 +351,23 @@ class ClaudeTree:
             return name
         return answer.last_result or name
 
-    def _kept_segment(self, record: Record) -> _Segment | None:
-        """Return the lines that the compaction of a boundary keeps."""
-        metadata = record.get("compactMetadata")
-        kept = {
-            **as_object(value_at(metadata, "preservedMessages")),
-            **as_object(value_at(metadata, "preservedSegment")),
-        }
-        ends = [kept.get("headUuid"), kept.get("tailUuid")]
-        uuids = as_list(kept.get("uuids")) or ends
-        first, last = str(uuids[0]), str(uuids[-1])
-        if first not in self._ids or last not in self._ids:
-            return None
-        return _Segment(first, last, kept.get("anchorUuid") == record.get("uuid"))
+
+def kept_segment(record: Record, uuids: Container[str]) -> KeptSegment | None:
+    """Return the lines that the compaction of a boundary keeps.
+
+    None if there are none, or if their ends are not among *uuids*.
+    """
+    metadata = record.get("compactMetadata")
+    kept = {
+        **as_object(value_at(metadata, "preservedMessages")),
+        **as_object(value_at(metadata, "preservedSegment")),
+    }
+    ends = [kept.get("headUuid"), kept.get("tailUuid")]
+    line_uuids = as_list(kept.get("uuids")) or ends
+    first, last = str(line_uuids[0]), str(line_uuids[-1])
+    if first not in uuids or last not in uuids:
+        return None
+    return KeptSegment(first, last, kept.get("anchorUuid") == record.get("uuid"))
 
 
 def calls_answered(record: Record) -> list[str]:
@@ -392,19 +396,20 @@ def _loses_uuid(record: Record) -> bool:
     return _RENAMING.match(as_string(record.get("version"))) is not None
 
 
-def _answer_key(record: Record) -> _AnswerKey | None:
+def answer_key(record: Record) -> AnswerKey | None:
     """Return the ids of the answer that a line is of; None for any other line."""
     if record.get("type") != "assistant" or "other_lines" in record:
         return None
 
     response = value_at(record, "message", "id")
-    return _AnswerKey(response, _request_of(record)) if clean_name(response) else None
+    return AnswerKey(response, _request_of(record)) if clean_name(response) else None
 
 
 def _request_of(record: Record) -> str | None:
     return as_text(record.get("requestId")) or as_text(record.get("requestRef")) or None
 
 
-def _input_counts(record: Record) -> tuple[str, ...]:
+def input_counts(record: Record) -> tuple[str, ...]:
+    """Return the counts of an answer that are the same on each of its lines."""
     usage = value_at(record, "message", "usage")
     return tuple(repr(value_at(usage, key)) for key in _INPUT_COUNTS)

@@ -264,13 +264,14 @@ def put_fields(record: dict[str, Any], fields: Fields, holder: Any) -> None:
 
 def overlay(record: dict[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
     """Lay the *data* of a record over its columns, and return the record."""
-    for key, value in data.items():
-        present = record.get(key)
-        if type(present) is dict and isinstance(value, Mapping):
-            overlay(present, value)
-        else:
-            record[key] = value
-
+    # Few columns are objects; this runs for every record of an export.
+    nested = {
+        key: overlay(present, data[key])
+        for key, present in record.items()
+        if type(present) is dict and isinstance(data.get(key), Mapping)
+    }
+    record.update(data)
+    record.update(nested)
     return record
 
 
