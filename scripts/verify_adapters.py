@@ -34,6 +34,11 @@ class Framework:
 
 FRAMEWORKS = (
     Framework(
+        "claude_agent",
+        ("claude-agent-sdk==0.2.189", "trio"),
+        source="claude-agent-sdk==0.2.189",
+    ),
+    Framework(
         "langgraph",
         (
             "langgraph==1.2.22",
