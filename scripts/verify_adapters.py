@@ -24,15 +24,22 @@ class Framework:
     """A framework: its name, and the releases that its suite is run with.
 
     *source* is the release whose sdist has the suite, for a framework whose wheel or
-    conformance package does not.
+    conformance package does not; *repository* is where else it is: a clone, which
+    `--clone` names.
     """
 
     name: str
     packages: tuple[str, ...]
     source: str = ""
+    repository: str = ""
 
 
 FRAMEWORKS = (
+    Framework(
+        "adk",
+        ("google-adk[db]==2.13.0",),
+        repository="https://github.com/google/adk-python, tag v2.13.0",
+    ),
     Framework(
         "claude_agent",
         ("claude-agent-sdk==0.2.189", "trio"),
@@ -90,7 +97,9 @@ def source_of(framework: Framework, tools: Path) -> Path | None:
     return source
 
 
-def own_suite(framework: Framework, python: Path, source: Path | None) -> list[str]:
+def own_suite(
+    framework: Framework, python: Path, source: Path | str | None
+) -> list[str]:
     """Run the suite of a framework, print its counts, and return its failures.
 
     The script prints the numbers of tests that passed, failed and were left out, then a
@@ -137,9 +146,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tools", type=Path, help="the folder of the environments")
     parser.add_argument(
+        "--clone", action="append", default=[], metavar="FRAMEWORK=DIR",
+        help="a clone of a repository that alone has the suite of a framework",
+    )  # fmt: skip
+    parser.add_argument(
         "frameworks", nargs="*", choices=[[], *(it.name for it in FRAMEWORKS)]
     )
     options = parser.parse_args()
+    clones = dict(item.split("=", 1) for item in options.clone)
     failures: list[str] = []
     with tempfile.TemporaryDirectory() as temporary:
         tools = (options.tools or Path(temporary)).absolute()
@@ -147,8 +161,12 @@ def main() -> int:
             if options.frameworks and framework.name not in options.frameworks:
                 continue
             python = python_for(framework, tools)
-            source = source_of(framework, tools)
-            failures += own_suite(framework, python, source)
+            source = clones.get(framework.name) or source_of(framework, tools)
+            if framework.repository and source is None:
+                print(f"{framework.name}: its own suite: not run, it needs --clone "
+                      f"{framework.name}=DIR ({framework.repository})")  # fmt: skip
+            else:
+                failures += own_suite(framework, python, source)
             failures += our_tests(framework, python)
     for failure in failures:
         print(failure)

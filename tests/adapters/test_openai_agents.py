@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Coroutine
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -492,10 +493,9 @@ async def test_what_a_shell_removed_from_the_file_is_reported(
     session = SessionDBSession("s", tmp_path / "a.db")
     await session.add_items([prompt("x" * 2000), *turn(1)])
     session.close()
-    with sqlite3.connect(tmp_path / "a.db") as db:
+    with closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as db:
         db.execute(f"PRAGMA foreign_keys = {cascades}")
         db.execute(f"DELETE FROM {removed}")
-    db.close()
     session = SessionDBSession("s", tmp_path / "a.db")
     for limit in (None, 6):
         with pytest.raises(CorruptionError):
@@ -587,7 +587,7 @@ async def test_a_cancelled_write_has_happened_when_its_caller_is_told(
         "pop": session.pop_item(),
         "clear": session.clear_session(),
     }
-    with sqlite3.connect(path, isolation_level=None) as db:
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("BEGIN IMMEDIATE")
         task = asyncio.create_task(writing.pop(verb))
         for _ in range(3):
