@@ -55,7 +55,7 @@ FRAMEWORKS = (
     ),
     Framework(
         "openai_agents",
-        ("openai-agents==0.24.0", "cryptography", "aiosqlite"),
+        ("openai-agents==0.24.0", "cryptography", "sqlalchemy[asyncio]"),
         source="openai-agents==0.24.0",
     ),
     Framework("pydantic_ai", ("pydantic-ai-slim[openai]==2.68.0", "trio")),
@@ -117,7 +117,7 @@ def own_suite(
         f"{left_out} left out"
     )
     reasons = Counter(
-        line.rpartition(": ")[2] for line in lines if line.startswith("left out: ")
+        line.split(": ", 2)[2] for line in lines if line.startswith("left out: ")
     )
     for reason, count in reasons.items():
         print(f"    {count} left out: {reason}")
