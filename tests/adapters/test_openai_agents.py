@@ -33,7 +33,7 @@ from agents import (
 from agents.memory import Session
 from agents.run_context import RunContextWrapper
 from agents.testing import ScriptedModel, assistant_message, function_call
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from openai.types.responses.response_usage import (
     InputTokensDetails,
@@ -218,6 +218,16 @@ STEPS = st.lists(
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(
+    steps=[
+        ("add", [
+            {"type": "function_call", "call_id": "c2", "name": "f", "arguments": ""},
+            {"type": "function_call_output", "call_id": "c2", "output": ""},
+            # A refusal without its text, which is not an empty one.
+            {"type": "function_call_output", "call_id": "c2", "output": [{"type": "refusal", "text": ""}]},
+        ]),
+    ]
+)  # fmt: skip
 @given(steps=STEPS)
 def test_any_calls_return_what_sqlite_session_returns(
     tmp_path: Path, steps: list[tuple[str, Any]]

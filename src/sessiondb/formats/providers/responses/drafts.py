@@ -174,7 +174,11 @@ def _part_of_block(block: Record) -> PartDraft:
         return PartDraft("custom", data=block)
     if kind in fields.TEXTS:
         part_type, table = fields.TEXTS[kind]
-        return PartDraft(part_type, **take_fields(block, table), data=block)
+        columns = take_fields(block, table)
+        # A text that is not there must not come back as an empty one.
+        if columns.get("text") is not None:
+            return PartDraft(part_type, **columns, data=block)
+        return PartDraft("custom", data=block)
     if kind in fields.FILES:
         return _file_part(block)
     return PartDraft("custom", data=block)
