@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -52,7 +51,9 @@ def run_claude(pipe: Connection, path: str, first: int) -> None:
     async def work() -> None:
         async with SessionDBSessionStore(path) as store:
             for number in range(first, first + EACH):
-                await store.append({"project_key": "p", "session_id": ID}, [entry(number)])
+                await store.append(
+                    {"project_key": "p", "session_id": ID}, [entry(number)]
+                )
 
     pipe.recv()
     asyncio.run(work())
@@ -80,6 +81,8 @@ def test_four_processes_of_two_frameworks_write_to_one_file(tmp_path: Path) -> N
         }
         assert stored == {
             "openai-agents": sorted(f"agents {number}" for number in range(2 * EACH)),
-            "claude-agent-sdk": sorted(f"claude {number}" for number in range(2 * EACH)),
+            "claude-agent-sdk": sorted(
+                f"claude {number}" for number in range(2 * EACH)
+            ),
         }
         assert check(store) == []
