@@ -22,6 +22,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from sessiondb.aio import AsyncStore
     from sessiondb.database.leases import Lease
+    from sessiondb.database.queries import Queries
     from sessiondb.database.streams import AsyncStream, Stream
     from sessiondb.effects import (
         LEAF,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         SessionHandle,
         Unit,
     )
+    from sessiondb.effects.snapshot import SnapshotResult
     from sessiondb.errors import (
         AmbiguousIdError,
         BusyError,
@@ -98,6 +100,7 @@ if TYPE_CHECKING:
         user,
     )
     from sessiondb.model.values import KeyValue, ValueHandle
+    from sessiondb.repository import Read
     from sessiondb.repository.context_record import Context
     from sessiondb.repository.sessions import ALL, HERE
     from sessiondb.store import Store
@@ -150,11 +153,14 @@ __all__ = [
     "Problem",
     "Project",
     "Prompt",
+    "Queries",
+    "Read",
     "ReadOnlyError",
     "SchemaVersionError",
     "Session",
     "SessionDBError",
     "SessionHandle",
+    "SnapshotResult",
     "SourceError",
     "StorageError",
     "StorageFullError",
@@ -192,6 +198,7 @@ __all__ = [
 _HOMES = {
     "sessiondb.aio": ("AsyncStore",),
     "sessiondb.database.leases": ("Lease",),
+    "sessiondb.database.queries": ("Queries",),
     "sessiondb.database.streams": ("AsyncStream", "Stream"),
     "sessiondb.effects": (
         "LEAF",
@@ -203,6 +210,7 @@ _HOMES = {
         "SessionHandle",
         "Unit",
     ),
+    "sessiondb.effects.snapshot": ("SnapshotResult",),
     "sessiondb.errors": (
         "AmbiguousIdError",
         "BusyError",
@@ -270,6 +278,7 @@ _HOMES = {
     ),
     "sessiondb.repository.context_record": ("Context",),
     "sessiondb.model.values": ("KeyValue", "ValueHandle"),
+    "sessiondb.repository": ("Read",),
     "sessiondb.repository.sessions": ("ALL", "HERE"),
     "sessiondb.store": ("Store",),
     "sessiondb.streaming.parts": ("StreamCall", "StreamPart"),

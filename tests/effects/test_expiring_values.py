@@ -101,6 +101,28 @@ async def test_a_refresh_prolongs_by_the_ttl_and_changes_nothing_else(
     assert await store.value("cache", "k") is None
 
 
+async def test_what_expired_below_a_namespace_is_removed_and_counted(
+    contract: Contract,
+) -> None:
+    store = contract.store
+    await store.set_value(("cache", "a"), "k", 1, ttl=60)
+    await store.set_value(("cache", "a"), "later", 1, ttl=600)
+    await store.set_value("cache", "kept", 1)
+    await store.set_value("other", "k", 1, ttl=60)
+    assert (await store.delete_expired("cache")).deleted == 0
+    await age(contract, 60_000)
+    assert (await store.delete_expired(("cache", "a"))).deleted == 1
+    rows = contract.rows("SELECT namespace, key FROM key_value ORDER BY rid")
+    assert rows == [
+        ('["cache","a"]', "later"),
+        ('["cache"]', "kept"),
+        ('["other"]', "k"),
+    ]
+    # Revisions continue after what was removed.
+    assert (await store.set_value(("cache", "a"), "k", 1)).revision == 2
+    assert (await store.delete_expired()).deleted == 1
+
+
 @pytest.mark.slow
 async def test_expired_values_are_removed_in_the_background(contract: Contract) -> None:
     await contract.store.set_value("cache", "later", 1, ttl=3600)

@@ -18,7 +18,12 @@ from sessiondb.arguments import checked
 from sessiondb.clock import now_ms
 from sessiondb.database import lifetime
 from sessiondb.database.open_units import OpenUnits, named_by
-from sessiondb.database.reading import IdleReaders, is_corrupt, read_message
+from sessiondb.database.reading import (
+    IdleReaders,
+    answered_in_unit,
+    is_corrupt,
+    read_message,
+)
 from sessiondb.database.subscriptions import Deliver, Subscriptions
 from sessiondb.database.worktrees import Worktrees
 from sessiondb.effects.delete import Delete, Reap
@@ -46,6 +51,7 @@ from sessiondb.writer.thread import logger
 
 if TYPE_CHECKING:
     from sessiondb.database.connections import Readers
+    from sessiondb.database.queries import Queries
 
 #: Seconds after a delete until its rows begin to be removed.
 REAP_AFTER = 1.0
@@ -95,6 +101,8 @@ class Core:
         self.read = self.readers.read
         self.worktrees = Worktrees(self.base, cwd, self.read)
         self.locate = self.worktrees.locate
+        #: The reads of this database, made with the first façade.
+        self.queries: Queries
         #: The readers of event loops, made with the first façade that is awaited.
         self.loop_readers: Readers | None = None
         #: Functions that close connections that are not in use.
@@ -247,7 +255,10 @@ class Core:
 
     def unit(self) -> Unit:
         """Return an empty unit."""
-        return Unit(self.source, self.locate, read_message)
+        return Unit(self.source, self.locate, read_message, self._read_in_unit)
+
+    def _read_in_unit(self, connection: Connection, reads: Callable[..., Any]) -> Any:
+        return answered_in_unit(connection, self.queries.snapshot(reads))
 
     def job(self, unit: Unit, durability: str | None = None, **more: Any) -> Job:
         """Return the job that commits a unit."""

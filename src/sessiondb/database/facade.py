@@ -163,7 +163,7 @@ class Facade:
     def _use(self, core: Core) -> None:
         """Make this the façade of *core*."""
         self._core = core
-        self._queries = Queries(core)
+        self._queries = core.queries = Queries(core)
 
     def __del__(self) -> None:
         core = getattr(self, "_core", None)
@@ -206,6 +206,7 @@ class Facade:
     update_value = _write_verb(Unit.update_value)
     delete_value = _write_verb(Unit.delete_value)
     delete_values = _write_verb(Unit.delete_values)
+    delete_expired = _write_verb(Unit.delete_expired)
     refresh_value = _write_verb(Unit.refresh_value)
     recover = _write_verb(recover)
     extend = _write_verb(Unit.extend)
@@ -244,4 +245,5 @@ class Facade:
     values_of = _read_verb(Queries.values_of)
     namespaces = _read_verb(Queries.namespaces)
     newest_change = _read_verb(Queries.newest_change)
+    snapshot = _read_verb(Queries.snapshot)
     select = _read_verb(Queries.select)

@@ -12,8 +12,8 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sessiondb.arguments import checks_arguments
 from sessiondb.database.extension_queries import ExtensionQueries
@@ -21,7 +21,7 @@ from sessiondb.database.message_queries import MessageKey, MessageQueries
 from sessiondb.database.usage_queries import UsageQueries
 from sessiondb.database.value_queries import ValueQueries
 from sessiondb.engine.default import ENGINE
-from sessiondb.errors import InvalidInputError, NotFoundError
+from sessiondb.errors import InvalidInputError, NotFoundError, abridged
 from sessiondb.loading import load
 from sessiondb.model import (
     Comparison,
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from sessiondb.model import Export
     from sessiondb.repository.context_record import Context
     from sessiondb.repository.cuts import Cut
+
+R = TypeVar("R")
 
 
 @checks_arguments
@@ -343,6 +345,21 @@ class Queries(UsageQueries, MessageQueries, ExtensionQueries, ValueQueries):
             return (yield from self.session(SessionHandle(session_id)))
         except NotFoundError:
             return None
+
+    def snapshot(self, reads: Callable[[Queries], Read[R]]) -> Read[R]:
+        """Return what several reads of one snapshot find.
+
+        *reads* is a generator function: it takes these reads, has the result of each by
+        ``yield from``, and returns what is wanted of them. It may run in another
+        thread.
+        """
+        query = reads(self)
+        if not isinstance(query, Generator):
+            raise InvalidInputError(
+                f"reads is a generator function, one that returns {abridged(query)} "
+                "is not"
+            )
+        return (yield from query)
 
     def newest_change(self) -> Read[str]:
         """Return the cursor of the newest change: `changes` continues after it."""

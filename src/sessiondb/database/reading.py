@@ -80,6 +80,14 @@ def read_message(connection: Connection, session_id: str, seq: int) -> Message:
     return answered(connection, transcript.one_message(session_id, seq))
 
 
+def answered_in_unit(connection: Connection, query: Read[T]) -> T:
+    """Run a read in the transaction of a unit; raises the errors of a read."""
+    try:
+        return answered(connection, query)
+    except ENGINE.Error as error:
+        raise ENGINE.translate(error) from error
+
+
 def read_on(connection: Connection, query: Read[T], past: Past | None = None) -> T:
     """Run a read in one snapshot and return its value.
 

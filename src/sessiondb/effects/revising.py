@@ -7,9 +7,9 @@ write of its own a program would have to look whether another process was faster
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from types import EllipsisType
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 from sessiondb.arguments import checks_arguments
 from sessiondb.effects import encode
@@ -20,6 +20,7 @@ from sessiondb.effects.queue import Queue, Staged
 from sessiondb.effects.removal import Pop, ReadMessage, Remove
 from sessiondb.effects.replacing import Replace
 from sessiondb.effects.session import SetColumns, UpdateMetadata
+from sessiondb.effects.snapshot import ReadInUnit, RunReads, SnapshotResult
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import MessageDraft, bounds
 from sessiondb.model.draft import MessageFields
@@ -36,18 +37,41 @@ from sessiondb.model.handles import (
 )
 from sessiondb.schema.rows import Blob
 
+R = TypeVar("R")
+
 
 @checks_arguments
 class RevisingVerbs(Queue):
     """The part of `Unit` that depends on what is stored."""
 
-    def __init__(self, read: ReadMessage | None = None) -> None:
+    def __init__(
+        self, read: ReadMessage | None = None, run_reads: RunReads | None = None
+    ) -> None:
         super().__init__()
-        self._read = read
+        self._read, self._run_reads = read, run_reads
         self.staged = Staged()
 
     def _live_id(self, session: SessionRef) -> str:
         return self.staged.live(session_key(session))
+
+    def snapshot(
+        self, reads: Callable[..., Generator[Any, Any, R]]
+    ) -> SnapshotResult[R]:
+        """Read what this unit finds, before it writes: nothing comes in between.
+
+        *reads* is what `Store.snapshot` takes, and runs in the transaction, perhaps
+        several times and in another thread; ``value`` of the result is there after the
+        commit. It comes before the writes of the unit: `InvalidInputError` else.
+        """
+        run = self._run_reads
+        if run is None:
+            raise InvalidInputError("a unit that reads is begun by a store")
+        if not all(isinstance(effect, ReadInUnit) for effect in self.effects):
+            raise InvalidInputError("the reads of a unit come before its writes")
+        result: SnapshotResult[R] = SnapshotResult()
+        fold = CallerFold(lambda connection: run(connection, reads))
+        self.add(ReadInUnit(fold, result))
+        return result
 
     def expect(
         self,

@@ -38,6 +38,7 @@ from sessiondb.effects.place import Relink, UseTerminal
 from sessiondb.effects.project import Locate, ProjectPlace
 from sessiondb.effects.removal import ReadMessage
 from sessiondb.effects.revising import RevisingVerbs
+from sessiondb.effects.snapshot import RunReads
 from sessiondb.effects.value_verbs import ValueVerbs
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import FileDiff, Todo, Tokens, bounds
@@ -67,13 +68,18 @@ class Unit(RevisingVerbs, ExtensionVerbs, ValueVerbs):
 
     *source* names the program that writes; *locate* turns a directory into a
     `ProjectPlace` (a question to the file system, and so none for the transaction);
-    *read* reads a message in the transaction; only `pop` needs it.
+    *read* reads a message in the transaction, and *run_reads* whatever is asked: only
+    `pop` and `snapshot` need them.
     """
 
     def __init__(
-        self, source: str, locate: Locate, read: ReadMessage | None = None
+        self,
+        source: str,
+        locate: Locate,
+        read: ReadMessage | None = None,
+        run_reads: RunReads | None = None,
     ) -> None:
-        super().__init__(read)
+        super().__init__(read, run_reads)
         self._source = source
         self._find_place = locate
 

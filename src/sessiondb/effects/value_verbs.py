@@ -10,6 +10,7 @@ from sessiondb.arguments import checks_arguments
 from sessiondb.effects.fold import CallerFold
 from sessiondb.effects.queue import Queue
 from sessiondb.effects.values import (
+    DeleteExpired,
     DeleteValue,
     DeleteValues,
     RefreshValue,
@@ -102,6 +103,18 @@ class ValueVerbs(Queue):
         names = namespace_names(prefix, "prefix", least=0)
         range_below(names)  # refuses what is too long
         effect = DeleteValues(names)
+        self.add(effect)
+        return effect
+
+    def delete_expired(self, prefix: Namespace = ()) -> DeleteExpired:
+        """Remove what has expired in a namespace and below it, in one transaction.
+
+        No read returns it anyway, and it is removed soon: this is for who counts, or
+        needs the space now. ``.deleted`` counts them after the commit.
+        """
+        names = namespace_names(prefix, "prefix", least=0)
+        range_below(names)  # refuses what is too long
+        effect = DeleteExpired(names)
         self.add(effect)
         return effect
 

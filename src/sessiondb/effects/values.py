@@ -35,6 +35,7 @@ _DROP_BELOW = Statement("effects.values.DROP_BELOW")
 _REFRESH = Statement("effects.values.REFRESH")
 _EXPIRED = Statement("effects.values.EXPIRED")
 _DROP_EXPIRED = Statement("effects.values.DROP_EXPIRED")
+_DROP_EXPIRED_BELOW = Statement("effects.values.DROP_EXPIRED_BELOW")
 _NEXT_EXPIRY = Statement("effects.values.NEXT_EXPIRY")
 
 
@@ -233,6 +234,26 @@ class RefreshValue:
         """Apply it."""
         namespace, key = self.address
         tx.run(_REFRESH, namespace=namespace, key=key, now=tx.now)
+
+
+@dataclass(slots=True, eq=False)
+class DeleteExpired:
+    """Remove the values of a namespace and those below it that have expired.
+
+    ``deleted`` is how many there were.
+    """
+
+    verb = "delete_expired"
+    prefix: tuple[str, ...]
+    deleted: int = field(default=0)
+
+    def apply(self, tx: Transaction) -> None:
+        """Apply it."""
+        low, high = range_below(self.prefix)
+        revisions = tx.column(_DROP_EXPIRED_BELOW, low=low, high=high, now=tx.now)
+        self.deleted = len(revisions)
+        if revisions:
+            _note_removed(tx, max(revisions))
 
 
 def remove_expired(tx: Transaction, rows: int, most_bytes: int) -> bool:

@@ -41,8 +41,11 @@ from sessiondb import (
     Problem,
     Project,
     Prompt,
+    Queries,
+    Read,
     Session,
     SessionHandle,
+    SnapshotResult,
     Store,
     Stream,
     StreamCall,
@@ -70,7 +73,7 @@ from sessiondb.database.damage import PastDamage
 from sessiondb.database.opening import Opening
 from sessiondb.effects.extension import Execute, Extend, InsertRows
 from sessiondb.effects.place import Relink
-from sessiondb.effects.values import DeleteValues
+from sessiondb.effects.values import DeleteExpired, DeleteValues
 from sessiondb.extensions import Extension, session_column
 from sessiondb.location import Database
 
@@ -213,6 +216,7 @@ def writing(store: Store, session: Session, message: Message) -> None:
     assert_type(store.update_value("users", "k", len, ttl=None), ValueHandle)
     assert_type(store.delete_value("users", "k", expect_revision=1), None)
     assert_type(store.delete_values(["users", "1"]), DeleteValues)
+    assert_type(store.delete_expired(("users", "1")), DeleteExpired)
     assert_type(store.refresh_value("users", "k"), None)
     assert_type(store.recover(session), None)
     assert_type(store.fork("title", before=message, branches=True), SessionHandle)
@@ -261,6 +265,7 @@ async def writing_asynchronously(store: AsyncStore, session: SessionHandle) -> N
     assert_type(await store.update_value("users", "k", len), ValueHandle)
     assert_type(await store.delete_value("users", "k"), None)
     assert_type(await store.delete_values(()), DeleteValues)
+    assert_type(await store.delete_expired(), DeleteExpired)
     assert_type(await store.refresh_value("users", "k"), None)
     assert_type(await store.recover(session), None)
     assert_type(await store.fork(session), SessionHandle)
@@ -295,6 +300,10 @@ async def writing_over_time_asynchronously(store: AsyncStore, session: str) -> N
         assert_type(out.tool("bash"), StreamCall)
         assert_type(await out.flush(), None)
         assert_type(out.finish("error", error={"message": "a"}), None)
+
+
+def one_value(reads: Queries) -> Read[KeyValue | None]:
+    return (yield from reads.value("users", "k"))
 
 
 def reading(store: Store, session: SessionHandle, project: Project) -> None:
@@ -340,6 +349,11 @@ def reading(store: Store, session: SessionHandle, project: Project) -> None:
     assert_type(store.value("users", "k"), KeyValue | None)
     assert_type(store.values("users", where={"a": {"$gt": 1}}), Page[KeyValue])
     assert_type(store.values_of([(("users", "1"), "k")]), list[KeyValue | None])
+    assert_type(store.snapshot(one_value), KeyValue | None)
+    with store.effects() as fx:
+        found = fx.snapshot(one_value)
+        assert_type(found, SnapshotResult[KeyValue | None])
+        assert_type(found.value, KeyValue | None)
     assert_type(store.namespaces(suffix="*", depth=1), Page[tuple[str, ...]])
     assert_type(store.blob("0" * 64, session=session), bytes)
     assert_type(store.export(session, branches=True), Export)
@@ -375,6 +389,7 @@ async def reading_asynchronously(store: AsyncStore, session: Session) -> None:
     assert_type(await store.value("users", "k"), KeyValue | None)
     assert_type(await store.values(order="updated", reverse=True), Page[KeyValue])
     assert_type(await store.values_of([("users", "k")]), list[KeyValue | None])
+    assert_type(await store.snapshot(one_value), KeyValue | None)
     assert_type(await store.namespaces("users"), Page[tuple[str, ...]])
     assert_type(await store.blob("0" * 64), bytes)
     assert_type(await store.export(session), Export)

@@ -1186,6 +1186,13 @@ FROM key_value
 WHERE key_value.rid IN (SELECT anon_1.value
 FROM json_each(:rids) AS anon_1)
 
+-- effects.values.DROP_EXPIRED_BELOW
+DELETE
+FROM key_value
+WHERE key_value.namespace >= :low AND key_value.namespace <= :high AND key_value.time_expires <=
+    :now
+RETURNING revision
+
 -- effects.values.NEXT_EXPIRY
 SELECT min(key_value.time_expires) AS min_1
 FROM key_value

@@ -83,4 +83,7 @@ EXPIRED = (
     .limit(p("rows"))
 )
 DROP_EXPIRED = delete(key_value).where(_k.rid.in_(numbers("rids")))
+DROP_EXPIRED_BELOW = (
+    delete(key_value).where(*_below, _k.time_expires <= p("now")).returning(_k.revision)
+)
 NEXT_EXPIRY = select(func.min(_k.time_expires)).where(_k.time_expires.is_not(None))
