@@ -33,7 +33,7 @@ from langgraph.graph.message import add_messages
 from langgraph.types import Command, Send, interrupt
 from peers import Connection, other
 
-from sessiondb import ALL, Store, user
+from sessiondb import ALL, Store, Tokens, user
 from sessiondb.adapters.langgraph import SessionDBSaver
 from sessiondb.maintenance import check
 
@@ -181,6 +181,27 @@ def test_the_conversation_is_a_session_that_people_read(saver: SessionDBSaver) -
     assert (messages[3].model_id, messages[3].tokens_input) == ("large", 10)
     assert saver.store.unfinished() == []
     assert saver.store.search("seen").items
+
+
+def test_tokens_that_only_the_api_counted_are_those_of_the_answer(
+    saver: SessionDBSaver,
+) -> None:
+    counted = {
+        "prompt_tokens": 100,
+        "completion_tokens": 20,
+        "total_tokens": 120,
+        "prompt_tokens_details": {"cached_tokens": 60},
+        "completion_tokens_details": None,
+    }
+    facts = {"model_name": "large", "token_usage": counted}
+    checkpoint = empty_checkpoint()
+    checkpoint["channel_values"] = {
+        "messages": [AIMessage("Hi", id="a", response_metadata=facts)]
+    }
+    config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    saver.put(config, checkpoint, {}, {"messages": 1})
+    (message,) = saver.store.messages(saver.store.open_session("t", source="langgraph"))
+    assert message.tokens == Tokens(input=40, output=20, cache_read=60)
 
 
 def test_going_back_and_on_is_a_branch_of_the_session(saver: SessionDBSaver) -> None:
@@ -568,12 +589,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.slow
-def test_the_program_of_the_page_makes_a_session_like_any_other(
+def test_the_branches_of_the_page_make_a_session_like_any_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "adapters" / "langgraph.md").read_text()
-    (program,) = re.findall(r"(?s)```python\n(.*?)```", page)
+    _, program = re.findall(r"(?s)```python\n(.*?)```", page)
     exec(compile(program, "docs/adapters/langgraph.md", "exec"), {"__name__": "reader"})
     assert capsys.readouterr().out.splitlines() == [
         "langgraph kitchen 6",

@@ -161,19 +161,48 @@ def _plain_draft(message: BaseMessage, digest: bytes) -> MessageDraft:
 
 
 def _tokens_of(message: AIMessage) -> Tokens | None:
-    """Return the tokens of an answer, each in one place: LangChain repeats some."""
+    """Return the tokens of an answer, each in one place: LangChain repeats some.
+
+    Without LangChain's own count it is that of OpenAI's API, which integrations keep.
+    """
     usage = message.usage_metadata
-    if usage is None:
-        return None
-    in_details: Mapping[str, Any] = usage.get("input_token_details") or {}
-    out_details: Mapping[str, Any] = usage.get("output_token_details") or {}
-    cache_read = in_details.get("cache_read")
-    cache_write = in_details.get("cache_creation")
-    thought = out_details.get("reasoning")
+    if usage is not None:
+        in_details: Mapping[str, Any] = usage.get("input_token_details") or {}
+        out_details: Mapping[str, Any] = usage.get("output_token_details") or {}
+        return _separate_tokens(
+            usage["input_tokens"],
+            usage["output_tokens"],
+            out_details.get("reasoning"),
+            in_details.get("cache_read"),
+            in_details.get("cache_creation"),
+        )
+
+    match message.response_metadata.get("token_usage"):
+        case {"prompt_tokens": int(sent), "completion_tokens": int(received), **other}:
+            in_details = other.get("prompt_tokens_details") or {}
+            out_details = other.get("completion_tokens_details") or {}
+            return _separate_tokens(
+                sent,
+                received,
+                out_details.get("reasoning_tokens"),
+                in_details.get("cached_tokens"),
+                None,
+            )
+    return None
+
+
+def _separate_tokens(
+    sent: int,
+    received: int,
+    reasoning: int | None,
+    cache_read: int | None,
+    cache_write: int | None,
+) -> Tokens:
+    """Return tokens of totals that include the last three."""
     return Tokens(
-        input=usage["input_tokens"] - (cache_read or 0) - (cache_write or 0),
-        output=usage["output_tokens"] - (thought or 0),
-        reasoning=thought,
+        input=sent - (cache_read or 0) - (cache_write or 0),
+        output=received - (reasoning or 0),
+        reasoning=reasoning,
         cache_read=cache_read,
         cache_write=cache_write,
     )
