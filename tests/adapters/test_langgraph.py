@@ -515,7 +515,7 @@ class Pausing(JsonPlusSerializer):
 
 
 @pytest.mark.parametrize("how", ["get_tuple", "list"])
-def test_a_checkpoint_that_is_removed_while_it_is_read_is_none_and_not_a_part_of_one(
+def test_a_checkpoint_that_is_removed_while_it_is_read_is_complete_or_none(
     saver: SessionDBSaver, how: str
 ) -> None:
     graph = graph_on(saver)
@@ -527,10 +527,24 @@ def test_a_checkpoint_that_is_removed_while_it_is_read_is_none_and_not_a_part_of
     serde = Pausing(lambda: saver.prune(["t"]))
     with SessionDBSaver(saver.store.path, serde=serde) as reading:
         if how == "get_tuple":
-            assert reading.get_tuple(early.config) is None
+            assert reading.get_tuple(early.config) == early
         else:
+            # Removed between the page and the reading of its values.
             assert list(reading.list(early.config)) == []
+        assert reading.get_tuple(early.config) is None
     assert serde.interludes == []
+
+
+def test_checkpoints_that_are_removed_while_they_are_listed_are_left_out(
+    saver: SessionDBSaver,
+) -> None:
+    graph = graph_on(saver)
+    graph.invoke({"messages": [HumanMessage("one", id="h0")]}, THREAD)
+    checkpoints = saver.list(THREAD)
+    newest = next(checkpoints)
+    saver.prune(["t"])
+    assert list(checkpoints) == []
+    assert saver.get_tuple(THREAD) == newest
 
 
 def test_pruning_takes_no_value_that_another_process_comes_to_need(

@@ -18,6 +18,7 @@ from sessiondb.effects.transaction import (
     SessionState,
     Transaction,
 )
+from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model.draft import ending
@@ -64,6 +65,28 @@ def index_if_finished(tx: Transaction, session_id: str, seq: int, rid: int) -> N
     """
     if tx.value(_TIME_COMPLETED, sid=session_id, at=seq) is not None:
         tx.to_index.append(rid)
+
+
+def search_columns(
+    tx: Transaction,
+    call: StoredCall,
+    text: str | None,
+    text_blob: str | None,
+    title: str | None,
+) -> dict[str, Any]:
+    """Return the columns for the search index of a call that gets a result."""
+    if call.inherited:
+        return NOT_INDEXED
+    is_at_hand = text_blob is None and call.input_blob is None
+    if not (is_at_hand and tx.waits_for_index(call.rid)):
+        tx.to_index.append(call.rid)
+        return NOT_INDEXED
+    if not (text or call.input or title):
+        return NOT_INDEXED
+    # Most results come while their call waits: both enter the index together.
+    tx.carryover.waiting_bytes += len(text or "")
+    words = ENGINE.search.words_of_part(text, call.input, title)
+    return {"indexed": 1, "words": words}
 
 
 def data_of(
@@ -201,23 +224,22 @@ class Settle:
         tx.insert_blobs(self.blobs)
         tx.release(call.text_blob, call.data_blob)
         when = tx.at(self.time)
+        title = call.title if self.title is None else self.title
         tx.run(
             _SETTLE,
             row=call.rid,
             status=self.status,
             outcome=self.outcome,
-            title=call.title if self.title is None else self.title,
+            title=title,
             text=self.text,
             text_blob=self.text_blob,
             data=packed,
             data_blob=data_blob,
-            **NOT_INDEXED,
+            **search_columns(tx, call, self.text, self.text_blob, title),
             time_updated=when,
             time_started=call.time_started,
             time_ended=when,
         )
-        if not call.inherited:
-            tx.to_index.append(call.rid)
 
         state.changed_at(call.seq)
         tx.used(state, self.time)
@@ -252,10 +274,11 @@ def fill_call(
         return without_same_text(call, row)
 
     end_columns = end_of_call(tx, call, row, exact_text(tx, row))
-    tx.run(_FILL, row=call.rid, **end_columns, **NOT_INDEXED)
-    if not inherited:
-        tx.to_index.append(call.rid)
-
+    if inherited:
+        indexing: dict[str, Any] = NOT_INDEXED
+    else:
+        indexing = search_columns(tx, call, row.text, row.text_blob, call.title)
+    tx.run(_FILL, row=call.rid, **end_columns, **indexing)
     state.changed_at(call.seq)
     return without_text(row)
 

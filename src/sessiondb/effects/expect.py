@@ -38,9 +38,10 @@ class Expect:
         if tx.retried and self._is_committed(tx):
             return
         is_new = self.session_id in tx.made
-        is_here = tx.exists(self.session_id) and not is_new
-        if self.absent and is_here:
-            revision = tx.peek(self.session_id).revision
+        state = tx.find(self.session_id)
+        is_here = state is not None and not is_new
+        if self.absent and state is not None and is_here:
+            revision = state.revision
             raise ConflictError(
                 f"session {self.session_id} exists, at revision {revision}; "
                 "expected none",

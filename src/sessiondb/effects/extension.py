@@ -39,7 +39,7 @@ class Extend:
 
     def apply(self, tx: Transaction) -> None:
         """Apply it."""
-        ENGINE.extensions.put(tx.connection, self.extension, tx.now)
+        tx.complete_tables(self.extension)
 
 
 @dataclass(slots=True, eq=False)
@@ -58,7 +58,7 @@ class InsertRows:
 
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `NotFoundError`, `ConflictError` and `LeaseHeldError`."""
-        ENGINE.extensions.put(tx.connection, self.extension, tx.now)
+        tx.complete_tables(self.extension)
         if not self.rows:
             return
         rows, at = self.rows, self.session_at
@@ -84,7 +84,7 @@ class Execute:
 
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `NotFoundError`, `ConflictError` and `LeaseHeldError`."""
-        ENGINE.extensions.put(tx.connection, self.extension, tx.now)
+        tx.complete_tables(self.extension)
         parameters = self.parameters
         if "session_id" in parameters:
             use_sessions(tx, [parameters["session_id"]])

@@ -32,6 +32,7 @@ from sessiondb.schema.terms import TOKENS
 
 if TYPE_CHECKING:
     from sessiondb.effects.ownership import UsageClass
+    from sessiondb.schema.extensions import Extension
 
 E = TypeVar("E")
 #: The columns of a session row that a transaction moves.
@@ -168,6 +169,8 @@ class Carryover:
     database: str = ""
     #: The size of the texts that this process wrote and that wait for the search index.
     waiting_bytes: int = 0
+    #: The extensions whose tables are complete.
+    extensions: set[Extension] = field(default_factory=set)
     #: The rows of sessions to which the last units appended, and nothing else.
     states: dict[str, SessionState] = field(default_factory=dict)
 
@@ -262,6 +265,15 @@ class Transaction:
         """
         self.loose.update(filter(None, hashes))
 
+    def complete_tables(self, extension: Extension) -> None:
+        """Make the tables of an extension, unless they are there."""
+        complete = self.carryover.extensions
+        if extension in complete:
+            return
+        # Those that this transaction makes go with it, or with their unit.
+        if not ENGINE.extensions.put(self.connection, extension, self.now):
+            complete.add(extension)
+
     def begin_unit(self, retried: bool, root: str | None) -> None:
         """Forget the session rows of the unit before."""
         self.states, self.aliases, self.opened = {}, {}, {}
@@ -312,14 +324,21 @@ class Transaction:
 
     def peek(self, session_id: str) -> SessionState:
         """Return the row of a session, perhaps unchanged; raises `NotFoundError`."""
+        state = self.find(session_id)
+        if state is None:
+            raise NotFoundError(
+                f"session {session_id} does not exist",
+                hint="list the sessions that do",
+            )
+        return state
+
+    def find(self, session_id: str) -> SessionState | None:
+        """Return the row of a session, perhaps unchanged; None if it does not exist."""
         state = self.states.get(session_id) or self._continued(session_id)
         if state is None:
             row = self._load_state(session_id)
             if row is None:
-                raise NotFoundError(
-                    f"session {session_id} does not exist",
-                    hint="list the sessions that do",
-                )
+                return None
 
             *columns, turn_id = row
             state = self.states[session_id] = SessionState(*columns)
@@ -377,6 +396,11 @@ class Transaction:
         else:
             numbers.change += 1
         return numbers.change
+
+    def waits_for_index(self, rid: int) -> bool:
+        """Return whether a row of ``part`` is to enter the search index with others."""
+        _, indexed = self.carryover.places or self._read_places()
+        return rid > indexed
 
     def take_rid(self) -> int:
         """Return the next row number of ``part``; explicit, so that search knows it."""

@@ -184,10 +184,11 @@ class ExtensionTables(Protocol):
     def tables_of(self, rows: Iterable[tuple[Any, ...]]) -> list[ExtensionTable]:
         """Return the tables of all extensions, ``[]`` in most databases."""
 
-    def put(self, connection: Connection, extension: Extension, now: int) -> None:
+    def put(self, connection: Connection, extension: Extension, now: int) -> bool:
         """Make the tables of *extension*, or complete those of an earlier version.
 
-        Raises `InvalidInputError` for a column that cannot be added.
+        Returns whether something was missing. Raises `InvalidInputError` for a column
+        that cannot be added.
         """
 
     def listed(self, connection: Connection) -> list[ExtensionTable]:

@@ -14,6 +14,7 @@ from sessiondb.schema.extensions import refuse_writing
 if TYPE_CHECKING:
     from sqlalchemy.sql.selectable import SelectBase
 
+_VERSION = Statement("repository.extensions.VERSION")
 _VERSIONS = Statement("repository.extensions.VERSIONS")
 
 
@@ -27,7 +28,10 @@ def select(statement: SelectBase, parameters: Mapping[str, Any]) -> Read[Rows]:
     wanted = {item.name: item.version for item in written.extensions}
     # A statement of the tables of every file needs none.
     rows: Rows = []
-    if wanted:
+    if len(wanted) == 1:
+        (name,) = wanted
+        rows = yield _VERSION, {"name": name}
+    elif wanted:
         rows = yield _VERSIONS, {"names": as_list(wanted)}
     if len(rows) < len(wanted):
         return []

@@ -200,6 +200,7 @@ def written_extension(statement: object) -> Extension:
     return extension_of(statement.table)
 
 
+@lru_cache(256)
 def key_of(table: Table, *, required: bool) -> tuple[str, ...]:
     """Return the columns of a table's only key, none if it has no single one.
 
@@ -295,6 +296,12 @@ def row_columns(table: Table, row: Mapping[str, Any]) -> tuple[str, ...]:
         raise InvalidInputError(
             f"rows of {table.name} are mappings of columns, not {abridged(row)}"
         )
+    return _columns_named(table, tuple(row))
+
+
+# The rows of a program have the same few columns each time.
+@lru_cache(256)
+def _columns_named(table: Table, row: tuple[Any, ...]) -> tuple[str, ...]:
     unknown = [str(name) for name in row if name not in table.c or name == "rid"]
     if unknown:
         raise InvalidInputError(f"{table.name} has no column {', '.join(unknown)}")
@@ -307,15 +314,22 @@ def row_columns(table: Table, row: Mapping[str, Any]) -> tuple[str, ...]:
 
 def check_value(column: Column[Any], value: object) -> None:
     """Raise `InvalidInputError` for a value that a column cannot have."""
-    name = f"{column.table.name}.{column.name}"
     if value is None:
         if not column.nullable:
-            raise InvalidInputError(f"{name} must not be None")
+            raise InvalidInputError(f"{_name_of(column)} must not be None")
         return
     if not isinstance(value, _TYPES[type(column.type)]):
         kind = type(column.type).__name__
-        raise InvalidInputError(f"{name} is {kind}, not {abridged(value)}")
-    check_scalar(value, name)
+        raise InvalidInputError(f"{_name_of(column)} is {kind}, not {abridged(value)}")
+    # The name is made for an error: there are many values, each of them good.
+    if isinstance(value, str) and value.isascii():
+        return
+    if not isinstance(value, bytes):
+        check_scalar(value, _name_of(column))
+
+
+def _name_of(column: Column[Any]) -> str:
+    return f"{column.table.name}.{column.name}"
 
 
 def check_scalar(value: object, name: str) -> None:

@@ -1,10 +1,11 @@
-"""Checkpoints as they are read: a few statements each, and no transaction."""
+"""Checkpoints as they are read: a few statements each, in one snapshot."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -19,23 +20,35 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from sessiondb.adapters.langgraph import statements as sql
-from sessiondb.adapters.langgraph.lists import Serialized
+from sessiondb.adapters.langgraph.lists import Serialized, StoredItems, loaded_list
 from sessiondb.adapters.langgraph.rows import (
     EMPTY,
     LIST,
     CheckpointPlace,
     CheckpointRow,
 )
+from sessiondb.database.queries import Queries
 from sessiondb.engine.sql import as_list
 from sessiondb.errors import NotFoundError
+from sessiondb.repository import Read, Rows
 from sessiondb.store import Store
 
 #: Checkpoints that `list` reads at a time.
 _PAGE = 50
 
 # The class below has a method named list.
-SerializedList: TypeAlias = list[Serialized]
 PendingWrites: TypeAlias = list[PendingWrite]
+
+
+class StoredCheckpoint(NamedTuple):
+    """All of a checkpoint, as it was at one moment."""
+
+    row: CheckpointRow
+    #: The checkpoint without its values.
+    head: dict[str, Any]
+    #: By channel; a tuple is not a list.
+    values: dict[str, Serialized | StoredItems]
+    writes: Rows
 
 
 class CheckpointReads(BaseCheckpointSaver[str]):
@@ -52,22 +65,16 @@ class CheckpointReads(BaseCheckpointSaver[str]):
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint that *config* names, else the latest; None for none."""
         place = CheckpointPlace.named_by(config)
-        while (row := self._row_at(place)) is not None:
-            try:
-                return self._tuple_of(row)
-            except NotFoundError:
-                # Removed while it was read: the latest is another one now.
-                continue
-        return None
+
+        def read(reads: Queries) -> Read[StoredCheckpoint | None]:
+            row = yield from _row_at(reads, place)
+            return None if row is None else (yield from self._stored_at(reads, row))
+
+        stored = self.store.snapshot(read)
+        return None if stored is None else self._tuple_of(stored)
 
     def _row_at(self, place: CheckpointPlace) -> CheckpointRow | None:
-        parameters = {"thread": place.thread, "ns": place.ns}
-        if place.checkpoint_id is None:
-            rows = self.store.select(sql.LATEST, parameters)
-        else:
-            parameters["id"] = place.checkpoint_id
-            rows = self.store.select(sql.ONE, parameters)
-        return CheckpointRow(*rows[0]) if rows else None
+        return self.store.snapshot(lambda reads: _row_at(reads, place))
 
     def list(
         self,
@@ -88,11 +95,11 @@ class CheckpointReads(BaseCheckpointSaver[str]):
             metadata = json.loads(row.metadata)
             if all(metadata.get(key) == value for key, value in (filter or {}).items()):
                 try:
-                    checkpoint = self._tuple_of(row)
+                    stored = self.store.snapshot(partial(self._stored_at, row=row))
                 except NotFoundError:  # removed since the page was read
                     continue
                 number += 1
-                yield checkpoint
+                yield self._tuple_of(stored)
 
     def _rows_of(
         self, config: RunnableConfig | None, before: RunnableConfig | None
@@ -117,18 +124,25 @@ class CheckpointReads(BaseCheckpointSaver[str]):
                 return
             parameters |= {"last_id": rows[-1][3], "last_rid": rows[-1][-1]}
 
-    def _tuple_of(self, row: CheckpointRow) -> CheckpointTuple:
-        place = CheckpointPlace(row.thread, row.ns, row.id)
+    def _stored_at(self, reads: Queries, row: CheckpointRow) -> Read[StoredCheckpoint]:
+        """Read all of a checkpoint; raises `NotFoundError` if it was removed."""
         head = self.serde.loads_typed((row.type, row.body))
-        values = self._values_at(row, head["channel_versions"])
+        values = yield from _stored_values(reads, row, head["channel_versions"])
+        writes = yield from _stored_writes(reads, row)
+        return StoredCheckpoint(row, head, values, writes)
+
+    def _tuple_of(self, stored: StoredCheckpoint) -> CheckpointTuple:
+        row = stored.row
+        place = CheckpointPlace(row.thread, row.ns, row.id)
+        values = self._loaded_values(stored.values)
         return CheckpointTuple(
             config=place.config(row.id),
-            checkpoint=cast(Checkpoint, {**head, "channel_values": values}),
+            checkpoint=cast(Checkpoint, {**stored.head, "channel_values": values}),
             metadata=json.loads(row.metadata),
             parent_config=None
             if row.parent_id is None
             else place.config(row.parent_id),
-            pending_writes=self._writes_at(row),
+            pending_writes=self._loaded_writes(stored.writes),
         )
 
     def _values_at(
@@ -136,72 +150,31 @@ class CheckpointReads(BaseCheckpointSaver[str]):
     ) -> dict[str, Any]:
         """Return the values of channels in these versions; a channel may have none.
 
-        Raises `NotFoundError` if the checkpoint was removed, and values with it, after
-        its row was read.
+        Raises `NotFoundError` if the checkpoint was removed after its row was read.
         """
-        wanted = {name: json.dumps(version) for name, version in versions.items()}
-        rows = self.store.select(
-            sql.VALUES,
-            {
-                "session_id": row.session_id,
-                "ns": row.ns,
-                "versions": as_list(sorted(set(wanted.values()))),
-            },
-        )
-        stored = {
-            channel: columns
-            for channel, version, *columns in rows
-            if wanted.get(channel) == version
-        }
-        numbers = [number for number, *_ in stored.values() if number is not None]
-        longest = max([length or 0 for _, length, *_ in stored.values()], default=0)
-        items = self._items(row.session_id, numbers, longest)
-        is_complete = len(stored) == len(wanted) and all(
-            len(items[number]) >= length
-            for number, length, *_ in stored.values()
-            if number is not None
-        )
-        if not is_complete:
-            place = CheckpointPlace(row.thread, row.ns, row.id)
-            if self._row_at(place) is None:
-                raise NotFoundError(f"checkpoint {row.id} was removed meanwhile")
-        values: dict[str, Any] = {}
-        for channel, (number, length, kind, body) in stored.items():
-            if kind == LIST:
-                some = items[number][:length]
-                values[channel] = [self.serde.loads_typed(item) for item in some]
-            elif kind != EMPTY:
-                values[channel] = self.serde.loads_typed((kind, body))
-        return values
+        stored = self.store.snapshot(lambda reads: _stored_values(reads, row, versions))
+        return self._loaded_values(stored)
 
-    def _items(
-        self, session_id: str, numbers: Sequence[int], longest: int
-    ) -> dict[int, SerializedList]:
-        """Return the items of lists by their numbers, up to the *longest* length."""
-        items: dict[int, SerializedList] = {number: [] for number in numbers}
-        if longest:
-            rows = self.store.select(
-                sql.ITEMS,
-                {
-                    "session_id": session_id,
-                    "lists": as_list(numbers),
-                    "length": longest,
-                },
-            )
-            for number, kind, body in rows:
-                items[number].append((kind, body))
-        return items
+    def _loaded_values(
+        self, stored: Mapping[str, Serialized | StoredItems]
+    ) -> dict[str, Any]:
+        return {
+            channel: self.serde.loads_typed(value)
+            if isinstance(value, tuple)
+            else loaded_list(self.serde, value)
+            for channel, value in stored.items()
+        }
 
     def _writes_at(self, row: CheckpointRow) -> PendingWrites:
         """Return the writes after a checkpoint, in the order in which they apply."""
-        rows = self.store.select(
-            sql.WRITES,
-            {"session_id": row.session_id, "ns": row.ns, "checkpoint_id": row.id},
-        )
-        rows.sort(key=lambda write: writes_sort_key(*write[:3]))
+        stored = self.store.snapshot(lambda reads: _stored_writes(reads, row))
+        return self._loaded_writes(stored)
+
+    def _loaded_writes(self, stored: Rows) -> PendingWrites:
+        ordered = sorted(stored, key=lambda write: writes_sort_key(*write[:3]))
         return [
             (task_id, channel, self.serde.loads_typed((kind, body)))
-            for _, task_id, _, channel, kind, body in rows
+            for _, task_id, _, channel, kind, body in ordered
         ]
 
     def get_delta_channel_history(
@@ -239,3 +212,51 @@ class CheckpointReads(BaseCheckpointSaver[str]):
             "channel_versions"
         ]
         return versions
+
+
+def _row_at(reads: Queries, place: CheckpointPlace) -> Read[CheckpointRow | None]:
+    parameters = {"thread": place.thread, "ns": place.ns}
+    statement = sql.LATEST
+    if place.checkpoint_id is not None:
+        statement = sql.ONE
+        parameters["id"] = place.checkpoint_id
+    rows = yield from reads.select(statement, parameters)
+    return CheckpointRow(*rows[0]) if rows else None
+
+
+def _stored_values(
+    reads: Queries, row: CheckpointRow, versions: Mapping[str, Any]
+) -> Read[dict[str, Serialized | StoredItems]]:
+    """Read the values of channels in these versions; a channel may have none."""
+    wanted = [(name, json.dumps(version)) for name, version in versions.items()]
+    rows = yield from reads.select(
+        sql.VALUES,
+        {"session_id": row.session_id, "ns": row.ns, "versions": json.dumps(wanted)},
+    )
+    is_complete = len(rows) == len(wanted)
+    stored: dict[str, Serialized | StoredItems] = {}
+    for channel, number, length, kind, body in rows:
+        if kind == LIST:
+            items = yield from stored_items(reads, row.session_id, number, length)
+            is_complete &= len(items) == length
+            stored[channel] = items
+        elif kind != EMPTY:
+            stored[channel] = (kind, body)
+    if not is_complete:
+        place = CheckpointPlace(row.thread, row.ns, row.id)
+        if (yield from _row_at(reads, place)) is None:
+            raise NotFoundError(f"checkpoint {row.id} was removed meanwhile")
+    return stored
+
+
+def stored_items(
+    reads: Queries, session_id: str, number: int, length: int
+) -> Read[StoredItems]:
+    """Read the first *length* items of a list."""
+    parameters = {"session_id": session_id, "list": number, "length": length}
+    return (yield from reads.select(sql.ITEMS, parameters))
+
+
+def _stored_writes(reads: Queries, row: CheckpointRow) -> Read[Rows]:
+    parameters = {"session_id": row.session_id, "ns": row.ns, "checkpoint_id": row.id}
+    return (yield from reads.select(sql.WRITES, parameters))

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Text,
     bindparam,
     delete,
+    func,
     insert,
     literal,
     select,
@@ -20,8 +21,9 @@ from sqlalchemy import (
     update,
 )
 
+from sessiondb.adapters.langgraph.lists import USUAL_TYPE
 from sessiondb.adapters.langgraph.tables import CHECKPOINT, ITEM, VALUE, WRITE
-from sessiondb.extensions import numbers, texts
+from sessiondb.extensions import numbers, pairs, texts
 from sessiondb.schema.tables import session
 
 #: The program in whose name the sessions are.
@@ -59,10 +61,14 @@ ONE = _checkpoints.where(_of_thread, _in_ns, _of_id)
 _in_session = CHECKPOINT.c.session_id == bindparam("session_id")
 OF_SESSION = _checkpoints.where(_in_session)
 
-VALUES = select(*_columns(VALUE, "channel version list length type body")).where(
+_version = pairs("versions")
+#: The values of channels, each in one version.
+VALUES = select(*_columns(VALUE, "channel list length type body")).where(
     VALUE.c.session_id == bindparam("session_id"),
     VALUE.c.ns == bindparam("ns"),
-    VALUE.c.version.in_(texts("versions")),
+    tuple_(VALUE.c.channel, VALUE.c.version).in_(
+        select(_version.c.first, _version.c.second)
+    ),
 )
 ALL_VALUES = select(*_columns(VALUE, "rid ns channel version")).where(
     VALUE.c.session_id == bindparam("session_id")
@@ -79,14 +85,16 @@ LAST_LIST = (
     .order_by(VALUE.c.rid.desc())
     .limit(1)
 )
+#: The items of a list up to a length. Nearly all have one type, which is None then: a
+#: text is made for each row.
 ITEMS = (
-    select(*_columns(ITEM, "list type body"))
+    select(func.nullif(ITEM.c.type, USUAL_TYPE), ITEM.c.body)
     .where(
         ITEM.c.session_id == bindparam("session_id"),
-        ITEM.c.list.in_(numbers("lists")),
+        ITEM.c.list == bindparam("list"),
         ITEM.c.position < bindparam("length"),
     )
-    .order_by(ITEM.c.list, ITEM.c.position)
+    .order_by(ITEM.c.position)
 )
 WRITES = select(*_columns(WRITE, "task_path task_id idx channel type body")).where(
     WRITE.c.session_id == bindparam("session_id"),

@@ -8,7 +8,7 @@ of the channel is not a conversation, and is in the tables alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from langchain_core.messages import (
@@ -19,7 +19,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from sessiondb.effects import SessionHandle, Unit
+from sessiondb.effects import LEAF, SessionHandle, Unit
 from sessiondb.errors import CodecError, ConflictError, InvalidInputError
 from sessiondb.model import (
     MessageDraft,
@@ -108,22 +108,26 @@ def continue_transcript(
         shared += 1
 
     places = list(transcript.places[:shared])
-    if shared == len(messages) and shared < len(transcript.path):
+    is_branch = shared < len(transcript.path)
+    if shared == len(messages) and is_branch:
         fx.set_leaf(session, places[-1] if places else None)
-    ids = transcript.ids
+    ids: set[str] = set()
     for message, digest in zip(messages[shared:], digests[shared:], strict=True):
-        place = places[-1] if places else None
+        # The leaf is what was expected, or what was appended last.
+        place: Any = LEAF
+        if is_branch and not ids:
+            place = places[-1] if places else None
         try:
             # The id is taken if another branch has the message, or it was changed.
-            own_id = None if message.id in ids else message.id
-            draft = _draft_of(message, own_id, digest)
+            is_taken = message.id in transcript.ids or message.id in ids
+            draft = _draft_of(message, None if is_taken else message.id, digest)
             handle = fx.append(session, draft, after=place)
         except (InvalidInputError, CodecError):
             # A graph that runs elsewhere runs here, and the tables have its message.
             handle = fx.append(session, _plain_draft(message, digest), after=place)
         places.append(handle.id)
-        ids |= {handle.id}
-    return ThreadTranscript(tuple(digests), tuple(places), ids)
+        ids.add(handle.id)
+    return ThreadTranscript(tuple(digests), tuple(places), transcript.ids | ids)
 
 
 def _draft_of(message: BaseMessage, own_id: str | None, digest: bytes) -> MessageDraft:
@@ -165,10 +169,12 @@ def _tokens_of(message: AIMessage) -> Tokens | None:
 
     Without LangChain's own count it is that of OpenAI's API, which integrations keep.
     """
+    in_details: Any
+    out_details: Any
     usage = message.usage_metadata
     if usage is not None:
-        in_details: Mapping[str, Any] = usage.get("input_token_details") or {}
-        out_details: Mapping[str, Any] = usage.get("output_token_details") or {}
+        in_details = usage.get("input_token_details") or {}
+        out_details = usage.get("output_token_details") or {}
         return _separate_tokens(
             usage["input_tokens"],
             usage["output_tokens"],

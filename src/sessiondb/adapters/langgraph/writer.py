@@ -24,12 +24,15 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from sessiondb.adapters.langgraph import statements as sql
 from sessiondb.adapters.langgraph.lists import (
+    USUAL_TYPE,
+    DigestedList,
+    Digests,
     Serialized,
     StoredList,
     digest_of,
     growth_of,
 )
-from sessiondb.adapters.langgraph.reader import CheckpointReads, SerializedList
+from sessiondb.adapters.langgraph.reader import CheckpointReads, stored_items
 from sessiondb.adapters.langgraph.rows import EMPTY, LIST, CheckpointPlace
 from sessiondb.adapters.langgraph.tables import CHECKPOINT, ITEM, VALUE, WRITE
 from sessiondb.adapters.langgraph.transcripts import (
@@ -91,6 +94,7 @@ class CheckpointWrites(CheckpointReads):
     def __init__(self, store: Store, *, serde: SerializerProtocol | None) -> None:
         super().__init__(store, serde=serde)
         self._threads: OrderedDict[str, _Thread] = OrderedDict()
+        self._digests = Digests(self.serde)
 
     def put(
         self,
@@ -137,10 +141,10 @@ class CheckpointWrites(CheckpointReads):
         self._write(place.thread, put)
         return place.config(checkpoint["id"])
 
-    def _serialized(self, value: Any) -> Serialized | SerializedList:
+    def _serialized(self, value: Any) -> Serialized | DigestedList:
         """Return a value as it is stored: of a list, each item."""
         if type(value) is list:
-            return [self.serde.dumps_typed(item) for item in value]
+            return self._digests.digested(value)
         return self.serde.dumps_typed(value)
 
     def _put_value(
@@ -149,7 +153,7 @@ class CheckpointWrites(CheckpointReads):
         ns: str,
         channel: str,
         version: str,
-        value: Serialized | SerializedList | None,
+        value: Serialized | DigestedList | None,
     ) -> None:
         row: dict[str, Any] = {
             "session_id": unit.session,
@@ -167,7 +171,7 @@ class CheckpointWrites(CheckpointReads):
         unit.fx.insert_rows(VALUE, [row], on_conflict="replace")
 
     def _put_list(
-        self, unit: _ThreadUnit, channel: tuple[str, str], items: SerializedList
+        self, unit: _ThreadUnit, channel: tuple[str, str], items: DigestedList
     ) -> int:
         """Queue the items that are new in a list, and return its number."""
         last_list = unit.lists.get(channel)
@@ -201,8 +205,11 @@ class CheckpointWrites(CheckpointReads):
         if not rows:
             return None
         ((number,),) = rows
-        items = self._items(session_id, [number], _EVERY_ITEM)[number]
-        return StoredList(number, [digest_of(item) for item in items])
+        items = self.store.snapshot(
+            lambda reads: stored_items(reads, session_id, number, _EVERY_ITEM)
+        )
+        digests = [digest_of((kind or USUAL_TYPE, body)) for kind, body in items]
+        return StoredList(number, digests)
 
     def _expect_transcript(self, unit: _ThreadUnit) -> None:
         """Make a unit fail if the session does not end as its transcript does."""
@@ -306,8 +313,8 @@ class CheckpointWrites(CheckpointReads):
                 parameters = {"session_id": unit.session, "original": original}
                 unit.fx.execute(statement, parameters)
             if messages is not None:
-                items = [self.serde.dumps_typed(message) for message in messages]
-                unit.lists["", "messages"] = StoredList(0, list(map(digest_of, items)))
+                digests = self._digests.digested(messages).digests
+                unit.lists["", "messages"] = StoredList(0, digests)
                 self._put_messages(unit, messages)
                 # The lists that were copied have numbers of their own.
                 del unit.lists["", "messages"]

@@ -45,15 +45,16 @@ class SQLiteExtensionTables:
 
     declarations = _DECLARATIONS
 
-    def put(self, connection: Connection, extension: Extension, now: int) -> None:
+    def put(self, connection: Connection, extension: Extension, now: int) -> bool:
         """Make the tables of *extension*, or complete those of an earlier version.
 
         In the transaction of the first write, so that a file which no program writes
-        them to has none. Raises `InvalidInputError` for a column that cannot be added.
+        them to has none. Returns whether something was missing. Raises
+        `InvalidInputError` for a column that cannot be added.
         """
         row = connection.execute(_VERSION, (extension.name,)).fetchone()
         if row is not None and row[0] >= extension.version:
-            return
+            return False
 
         # Not at the top: a process without extensions loads no SQLAlchemy.
         from sessiondb.engine.sqlite.compiling import (
@@ -79,6 +80,7 @@ class SQLiteExtensionTables:
 
         names = json.dumps(list(extension.metadata.tables))
         connection.execute(_KEEP, (extension.name, extension.version, names, now, now))
+        return True
 
     def listed(self, connection: Connection) -> list[ExtensionTable]:
         """Return the tables of all extensions of the file."""

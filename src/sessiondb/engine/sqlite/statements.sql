@@ -2051,6 +2051,11 @@ FROM blob
 WHERE blob.hash IN (SELECT anon_1.value
 FROM json_each(:names) AS anon_1)
 
+-- repository.extensions.VERSION
+SELECT extension.name, extension.version
+FROM extension
+WHERE extension.name = :name
+
 -- repository.extensions.VERSIONS
 SELECT extension.name, extension.version
 FROM extension
