@@ -305,3 +305,27 @@ def test_a_namespace_that_a_shell_wrote_in_another_way_is_damage(store: Store) -
         store.values()
     with pytest.raises(CorruptionError, match=r'"a", "b"'):
         store.namespaces()
+
+
+@pytest.mark.parametrize("where", [None, {"n": {"$gte": 2}}])
+def test_an_offset_passes_over_the_first_ones(store: Store, where: Any) -> None:
+    for number in range(9):
+        store.set_value("a", f"k{number}", {"n": number})
+    everything = store.values("a", where=where).items
+    for offset in range(11):
+        page = store.values("a", where=where, limit=3, offset=offset)
+        assert page.items == everything[offset : offset + 3]
+        if page.next_cursor is not None:
+            following = store.values("a", where=where, cursor=page.next_cursor)
+            assert following.items == everything[offset + 3 :]
+    with pytest.raises(InvalidInputError, match="offset"):
+        store.values("a", offset=-1)
+
+
+def test_a_value_with_spaces_around_it_is_read(store: Store) -> None:
+    store.set_value("a", "k", {"n": 1})
+    with closing(sqlite3.connect(str(store.path))) as shell, shell:
+        shell.execute("UPDATE key_value SET value = ' {\"n\": 2} '")
+    value = store.value("a", "k")
+    assert value is not None
+    assert value.value == {"n": 2}

@@ -49,29 +49,22 @@ THREAD: Any = {"configurable": {"thread_id": "long", "checkpoint_ns": ""}}
 PRAGMAS = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
 
 
-def turn(number: int) -> list[AnyMessage]:
-    """Return the three messages that a step adds."""
-    call = {
-        "name": "bash",
-        "args": {"command": f"pytest -k {number}"},
-        "id": f"c{number}",
-    }
+def turn(number: int, thread: str = "") -> list[AnyMessage]:
+    """Return the three messages that a step adds; no other thread has their ids."""
+    name = f"{thread}-{number}"
+    call = {"name": "bash", "args": {"command": f"pytest -k {name}"}, "id": f"c{name}"}
+    tokens = {"input_tokens": 900, "output_tokens": 40, "total_tokens": 940}
+    facts = {"model_name": "large", "finish_reason": "tool_calls"}
     return [
-        HumanMessage(f"Do the tests of module {number} pass?", id=f"h{number}"),
+        HumanMessage(f"Do the tests of module {number} pass?", id=f"h{name}"),
         AIMessage(
             "I run them.",
-            id=f"a{number}",
+            id=f"a{name}",
             tool_calls=[call],
-            usage_metadata={
-                "input_tokens": 900,
-                "output_tokens": 40,
-                "total_tokens": 940,
-            },
-            response_metadata={"model_name": "large", "finish_reason": "tool_calls"},
+            usage_metadata=tokens,
+            response_metadata=facts,
         ),
-        ToolMessage(
-            f"{number} passed\n" * 10, tool_call_id=f"c{number}", id=f"t{number}"
-        ),
+        ToolMessage(f"{number} passed\n" * 10, tool_call_id=f"c{name}", id=f"t{name}"),
     ]
 
 
@@ -80,12 +73,13 @@ class Puts:
 
     def __init__(self, thread: str) -> None:
         self.config: Any = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+        self.thread = thread
         self.messages: list[AnyMessage] = []
         self.version = ""
 
     def next(self, saver: Any, number: int) -> tuple[Any, ...]:
         """Return those of the next put."""
-        self.messages = [*self.messages, *turn(number)]
+        self.messages = [*self.messages, *turn(number, self.thread)]
         self.version = saver.get_next_version(self.version or None, None)
         checkpoint = empty_checkpoint()
         checkpoint["channel_values"] = {"messages": self.messages, "step": number}

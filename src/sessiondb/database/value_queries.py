@@ -49,6 +49,7 @@ class ValueQueries:
         order: str = "key",
         reverse: bool = False,
         limit: int = 50,
+        offset: int = 0,
         cursor: str | None = None,
     ) -> Read[Page[KeyValue]]:
         """Return one page of the values of a namespace and of those below it.
@@ -58,8 +59,10 @@ class ValueQueries:
         the operators ``$eq $ne $gt $gte $lt $lte``. Types are exact, numbers are
         compared by value, a missing key is null, and only numbers and texts have an
         order. *order* is ``key`` (namespace as text, then key) or ``updated``, the
-        last one first; *reverse* turns it round. No match is an empty page; raises
-        `InvalidInputError` for another condition, a bad cursor or limit.
+        last one first; *reverse* turns it round. *offset* passes over so many of the
+        list, which costs more the more there are; *cursor* does not. No match is an
+        empty page; raises `InvalidInputError` for another condition, a bad cursor,
+        limit or offset.
         """
         load("sessiondb.repository.values")
         from sessiondb.engine.conditions import parse_conditions
@@ -69,7 +72,7 @@ class ValueQueries:
             yield from list_values(
                 namespace_names(prefix, "prefix", least=0), parse_conditions(where),
                 order=order,
-                reverse=reverse, limit=limit, cursor=cursor,
+                reverse=reverse, limit=limit, offset=offset, cursor=cursor,
             )
         )  # fmt: skip
 

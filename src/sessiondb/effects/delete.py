@@ -17,7 +17,6 @@ from sessiondb.dataclass import dataclass, field
 from sessiondb.effects import ownership
 from sessiondb.effects.transaction import Transaction
 from sessiondb.effects.values import next_expiry, remove_expired
-from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import (
     Statement,
     as_list,
@@ -98,7 +97,7 @@ class Delete:
         ownership.recount(tx, ownership.assign_owner(tx, lost).difference(going))
         # At once, and not by the reaper: a program reads its tables without a look at
         # the session, and may open one of the same name next.
-        ENGINE.extensions.remove_rows(tx.connection, going)
+        tx.remove_extension_rows(going)
         for sid in detached:
             self._note_detached(tx, sid)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sessiondb.clock import now_ms
 from sessiondb.dataclass import dataclass, field, replace
 from sessiondb.effects.holders import held, of_this_process
-from sessiondb.engine.base import Connection, Cursor
+from sessiondb.engine.base import Connection, Cursor, ExtensionTable
 from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import (
     Statement,
@@ -169,8 +169,9 @@ class Carryover:
     database: str = ""
     #: The size of the texts that this process wrote and that wait for the search index.
     waiting_bytes: int = 0
-    #: The extensions whose tables are complete.
+    #: The extensions whose tables are complete, and all tables with rows of sessions.
     extensions: set[Extension] = field(default_factory=set)
+    extension_tables: list[ExtensionTable] | None = None
     #: The rows of sessions to which the last units appended, and nothing else.
     states: dict[str, SessionState] = field(default_factory=dict)
 
@@ -271,8 +272,19 @@ class Transaction:
         if extension in complete:
             return
         # Those that this transaction makes go with it, or with their unit.
-        if not ENGINE.extensions.put(self.connection, extension, self.now):
+        if ENGINE.extensions.put(self.connection, extension, self.now):
+            self.carryover.extension_tables = None
+        else:
             complete.add(extension)
+
+    def remove_extension_rows(self, session_ids: Sequence[str]) -> None:
+        """Remove the rows that programs added to sessions."""
+        tables = self.carryover.extension_tables
+        if tables is None:
+            listed = ENGINE.extensions.listed(self.connection)
+            tables = [table for table in listed if table.is_of_sessions]
+            self.carryover.extension_tables = tables
+        ENGINE.extensions.remove_rows(self.connection, tables, session_ids)
 
     def begin_unit(self, retried: bool, root: str | None) -> None:
         """Forget the session rows of the unit before."""
@@ -311,6 +323,9 @@ class Transaction:
             self.to_index[indexed:],
         )
         self.states = {}
+        # Tables that the unit made are gone.
+        self.carryover.extensions.clear()
+        self.carryover.extension_tables = None
 
     def at(self, time: int | None) -> int:
         """Return the time that a caller states (Unix ms); None is now."""

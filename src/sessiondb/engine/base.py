@@ -200,8 +200,13 @@ class ExtensionTables(Protocol):
         A shell dropped it, or its name is none that a table of an extension has.
         """
 
-    def remove_rows(self, connection: Connection, session_ids: Sequence[str]) -> None:
-        """Remove the rows of sessions from all tables."""
+    def remove_rows(
+        self,
+        connection: Connection,
+        tables: Iterable[ExtensionTable],
+        session_ids: Sequence[str],
+    ) -> None:
+        """Remove the rows of sessions from tables."""
 
 
 #: The marks around a word of a snippet that matches.

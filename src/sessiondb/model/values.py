@@ -75,7 +75,19 @@ def addresses_of(pairs: Iterable[tuple[Namespace, str]]) -> list[ValueAddress]:
 
 def value_address(namespace: Namespace, key: str) -> ValueAddress:
     """Return the address of a value; raises `InvalidInputError`."""
-    return namespace_text(namespace_names(namespace)), value_key(key)
+    try:
+        text = _text_of_tuple(namespace) if type(namespace) is tuple else None
+    except TypeError:  # an unhashable name
+        text = None
+    if text is None:
+        text = namespace_text(namespace_names(namespace))
+    return text, value_key(key)
+
+
+# A program has few namespaces at a time, and writes many values into each.
+@lru_cache(maxsize=256)
+def _text_of_tuple(namespace: tuple[str, ...]) -> str:
+    return namespace_text(namespace_names(namespace))
 
 
 def namespace_names(

@@ -37,6 +37,7 @@ from sessiondb.errors import CodecError, InvalidInputError
 from sessiondb.model.values import KeyValue
 from sessiondb.repository import Read
 from sessiondb.repository.sessions import MAX_LIMIT
+from sessiondb.store import Store
 
 #: A namespace of the table, and a key.
 Address = tuple[tuple[str, ...], str]
@@ -59,10 +60,10 @@ class OpBatch:
         self._refreshes = ttl_config is not None
         self._length = 0
         for position, op in enumerate(ops):
-            validate_op_namespace(op)
             if isinstance(op, PutOp):
-                self.puts[stored_namespace(op.namespace), stored_name(op.key)] = op
+                self.puts[address_of(op)] = op
             elif isinstance(op, GetOp | SearchOp | ListNamespacesOp):
+                validate_op_namespace(op)
                 self.reads.append((position, op))
             else:
                 raise InvalidInputError(f"unknown operation: {type(op).__name__}")
@@ -70,28 +71,18 @@ class OpBatch:
 
     def queue_writes(self, fx: Unit) -> None:
         """Queue the writes in a unit; raises `InvalidInputError` and `CodecError`."""
-        for (namespace, key), op in self.puts.items():
-            if op.value is None:
-                fx.delete_value(namespace, key)
-                continue
-
-            value = dict(op.value)
-            ttl = None if op.ttl is None else max(60 * op.ttl, _SHORTEST_TTL)
-            try:
-                fx.set_value(namespace, key, value, ttl=ttl)
-            except CodecError:
-                fx.set_value(namespace, key, plain_json(value), ttl=ttl)
+        for address, op in self.puts.items():
+            write_item(fx, address, op)
 
     def answers(self, queries: Queries) -> Read[list[Any]]:
         """Read the values or namespaces of each read, in their order."""
+        addresses = [address_of(op) for _, op in self.reads if isinstance(op, GetOp)]
+        values = iter((yield from queries.values_of(addresses)) if addresses else ())
         answers: list[Any] = []
         for _, op in self.reads:
             match op:
                 case GetOp():
-                    namespace = stored_namespace(op.namespace)
-                    answers.append(
-                        (yield from queries.value(namespace, stored_name(op.key)))
-                    )
+                    answers.append(next(values))
                 case SearchOp():
                     answers.append((yield from found_values(queries, op)))
                 case ListNamespacesOp():
@@ -128,15 +119,43 @@ class OpBatch:
         ]
 
 
+def address_of(op: GetOp | PutOp) -> Address:
+    """Return where an item is stored; raises `InvalidNamespaceError`."""
+    validate_op_namespace(op)
+    return stored_namespace(op.namespace), stored_name(op.key)
+
+
+def write_item(fx: Unit | Store, address: Address, op: PutOp) -> None:
+    """Write or remove one item; raises `InvalidInputError` and `CodecError`."""
+    namespace, key = address
+    if op.value is None:
+        fx.delete_value(namespace, key)
+        return
+
+    value = dict(op.value)
+    ttl = None if op.ttl is None else max(60 * op.ttl, _SHORTEST_TTL)
+    try:
+        fx.set_value(namespace, key, value, ttl=ttl)
+    except CodecError:
+        fx.set_value(namespace, key, plain_json(value), ttl=ttl)
+
+
 def found_values(queries: Queries, op: SearchOp) -> Read[list[KeyValue]]:
     """Read the values that a search finds, the last updated first."""
     end = _end_of(op)
+    prefix = stored_namespace(op.namespace_prefix)
     where, dotted = _split_filter(op.filter or {})
+    if not dotted and 0 < op.limit <= MAX_LIMIT:
+        page = yield from queries.values(
+            prefix, where=where, order="updated", limit=op.limit, offset=op.offset
+        )
+        return list(page.items)
+
     values: list[KeyValue] = []
     cursor: str | None = None
     while len(values) < end:
         page = yield from queries.values(
-            stored_namespace(op.namespace_prefix),
+            prefix,
             where=where,
             order="updated",
             limit=min(end - len(values), MAX_LIMIT),
@@ -204,7 +223,7 @@ def listed_namespaces(
     while len(shown) < end:
         most = end - len(shown) if is_simple else _CANDIDATES
         page = yield from queries.namespaces(
-            _stored_pattern(prefix),
+            (ROOT, *[name if name == "*" else stored_name(name) for name in prefix]),
             depth=depth,
             limit=min(most, MAX_LIMIT),
             cursor=cursor,
@@ -219,10 +238,6 @@ def listed_namespaces(
         if cursor is None:
             break
     return shown[op.offset : end]
-
-
-def _stored_pattern(path: tuple[str, ...]) -> tuple[str, ...]:
-    return (ROOT, *[name if name == "*" else stored_name(name) for name in path])
 
 
 def _matches(condition: MatchCondition, namespace: tuple[str, ...]) -> bool:

@@ -14,6 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -44,26 +45,36 @@ def name_of(stored: str) -> str:
 
 def stored_namespace(labels: Sequence[str]) -> tuple[str, ...]:
     """Return a namespace of the store as it is in the table."""
+    return _stored_tuple(tuple(labels))
+
+
+@lru_cache(maxsize=256)
+def _stored_tuple(labels: tuple[str, ...]) -> tuple[str, ...]:
     return (ROOT, *[stored_name(label) for label in labels])
 
 
+@lru_cache(maxsize=256)
 def namespace_of(stored: tuple[str, ...]) -> tuple[str, ...]:
     """Return the namespace of the store that is in the table as *stored*."""
     return tuple([name_of(name) for name in stored[1:]])
 
 
-def _moment(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+def _moments(value: KeyValue) -> tuple[datetime, datetime]:
+    created = datetime.fromtimestamp(value.time_created / 1000, UTC)
+    if value.time_updated == value.time_created:
+        return created, created
+    return created, datetime.fromtimestamp(value.time_updated / 1000, UTC)
 
 
 def item_of(value: KeyValue) -> Item:
     """Return what `get` returns for a value."""
+    created, updated = _moments(value)
     return Item(
         value=value.value,
         key=name_of(value.key),
         namespace=namespace_of(value.namespace),
-        created_at=_moment(value.time_created),
-        updated_at=_moment(value.time_updated),
+        created_at=created,
+        updated_at=updated,
     )
 
 
@@ -73,8 +84,7 @@ def search_item_of(value: KeyValue) -> SearchItem:
         namespace_of(value.namespace),
         name_of(value.key),
         value.value,
-        _moment(value.time_created),
-        _moment(value.time_updated),
+        *_moments(value),
     )
 
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, Self
 
-from langgraph.store.base import BaseStore, Op, Result, TTLConfig
+from langgraph.store.base import BaseStore, GetOp, Op, PutOp, Result, TTLConfig
 
-from sessiondb.adapters.langgraph.batches import OpBatch
-from sessiondb.adapters.langgraph.items import ROOT
+from sessiondb.adapters.langgraph.batches import OpBatch, address_of, write_item
+from sessiondb.adapters.langgraph.items import ROOT, item_of
 from sessiondb.adapters.langgraph.sweeper import TTLSweeper
 from sessiondb.adapters.opening import Where, is_given, open_store
 from sessiondb.aio import AsyncStore
@@ -88,7 +88,18 @@ class SessionDBStore(BaseStore):
         Of several writes of one key the last one counts. Raises `InvalidNamespaceError`
         before anything is done, `CodecError` for what is not JSON.
         """
-        batch = OpBatch(ops, self.ttl_config)
+        operations = list(ops)
+        if len(operations) == 1:
+            # Nearly every call is one operation, for which a verb of the store is all.
+            (op,) = operations
+            if isinstance(op, PutOp):
+                write_item(self.store, address_of(op), op)
+                return [None]
+            if isinstance(op, GetOp) and self.ttl_config is None:
+                value = self.store.value(*address_of(op))
+                return [None if value is None else item_of(value)]
+
+        batch = OpBatch(operations, self.ttl_config)
         if not batch.puts:
             answers = self.store.snapshot(batch.answers)
         else:

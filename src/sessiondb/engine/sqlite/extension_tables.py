@@ -102,13 +102,17 @@ class SQLiteExtensionTables:
         declared = connection.execute(_DECLARED).fetchall()
         return [(name, table) for name, table in declared if table not in existing]
 
-    def remove_rows(self, connection: Connection, session_ids: Sequence[str]) -> None:
-        """Remove the rows of sessions from all tables."""
+    def remove_rows(
+        self,
+        connection: Connection,
+        tables: Iterable[ExtensionTable],
+        session_ids: Sequence[str],
+    ) -> None:
+        """Remove the rows of sessions from tables."""
         names = json.dumps(list(session_ids))
-        for table in self.listed(connection):
-            if table.is_of_sessions:
-                sql = (
-                    f"DELETE FROM {table.name} WHERE session_id IN "
-                    "(SELECT value FROM json_each(?))"
-                )
-                connection.execute(sql, (names,))
+        for table in tables:
+            sql = (
+                f"DELETE FROM {table.name} WHERE session_id IN "
+                "(SELECT value FROM json_each(?))"
+            )
+            connection.execute(sql, (names,))

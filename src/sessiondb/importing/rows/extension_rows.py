@@ -79,7 +79,7 @@ def _tables_here(
     tables = _tables_of_sessions(tx)
     if name not in tables:
         for entry in entry_points(group=GROUP, name=extension):
-            ENGINE.extensions.put(tx.connection, entry.load(), tx.now)
+            tx.complete_tables(entry.load())
             tables = _tables_of_sessions(tx)
     return tables
 
