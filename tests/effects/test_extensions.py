@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -35,6 +36,7 @@ from sqlalchemy import (
 
 from sessiondb import (
     ALL,
+    AsyncStore,
     ConflictError,
     InvalidInputError,
     LeaseHeldError,
@@ -147,6 +149,46 @@ async def test_a_unit_that_fails_leaves_neither_rows_nor_tables(
     assert contract.rows("SELECT name FROM extension") == []
     await contract.store.insert_rows(STEP, [step(session, 1)])
     assert await contract.store.select(ALL_STEPS) == [(1,)]
+
+
+def test_tables_that_go_with_a_failed_unit_of_a_commit_are_made_again(
+    tmp_path: Path,
+) -> None:
+    with Store.open(tmp_path / "s.db") as store:
+        awaited = AsyncStore.sharing(store)
+        session = store.create_session()
+
+        async def fails() -> None:
+            async with awaited.effects() as fx:
+                for number in range(2):
+                    row = {"session_id": session, "number": number}
+                    fx.insert_rows(STEP, [row])
+                # Whatever it learned of the tables is to be forgotten.
+                going = fx.create_session()
+                fx.delete(going)
+                fx.set_value("a", "k", 1, expect_revision=9)
+
+        async def succeeds() -> None:
+            await awaited.set_value("b", "k", 1)
+
+        async def run() -> list[Any]:
+            return await asyncio.gather(
+                fails(), succeeds(), fails(), succeeds(), return_exceptions=True
+            )
+
+        for _ in range(2):
+            outcomes = asyncio.run(run())
+            assert [type(it) for it in outcomes] == [
+                ConflictError, type(None), ConflictError, type(None),
+            ]  # fmt: skip
+            going = store.create_session()
+            store.delete(going)
+            assert store.select(select(STEP.c.number)) == []
+        store.insert_rows(STEP, [{"session_id": session, "number": 1}])
+        store.insert_rows(STEP, [{"session_id": session, "number": 2}])
+        store.delete(session)
+        assert store.select(select(STEP.c.number)) == []
+        assert check(store) == []
 
 
 async def test_a_row_whose_key_is_taken_is_an_error_replaced_or_kept(

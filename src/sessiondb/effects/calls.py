@@ -78,7 +78,9 @@ def search_columns(
     if call.inherited:
         return NOT_INDEXED
     is_at_hand = text_blob is None and call.input_blob is None
-    if not (is_at_hand and tx.waits_for_index(call.rid)):
+    # Not from what is carried over: a removal takes in all that waits.
+    _, indexed_to = ENGINE.search.read_places(tx.connection)
+    if not is_at_hand or call.rid <= indexed_to:
         tx.to_index.append(call.rid)
         return NOT_INDEXED
     if not (text or call.input or title):

@@ -15,6 +15,7 @@ from typing import Any
 
 from sessiondb.dataclass import dataclass, field
 from sessiondb.effects import ownership
+from sessiondb.effects.extension import remove_extension_rows
 from sessiondb.effects.transaction import Transaction
 from sessiondb.effects.values import next_expiry, remove_expired
 from sessiondb.engine.sql import (
@@ -97,7 +98,7 @@ class Delete:
         ownership.recount(tx, ownership.assign_owner(tx, lost).difference(going))
         # At once, and not by the reaper: a program reads its tables without a look at
         # the session, and may open one of the same name next.
-        tx.remove_extension_rows(going)
+        remove_extension_rows(tx, going)
         for sid in detached:
             self._note_detached(tx, sid)
 

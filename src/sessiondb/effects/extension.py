@@ -7,7 +7,7 @@ counts as a use of them, and needs their lease.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sessiondb.arguments import one_of
@@ -39,7 +39,7 @@ class Extend:
 
     def apply(self, tx: Transaction) -> None:
         """Apply it."""
-        tx.complete_tables(self.extension)
+        complete_tables(tx, self.extension)
 
 
 @dataclass(slots=True, eq=False)
@@ -58,7 +58,7 @@ class InsertRows:
 
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `NotFoundError`, `ConflictError` and `LeaseHeldError`."""
-        tx.complete_tables(self.extension)
+        complete_tables(tx, self.extension)
         if not self.rows:
             return
         rows, at = self.rows, self.session_at
@@ -84,7 +84,7 @@ class Execute:
 
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `NotFoundError`, `ConflictError` and `LeaseHeldError`."""
-        tx.complete_tables(self.extension)
+        complete_tables(tx, self.extension)
         parameters = self.parameters
         if "session_id" in parameters:
             use_sessions(tx, [parameters["session_id"]])
@@ -96,6 +96,28 @@ class Execute:
                 f"the statement changed {count(self.rowcount, 'row')}, "
                 f"expected {self.expect_rows:,}"
             )
+
+
+def complete_tables(tx: Transaction, extension: Extension) -> None:
+    """Make the tables of an extension, unless they are there."""
+    carryover = tx.carryover
+    if extension in carryover.extensions:
+        return
+    # Those that this transaction makes go with it, or with their unit.
+    if ENGINE.extensions.put(tx.connection, extension, tx.now):
+        carryover.extension_tables = None
+    else:
+        carryover.extensions.add(extension)
+
+
+def remove_extension_rows(tx: Transaction, session_ids: Sequence[str]) -> None:
+    """Remove the rows that programs added to sessions."""
+    tables = tx.carryover.extension_tables
+    if tables is None:
+        listed = ENGINE.extensions.listed(tx.connection)
+        tables = [table for table in listed if table.is_of_sessions]
+        tx.carryover.extension_tables = tables
+    ENGINE.extensions.remove_rows(tx.connection, tables, session_ids)
 
 
 def use_sessions(tx: Transaction, session_ids: Iterable[str | None]) -> None:

@@ -266,26 +266,6 @@ class Transaction:
         """
         self.loose.update(filter(None, hashes))
 
-    def complete_tables(self, extension: Extension) -> None:
-        """Make the tables of an extension, unless they are there."""
-        complete = self.carryover.extensions
-        if extension in complete:
-            return
-        # Those that this transaction makes go with it, or with their unit.
-        if ENGINE.extensions.put(self.connection, extension, self.now):
-            self.carryover.extension_tables = None
-        else:
-            complete.add(extension)
-
-    def remove_extension_rows(self, session_ids: Sequence[str]) -> None:
-        """Remove the rows that programs added to sessions."""
-        tables = self.carryover.extension_tables
-        if tables is None:
-            listed = ENGINE.extensions.listed(self.connection)
-            tables = [table for table in listed if table.is_of_sessions]
-            self.carryover.extension_tables = tables
-        ENGINE.extensions.remove_rows(self.connection, tables, session_ids)
-
     def begin_unit(self, retried: bool, root: str | None) -> None:
         """Forget the session rows of the unit before."""
         self.states, self.aliases, self.opened = {}, {}, {}
@@ -411,11 +391,6 @@ class Transaction:
         else:
             numbers.change += 1
         return numbers.change
-
-    def waits_for_index(self, rid: int) -> bool:
-        """Return whether a row of ``part`` is to enter the search index with others."""
-        _, indexed = self.carryover.places or self._read_places()
-        return rid > indexed
 
     def take_rid(self) -> int:
         """Return the next row number of ``part``; explicit, so that search knows it."""

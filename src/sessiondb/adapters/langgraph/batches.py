@@ -122,7 +122,7 @@ class OpBatch:
 def address_of(op: GetOp | PutOp) -> Address:
     """Return where an item is stored; raises `InvalidNamespaceError`."""
     validate_op_namespace(op)
-    return stored_namespace(op.namespace), stored_name(op.key)
+    return stored_namespace(tuple(op.namespace)), stored_name(op.key)
 
 
 def write_item(fx: Unit | Store, address: Address, op: PutOp) -> None:
@@ -143,8 +143,11 @@ def write_item(fx: Unit | Store, address: Address, op: PutOp) -> None:
 def found_values(queries: Queries, op: SearchOp) -> Read[list[KeyValue]]:
     """Read the values that a search finds, the last updated first."""
     end = _end_of(op)
-    prefix = stored_namespace(op.namespace_prefix)
-    where, dotted = _split_filter(op.filter or {})
+    prefix = stored_namespace(tuple(op.namespace_prefix))
+    # A key with a period is a path in some stores of LangGraph, and a key in others.
+    conditions = op.filter or {}
+    dotted = {key: value for key, value in conditions.items() if "." in str(key)}
+    where = {key: value for key, value in conditions.items() if key not in dotted}
     if not dotted and 0 < op.limit <= MAX_LIMIT:
         page = yield from queries.values(
             prefix, where=where, order="updated", limit=op.limit, offset=op.offset
@@ -175,18 +178,6 @@ def _end_of(op: SearchOp | ListNamespacesOp) -> int:
             f"limit and offset are 0 or more, not {op.limit} and {op.offset}"
         )
     return op.offset + op.limit
-
-
-def _split_filter(
-    conditions: Mapping[str, Any],
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the part of a filter that the database compares, and the other one.
-
-    A key with a period is a path in some stores of LangGraph, and a key in others.
-    """
-    where = {key: value for key, value in conditions.items() if "." not in str(key)}
-    dotted = {key: value for key, value in conditions.items() if key not in where}
-    return where, dotted
 
 
 def _meets_dotted(value: dict[str, Any], dotted: Mapping[str, Any]) -> bool:

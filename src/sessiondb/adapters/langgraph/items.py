@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from enum import Enum
 from functools import lru_cache
@@ -43,13 +43,9 @@ def name_of(stored: str) -> str:
     return name
 
 
-def stored_namespace(labels: Sequence[str]) -> tuple[str, ...]:
-    """Return a namespace of the store as it is in the table."""
-    return _stored_tuple(tuple(labels))
-
-
 @lru_cache(maxsize=256)
-def _stored_tuple(labels: tuple[str, ...]) -> tuple[str, ...]:
+def stored_namespace(labels: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a namespace of the store as it is in the table."""
     return (ROOT, *[stored_name(label) for label in labels])
 
 

@@ -12,6 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from sessiondb.dataclass import dataclass
+from sessiondb.effects.extension import complete_tables
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.base import ExtensionTable
 from sessiondb.engine.default import ENGINE
@@ -79,7 +80,7 @@ def _tables_here(
     tables = _tables_of_sessions(tx)
     if name not in tables:
         for entry in entry_points(group=GROUP, name=extension):
-            tx.complete_tables(entry.load())
+            complete_tables(tx, entry.load())
             tables = _tables_of_sessions(tx)
     return tables
 
