@@ -204,6 +204,49 @@ def test_tokens_that_only_the_api_counted_are_those_of_the_answer(
     assert message.tokens == Tokens(input=40, output=20, cache_read=60)
 
 
+def test_a_message_that_is_changed_in_place_is_stored_again(
+    saver: SessionDBSaver,
+) -> None:
+    class Marked(JsonPlusSerializer):
+        def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+            kind, body = super().dumps_typed(obj)
+            return f"marked {kind}", body
+
+        def loads_typed(self, data: tuple[str, bytes]) -> Any:
+            return super().loads_typed((data[0].removeprefix("marked "), data[1]))
+
+    messages: Any = [
+        HumanMessage("one", id="h"),
+        AIMessage("two", id="a", additional_kwargs={"flag": 1}),
+        ToolMessage("three", tool_call_id="c", id="t", artifact={1, 2}),
+    ]
+    config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    changes: list[Callable[[], Any]] = [
+        lambda: None,
+        lambda: messages[1].additional_kwargs.update(flag=True),
+        lambda: messages[1].additional_kwargs.update(flag=1.0),
+        lambda: messages[2].artifact.add(3),
+        lambda: setattr(messages[0], "content", ["one", {"type": "text", "text": "1"}]),
+        lambda: messages[0].content.append("more"),
+        lambda: setattr(messages[0], "extra", "field"),
+        lambda: setattr(saver, "serde", Marked()),
+        lambda: messages.append(AIMessage("\ud800", id="b")),
+    ]
+    for version, change in enumerate(changes, 1):
+        change()
+        checkpoint = empty_checkpoint()
+        checkpoint["channel_values"] = {"messages": messages}
+        checkpoint["channel_versions"] = {"messages": version}
+        config = saver.put(config, checkpoint, {}, {"messages": version})
+        saved = saver.get_tuple(config)
+        assert saved is not None
+        stored = saved.checkpoint["channel_values"]["messages"]
+        expected = JsonPlusSerializer()
+        expected = expected.loads_typed(expected.dumps_typed(messages))
+        assert stored == expected
+        assert repr(stored) == repr(expected)
+
+
 def test_going_back_and_on_is_a_branch_of_the_session(saver: SessionDBSaver) -> None:
     graph = graph_on(saver)
     graph.invoke({"messages": [HumanMessage("one", id="h0")]}, THREAD)

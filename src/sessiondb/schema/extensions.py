@@ -282,12 +282,17 @@ def row_values(
             f"({', '.join(columns)}), not {abridged(row)}"
         )
     values = []
-    for name in columns:
-        value = row[name]
-        if name != SESSION or value is None:
-            check_value(table.c[name], value)
+    for column in _columns_of(table, tuple(columns)):
+        value = row[column.name]
+        if column.name != SESSION or value is None:
+            check_value(column, value)
         values.append(value)
     return values
+
+
+@lru_cache(256)
+def _columns_of(table: Table, names: tuple[str, ...]) -> list[Column[Any]]:
+    return [table.c[name] for name in names]
 
 
 def row_columns(table: Table, row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -92,14 +92,17 @@ class Digests:
     of the serializer: a program may have changed it in place.
     """
 
-    def __init__(self, serde: SerializerProtocol) -> None:
-        self._serde = serde
+    def __init__(self) -> None:
+        self._serde: SerializerProtocol | None = None
         self._by_content: dict[tuple[type, bytes], bytes] = {}
         self._bytes = 0
 
-    def digested(self, items: Sequence[Any]) -> DigestedList:
-        """Return a list with the digests of its items."""
-        digested = DigestedList(items, self._serde.dumps_typed)
+    def digested(self, items: Sequence[Any], serde: SerializerProtocol) -> DigestedList:
+        """Return a list with the digests of its items, which *serde* serializes."""
+        if serde is not self._serde:
+            # LangGraph gives a checkpointer another one when it compiles a graph.
+            self._by_content, self._serde = {}, serde
+        digested = DigestedList(items, serde.dumps_typed)
         for position, item in enumerate(items):
             content = _content_of(item)
             digest = None if content is None else self._by_content.get(content)

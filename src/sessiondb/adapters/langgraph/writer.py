@@ -94,7 +94,7 @@ class CheckpointWrites(CheckpointReads):
     def __init__(self, store: Store, *, serde: SerializerProtocol | None) -> None:
         super().__init__(store, serde=serde)
         self._threads: OrderedDict[str, _Thread] = OrderedDict()
-        self._digests = Digests(self.serde)
+        self._digests = Digests()
 
     def put(
         self,
@@ -129,9 +129,13 @@ class CheckpointWrites(CheckpointReads):
         def put(unit: _ThreadUnit) -> None:
             if messages is not None:
                 self._expect_transcript(unit)
+            value_rows = []
             for channel, value in stored.items():
                 version = json.dumps(new_versions[channel])
-                self._put_value(unit, place.ns, channel, version, value)
+                key = {"ns": place.ns, "channel": channel, "version": version}
+                value_rows.append(self._value_row(unit, key, value))
+            if value_rows:
+                unit.fx.insert_rows(VALUE, value_rows, on_conflict="replace")
             unit.fx.insert_rows(
                 CHECKPOINT, [{"session_id": unit.session, **row}], on_conflict="replace"
             )
@@ -144,31 +148,26 @@ class CheckpointWrites(CheckpointReads):
     def _serialized(self, value: Any) -> Serialized | DigestedList:
         """Return a value as it is stored: of a list, each item."""
         if type(value) is list:
-            return self._digests.digested(value)
+            return self._digests.digested(value, self.serde)
         return self.serde.dumps_typed(value)
 
-    def _put_value(
+    def _value_row(
         self,
         unit: _ThreadUnit,
-        ns: str,
-        channel: str,
-        version: str,
+        key: dict[str, str],
         value: Serialized | DigestedList | None,
-    ) -> None:
-        row: dict[str, Any] = {
-            "session_id": unit.session,
-            "ns": ns,
-            "channel": channel,
-            "version": version,
-        }
+    ) -> dict[str, Any]:
+        """Return the row of a value, and queue the items that are new in a list."""
+        number = length = None
         if value is None:
-            row |= {"type": EMPTY, "body": b""}
+            kind, body = EMPTY, b""
         elif isinstance(value, tuple):
-            row |= {"type": value[0], "body": value[1]}
+            kind, body = value
         else:
-            number = self._put_list(unit, (ns, channel), value)
-            row |= {"type": LIST, "body": b"", "list": number, "length": len(value)}
-        unit.fx.insert_rows(VALUE, [row], on_conflict="replace")
+            number = self._put_list(unit, (key["ns"], key["channel"]), value)
+            length, kind, body = len(value), LIST, b""
+        columns = {"list": number, "length": length, "type": kind, "body": body}
+        return {"session_id": unit.session, **key, **columns}
 
     def _put_list(
         self, unit: _ThreadUnit, channel: tuple[str, str], items: DigestedList
@@ -184,13 +183,12 @@ class CheckpointWrites(CheckpointReads):
             # Nothing but a complete list is ever removed: with one item all are there.
             last_item = {**list_columns, "position": shared - 1}
             unit.fx.execute(sql.TOUCH_ITEM, last_item, expect_rows=1)
-        unit.fx.insert_rows(
-            ITEM,
-            [
-                {**list_columns, "position": position, "type": kind, "body": body}
-                for position, kind, body in growth.new
-            ],
-        )
+        new_items = [
+            {**list_columns, "position": position, "type": kind, "body": body}
+            for position, kind, body in growth.new
+        ]
+        if new_items:
+            unit.fx.insert_rows(ITEM, new_items)
         unit.lists[channel] = growth.grown
         return growth.number
 
@@ -260,7 +258,8 @@ class CheckpointWrites(CheckpointReads):
         def put(unit: _ThreadUnit) -> None:
             for rows, on_conflict in ((added, "keep"), (replaced, "replace")):
                 rows_of_session = [{"session_id": unit.session, **row} for row in rows]
-                unit.fx.insert_rows(WRITE, rows_of_session, on_conflict=on_conflict)
+                if rows:
+                    unit.fx.insert_rows(WRITE, rows_of_session, on_conflict=on_conflict)
 
         self._write(place.thread, put)
 
@@ -313,7 +312,7 @@ class CheckpointWrites(CheckpointReads):
                 parameters = {"session_id": unit.session, "original": original}
                 unit.fx.execute(statement, parameters)
             if messages is not None:
-                digests = self._digests.digested(messages).digests
+                digests = self._digests.digested(messages, self.serde).digests
                 unit.lists["", "messages"] = StoredList(0, digests)
                 self._put_messages(unit, messages)
                 # The lists that were copied have numbers of their own.
