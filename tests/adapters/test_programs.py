@@ -28,13 +28,6 @@ NEEDS = {
 pytestmark = pytest.mark.slow
 
 
-def adapter_of(program: Path) -> str:
-    """Return the adapter of a program, which may not have the name of its package."""
-    if program.stem in NEEDS:
-        return program.stem
-    return program.stem.removesuffix("_agent")
-
-
 def surroundings(url: str, home: Path) -> dict[str, str]:
     """Return an environment in which every provider is the model on loopback."""
     return {
