@@ -33,8 +33,6 @@ def select(statement: SelectBase, parameters: Mapping[str, Any]) -> Read[Rows]:
         rows = yield _VERSION, {"name": name}
     elif wanted:
         rows = yield _VERSIONS, {"names": as_list(wanted)}
-    else:
-        rows = []
     if len(rows) < len(wanted):
         return []
     for name, version in rows:
