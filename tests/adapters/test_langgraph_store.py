@@ -199,6 +199,8 @@ def test_pages_of_a_search_and_of_a_list_are_all_of_it(memory: SessionDBStore) -
     assert len({name for page in listed for name in page}) == 23
     suffixed = memory.list_namespaces(suffix=("*", "7"), limit=1)
     assert suffixed == [("a", "7")]
+    for prefix in (("a", "7"), ("*", "*"), ("a", "*")):
+        assert memory.list_namespaces(prefix=prefix, max_depth=1) == [("a",)]
     assert memory.search(("a",), limit=0) == memory.list_namespaces(limit=0) == []
     with pytest.raises(ValueError, match="0 or more, not -1 and 0"):
         memory.search(("a",), limit=-1)

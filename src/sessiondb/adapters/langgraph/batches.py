@@ -221,7 +221,8 @@ def listed_namespaces(
         )
         for stored in page.items:
             namespace = namespace_of(stored)
-            if all(_matches(condition, namespace) for condition in conditions):
+            # One that is cut may have fewer labels than what it was found by.
+            if is_simple or all(_matches(item, namespace) for item in conditions):
                 cut = namespace[: op.max_depth]
                 if not shown or cut != shown[-1]:
                     shown.append(cut)
