@@ -51,7 +51,10 @@ FRAMEWORKS = (
             "langgraph==1.2.22",
             "langgraph-checkpoint==4.3.2",
             "langgraph-checkpoint-conformance==0.0.2",
+            "langgraph-checkpoint-sqlite==3.1.2",
+            "openai",
         ),
+        source="langgraph-checkpoint-sqlite==3.1.2",
     ),
     Framework(
         "openai_agents",
@@ -126,8 +129,9 @@ def own_suite(
 
 def our_tests(framework: Framework, python: Path) -> list[str]:
     """Run our tests of an adapter; return what failed."""
-    tests = f"tests/adapters/test_{framework.name}.py"
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", tests]
+    folder = ROOT / "tests" / "adapters"
+    tests = sorted(folder.glob(f"test_{framework.name}*.py"))
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     done = subprocess.run(
         command,
         cwd=ROOT,
