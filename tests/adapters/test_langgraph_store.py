@@ -7,9 +7,11 @@ import dataclasses
 import gc
 import math
 import re
+import sqlite3
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -367,13 +369,11 @@ def expiring(path: Path, **ttl: Any) -> SessionDBStore:
 
 def age(memory: SessionDBStore, seconds: float) -> None:
     """Let all items be older, as if the clock had moved."""
-    import sqlite3
-
-    with sqlite3.connect(memory.store.path or "") as connection:
+    path = memory.store.path or ""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(
             "UPDATE key_value SET time_expires = time_expires - ?", (seconds * 1000,)
         )
-    connection.close()
 
 
 def test_an_item_lives_for_the_minutes_that_are_stated_or_configured(

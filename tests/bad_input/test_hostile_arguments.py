@@ -106,7 +106,11 @@ LAX = {
     ("set_value", "value", "bytes"),
 }
 #: A class is a function, too, and what it raises is raised as it is.
-RAISED = {("update_metadata", "fold", "class"), ("update_value", "fold", "class")}
+RAISED = {
+    ("update_metadata", "fold", "class"),
+    ("update_value", "fold", "class"),
+    ("snapshot", "reads", "class"),
+}
 #: Without an event to stop it, a feed does not end.
 ENDLESS = {("changes", "stop", "None")}
 #: How messages call parameters whose name would not help.
@@ -254,6 +258,7 @@ VALID: dict[str, Callable[[Room], Any]] = {
     "table": lambda _: THING,
     "rows": lambda r: [{"session_id": r.session, "name": "x"}],
     "statement": lambda _: delete(THING),
+    "snapshot.reads": lambda _: lambda reads: reads.projects(),
     "select.statement": lambda _: select(THING),
     "execute.parameters": lambda _: {},
     "select.parameters": lambda _: {},

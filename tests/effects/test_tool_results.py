@@ -46,6 +46,25 @@ async def test_the_first_result_fills_the_call(
     contract.check()
 
 
+@pytest.mark.parametrize("is_settled", [True, False])
+async def test_a_call_is_found_by_its_symbols_whatever_its_result_adds(
+    contract: Contract, session: SessionHandle, *, is_settled: bool
+) -> None:
+    # The words beside a call are the same before and after: the result has a symbol, too.
+    pending = tool("sh", {"cmd": "echo ✗ readLine"}, call_id="c1", status="pending")
+    await contract.store.append(session, assistant(pending))
+    if is_settled:
+        await contract.store.settle(session, "c1", output="✗ readLine")
+    else:
+        result = MessageDraft("tool", (tool_result("c1", "✗ readLine"),))
+        await contract.store.append(session, result)
+    ((words,),) = contract.rows("SELECT words FROM part WHERE type = 'tool'")
+    assert words
+    for wanted in ("✗", "line", "readLine"):
+        assert len((await contract.store.search(wanted)).items) == 1
+    contract.check()
+
+
 async def test_a_large_result_is_one_blob(
     contract: Contract, session: SessionHandle
 ) -> None:

@@ -84,20 +84,20 @@ def borrow_store(borrower: object, database: Where, **options: Any) -> LentStore
     *database* and *options* are those of `open_async_store`.
     """
     if isinstance(database, Store | AsyncStore):
-        lent = LentStore(open_async_store(database, **options), None)
-        lent.lend(borrower)
-        return lent
+        lent_store = LentStore(open_async_store(database, **options), None)
+        lent_store.lend(borrower)
+        return lent_store
 
     # A path is relative to the current directory, and a child of fork(2) opens its own.
     where = None if database is None else os.fspath(database)
     key = (os.getpid(), Path.cwd(), where, repr(sorted(options.items())))
     with _lock:
-        known = _lent.get(key)
-        if known is None or known.store.closed or where == ":memory:":
-            known = LentStore(AsyncStore(database, **options), key)
-            _lent[key] = known
-        known.lend(borrower)
-    return known
+        lent_store = _lent.get(key)
+        if lent_store is None or lent_store.store.closed or where == ":memory:":
+            lent_store = LentStore(AsyncStore(database, **options), key)
+            _lent[key] = lent_store
+        lent_store.lend(borrower)
+    return lent_store
 
 
 def is_given(database: Where) -> bool:

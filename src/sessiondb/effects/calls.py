@@ -42,6 +42,7 @@ class StoredCall(NamedTuple):
     data_blob: str | None
     inherited: int
     time_started: int | None
+    words: str | None
 
     @property
     def settled(self) -> bool:
@@ -85,9 +86,14 @@ def search_columns(
         return NOT_INDEXED
     if not (text or call.input or title):
         return NOT_INDEXED
+    words = ENGINE.search.words_of_part(text, call.input, title)
+    if words is not None and words == call.words:
+        # A trigger takes a change of text that leaves the words for one by a shell,
+        # and removes them: they are of the old text.
+        tx.to_index.append(call.rid)
+        return NOT_INDEXED
     # Most results come while their call waits: both enter the index together.
     tx.carryover.waiting_bytes += len(text or "")
-    words = ENGINE.search.words_of_part(text, call.input, title)
     return {"indexed": 1, "words": words}
 
 

@@ -17,7 +17,8 @@ WHERE project.root_commit IS NOT NULL AND project.remote IS :remote AND project_
 
 -- effects.calls.BY_ID
 SELECT part.rid, part.seq, part.status, part.outcome, part.text, part.text_blob, part.input,
-    part.input_blob, part.title, part.data, part.data_blob, part.inherited, part.time_started
+    part.input_blob, part.title, part.data, part.data_blob, part.inherited, part.time_started,
+    part.words
 FROM part
 WHERE part.session_id = :sid AND part.type = 'tool' AND part.id = :pid
 ORDER BY part.seq DESC, part.idx DESC
@@ -25,7 +26,8 @@ LIMIT 1 OFFSET 0
 
 -- effects.calls.UNSETTLED_BY_ID
 SELECT part.rid, part.seq, part.status, part.outcome, part.text, part.text_blob, part.input,
-    part.input_blob, part.title, part.data, part.data_blob, part.inherited, part.time_started
+    part.input_blob, part.title, part.data, part.data_blob, part.inherited, part.time_started,
+    part.words
 FROM part INDEXED BY ix_part_unsettled
 WHERE part.session_id = :sid AND part.type = 'tool' AND part.id = :pid AND part.status IN
     ('pending', 'running')
@@ -34,7 +36,8 @@ LIMIT 1 OFFSET 0
 
 -- effects.calls.BY_CALL_ID
 SELECT part.rid, part.seq, part.status, part.outcome, part.text, part.text_blob, part.input,
-    part.input_blob, part.title, part.data, part.data_blob, part.inherited, part.time_started
+    part.input_blob, part.title, part.data, part.data_blob, part.inherited, part.time_started,
+    part.words
 FROM part INDEXED BY ix_part_call_id
 WHERE part.session_id = :sid AND part.type = 'tool' AND part.call_id = :pid
 ORDER BY part.seq DESC, part.idx DESC
@@ -65,7 +68,8 @@ WHERE blob.hash = :hash
 
 -- effects.calls.CALL_AT
 SELECT part.rid, part.seq, part.status, part.outcome, part.text, part.text_blob, part.input,
-    part.input_blob, part.title, part.data, part.data_blob, part.inherited, part.time_started
+    part.input_blob, part.title, part.data, part.data_blob, part.inherited, part.time_started,
+    part.words
 FROM part
 WHERE part.session_id = :sid AND part.type = 'tool' AND coalesce(part.call_id, '') = :call AND
     part.seq = :at
