@@ -10,7 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from loopback_model import Script, served
+
+from sessiondb.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = sorted((ROOT / "examples" / "adapters").glob("with_*.py"))
@@ -49,9 +52,9 @@ def adapter_of(program: Path) -> str:
     return program.stem.removeprefix("with_")
 
 
-def run(environment: dict[str, str], folder: Path, *command: str) -> str:
+def run(environment: dict[str, str], program: Path, folder: Path) -> str:
     done = subprocess.run(
-        [sys.executable, *command],
+        [sys.executable, str(program), "agent.db"],
         cwd=folder, env=environment, check=False, capture_output=True, text=True, timeout=90,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -60,13 +63,13 @@ def run(environment: dict[str, str], folder: Path, *command: str) -> str:
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=adapter_of)
 def test_the_session_of_a_program_is_a_session_like_any_other(
-    program: Path, tmp_path: Path
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip(NEEDS[adapter_of(program)])
     script = Script()
     with served(script) as url:
         environment = surroundings(url, tmp_path)
-        printed = run(environment, tmp_path, str(program), "agent.db")
+        printed = run(environment, program, tmp_path)
     asked = [line for line in printed.splitlines() if line.startswith("user: ")]
     answered = [line for line in printed.splitlines() if "The tests say" in line]
     assert len(asked) == len(set(asked)) == 2, printed
@@ -74,10 +77,12 @@ def test_the_session_of_a_program_is_a_session_like_any_other(
     first = asked[0].removeprefix("user: ")
     assert first in json.dumps(script.requests[-1]), "the history was not sent"
 
+    monkeypatch.chdir(tmp_path)
+
     def sessiondb(*arguments: str) -> str:
-        return run(
-            environment, tmp_path, "-m", "sessiondb", "--db", "agent.db", *arguments
-        )
+        result = CliRunner().invoke(app, ["--db", "agent.db", *arguments])
+        assert result.exit_code == 0, result.output
+        return result.stdout
 
     (session,) = json.loads(sessiondb("list", "-a", "--json"))["sessions"]
     assert "3 passed" in sessiondb("show", session["id"])
