@@ -25,7 +25,7 @@ class Framework:
 
     *source* is the release whose sdist has the suite, for a framework whose wheel or
     conformance package does not; *repository* is where else it is: a clone, which
-    `--clone` names.
+    `--clone` names. `scripts/bench adapters` uses the same environments.
     """
 
     name: str
@@ -71,7 +71,7 @@ FRAMEWORKS = (
 
 
 def python_for(framework: Framework, tools: Path) -> Path:
-    """Return the interpreter of a framework's environment, which is made if it is new."""
+    """Return the interpreter of a framework's environment, made or brought up to date."""
     folder = tools / framework.name
     python = folder / "bin" / "python"
     if not python.exists():

@@ -12,19 +12,11 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
+from verify_adapters import FRAMEWORKS, python_for
+
 SCRIPTS = Path(__file__).resolve().parents[2]
-#: A framework's adapter, and the package that has to be installed to measure it.
-FRAMEWORKS = {
-    "adk": "google.adk",
-    "claude_agent": "claude_agent_sdk",
-    "langgraph": "langgraph.checkpoint.sqlite",
-    "openai_agents": "agents",
-    "pydantic_ai": "pydantic_ai",
-    "strands": "strands",
-}
 HEAD = (
     "framework", "operation", "theirs ms", "ours ms", "clock", "processor", "range"
 )  # fmt: skip
@@ -51,12 +43,12 @@ class Ratio:
         )
 
 
-def run_once(framework: str, kind: str) -> dict[str, list[float] | int]:
+def run_once(python: Path, framework: str, kind: str) -> dict[str, list[float] | int]:
     """Measure one store in a process of its own, on a file of its own."""
     with tempfile.TemporaryDirectory(prefix="sessiondb-bench-") as folder:
         done = subprocess.run(
             [
-                sys.executable,
+                python,
                 "-m",
                 "benchmarks.adapters.timing",
                 framework,
@@ -79,13 +71,13 @@ def run_once(framework: str, kind: str) -> dict[str, list[float] | int]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def ratios(framework: str, rounds: int) -> Iterator[Ratio | str]:
+def ratios(python: Path, framework: str, rounds: int) -> Iterator[Ratio | str]:
     """Yield a row for each operation, and a line about the bytes."""
     clock, processor = defaultdict(list), defaultdict(list)
     times: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for number in range(rounds):
         order = ("theirs", "ours") if number % 2 else ("ours", "theirs")
-        measured = {kind: run_once(framework, kind) for kind in order}
+        measured = {kind: run_once(python, framework, kind) for kind in order}
         sizes = [measured[kind].pop("bytes") for kind in ("theirs", "ours")]
         for operation, theirs in measured["theirs"].items():
             ours = measured["ours"][operation]
@@ -106,7 +98,8 @@ def ratios(framework: str, rounds: int) -> Iterator[Ratio | str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure the adapters that are asked for, or those that are installed."""
+    """Measure the adapters that are named, or all."""
+    names = [framework.name for framework in FRAMEWORKS]
     parser = argparse.ArgumentParser(
         prog="scripts/bench adapters",
         description="Measure each adapter beside the store of its own framework: ours "
@@ -114,27 +107,19 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
-        "frameworks", nargs="*", metavar="FRAMEWORK", help=", ".join(FRAMEWORKS)
+        "--tools",
+        type=Path,
+        help="the folder of the environments; else a temporary one",
     )
+    parser.add_argument("frameworks", nargs="*", choices=[[], *names])
     options = parser.parse_args(arguments)
-    unknown = {*options.frameworks} - FRAMEWORKS.keys()
-    if unknown:
-        parser.error(f"no such framework: {', '.join(sorted(unknown))}")
     print("{:<14} {:<28} {:>10} {:>9} {:>8} {:>9}  {}".format(*HEAD), flush=True)
-    for framework in options.frameworks or FRAMEWORKS:
-        if not is_installed(FRAMEWORKS[framework]):
-            print(
-                f"{framework:<14} {FRAMEWORKS[framework]} is not installed", flush=True
-            )
-            continue
-        for row in ratios(framework, options.rounds):
-            print(row if isinstance(row, str) else row.line(), flush=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        tools = (options.tools or Path(temporary)).absolute()
+        for framework in FRAMEWORKS:
+            if options.frameworks and framework.name not in options.frameworks:
+                continue
+            python = python_for(framework, tools)
+            for row in ratios(python, framework.name, options.rounds):
+                print(row if isinstance(row, str) else row.line(), flush=True)
     return 0
-
-
-def is_installed(package: str) -> bool:
-    """Whether a package, or one inside of others, can be imported."""
-    try:
-        return find_spec(package) is not None
-    except ModuleNotFoundError:
-        return False
