@@ -89,11 +89,11 @@ def borrow_store(borrower: object, database: Where, **options: Any) -> LentStore
         return lent_store
 
     # A path is relative to the current directory, and a child of fork(2) opens its own.
-    where = None if database is None else os.fspath(database)
-    key = (os.getpid(), Path.cwd(), where, repr(sorted(options.items())))
+    place = None if database is None else os.fspath(database)
+    key = (os.getpid(), Path.cwd(), place, repr(sorted(options.items())))
     with _lock:
         lent_store = _lent.get(key)
-        if lent_store is None or lent_store.store.closed or where == ":memory:":
+        if lent_store is None or lent_store.store.closed or place == ":memory:":
             lent_store = LentStore(AsyncStore(database, **options), key)
             _lent[key] = lent_store
         lent_store.lend(borrower)
