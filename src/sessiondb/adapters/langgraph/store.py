@@ -109,7 +109,7 @@ class SessionDBStore(BaseStore):
             answers = [] if reads is None else reads.value
         refreshed = batch.to_refresh(answers)
         if refreshed:
-            # A power cut may take it back: then nobody has read them.
+            # Not synced: a power cut may take it back, and items expire sooner.
             with self.store.effects(durability="normal") as fx:
                 for address in refreshed:
                     fx.refresh_value(*address)
