@@ -20,7 +20,7 @@ def bash(command: str) -> str:
 
 
 def ask(state: MessagesState, *, store: BaseStore) -> dict[str, Any]:
-    """Ask the model, which is told what is remembered."""
+    """Ask the model, with what is remembered."""
     memory = f"You remember: {[item.value for item in store.search(('facts',))]}"
     asked: Any = convert_to_openai_messages([("system", memory), *state["messages"]])
     tools: Any = [convert_to_openai_tool(bash)]

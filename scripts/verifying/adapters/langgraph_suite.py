@@ -174,7 +174,7 @@ def store_suite(source: Path) -> Counts:
     substitute_stores()
     os.chdir(source)
     counts = Counts()
-    # What pytest prints itself goes where nobody counts it.
+    # The output of pytest itself is not part of the counts.
     standard_output, sys.stdout = sys.stdout, sys.stderr
     try:
         pytest.main(["-q", "-p", "no:cacheprovider", *STORE_TESTS], plugins=[counts])

@@ -36,7 +36,7 @@ class TTLSweeper:
 
     @property
     def running(self) -> bool:
-        """Whether the thread runs, and was not told to stop."""
+        """Whether the thread runs and no stop was requested."""
         return self._thread.is_alive() and not self._stopped.is_set()
 
     def stop(self, seconds: float | None) -> bool:

@@ -177,7 +177,7 @@ class SessionDBSession:
     ) -> None:
         """Append items, in one transaction.
 
-        A caller who is cancelled is told so once they are written.
+        A caller who is cancelled waits until they are written.
         """
         self._refuse_if_closed()
         if not items:
@@ -347,6 +347,6 @@ async def _finish(writing: Awaitable[T]) -> T:
     if cancelled is None:
         return task.result()
     if not task.cancelled():
-        # Retrieved, or the loop reports it as an error that nobody saw.
+        # Retrieved, or the loop reports it as an error that was never retrieved.
         task.exception()
     raise cancelled
