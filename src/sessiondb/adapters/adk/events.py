@@ -36,7 +36,7 @@ _OUTPUTS = ({"result"}, {"output"}, {"error"})
 
 
 class AdkPart(NamedTuple):
-    """What a part of a message has of a part of an event."""
+    """The values of a part of an event that a part of a message has."""
 
     type: str | None
     text: str | None
@@ -143,7 +143,7 @@ def _content_parts(event: Event) -> list[types.Part]:
 def _taken_part(part: types.Part, record: dict[str, Any]) -> PartDraft:
     """Return a part of an event as one of a message.
 
-    What that has in its columns is taken out of *record*.
+    The values of its columns are taken out of *record*.
     """
     if part.function_call is not None:
         call = record["functionCall"]

@@ -25,7 +25,7 @@ _log = logging.getLogger("sessiondb.adapters.adk")
 
 
 class StateDelta(NamedTuple):
-    """What changes in each scope, without prefixes."""
+    """The changes in each scope, without prefixes."""
 
     app: dict[str, Any]
     user: dict[str, Any]

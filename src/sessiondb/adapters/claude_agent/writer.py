@@ -343,7 +343,7 @@ def _draft_of(
 ) -> MessageDraft:
     draft = draft_of_entry(entry, linked.place)
     if draft.role == "assistant":
-        # What an answer cost is stated in each of its entries.
+        # Each entry of an answer states the cost of all of it.
         cost = None if linked.is_further else draft.cost
         draft = replace(draft, tokens=linked.tokens, cost=cost)
     time = times.get(linked.place.name)

@@ -88,7 +88,7 @@ class DigestedList:
 class Digests:
     """The digests of messages by their content: one that stays is serialized once.
 
-    What a message is made of is packed again each time, which takes a fifth of the time
+    Its fields are packed again each time, which takes a fifth of the time
     of the serializer: a program may have changed it in place.
     """
 

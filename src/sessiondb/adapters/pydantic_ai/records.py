@@ -17,7 +17,7 @@ from sessiondb.adapters.pydantic_ai.transcripts import microseconds
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """What the metadata of a session has under the name of the framework."""
+    """The value in the metadata of a session under the name of the framework."""
 
     record: ConversationRecord
     #: The time of the last save in Unix microseconds, by which lists are ordered.
