@@ -664,9 +664,9 @@ def test_the_branches_of_the_page_make_a_session_like_any_other(
             command, check=True, capture_output=True, text=True
         ).stdout
 
-    assert "langgraph" in typed("list")
+    assert "langgraph" in typed("list", "-a")
     assert "And the sink" in typed("show", "kitchen")
-    assert "‹stove›" in typed("search", "stove")
+    assert "‹stove›" in typed("search", "-a", "stove")
     fork = typed("fork", "kitchen").strip()
     assert "You said: And the sink" in typed("show", fork)
     typed("check")

@@ -84,9 +84,9 @@ def borrow_store(borrower: object, database: Where, **options: Any) -> LentStore
     *database* and *options* are those of `open_async_store`.
     """
     if isinstance(database, Store | AsyncStore):
-        lent_store = LentStore(open_async_store(database, **options), None)
-        lent_store.lend(borrower)
-        return lent_store
+        single = LentStore(open_async_store(database, **options), None)
+        single.lend(borrower)
+        return single
 
     # A path is relative to the current directory, and a child of fork(2) opens its own.
     place = None if database is None else os.fspath(database)

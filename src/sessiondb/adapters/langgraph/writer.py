@@ -290,7 +290,9 @@ class CheckpointWrites(CheckpointReads):
         if remembered is None:
             session_id = self._ids_of([thread]).get(thread)
             if session_id is None:
-                return _ThreadUnit(fx, fx.open_session(thread, source=sql.SOURCE), None)
+                # A graph has no directory; that of a server says nothing of it.
+                session = fx.open_session(thread, source=sql.SOURCE, directory=None)
+                return _ThreadUnit(fx, session, None)
             remembered = self._threads.setdefault(thread, _Thread(session_id))
         return _ThreadUnit(fx, SessionHandle(remembered.session_id), remembered)
 
