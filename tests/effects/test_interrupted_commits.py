@@ -279,8 +279,8 @@ def _check(ground: Ground, mine: Unit, meeting: Meeting, bad: Unit | None) -> No
 def every_line(interrupted: Callable[[int], bool], step: int = 1) -> int:
     """Interrupt at each line in turn until the last one; return its number."""
     at, missed = 1, 0
-    # Twice: if another thread was quicker, a commit has fewer lines.
-    while missed < 2:
+    # Several times: if another thread was quicker, a commit has fewer lines.
+    while missed < 5:
         missed = 0 if interrupted(at) else missed + 1
         at += 0 if missed else step
     return at
