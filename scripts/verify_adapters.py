@@ -123,7 +123,7 @@ def own_suite(
         line.split(": ", 2)[2] for line in lines if line.startswith("left out: ")
     )
     for reason, count in reasons.items():
-        print(f"    {count} left out: {reason}")
+        print(f"    left out by {count} names: {reason}")
     return [line for line in lines if not line.startswith("left out: ")]
 
 
