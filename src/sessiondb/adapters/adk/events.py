@@ -8,6 +8,7 @@ made again of both. An event that our columns refuse is complete in ``data``, as
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from collections.abc import Iterable, Iterator
@@ -16,10 +17,12 @@ from typing import Any, NamedTuple
 from google.adk.events.event import Event
 from google.genai import types
 
+from sessiondb.adapters.drafts import part_as_read
 from sessiondb.ids import MAX_ID_BYTES
 from sessiondb.model import (
     Message,
     MessageDraft,
+    Part,
     PartDraft,
     Tokens,
     file,
@@ -42,6 +45,19 @@ class AdkPart(NamedTuple):
     text: str | None
     input_json: str | None
     content: bytes | None = None
+
+
+def exact_draft(event: Event, own_id: str | None) -> MessageDraft:
+    """Return an event as a message of which it is made again, with the id *own_id*.
+
+    None is any id. An event that would not come back equal is an `opaque_draft`.
+    """
+    draft = event_draft(event, own_id)
+    # A copy: the event is made by putting back into the record.
+    record = copy.deepcopy(draft.data["adk"])
+    again = event_of_record(record, columns_of(map(part_as_read, draft.parts)))
+    is_equal = _record_of(again) == _record_of(event)
+    return draft if is_equal else opaque_draft(event, own_id)
 
 
 def event_draft(event: Event, own_id: str | None) -> MessageDraft:
@@ -90,11 +106,15 @@ def event_of(message: Message) -> Event | None:
     record = message.data.get("adk")
     if record is None:
         return None
-    columns = [
-        AdkPart(it.type, it.text, it.input_json, it.data.get("content"))
-        for it in message.parts
+    return event_of_record(record, columns_of(message.parts))
+
+
+def columns_of(parts: Iterable[Part]) -> list[AdkPart]:
+    """Return the values of parts from which an event is made."""
+    return [
+        AdkPart(part.type, part.text, part.input_json, part.data.get("content"))
+        for part in parts
     ]
-    return event_of_record(record, columns)
 
 
 def event_of_record(record: dict[str, Any] | str, parts: Iterable[AdkPart]) -> Event:

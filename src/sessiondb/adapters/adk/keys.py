@@ -43,7 +43,7 @@ class AdkKey(NamedTuple):
 
 
 def scope_of(app: str, user: str) -> str:
-    """Return the scope of the sessions of a user; it is also the key of his state."""
+    """Return the scope of the sessions of a user; it is also the key of their state."""
     return f"{quoted(app)}/{quoted(user)}"
 
 

@@ -25,8 +25,8 @@ from google.adk.sessions.base_session_service import (
 
 from sessiondb.adapters.adk import statements as sql
 from sessiondb.adapters.adk.events import (
-    event_draft,
     event_of,
+    exact_draft,
     message_id,
     opaque_draft,
     time_ms,
@@ -276,7 +276,7 @@ class SessionDBSessionService(BaseSessionService):
         async with self.store.effects() as fx:
             fx.expect(handle, leaf=place.leaf)
             try:
-                message = fx.append(handle, event_draft(event, own_id), **options)
+                message = fx.append(handle, exact_draft(event, own_id), **options)
             except (InvalidInputError, CodecError):
                 # An agent that runs elsewhere runs here.
                 draft = opaque_draft(event, own_id)

@@ -12,17 +12,16 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
+from sessiondb.adapters.drafts import part_as_read
 from sessiondb.dataclass import replace
 from sessiondb.effects import SessionHandle, Unit
 from sessiondb.errors import CodecError, InvalidInputError
 from sessiondb.formats.kit.json import OddRecordError
-from sessiondb.formats.kit.texts import compact_json
 from sessiondb.formats.providers.responses.drafts import message_draft
 from sessiondb.formats.providers.responses.fields import API, ROLES
 from sessiondb.formats.providers.responses.items import item_of, items_of
 from sessiondb.formats.providers.rest import begins_item, items_in
 from sessiondb.model import Message, MessageDraft, Part, PartDraft, text
-from sessiondb.model.draft import NO_INPUT
 
 Item: TypeAlias = dict[str, Any]
 #: The message of an item, and the JSON of the item.
@@ -62,19 +61,9 @@ def _draft_of_json(item_json: str) -> MessageDraft:
             draft = message_draft(dict(item))
         except OddRecordError:
             return verbatim_draft(item_json)
-        if item_of([_as_stored(part) for part in draft.parts]) == json.loads(item_json):
+        if item_of([part_as_read(it) for it in draft.parts]) == json.loads(item_json):
             return draft
     return verbatim_draft(item_json)
-
-
-def _as_stored(part: PartDraft) -> Part:
-    """Return a part of a draft as it will be read."""
-    is_call = part.type == "tool" and part.input is not NO_INPUT
-    return Part(
-        0, "", part.type, part.tool, part.call_id, None, None, None,
-        compact_json(part.input) if is_call else None,
-        part.text, part.data, False, 0, 0, None, None, False,
-    )  # fmt: skip
 
 
 def _settled(call: MessageDraft, result: PartDraft) -> MessageDraft:

@@ -6,7 +6,7 @@ A message that was redacted is stored as it is now, and nothing of what it was.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,16 +16,34 @@ from strands.types.session import (
     encode_bytes_values,
 )
 
+from sessiondb.adapters.drafts import part_as_read
 from sessiondb.adapters.strands.blocks import (
     block_of_part,
     part_of_block,
     readable_content,
 )
 from sessiondb.adapters.strands.keys import SOURCE
-from sessiondb.model import Message, MessageDraft, Tokens, bounds, text
+from sessiondb.model import Message, MessageDraft, Part, Tokens, bounds, text
 
 #: The key of a message or an agent that is stored as JSON, since a column refused it.
 AS_JSON = "json"
+
+
+def exact_draft(
+    message: SessionMessage, name: str, model: str | None, provider: str | None
+) -> MessageDraft:
+    """Return a message that comes back equal: `session_draft`, else `plain_draft`."""
+    draft = session_draft(message, name, model, provider)
+    try:
+        parts = [part_as_read(part) for part in draft.parts]
+    except (ValueError, TypeError):  # bytes or NaN in the input of a call
+        return plain_draft(message, name)
+    content = message.message
+    if message.redact_message is not None:
+        content = message.redact_message
+    if _content_of(draft.role, parts, draft.data["strands"]) == content:
+        return draft
+    return plain_draft(message, name)
 
 
 def session_draft(
@@ -82,11 +100,7 @@ def message_of_agent(message: Message, index: int) -> SessionMessage:
         return SessionMessage(
             message_id=index, **decode_bytes_values(json.loads(remainder[AS_JSON]))
         )
-    content: Any = {
-        "role": remainder.get("role", message.role),
-        "content": [block_of_part(part) for part in message.parts],
-        **remainder.get("message", {}),
-    }
+    content = _content_of(message.role, message.parts, remainder)
     return SessionMessage(
         message=content,
         message_id=index,
@@ -94,6 +108,14 @@ def message_of_agent(message: Message, index: int) -> SessionMessage:
         created_at=remainder["created_at"],
         updated_at=remainder["updated_at"],
     )
+
+
+def _content_of(role: str, parts: Sequence[Part], remainder: Mapping[str, Any]) -> Any:
+    return {
+        "role": remainder.get("role", role),
+        "content": [block_of_part(part) for part in parts],
+        **remainder.get("message", {}),
+    }
 
 
 def plain_draft(message: SessionMessage, name: str) -> MessageDraft:

@@ -27,9 +27,9 @@ from sessiondb.adapters.strands.keys import (
     session_namespace,
 )
 from sessiondb.adapters.strands.messages import (
+    exact_draft,
     message_of_agent,
     plain_draft,
-    session_draft,
 )
 from sessiondb.effects import SessionHandle, Unit
 from sessiondb.errors import CodecError, ConflictError, InvalidInputError, NotFoundError
@@ -124,7 +124,7 @@ class SessionDBRepository(AgentRepository):
                 return
 
     def _draft_of(self, message: SessionMessage, name: str) -> MessageDraft:
-        return session_draft(message, name, self._model, self._provider)
+        return exact_draft(message, name, self._model, self._provider)
 
     def _append_out_of_order(
         self, key: AgentKey, message: SessionMessage, name: str, previous: str
