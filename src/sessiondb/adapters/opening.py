@@ -11,7 +11,7 @@ import os
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 from weakref import WeakSet, WeakValueDictionary
 
 from sessiondb.aio import AsyncStore
@@ -38,6 +38,28 @@ def open_async_store(database: Where, **options: Any) -> AsyncStore:
             return database
         return AsyncStore.sharing(database)
     return AsyncStore(database, **options)
+
+
+class AsyncStoreUser:
+    """An adapter on an `AsyncStore`: a context manager that closes what it opened.
+
+    Its first use opens the database. A store that was given stays open.
+    """
+
+    def __init__(self, database: Where, options: dict[str, Any]) -> None:
+        self.store = open_async_store(database, **options)
+        self._owns_store = not is_given(database)
+
+    async def close(self) -> None:
+        """Close the store, if this object opened it."""
+        if self._owns_store:
+            await self.store.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
 
 class LentStore:

@@ -51,7 +51,7 @@ from sessiondb.adapters.adk.state import (
     stored_state,
     updated_state,
 )
-from sessiondb.adapters.opening import Where, is_given, open_async_store
+from sessiondb.adapters.opening import AsyncStoreUser, Where
 from sessiondb.effects import SessionHandle, Unit
 from sessiondb.errors import (
     CodecError,
@@ -66,7 +66,7 @@ _STALE = (
 )
 
 
-class SessionDBSessionService(BaseSessionService):
+class SessionDBSessionService(AsyncStoreUser, BaseSessionService):
     """A session service of Google ADK on a database of sessiondb.
 
     *database* is a path, a URL or an open store, which stays that of the caller; the
@@ -76,8 +76,7 @@ class SessionDBSessionService(BaseSessionService):
     """
 
     def __init__(self, database: Where = None, **options: Any) -> None:
-        self.store = open_async_store(database, **options)
-        self._owns_store = not is_given(database)
+        super().__init__(database, options)
 
     @classmethod
     def from_uri(cls, uri: str, **_: Any) -> Self:
@@ -87,17 +86,6 @@ class SessionDBSessionService(BaseSessionService):
         (``agents_dir``) have no meaning here.
         """
         return cls("sqlite:" + uri.partition(":")[2])
-
-    async def close(self) -> None:
-        """Close the store, if this object opened it."""
-        if self._owns_store:
-            await self.store.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     # -- sessions ----------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 from pydantic_ai.conversation_store import (
     ConversationConflict,
@@ -21,7 +21,7 @@ from pydantic_ai.conversation_store import (
 )
 
 from sessiondb import codec
-from sessiondb.adapters.opening import Where, is_given, open_async_store
+from sessiondb.adapters.opening import AsyncStoreUser, Where
 from sessiondb.adapters.pydantic_ai import statements as sql
 from sessiondb.adapters.pydantic_ai.entries import (
     blobs_in,
@@ -53,7 +53,7 @@ _EVERYTHING = (1 << 62) - 1
 _ATTEMPTS = 100
 
 
-class SessionDBConversationStore(ConversationStore):
+class SessionDBConversationStore(AsyncStoreUser, ConversationStore):
     """A store of Pydantic AI's conversations on a database of sessiondb.
 
     *database* is a path, a URL, or an open `Store` or `AsyncStore`, which stays that
@@ -66,19 +66,7 @@ class SessionDBConversationStore(ConversationStore):
     """
 
     def __init__(self, database: Where = None, **options: Any) -> None:
-        self.store = open_async_store(database, **options)
-        self._owns_store = not is_given(database)
-
-    async def close(self) -> None:
-        """Close the store, if this object opened it."""
-        if self._owns_store:
-            await self.store.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        super().__init__(database, options)
 
     # -- reading -----------------------------------------------------------------
 

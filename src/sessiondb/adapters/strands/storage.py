@@ -17,7 +17,7 @@ from strands.storage.search import KeywordSearchStrategy
 from strands.storage.storage import StorageSearchResult
 from strands.types.exceptions import StorageError
 
-from sessiondb.adapters.opening import Where, is_given, open_async_store
+from sessiondb.adapters.opening import AsyncStoreUser, Where
 from sessiondb.adapters.strands import statements as sql
 from sessiondb.adapters.strands.keys import SOURCE
 from sessiondb.errors import SessionDBError
@@ -46,7 +46,7 @@ def _marks_of_scoped_storage() -> dict[str, Any]:
     return {name: scoped[name] for name in scoped.keys() - vars(root).keys()}
 
 
-class SessionDBStorage:
+class SessionDBStorage(AsyncStoreUser):
     """A storage of Strands on a database of sessiondb.
 
     *database* is a path, a URL, or an open store, which stays that of the caller; the
@@ -62,21 +62,9 @@ class SessionDBStorage:
         search_strategy: SearchStrategy[Any] | None = None,
         **options: Any,
     ) -> None:
-        self.store = open_async_store(database, **options)
-        self._owns_store = not is_given(database)
+        super().__init__(database, options)
         self._search_strategy = search_strategy
         self._prefix = ""
-
-    async def close(self) -> None:
-        """Close the store, if this object opened it."""
-        if self._owns_store:
-            await self.store.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     def namespace(self, prefix: str) -> Self:
         """Return this storage with *prefix* and a slash before every key."""
