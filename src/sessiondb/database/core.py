@@ -101,7 +101,7 @@ class Core:
         self.read = self.readers.read
         self.worktrees = Worktrees(self.base, cwd, self.read)
         self.locate = self.worktrees.locate
-        #: The reads of this database, made with the first façade.
+        #: The reads of this database; a façade sets them, because they are made of it.
         self.queries: Queries
         #: The readers of event loops, made with the first façade that is awaited.
         self.loop_readers: Readers | None = None

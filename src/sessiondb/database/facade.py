@@ -138,15 +138,17 @@ class Facade:
 
     @property
     def closed(self) -> bool:
-        """Whether the store was closed, after which each use of it is an error."""
+        """Whether the store was closed: any further use raises `StoreClosedError`."""
         return self._core.closed
 
     @classmethod
     def sharing(cls, store: Facade) -> Self:
-        """Return this façade of a database that *store* has open.
+        """Return this façade of the database of *store*, without a connection more.
 
-        So one part of a program may call it and another one await it. It costs no
-        connection. The database is closed for both, by the `close` of either.
+        So one part of a program may call it and another one await it. The `close` of
+        either closes the database for both. `Store.sharing` of an `AsyncStore` that
+        was not used yet opens it, and raises the errors of `Store.open`. Raises
+        `InvalidInputError` for anything but a store, `StoreClosedError`.
         """
         if not isinstance(store, Facade):
             raise InvalidInputError(

@@ -79,7 +79,7 @@ def search_columns(
     if call.inherited:
         return NOT_INDEXED
     is_at_hand = text_blob is None and call.input_blob is None
-    # Not from what is carried over: a removal takes in all that waits.
+    # Read, not carried over: a removal puts all that waits into the index.
     _, indexed_to = ENGINE.search.read_places(tx.connection)
     if not is_at_hand or call.rid <= indexed_to:
         tx.to_index.append(call.rid)

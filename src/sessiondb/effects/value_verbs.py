@@ -109,8 +109,9 @@ class ValueVerbs(Queue):
     def delete_expired(self, prefix: Namespace = ()) -> DeleteExpired:
         """Remove what has expired in a namespace and below it, in one transaction.
 
-        No read returns it anyway, and it is removed soon: this is for who counts, or
-        needs the space now. ``.deleted`` counts them after the commit.
+        No read returns such values, and they are removed within about a second: this
+        verb serves a program that counts them, or needs the space at once. ``.deleted``
+        is their number after the commit. Raises `InvalidInputError` for a bad prefix.
         """
         names = namespace_names(prefix, "prefix", least=0)
         range_below(names)  # refuses what is too long

@@ -150,31 +150,32 @@ def list_values(
         _check_range(place["namespace"], low, high)
 
     items: list[KeyValue] = []
-    # A row that meets all conditions in SQL may meet not all of them here.
-    passed, offset = (0, offset) if conditions else (offset, 0)
-    limit += offset
-    wanted = limit + 1
+    # With conditions, only Python knows which of the rows before the page count.
+    skipped_rows = 0 if conditions else offset
+    first = offset - skipped_rows
+    end = first + limit
+    wanted = end + 1
     while True:
         statement = ComposedStatement(
             f"{_ALL.text} WHERE {following if place else _RANGE} AND {UNEXPIRED} "
-            f"AND {candidates} ORDER BY {order_by} LIMIT :rows OFFSET :passed"
+            f"AND {candidates} ORDER BY {order_by} LIMIT :rows OFFSET :skipped"
         )
         rows = yield (
             statement,
             {**params, **place, "low": low, "high": high, "now": now_ms(),
-             "rows": wanted, "passed": passed},
+             "rows": wanted, "skipped": skipped_rows},
         )  # fmt: skip
-        passed = 0
+        skipped_rows = 0
         # Nearly always all of them: a second statement is for what SQL cannot compare.
         read = [_key_value(row) for row in rows]
         items += [
             item for item in read if not conditions or meets(item.value, conditions)
         ]
-        if len(items) > limit:
-            last = _place_of(items[limit - 1], order)
-            return Page(tuple(items[offset:limit]), encode_cursor(*last.values()))
+        if len(items) > end:
+            last = _place_of(items[end - 1], order)
+            return Page(tuple(items[first:end]), encode_cursor(*last.values()))
         if len(rows) < wanted:
-            return Page(tuple(items[offset:]))
+            return Page(tuple(items[first:]))
         place = _place_of(read[-1], order)
         wanted = max(wanted, min(2 * wanted, _MANY))
 

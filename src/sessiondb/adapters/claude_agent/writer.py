@@ -71,7 +71,7 @@ Entry: TypeAlias = Mapping[str, Any]
 Fold: TypeAlias = Callable[[dict[str, Any] | None], dict[str, Any]]
 
 
-class _Transcript:
+class _RememberedTranscript:
     """A transcript as this process knows it; a new one has no session yet.
 
     It is never trusted: a unit that relies on it fails if it is wrong.
@@ -94,7 +94,9 @@ class TranscriptWriter:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._remembered: OrderedDict[TranscriptKey, _Transcript] = OrderedDict()
+        self._remembered: OrderedDict[TranscriptKey, _RememberedTranscript] = (
+            OrderedDict()
+        )
         self._clock = threading.Lock()
         self._last_mtime = 0
 
@@ -126,9 +128,9 @@ class TranscriptWriter:
         rows = self.store.select(sql.TRANSCRIPT, {"source_id": key.source_id})
         return SessionHandle(rows[0][0]) if rows else None
 
-    def _read(self, key: TranscriptKey) -> _Transcript:
+    def _read(self, key: TranscriptKey) -> _RememberedTranscript:
         """Return a transcript with its newest entries."""
-        transcript = _Transcript()
+        transcript = _RememberedTranscript()
         rows = self.store.select(sql.TRANSCRIPT, {"source_id": key.source_id})
         if not rows:
             return transcript
@@ -150,7 +152,7 @@ class TranscriptWriter:
     def _append_new(
         self,
         key: TranscriptKey,
-        transcript: _Transcript,
+        transcript: _RememberedTranscript,
         entries: Sequence[SessionStoreEntry],
     ) -> None:
         named_entries = self._new_entries(transcript, entries)
@@ -184,14 +186,16 @@ class TranscriptWriter:
         transcript.revision += 1
         transcript.leaf = leaf
 
-    def _check_present(self, key: TranscriptKey, transcript: _Transcript) -> None:
+    def _check_present(
+        self, key: TranscriptKey, transcript: _RememberedTranscript
+    ) -> None:
         """Raise `ConflictError` unless a transcript is as it is remembered."""
         rows = self.store.select(sql.TRANSCRIPT, {"source_id": key.source_id})
         if not rows or rows[0][:2] != (transcript.session_id, transcript.revision):
             raise ConflictError("the transcript has changed", hint="read it again")
 
     def _new_entries(
-        self, transcript: _Transcript, entries: Sequence[Entry]
+        self, transcript: _RememberedTranscript, entries: Sequence[Entry]
     ) -> dict[str, Entry]:
         """Return the entries that the transcript does not have, by their messages."""
         links = transcript.links
@@ -224,7 +228,7 @@ class TranscriptWriter:
         self,
         fx: Unit,
         key: TranscriptKey,
-        transcript: _Transcript,
+        transcript: _RememberedTranscript,
         entries: Sequence[Entry],
         original: SessionHandle | None,
     ) -> SessionHandle:
@@ -253,7 +257,10 @@ class TranscriptWriter:
     # -- forks -------------------------------------------------------------------------
 
     def _original_of(
-        self, key: TranscriptKey, transcript: _Transcript, entries: Sequence[Entry]
+        self,
+        key: TranscriptKey,
+        transcript: _RememberedTranscript,
+        entries: Sequence[Entry],
     ) -> SessionHandle | None:
         """Return the session that a new one is a fork of, as its entries state it."""
         if transcript.session_id is not None or key.subpath:
@@ -367,7 +374,10 @@ def _append_message(
 
 
 def _describe(
-    fx: Unit, session: SessionHandle, transcript: _Transcript, entries: Sequence[Entry]
+    fx: Unit,
+    session: SessionHandle,
+    transcript: _RememberedTranscript,
+    entries: Sequence[Entry],
 ) -> None:
     """Set the properties of a session that new entries state; later ones win."""
     directory = _directory_in(entries)
