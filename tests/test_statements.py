@@ -14,6 +14,7 @@ import pytest
 
 import sessiondb
 from sessiondb import Store
+from sessiondb.engine.default import ENGINE
 from sessiondb.engine.shipped import lay_out, read_texts, write_texts
 from sessiondb.engine.sql import ComposedStatement, Statement
 from sessiondb.engine.sqlite.compiling import table_statements
@@ -102,4 +103,4 @@ def test_lines_break_between_words_and_never_in_a_text(sql: str) -> None:
 
 def test_a_statement_without_a_text_names_itself() -> None:
     with pytest.raises(KeyError, match=r"effects\.lease\.MISSING"):
-        _ = Statement("effects.lease.MISSING").text
+        Statement("effects.lease.MISSING").text_on(ENGINE)

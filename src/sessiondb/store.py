@@ -24,7 +24,6 @@ from sessiondb.database.exports import (
 from sessiondb.database.facade import Facade, Kind, reaping
 from sessiondb.database.open_units import UnitBlock
 from sessiondb.effects import Unit
-from sessiondb.engine.default import ENGINE
 from sessiondb.errors import NotFoundError
 from sessiondb.loading import load
 from sessiondb.model.draft import MessageFields
@@ -213,7 +212,9 @@ class Store(Facade, methods=_METHODS):
 
         core = self._core
         if core.readers.past is None:
-            core.readers.past = PastDamage(core.path, report, read_only=core.read_only)
+            core.readers.past = PastDamage(
+                core.engine, core.path, report, read_only=core.read_only
+            )
         return core.readers.past
 
     @checked
@@ -382,4 +383,4 @@ class Store(Facade, methods=_METHODS):
     def connection(self) -> Connection:
         """Return a read-only SQLAlchemy connection, to be closed by the caller."""
         self._core.check_usable()
-        return ENGINE.sqlalchemy(self._core.connect_reader)
+        return self._core.engine.sqlalchemy(self._core.connect_reader)

@@ -24,6 +24,7 @@ from sessiondb import (
     user,
 )
 from sessiondb.effects import Unit
+from sessiondb.engine.default import ENGINE
 
 pytestmark = pytest.mark.slow
 
@@ -111,7 +112,7 @@ async def test_a_failure_at_any_position_writes_nothing_and_is_named(
 ) -> None:
     await contract.store.append(session, user("Hello"))
     verb, kind, queue = BAD[bad]
-    length = len(story(Unit("", lambda _: None), session))  # type: ignore[arg-type, return-value]
+    length = len(story(Unit(ENGINE, "", lambda _: None), session))  # type: ignore[arg-type, return-value]
     before = everything(contract)
     for position in range(length):
         with pytest.raises(kind) as failed:

@@ -17,7 +17,6 @@ from sessiondb.database.executor import SerialExecutor
 from sessiondb.database.opening import open_soon
 from sessiondb.database.reading import read_on
 from sessiondb.engine.base import Connection
-from sessiondb.engine.default import ENGINE
 from sessiondb.errors import MissingExtraError, SessionDBError
 from sessiondb.repository import Read
 from sessiondb.writer.asyncio_loop import running_loop
@@ -186,4 +185,4 @@ def async_connection(core: Core) -> AsyncConnection:
         core.open()
         return core.connect_reader(one_thread=True)
 
-    return ENGINE.sqlalchemy_async(connect)
+    return core.engine.sqlalchemy_async(connect)

@@ -30,7 +30,7 @@ from sessiondb.effects.delete import Delete, Reap
 from sessiondb.effects.project import RefreshProject
 from sessiondb.effects.unit import Unit
 from sessiondb.engine import disk
-from sessiondb.engine.base import DURABILITIES, Connection
+from sessiondb.engine.base import DURABILITIES, Connection, Engine
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import (
     InvalidInputError,
@@ -89,7 +89,10 @@ class Core:
         self.read_only = read_only or self.location.mode == "ro"
         self.durability = durability
         self.busy_timeout = bounds.seconds(busy_timeout, "busy_timeout")
-        self._temporary = ENGINE.temporary() if self.location.path is None else None
+        self.engine: Engine = ENGINE
+        self._temporary = (
+            self.engine.temporary() if self.location.path is None else None
+        )
         chosen = self._temporary.path if self._temporary else self.location.path
         self.path: Path = chosen  # type: ignore[assignment]
         self._pid = os.getpid()
@@ -151,7 +154,7 @@ class Core:
                 _check_folder(self.location)
             # The file that is verified has to be the one that `start` finds.
             self._identity = disk.identity(self.path)
-            reader = ENGINE.ensure(
+            reader = self.engine.ensure(
                 self.path,
                 create=self._create,
                 read_only=self.read_only,
@@ -170,7 +173,7 @@ class Core:
         Nothing is registered before this call, and nothing is open after it failed.
         """
         try:
-            self.writer = acquire(self.path, self)
+            self.writer = acquire(self.engine, self.path, self)
             if self.writer.connection.identity != self._identity:
                 self.readers.pause()
             #: The daemon thread of this store, started when it is first needed.
@@ -188,10 +191,10 @@ class Core:
         connection = self.readers.checkout()
         try:
             newest, leftover, expiry = connection.execute(_STATE).fetchone()
-        except ENGINE.Error as error:
+        except self.engine.Error as error:
             self.check_in_place()
-            if not is_corrupt(error):
-                raise ENGINE.translate(error) from error
+            if not is_corrupt(self.engine, error):
+                raise self.engine.translate(error) from error
             # The next read or write reports it; a damaged index may affect none.
             newest, leftover, expiry = None, False, None
         finally:
@@ -236,7 +239,7 @@ class Core:
 
         See `Engine.connect` for *one_thread*.
         """
-        connection = ENGINE.connect(
+        connection = self.engine.connect(
             self.path,
             mode="ro" if self.read_only else "reader",
             busy_timeout=self.busy_timeout,
@@ -255,7 +258,9 @@ class Core:
 
     def unit(self) -> Unit:
         """Return an empty unit."""
-        return Unit(self.source, self.locate, read_message, self._read_in_unit)
+        return Unit(
+            self.engine, self.source, self.locate, read_message, self._read_in_unit
+        )
 
     def _read_in_unit(self, connection: Connection, reads: Callable[..., Any]) -> Any:
         return answered_in_unit(connection, self.queries.snapshot(reads))

@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sessiondb.database.reading import is_corrupt
-from sessiondb.engine.base import Connection, ReadableCopy, TemporaryPlace
-from sessiondb.engine.default import ENGINE
+from sessiondb.engine.base import Connection, Engine, ReadableCopy, TemporaryPlace
 
 
 class PastDamage:
@@ -25,8 +24,14 @@ class PastDamage:
     """
 
     def __init__(
-        self, path: Path, report: Callable[[str], None], *, read_only: bool
+        self,
+        engine: Engine,
+        path: Path,
+        report: Callable[[str], None],
+        *,
+        read_only: bool,
     ) -> None:
+        self._engine = engine
         self._path, self._report, self._read_only = path, report, read_only
         self._lock = threading.Lock()
         self._temporary: TemporaryPlace | None = None
@@ -47,7 +52,7 @@ class PastDamage:
 
     def helps(self, error: Exception) -> bool:
         """Return whether the copy answers a statement that ended with *error*."""
-        return self._active and is_corrupt(error)
+        return self._active and is_corrupt(self._engine, error)
 
     def leaves_out(self, session_id: str, missing: str, reason: str) -> bool:
         """Return whether a read continues without what is missing; report it once."""
@@ -78,8 +83,8 @@ class PastDamage:
     def _copy_made(self) -> ReadableCopy:
         with self._lock:
             if self._copy is None:
-                self._temporary = self._temporary or ENGINE.temporary()
-                self._copy = ENGINE.salvage(
+                self._temporary = self._temporary or self._engine.temporary()
+                self._copy = self._engine.salvage(
                     self._path, self._temporary.path, read_only=self._read_only
                 )
                 self._report(_lost_rows(self._copy))

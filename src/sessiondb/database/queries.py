@@ -20,7 +20,6 @@ from sessiondb.database.extension_queries import ExtensionQueries
 from sessiondb.database.message_queries import MessageKey, MessageQueries
 from sessiondb.database.usage_queries import UsageQueries
 from sessiondb.database.value_queries import ValueQueries
-from sessiondb.engine.default import ENGINE
 from sessiondb.errors import InvalidInputError, NotFoundError, abridged
 from sessiondb.loading import load
 from sessiondb.model import (
@@ -40,7 +39,7 @@ from sessiondb.model import (
 from sessiondb.model.aliases import ROLE, canonical
 from sessiondb.model.bounds import TypedTime
 from sessiondb.model.handles import LEAF, Leaf, SessionHandle, SessionRef
-from sessiondb.repository import Read, family, lists, transcript
+from sessiondb.repository import Read, engine_in_use, family, lists, transcript
 from sessiondb.repository.sessions import (
     ALL,
     ProjectFilter,
@@ -148,7 +147,8 @@ class Queries(UsageQueries, MessageQueries, ExtensionQueries, ValueQueries):
         for ref in sessions:
             ids.append((yield from self._extent_of(ref)).id)  # noqa: PERF401  it yields
 
-        return (yield from ENGINE.session_sizes.freed(ids))[0]
+        engine = yield from engine_in_use()
+        return (yield from engine.session_sizes.freed(ids))[0]
 
     def context(
         self,

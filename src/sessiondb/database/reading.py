@@ -10,12 +10,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from sessiondb.engine.base import Connection
-from sessiondb.engine.default import ENGINE
+from sessiondb.engine.base import Connection, Engine
 from sessiondb.errors import CorruptionError, InvalidInputError, SessionDBError
 from sessiondb.model import Message
 from sessiondb.model.damage import damaged
-from sessiondb.repository import Read, transcript
+from sessiondb.repository import ENGINE_IN_USE, Read, transcript
 from sessiondb.repository.decode import LOST
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def answered(connection: Connection, query: Read[T], past: Past | None = None) -
     `CorruptionError` for those that a read cannot leave out.
     """
     rows: Any = None
-    source = connection
+    source, engine = connection, connection.engine
     while True:
         try:
             statement, params = query.send(rows)
@@ -55,6 +54,9 @@ def answered(connection: Connection, query: Read[T], past: Past | None = None) -
             value: T = done.value
             return value
 
+        if statement is ENGINE_IN_USE:
+            rows = engine
+            continue
         if statement is LOST:
             # A read of a damaged file may continue without what is missing in it.
             missing, reason = params["missing"], params["reason"]
@@ -65,14 +67,14 @@ def answered(connection: Connection, query: Read[T], past: Past | None = None) -
             continue
 
         try:
-            rows = source.execute(statement.text, params).fetchall()
-        except ENGINE.Error as error:
+            rows = source.execute(statement.text_on(engine), params).fetchall()
+        except engine.Error as error:
             if past is None or source is not connection or not past.helps(error):
                 raise
 
             # For the rest of the read, too: its statements must agree on what there is.
             source = past.connection()
-            rows = source.execute(statement.text, params).fetchall()
+            rows = source.execute(statement.text_on(engine), params).fetchall()
 
 
 def read_message(connection: Connection, session_id: str, seq: int) -> Message:
@@ -84,8 +86,8 @@ def answered_in_unit(connection: Connection, query: Read[T]) -> T:
     """Run a read in the transaction of a unit; raises the errors of a read."""
     try:
         return answered(connection, query)
-    except ENGINE.Error as error:
-        raise ENGINE.translate(error) from error
+    except connection.engine.Error as error:
+        raise connection.engine.translate(error) from error
 
 
 def read_on(connection: Connection, query: Read[T], past: Past | None = None) -> T:
@@ -93,11 +95,12 @@ def read_on(connection: Connection, query: Read[T], past: Past | None = None) ->
 
     Raises the errors of `Engine.translate`.
     """
+    engine = connection.engine
     try:
-        connection.execute(ENGINE.begin_read)
+        connection.execute(engine.begin_read)
         return answered(connection, query, past)
-    except ENGINE.Error as error:
-        raise ENGINE.translate(error) from error
+    except engine.Error as error:
+        raise engine.translate(error) from error
     except (UnicodeEncodeError, OverflowError) as error:
         raise InvalidInputError(
             f"not a value that can be stored here: {error}"
@@ -168,6 +171,6 @@ class IdleReaders:
                 return
 
 
-def is_corrupt(error: Exception) -> bool:
-    """Return whether an error of the driver says that the file is damaged."""
-    return isinstance(ENGINE.translate(error), CorruptionError)
+def is_corrupt(engine: Engine, error: Exception) -> bool:
+    """Return whether an error of the driver says that the database is damaged."""
+    return isinstance(engine.translate(error), CorruptionError)

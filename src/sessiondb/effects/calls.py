@@ -18,7 +18,6 @@ from sessiondb.effects.transaction import (
     SessionState,
     Transaction,
 )
-from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model.draft import ending
@@ -80,13 +79,13 @@ def search_columns(
         return NOT_INDEXED
     is_at_hand = text_blob is None and call.input_blob is None
     # Read, not carried over: a removal puts all that waits into the index.
-    _, indexed_to = ENGINE.search.read_places(tx.connection)
+    _, indexed_to = tx.engine.search.read_places(tx.connection)
     if not is_at_hand or call.rid <= indexed_to:
         tx.to_index.append(call.rid)
         return NOT_INDEXED
     if not (text or call.input or title):
         return NOT_INDEXED
-    words = ENGINE.search.words_of_part(text, call.input, title)
+    words = tx.engine.search.words_of_part(text, call.input, title)
     if words is not None and words == call.words:
         # A trigger takes a change of text that leaves the words for one by a shell,
         # and removes them: they are of the old text.

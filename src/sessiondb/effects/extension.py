@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sessiondb.arguments import one_of
 from sessiondb.dataclass import dataclass, field
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.default import ENGINE
+from sessiondb.engine.base import Engine
 from sessiondb.engine.sql import insert_new_text, insert_text, upsert_text
 from sessiondb.errors import ConflictError, InvalidInputError, abridged
 from sessiondb.model import bounds
@@ -104,7 +104,7 @@ def complete_tables(tx: Transaction, extension: Extension) -> None:
     if extension in carryover.extensions:
         return
     # Those that this transaction makes go with it, or with their unit.
-    if ENGINE.extensions.put(tx.connection, extension, tx.now):
+    if tx.engine.extensions.put(tx.connection, extension, tx.now):
         carryover.extension_tables = None
     else:
         carryover.extensions.add(extension)
@@ -114,10 +114,10 @@ def remove_extension_rows(tx: Transaction, session_ids: Sequence[str]) -> None:
     """Remove the rows that programs added to sessions."""
     tables = tx.carryover.extension_tables
     if tables is None:
-        listed = ENGINE.extensions.listed(tx.connection)
+        listed = tx.engine.extensions.listed(tx.connection)
         tables = [table for table in listed if table.is_of_sessions]
         tx.carryover.extension_tables = tables
-    ENGINE.extensions.remove_rows(tx.connection, tables, session_ids)
+    tx.engine.extensions.remove_rows(tx.connection, tables, session_ids)
 
 
 def use_sessions(tx: Transaction, session_ids: Iterable[str | None]) -> None:
@@ -178,19 +178,22 @@ def insertion(
 
 
 def execution(
-    statement: UpdateBase, parameters: Mapping[str, Any], expect_rows: int | None
+    engine: Engine,
+    statement: UpdateBase,
+    parameters: Mapping[str, Any],
+    expect_rows: int | None,
 ) -> Execute:
     """Return the effect of `Unit.execute`; raises `InvalidInputError`."""
     from sessiondb.schema.extensions import written_extension
 
     extension = written_extension(statement)
-    written, values = bound(statement, parameters)
+    written, values = bound(engine, statement, parameters)
     expected = bounds.integer(expect_rows, "expect_rows", least=0)
     return Execute(extension, written.text, values, expected)
 
 
 def bound(
-    statement: Any, parameters: Mapping[str, Any]
+    engine: Engine, statement: Any, parameters: Mapping[str, Any]
 ) -> tuple[CompiledStatement, dict[str, Any]]:
     """Return a program's statement as text, and the values that it takes.
 
@@ -198,7 +201,7 @@ def bound(
     """
     from sessiondb.schema.extensions import compiled, parameter_values
 
-    written = compiled(statement, ENGINE.dialect.compile_with_constants)
+    written = compiled(statement, engine.dialect.compile_with_constants)
     values = parameter_values(written.parameters, parameters)
     if "session_id" in values:
         values["session_id"] = _session_id(values["session_id"])

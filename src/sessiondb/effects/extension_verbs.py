@@ -68,6 +68,6 @@ class ExtensionVerbs(Queue):
         which the statement then counts as used. With *expect_rows* it is a condition:
         if it changes another number of rows, the unit is a `ConflictError`.
         """
-        effect = execution(statement, parameters or {}, expect_rows)
+        effect = execution(self.engine, statement, parameters or {}, expect_rows)
         self.add(effect)
         return effect

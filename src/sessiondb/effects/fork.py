@@ -19,7 +19,6 @@ from sessiondb.effects.project import ProjectPlace, home_of
 from sessiondb.effects.session import check_chain, free_slug
 from sessiondb.effects.transaction import Transaction
 from sessiondb.effects.tree import links
-from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement, as_list
 from sessiondb.errors import ConflictError, NotFoundError, abridged
 from sessiondb.model.damage import (
@@ -145,7 +144,7 @@ class Fork:
         self._session_row(tx, leaf)
         try:
             _copy_rows(tx, params)
-        except ENGINE.Error:
+        except tx.engine.Error:
             # Only now: before, it would cost as much as the copies.
             _check_values(tx, parent.id)
             raise

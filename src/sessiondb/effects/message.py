@@ -16,7 +16,6 @@ from sessiondb.effects.calls import fill_call, filled_call
 from sessiondb.effects.encode import same_json, usage_key
 from sessiondb.effects.ownership import UsageKey
 from sessiondb.effects.transaction import SessionState, Transaction
-from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import SparseInsert, Statement
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model.handles import LEAF, MessageHandle
@@ -127,7 +126,7 @@ def part_values(tx: Transaction, row: PartRow, place: PartPlace) -> tuple[Any, .
     words = None
     if is_searched:
         if row.text_blob is None and row.input_blob is None:
-            words = ENGINE.search.words_of_part(row.text, row.input, row.title)
+            words = tx.engine.search.words_of_part(row.text, row.input, row.title)
             tx.carryover.waiting_bytes += len(row.text or "") + len(row.input or "")
         else:
             tx.to_prepare.append(place.rid)

@@ -86,7 +86,7 @@ def _append_drafts(
     unit.staged.live(session_key(session))
     drafts = _with_fields([draft for _, draft in placed], fields)
     # A unit is never emptied: what may be refused is queued elsewhere first.
-    scratch = type(unit)("", _no_place)
+    scratch = type(unit)(unit.engine, "", _no_place)
     handles = []
     for (place, _), draft in zip(placed, drafts, strict=True):
         try:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from sessiondb.effects.project import ProjectPlace
 from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.base import Engine
 from sessiondb.errors import ConflictError, InvalidInputError
 from sessiondb.model.handles import MessageHandle, PartHandle, PartKey
 
@@ -33,7 +34,9 @@ class Queue:
     ``committed`` and ``tried`` belong to the writer.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, engine: Engine) -> None:
+        #: That of the database to which the unit is committed.
+        self.engine = engine
         self.effects: list[Effect] = []
         #: Directories whose facts git completes before the commit.
         self.places: list[ProjectPlace] = []

@@ -21,6 +21,7 @@ from sessiondb.effects.removal import Pop, ReadMessage, Remove
 from sessiondb.effects.replacing import Replace
 from sessiondb.effects.session import SetColumns, UpdateMetadata
 from sessiondb.effects.snapshot import ReadInUnit, RunReads, SnapshotResult
+from sessiondb.engine.base import Engine
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import MessageDraft, bounds
 from sessiondb.model.draft import MessageFields
@@ -45,9 +46,12 @@ class RevisingVerbs(Queue):
     """The part of `Unit` that depends on what is stored."""
 
     def __init__(
-        self, read: ReadMessage | None = None, run_reads: RunReads | None = None
+        self,
+        engine: Engine,
+        read: ReadMessage | None = None,
+        run_reads: RunReads | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(engine)
         self._read, self._run_reads = read, run_reads
         self.staged = Staged()
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sessiondb.clock import now_ms
 from sessiondb.dataclass import dataclass, field, replace
 from sessiondb.effects.holders import held, of_this_process
-from sessiondb.engine.base import Connection, Cursor, ExtensionTable
-from sessiondb.engine.default import ENGINE
+from sessiondb.engine.base import Connection, Cursor, Engine, ExtensionTable
 from sessiondb.engine.sql import (
     Statement,
     as_list,
@@ -210,17 +209,23 @@ class Transaction:
     _kept: set[str] = field(init=False)
     _only_appends: bool = field(init=False)
 
+    @property
+    def engine(self) -> Engine:
+        """The engine of the database."""
+        return self.connection.engine
+
     def run(self, statement: Statement, **params: Any) -> Cursor:
         """Execute a compiled statement."""
-        return self.connection.execute(statement.text, params)
+        connection = self.connection
+        return connection.execute(statement.text_on(connection.engine), params)
 
     def one(self, statement: Statement, **params: Any) -> Any:
         """Return the first row, or None."""
-        return self.connection.execute(statement.text, params).fetchone()
+        return self.run(statement, **params).fetchone()
 
     def value(self, statement: Statement, **params: Any) -> Any:
         """Return the first column of the first row, or None."""
-        row = self.connection.execute(statement.text, params).fetchone()
+        row = self.run(statement, **params).fetchone()
         return row and row[0]
 
     def column(self, statement: Statement, **params: Any) -> list[Any]:
@@ -255,7 +260,7 @@ class Transaction:
     def insert_blobs(self, blobs: Sequence[Blob]) -> None:
         """Store blobs that are not there yet; most messages have none."""
         if blobs:
-            ENGINE.insert_blobs(self.connection, blobs)
+            self.engine.insert_blobs(self.connection, blobs)
             # Not only texts: the index is completed a little early.
             self.carryover.waiting_bytes += sum(blob.size for blob in blobs)
 
@@ -405,7 +410,7 @@ class Transaction:
         self._wrote_parts = True
 
     def _read_places(self) -> tuple[int, int]:
-        places = ENGINE.search.read_places(self.connection)
+        places = self.engine.search.read_places(self.connection)
         self.carryover.places = places
         return places
 
@@ -473,20 +478,20 @@ class Transaction:
     def finish(self) -> None:
         """Do what is done once: search, sums of usage, then blobs."""
         if self.to_prepare or self.to_index:
-            ENGINE.search.prepare(
+            self.engine.search.prepare(
                 self.connection, as_list(self.to_prepare + self.to_index)
             )
         if self.to_index:
             marked = self.run(_MARK, rids=as_list(self.to_index)).fetchall()
             rids = as_list(sorted(rid for (rid,) in marked))
-            ENGINE.search.put(self.connection, rids)
+            self.engine.search.put(self.connection, rids)
 
         if self._wrote_parts:
             last, indexed = self.carryover.places or self._read_places()
             is_large = self.carryover.waiting_bytes >= MOST_WAITING_BYTES
             if is_large or last - indexed >= MOST_WAITING:
-                ENGINE.search.put_waiting(self.connection)
-                ENGINE.usage.put_waiting(self.connection)
+                self.engine.search.put_waiting(self.connection)
+                self.engine.usage.put_waiting(self.connection)
                 self.carryover.places, self.carryover.waiting_bytes = (last, last), 0
 
         if self.loose:

@@ -40,6 +40,7 @@ from sessiondb.effects.removal import ReadMessage
 from sessiondb.effects.revising import RevisingVerbs
 from sessiondb.effects.snapshot import RunReads
 from sessiondb.effects.value_verbs import ValueVerbs
+from sessiondb.engine.base import Engine
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import FileDiff, Todo, Tokens, bounds
 from sessiondb.model.bounds import Time
@@ -74,12 +75,13 @@ class Unit(RevisingVerbs, ExtensionVerbs, ValueVerbs):
 
     def __init__(
         self,
+        engine: Engine,
         source: str,
         locate: Locate,
         read: ReadMessage | None = None,
         run_reads: RunReads | None = None,
     ) -> None:
-        super().__init__(read, run_reads)
+        super().__init__(engine, read, run_reads)
         self._source = source
         self._find_place = locate
 

@@ -79,6 +79,10 @@ class Connection(Protocol):
     """
 
     @property
+    def engine(self) -> Engine:
+        """The engine of the database."""
+
+    @property
     def in_transaction(self) -> bool:
         """True from the beginning of a transaction to its COMMIT or ROLLBACK."""
 
@@ -130,15 +134,6 @@ class Dialect(Protocol):
         have made them of anything. Raises as `compile`.
         """
 
-    def insert_text(self, table: str, columns: Sequence[str]) -> str:
-        """Return the text of an INSERT with one ``?`` for each of *columns*."""
-
-    def index_hint(self, index: str) -> str:
-        """Return the text after a table that is to be searched by *index*.
-
-        Empty for an engine that chooses the index itself.
-        """
-
     def list_text(self, name: str) -> str:
         """Return the list parameter *name* as a subquery in parentheses.
 
@@ -153,12 +148,6 @@ class Dialect(Protocol):
         It holds for each value that does, and for as few others as the engine can
         tell; with the parameters in it.
         """
-
-
-class EngineStatement(NamedTuple):
-    """A statement in the engine's own SQL, as a read yields it."""
-
-    text: str
 
 
 class ExtensionTable(NamedTuple):
@@ -261,8 +250,12 @@ class TemporaryPlace(Protocol):
 class Engine(Protocol):
     """A kind of database, without state: all state is in its connections.
 
-    Functions of a connection raise `Error`; those of a path raise our errors.
+    There is one object for each kind. Functions of a connection raise `Error`; those of
+    a path raise our errors.
     """
+
+    def __hash__(self) -> int:
+        """Return a number by which texts that are written for an engine are kept."""
 
     @property
     def name(self) -> str:

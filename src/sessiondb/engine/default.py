@@ -1,10 +1,10 @@
-"""The engine of every database: SQLite, until a path can name another one."""
+"""The engine of database files, for whoever has a path and no connection."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from sessiondb.engine.base import Engine
-from sessiondb.engine.sqlite.engine import SQLite
+from sessiondb.engine.sqlite.engine import SQLITE
 
-ENGINE: Final[Engine] = SQLite()
+ENGINE: Final[Engine] = SQLITE

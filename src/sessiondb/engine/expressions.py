@@ -20,7 +20,6 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as insert_or
 from sqlalchemy.sql import Insert
 
-from sessiondb.engine.default import ENGINE
 from sessiondb.engine.elements import ListParameter, OnConflictDoNothing, PairsParameter
 
 
@@ -85,5 +84,5 @@ def insert_or_update(
 
 
 def by_index(table: FromClause, index: str) -> tuple[FromClause, str, str]:
-    """Return what ``with_hint`` needs to search *table* by *index*."""
-    return table, ENGINE.dialect.index_hint(index), ENGINE.dialect.name
+    """Return what ``with_hint`` needs to have SQLite search *table* by *index*."""
+    return table, f"INDEXED BY {index}", "sqlite"

@@ -1,4 +1,4 @@
-"""Statements as text: those that ship with the engine, and those put together here.
+"""Statements as text: those that ship with an engine, and those put together here.
 
 The source of a shipped statement is an expression of SQLAlchemy Core in `statements`,
 under the same name; `scripts/freeze_statements.py` writes the text of all of them for
@@ -11,20 +11,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, cached_property
+from functools import cache
 from operator import itemgetter
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sessiondb.engine.default import ENGINE
 from sessiondb.schema.columns import KEYS, TABLES
+
+if TYPE_CHECKING:
+    from sessiondb.engine.base import Engine
 
 #: Picks values out of a row.
 Pick = Callable[[Sequence[object]], tuple[Any, ...]]
 
 
 class Statement:
-    """A statement whose text ships with the engine, looked up when it is first run.
+    """A statement whose text ships with each engine.
 
     *name* is that of the module below `statements` and of the expression in it.
     """
@@ -32,10 +34,9 @@ class Statement:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    @cached_property
-    def text(self) -> str:
-        """The SQL text, with named parameters."""
-        return ENGINE.dialect.shipped[self.name]
+    def text_on(self, engine: Engine) -> str:
+        """Return the SQL text for *engine*, with named parameters."""
+        return engine.dialect.shipped[self.name]
 
 
 class ComposedStatement(Statement):
@@ -44,6 +45,10 @@ class ComposedStatement(Statement):
     def __init__(self, text: str) -> None:
         super().__init__("composed")
         self.text = text
+
+    def text_on(self, engine: Engine) -> str:  # noqa: ARG002  it is the engine's own
+        """Return the text: it was put together for the engine that runs it."""
+        return self.text
 
 
 # -- list parameters ---------------------------------------------------------
@@ -54,18 +59,14 @@ def as_list(values: Iterable[int] | Iterable[str]) -> str:
     return json.dumps(list(values))
 
 
-def list_text(name: str) -> str:
-    """Return the list parameter *name* as SQL in parentheses, for ``column IN …``."""
-    return ENGINE.dialect.list_text(name)
-
-
 # -- inserts -----------------------------------------------------------------
 
 
 @cache
 def insert_text(table: str, columns: Sequence[str]) -> str:
     """Return the text of an INSERT with one ``?`` for each of *columns*."""
-    return ENGINE.dialect.insert_text(table, columns)
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
 
 
 class SparseInsert:

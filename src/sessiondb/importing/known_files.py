@@ -149,7 +149,7 @@ class KeepFacts:
     def apply(self, tx: Transaction) -> None:
         """Write them."""
         tx.connection.executemany(upsert_text("import_file", IMPORT_FILE), self.rows)
-        tx.connection.executemany(_FORGET.text, self.gone)
+        tx.connection.executemany(_FORGET.text_on(tx.engine), self.gone)
 
 
 def _read_folder(folder: str) -> Read[dict[str, _StoredFile]]:

@@ -67,7 +67,7 @@ def _backup_path(target: str | os.PathLike[str]) -> Path:
 
 def _verify_backup(path: Path) -> Backup:
     with connected(path, mode="rw") as connection:
-        if damage := ENGINE.upkeep.damage(connection):
+        if damage := connection.engine.upkeep.damage(connection):
             raise CorruptionError(
                 f"the copy is damaged: {damage[0]}",
                 hint=f"{command('check')} lists the damage",

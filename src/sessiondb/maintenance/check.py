@@ -16,7 +16,6 @@ from sessiondb import codec
 from sessiondb.arguments import HasPath, checked, file_of
 from sessiondb.dataclass import dataclass
 from sessiondb.engine.base import Connection
-from sessiondb.engine.default import ENGINE
 from sessiondb.errors import BusyError, CodecError
 from sessiondb.maintenance.connecting import connected
 from sessiondb.maintenance.derived import DERIVATIONS
@@ -69,16 +68,17 @@ def check(store: HasPath) -> list[Finding]:
     }
     findings: list[Finding] = []
     with connected(file_of(store)) as connection:
-        connection.execute(ENGINE.begin_read)
+        connection.execute(connection.engine.begin_read)
         for name, run in checks.items():
             findings += _found_by(name, run, connection)
 
     with connected(file_of(store), mode="rw") as connection:
         findings += _found_by("search index", _search_index, connection)
 
-    # A repair writes, which is not safe in a damaged storage.
+        # A repair writes, which is not safe in a damaged storage.
+        is_of_pages = connection.engine.upkeep.is_of_pages
     storage = [finding.what for finding in findings if finding.check == "integrity"]
-    if any(ENGINE.upkeep.is_of_pages(what) for what in storage):
+    if any(map(is_of_pages, storage)):
         findings = [replace(finding, repair=None) for finding in findings]
 
     return findings
@@ -88,8 +88,8 @@ def _found_by(name: str, run: Check, connection: Connection) -> list[Finding]:
     findings: list[Finding] = []
     try:
         findings.extend(run(connection))
-    except ENGINE.Error as error:
-        reason = ENGINE.translate(error)
+    except connection.engine.Error as error:
+        reason = connection.engine.translate(error)
         # A lock is not a defect; anything else is.
         if isinstance(reason, BusyError):
             raise reason from error
@@ -100,15 +100,15 @@ def _found_by(name: str, run: Check, connection: Connection) -> list[Finding]:
 
 def _check_integrity(connection: Connection) -> Iterator[Finding]:
     """Yield damage of the storage, the indexes and the constraints."""
-    engine = ENGINE.upkeep
-    for line, number in Counter(engine.damage(connection)).items():
-        action = "build the index again" if engine.is_of_an_index(line) else None
+    upkeep = connection.engine.upkeep
+    for line, number in Counter(upkeep.damage(connection)).items():
+        action = "build the index again" if upkeep.is_of_an_index(line) else None
         yield Finding("integrity", line, number, action)
 
 
 def _check_references(connection: Connection) -> Iterator[Finding]:
     """Yield rows whose reference is broken: a delete without foreign keys does it."""
-    broken = Counter(ENGINE.upkeep.broken_references(connection))
+    broken = Counter(connection.engine.upkeep.broken_references(connection))
     for (table, parent), number in broken.items():
         # Lost bytes cannot be restored; `_lost_blobs` names the sessions they were of.
         is_lost = parent == "blob"
@@ -124,7 +124,7 @@ def _check_references(connection: Connection) -> Iterator[Finding]:
 
 def _lost_blobs(connection: Connection) -> Iterator[Finding]:
     """Name each session of which bytes are lost: only a backup has them."""
-    for table, column in ENGINE.upkeep.references_to(connection, "blob"):
+    for table, column in connection.engine.upkeep.references_to(connection, "blob"):
         owner = "id" if table == "session" else "session_id"
         sql = (
             f"SELECT {owner}, count(*) FROM {table} WHERE {column} IS NOT NULL "
@@ -256,7 +256,7 @@ def _check_blobs(connection: Connection) -> Iterator[Finding]:
 
 def _altered_values(connection: Connection, names: list[str]) -> Iterator[Finding]:
     """Name each session that refers to one of the blobs *names*."""
-    for table, column in ENGINE.upkeep.references_to(connection, "blob"):
+    for table, column in connection.engine.upkeep.references_to(connection, "blob"):
         owner = "id" if table == "session" else "session_id"
         sql = f"SELECT {owner} FROM {table} WHERE {column} = ?"
         of_sessions: Counter[str] = Counter()
@@ -271,7 +271,7 @@ def used_blobs(connection: Connection) -> str:
     """Return the query for the hashes of the blobs that something refers to."""
     return " UNION ALL ".join(
         f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL"
-        for table, column in ENGINE.upkeep.references_to(connection, "blob")
+        for table, column in connection.engine.upkeep.references_to(connection, "blob")
     )
 
 
@@ -284,7 +284,7 @@ def _check_derived(connection: Connection) -> Iterator[Finding]:
 
 def _check_extensions(connection: Connection) -> Iterator[Finding]:
     """Yield the tables of programs that are declared and not there."""
-    for extension, table in ENGINE.extensions.missing(connection):
+    for extension, table in connection.engine.extensions.missing(connection):
         defect = f"table {table} of extension {extension} is missing"
         action = "forget the extension: its next write makes the table"
         yield Finding("extensions", defect, 1, action)
@@ -312,6 +312,6 @@ def _counting_check(name: str) -> Check:
 
 
 def _search_index(connection: Connection) -> Iterator[Finding]:
-    for name in ENGINE.search.damaged(connection):
+    for name in connection.engine.search.damaged(connection):
         defect = f"{name} differs from its content"
         yield Finding("search index", defect, 1, "rebuild it")

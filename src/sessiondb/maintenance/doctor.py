@@ -109,7 +109,7 @@ def _report_of_file(path: Path) -> dict[str, Any]:
         names = ("source", "time_imported", "files", "with_problems")
         report["last_import"] = dict(zip(names, row, strict=True)) if row else None
         report["extensions"] = _extensions(connection)
-        report["bytes_by_table"] = ENGINE.upkeep.bytes_by_table(connection)
+        report["bytes_by_table"] = connection.engine.upkeep.bytes_by_table(connection)
         report["biggest_sessions"] = biggest_sessions(connection)
 
     report["pending_migrations"] = [
@@ -122,7 +122,7 @@ def _extensions(connection: Connection) -> list[str]:
     """Return a line for each table that a program added: its rows, and who added it."""
     versions = dict(connection.execute("SELECT name, version FROM extension"))
     lines = []
-    for table in ENGINE.extensions.listed(connection):
+    for table in connection.engine.extensions.listed(connection):
         sql = f"SELECT count(*) FROM {table.name}"
         rows = connection.execute(sql).fetchone()[0]
         program = f"{table.extension} {versions[table.extension]}"

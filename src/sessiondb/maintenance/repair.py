@@ -114,7 +114,7 @@ def repair(
 
 
 def _repair_indexes(connection: Connection) -> None:
-    engine = ENGINE.upkeep
+    engine = connection.engine.upkeep
     lines = engine.damage(connection)
     # Before anything else, which finds rows by their indexes.
     if lines:
@@ -130,9 +130,10 @@ def _repair_indexes(connection: Connection) -> None:
 
 
 def _repair_rows(connection: Connection, path: Path) -> None:
-    ENGINE.begin_write(connection)
+    engine = connection.engine
+    engine.begin_write(connection)
     try:
-        ENGINE.check_writable(connection, path)
+        engine.check_writable(connection, path)
         run = _RepairRun(connection)
         for action in ACTIONS:
             action(run)
@@ -193,8 +194,9 @@ def _repair_search(run: _RepairRun) -> None:
     Before the rows change, because triggers remove their old entries; and again after
     that, because a value that was recovered is missing from the index.
     """
-    damaged = list(ENGINE.search.damaged(run.connection))
-    ENGINE.search.rebuild(run.connection, damaged)
+    search = run.connection.engine.search
+    damaged = list(search.damaged(run.connection))
+    search.rebuild(run.connection, damaged)
 
 
 def _repair_meta(run: _RepairRun) -> None:
@@ -259,7 +261,7 @@ def _remove_orphans(run: _RepairRun) -> None:
 
     # Before parts and labels, which refer to messages.
     tables = ["terminal", "lease", "todo", "file_diff", "message"]
-    added = ENGINE.extensions.listed(run.connection)
+    added = run.connection.engine.extensions.listed(run.connection)
     tables += [table.name for table in added if table.is_of_sessions]
     for table in tables:
         run.rows(
@@ -280,7 +282,7 @@ def _remove_orphans(run: _RepairRun) -> None:
     run.rows("DELETE FROM usage_waiting WHERE rid NOT IN (SELECT rid FROM session)")
 
     # The next write of an extension makes all of its tables.
-    for extension, _ in ENGINE.extensions.missing(run.connection):
+    for extension, _ in run.connection.engine.extensions.missing(run.connection):
         run.rows("DELETE FROM extension WHERE name = ?", extension)
     _forget_imports(run)
 
@@ -446,9 +448,10 @@ def _repair_counters(run: _RepairRun) -> None:
 
 def _repair_usage(run: _RepairRun) -> None:
     """Sum up the messages of sessions again whose cells are wrong."""
-    for rid in run.column(ENGINE.usage.wrong_sessions):
+    sums = run.connection.engine.usage
+    for rid in run.column(sums.wrong_sessions):
         run.rows("INSERT INTO usage_waiting (rid) VALUES (?)", rid)
-    ENGINE.usage.put_waiting(run.connection)
+    sums.put_waiting(run.connection)
     run.rows(
         "DELETE FROM usage_model WHERE rid NOT IN (SELECT model_rid FROM usage_hour)"
     )

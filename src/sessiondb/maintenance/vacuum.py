@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from sessiondb.arguments import checked, file_of
 from sessiondb.dataclass import dataclass
-from sessiondb.engine.default import ENGINE
 from sessiondb.engine.upkeep import Room
 from sessiondb.maintenance.connecting import connected
 from sessiondb.model import bounds
@@ -55,8 +54,8 @@ def plan_vacuum(store: Store) -> VacuumPlan:
     """
     path = file_of(store)
     with connected(path) as connection:
-        connection.execute(ENGINE.begin_read)
-        space = ENGINE.upkeep.space(connection, path)
+        connection.execute(connection.engine.begin_read)
+        space = connection.engine.upkeep.space(connection, path)
         (deleted,) = connection.execute(_DELETED).fetchone()
 
     used = space.bytes - space.bytes_free
@@ -77,8 +76,8 @@ def vacuum(store: Store, *, busy_timeout: float = 10.0) -> Vacuumed:
     store.reap()
 
     with connected(path, mode="rw", busy_timeout=busy_timeout) as connection:
-        bytes_before = ENGINE.upkeep.space(connection, path).bytes
-        truncated = ENGINE.upkeep.rewrite(connection, path)
-        bytes_after = ENGINE.upkeep.space(connection, path).bytes
+        bytes_before = connection.engine.upkeep.space(connection, path).bytes
+        truncated = connection.engine.upkeep.rewrite(connection, path)
+        bytes_after = connection.engine.upkeep.space(connection, path).bytes
 
     return Vacuumed(bytes_before, bytes_after, truncated)

@@ -12,10 +12,22 @@ transaction is open while code of the caller runs.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from sessiondb.engine.sql import Statement
+from sessiondb.engine.sql import ComposedStatement, Statement
+
+if TYPE_CHECKING:
+    from sessiondb.engine.base import Engine
 
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
 Read = Generator[tuple[Statement, Mapping[str, Any]], Rows, T]
+
+#: Not run: a read yields it in place of a statement, and the driver answers with the
+#: engine of the connection.
+ENGINE_IN_USE = ComposedStatement("SELECT 1")
+
+
+def engine_in_use() -> Read[Engine]:
+    """Return the engine of the database that is read."""
+    return cast("Engine", (yield ENGINE_IN_USE, {}))

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sessiondb.engine.base import ExtensionTable
-from sessiondb.engine.default import ENGINE
-from sessiondb.engine.sql import ComposedStatement, as_list, list_text
+from sessiondb.engine.sql import ComposedStatement, as_list
 from sessiondb.model.export import ExtensionRow
-from sessiondb.repository import Read
+from sessiondb.repository import Read, engine_in_use
 
 
 def tables_with_rows(session_id: str) -> Read[list[ExtensionTable]]:
     """Return the tables of extensions that have rows of a session."""
-    declarations = yield ComposedStatement(ENGINE.extensions.declarations), {}
+    extensions = (yield from engine_in_use()).extensions
+    declarations = yield ComposedStatement(extensions.declarations), {}
     tables = []
-    for table in ENGINE.extensions.tables_of(declarations):
+    for table in extensions.tables_of(declarations):
         if table.is_of_sessions:
             sql = f"SELECT 1 FROM {table.name} WHERE session_id = :sid LIMIT 1"
             if (yield ComposedStatement(sql), {"sid": session_id}):
@@ -35,10 +35,11 @@ def row_numbers(table: ExtensionTable, session_id: str) -> Read[list[int]]:
 
 def rows_at(table: ExtensionTable, rids: Sequence[int]) -> Read[list[ExtensionRow]]:
     """Return the rows with these numbers; those that were removed are left out."""
+    dialect = (yield from engine_in_use()).dialect
     names = [name for name in table.columns if name != "session_id"]
     sql = (
         f"SELECT {', '.join(names) or 'NULL'} FROM {table.name} "
-        f"WHERE rid IN {list_text('rids')} ORDER BY rid"
+        f"WHERE rid IN {dialect.list_text('rids')} ORDER BY rid"
     )
     rows = yield ComposedStatement(sql), {"rids": as_list(rids)}
     return [

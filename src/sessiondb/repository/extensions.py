@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sessiondb.effects.extension import bound
 from sessiondb.engine.sql import ComposedStatement, Statement, as_list
 from sessiondb.errors import SchemaVersionError
-from sessiondb.repository import Read, Rows
+from sessiondb.repository import Read, Rows, engine_in_use
 from sessiondb.schema.extensions import refuse_writing
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def select(statement: SelectBase, parameters: Mapping[str, Any]) -> Read[Rows]:
     Raises `InvalidInputError` and `SchemaVersionError`.
     """
     refuse_writing(statement)
-    written, values = bound(statement, parameters)
+    written, values = bound((yield from engine_in_use()), statement, parameters)
     wanted = {item.name: item.version for item in written.extensions}
     # A statement of the tables of every file needs none.
     rows: Rows = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement
 from sessiondb.model import (
     Comparison,
@@ -13,7 +12,7 @@ from sessiondb.model import (
     Tree,
 )
 from sessiondb.model.paths import path_to
-from sessiondb.repository import Read
+from sessiondb.repository import Read, engine_in_use
 from sessiondb.repository.decode import (
     listed,
     report_missing,
@@ -180,6 +179,7 @@ def plan_delete(
             target = detached if is_kept else going
             target.append(child)
 
-    size, parts = yield from ENGINE.session_sizes.freed(item.id for item in going)
+    engine = yield from engine_in_use()
+    size, parts = yield from engine.session_sizes.freed(item.id for item in going)
     messages = sum(item.message_count for item in going)
     return DeletePlan(tuple(going), tuple(detached), messages, parts, size)

@@ -21,11 +21,11 @@ from typing import Any, Final
 from sessiondb import codec
 from sessiondb.arguments import one_of
 from sessiondb.dataclass import dataclass
-from sessiondb.engine.default import ENGINE
+from sessiondb.engine.base import Engine
 from sessiondb.engine.sql import ComposedStatement, Statement, as_list
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Page, Project, Session
-from sessiondb.repository import Read
+from sessiondb.repository import Read, engine_in_use
 from sessiondb.repository.decode import SESSION_COLUMNS, listed
 from sessiondb.schema.terms import ARCHIVED, EMPTY, SUBAGENT
 
@@ -281,25 +281,24 @@ _BY_INDEX_OF_SCOPE = {
 
 @lru_cache(maxsize=256)
 def _page_statement(
-    shape: Filters, order: str, reverse: bool, has_cursor: bool
+    engine: Engine, shape: Filters, order: str, reverse: bool, has_cursor: bool
 ) -> Statement:
     """Return the query for a page of sessions: the first, or the one after a cursor."""
     after = [_behind_cursor(order, reverse)] if has_cursor else []
     sorted_by = _in_order(_SORTED_BY[order], "session.id", reverse)
     if order == "cost":
         condition = " AND ".join([*shape.conditions(), *after])
-        return ComposedStatement(
-            f"{_ALL.text} WHERE {condition} ORDER BY {sorted_by} LIMIT :limit"
-        )
+        every = f"{_ALL.text_on(engine)} WHERE {condition}"
+        return ComposedStatement(f"{every} ORDER BY {sorted_by} LIMIT :limit")
 
     narrowing = shape.narrowing()
     if shape.scope is not None:
-        every = f"{_BY_INDEX_OF_SCOPE[order].text} AND"
+        every = f"{_BY_INDEX_OF_SCOPE[order].text_on(engine)} AND"
         narrowing.remove(_NARROWING["scope"])
     elif shape.project_id is not None:
-        every = f"{_BY_INDEX_OF_PROJECT[order].text} WHERE"
+        every = f"{_BY_INDEX_OF_PROJECT[order].text_on(engine)} WHERE"
     else:
-        every = f"{_BY_INDEX[order].text} WHERE"
+        every = f"{_BY_INDEX[order].text_on(engine)} WHERE"
     selects = []
     for hidden in shape.shown:
         terms = [f"session.hidden = {hidden}", *narrowing, *after]
@@ -354,7 +353,8 @@ def list_sessions(
     if cursor_key is not None:
         params["after"], params["after_id"] = cursor_key
     has_cursor = cursor_key is not None
-    statement = _page_statement(_shape_of(filters), order, reverse, has_cursor)
+    engine = yield from engine_in_use()
+    statement = _page_statement(engine, _shape_of(filters), order, reverse, has_cursor)
     rows = yield statement, params
 
     items = tuple(listed(rows[:limit], base))
@@ -390,7 +390,8 @@ def _by_size(
     It takes one pass over the tables.
     """
     rows = yield _ids_of(_shape_of(filters)), filters.params()
-    sizes = yield from ENGINE.session_sizes.each()
+    engine = yield from engine_in_use()
+    sizes = yield from engine.session_sizes.each()
 
     order = sorted((-sizes.get(name, 0), name) for (name,) in rows)
     if cursor is not None:

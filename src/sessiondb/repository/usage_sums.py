@@ -13,7 +13,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sessiondb.dataclass import dataclass
-from sessiondb.engine.sql import ComposedStatement, Statement, as_list, list_text
+from sessiondb.engine.default import ENGINE
+from sessiondb.engine.sql import ComposedStatement, Statement, as_list
 from sessiondb.model import Tokens
 from sessiondb.prices import Rates
 from sessiondb.repository import Read
@@ -134,7 +135,7 @@ def _terms(parameters: Sequence[str], **more: str) -> list[str]:
     # An answer may name an agent other than that of its session.
     own_terms = {
         "agent": f"{KEYS['agent']} = :agent",
-        "sessions": f"s.id IN {list_text('sessions')}",
+        "sessions": f"s.id IN {ENGINE.dialect.list_text('sessions')}",
     }
     return terms_of_messages(parameters, **own_terms | more)
 
@@ -343,7 +344,7 @@ def _long_statement(shape: _TotalShape) -> Statement:
     is_long = (
         f"c.cost IS NULL AND c.longest_prompt > {shape.sizes[0]} "
         "AND (SELECT model_id FROM usage_model WHERE rid = c.model_rid) IN "
-        f"{list_text('models')}"
+        f"{ENGINE.dialect.list_text('models')}"
     )
     in_long_cell = (
         f"EXISTS (SELECT 1 FROM usage_hour AS c WHERE {is_in_cell('m', 's', 'c')} "

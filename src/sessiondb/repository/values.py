@@ -12,7 +12,6 @@ from typing import Any
 from sessiondb.arguments import one_of
 from sessiondb.clock import now_ms
 from sessiondb.engine.conditions import Condition, meets
-from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import ComposedStatement, Statement
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import Page, bounds
@@ -25,7 +24,7 @@ from sessiondb.model.values import (
     range_below,
     value_name,
 )
-from sessiondb.repository import Read, Rows
+from sessiondb.repository import Read, Rows, engine_in_use
 from sessiondb.repository.sessions import check_limit, decode_cursor, encode_cursor
 from sessiondb.schema.rows import columns
 from sessiondb.schema.terms import UNEXPIRED
@@ -142,7 +141,8 @@ def list_values(
     one_of(order, ORDERS, "order")
     check_limit(limit)
     bounds.integer(offset, "offset", least=0)
-    candidates, params = ENGINE.dialect.candidates("value", conditions)
+    engine = yield from engine_in_use()
+    candidates, params = engine.dialect.candidates("value", conditions)
     low, high = range_below(prefix)
     order_by, following = (_BY_KEY if order == "key" else _BY_UPDATE)[reverse]
     place = {} if cursor is None else _place_in(cursor, order)
@@ -155,9 +155,10 @@ def list_values(
     first = offset - skipped_rows
     end = first + limit
     wanted = end + 1
+    every = _ALL.text_on(engine)
     while True:
         statement = ComposedStatement(
-            f"{_ALL.text} WHERE {following if place else _RANGE} AND {UNEXPIRED} "
+            f"{every} WHERE {following if place else _RANGE} AND {UNEXPIRED} "
             f"AND {candidates} ORDER BY {order_by} LIMIT :rows OFFSET :skipped"
         )
         rows = yield (

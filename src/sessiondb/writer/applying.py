@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sessiondb.effects.message import Append, count_copies
 from sessiondb.effects.transaction import CallerError, Transaction
-from sessiondb.engine.default import ENGINE
+from sessiondb.engine.base import Engine
 from sessiondb.errors import SessionDBError
 from sessiondb.writer.job import Job
 
@@ -67,7 +67,7 @@ def apply_unit(tx: Transaction, job: Job) -> bool:
         job.unit.tried, job.error = tried, error.raised
         return False
     except Exception as error:
-        our_error = own_error(error)
+        our_error = own_error(tx.engine, error)
         our_error.__cause__ = None if our_error is error else error
         if isinstance(our_error, SessionDBError) and our_error.effect is None:
             our_error.effect, our_error.position = verb, position
@@ -80,6 +80,6 @@ def apply_unit(tx: Transaction, job: Job) -> bool:
     return True
 
 
-def own_error(error: Exception) -> Exception:
+def own_error(engine: Engine, error: Exception) -> Exception:
     """Return our error for one of the driver's; any other as it is."""
-    return ENGINE.translate(error) if isinstance(error, ENGINE.Error) else error
+    return engine.translate(error) if isinstance(error, engine.Error) else error

@@ -12,8 +12,7 @@ from pathlib import Path
 from sessiondb.dataclass import dataclass, field
 from sessiondb.effects.transaction import Carryover
 from sessiondb.engine import disk
-from sessiondb.engine.base import Connection
-from sessiondb.engine.default import ENGINE
+from sessiondb.engine.base import Connection, Engine
 from sessiondb.errors import DatabaseReplacedError, SessionDBError
 
 #: A larger log slows readers down. The daemon thread shortens it; when it grows by as
@@ -30,6 +29,7 @@ _UNKNOWN_DURABILITY = ""
 class WriterConnection:
     """The writing connection to the file at *path*; only who has the role uses it."""
 
+    engine: Engine
     path: Path
     identity: disk.FileIdentity
     #: None while it is closed.
@@ -61,7 +61,7 @@ class WriterConnection:
         connection = self.inner or self._open_connection()
         if durability != self.durability:
             self.durability = _UNKNOWN_DURABILITY
-            ENGINE.set_durability(connection, durability)
+            self.engine.set_durability(connection, durability)
             self.durability = durability
 
         return connection
@@ -72,16 +72,16 @@ class WriterConnection:
         It waits up to *busy_timeout* seconds for other writers. Raises
         `SchemaVersionError` and `UntrustedDatabaseError`.
         """
-        ENGINE.begin_write(connection, busy_timeout)
-        commits = ENGINE.commits_of_others(connection)
+        self.engine.begin_write(connection, busy_timeout)
+        commits = self.engine.commits_of_others(connection)
         if commits == self._commits_seen:
             return
 
         # Another process may have migrated the file, or planted a trigger in it, which
         # this transaction would run; and what was carried over is out of date.
-        mark = ENGINE.schema_mark(connection)
+        mark = self.engine.schema_mark(connection)
         if mark != self._schema_mark:
-            ENGINE.check_writable(connection, self.path)
+            self.engine.check_writable(connection, self.path)
             self._schema_mark = mark
         self.carryover = Carryover(waiting_bytes=self.carryover.waiting_bytes)
         self._commits_seen = commits
@@ -102,7 +102,7 @@ class WriterConnection:
 
         try:
             connection.execute("ROLLBACK")
-        except ENGINE.Error:
+        except self.engine.Error:
             # Closing rolls back, too.
             self.inner = None
             connection.close()
@@ -120,8 +120,8 @@ class WriterConnection:
         """Record whether the log is large; shorten it if the daemon thread did not."""
         self._commits_in_log += 1
         limit = self._log_limit
-        self.has_large_log = ENGINE.log_reaches(self.path, limit)
-        if self.has_large_log and ENGINE.log_reaches(self.path, limit + LOG_BYTES):
+        self.has_large_log = self.engine.log_reaches(self.path, limit)
+        if self.has_large_log and self.engine.log_reaches(self.path, limit + LOG_BYTES):
             self.shorten_log()
 
     def shorten_log(self) -> None:
@@ -146,8 +146,8 @@ class WriterConnection:
             return False
 
         try:
-            is_moved = ENGINE.checkpoint(connection, CHECKPOINT_PATIENCE, room)
-        except ENGINE.Error:
+            is_moved = self.engine.checkpoint(connection, CHECKPOINT_PATIENCE, room)
+        except self.engine.Error:
             # The commit is on disk; the next one tries again.
             return False
         if is_moved:
@@ -164,16 +164,16 @@ class WriterConnection:
             return
 
         try:
-            last, indexed = ENGINE.search.read_places(connection)
-            if last == indexed and not ENGINE.usage.is_behind(connection):
+            last, indexed = self.engine.search.read_places(connection)
+            if last == indexed and not self.engine.usage.is_behind(connection):
                 return
             # No data depends on it: queries find what waits as well.
             self.begin(self.ready("normal"), CHECKPOINT_PATIENCE)
             self.take_carryover()
-            ENGINE.search.put_waiting(connection)
-            ENGINE.usage.put_waiting(connection)
+            self.engine.search.put_waiting(connection)
+            self.engine.usage.put_waiting(connection)
             connection.commit()
-        except (ENGINE.Error, SessionDBError):
+        except (self.engine.Error, SessionDBError):
             self.roll_back()
 
     def disconnect(self) -> None:
@@ -190,7 +190,7 @@ class WriterConnection:
 
     def _open_connection(self) -> Connection:
         self.carryover, self._commits_seen = Carryover(), None
-        connection = self.inner = ENGINE.connect_writer(self.path)
+        connection = self.inner = self.engine.connect_writer(self.path)
         self.durability = "full"
         return connection
 

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 from sessiondb.engine import disk
+from sessiondb.engine.base import Engine
 from sessiondb.errors import DatabaseReplacedError
 from sessiondb.writer.connection import WriterConnection
 from sessiondb.writer.role import Writer, release_if_held
@@ -20,7 +21,7 @@ _paused: list[Writer] = []
 _lock = threading.RLock()
 
 
-def acquire(path: Path, user: object) -> Writer:
+def acquire(engine: Engine, path: Path, user: object) -> Writer:
     """Return this process's writer of the file at *path*, which must exist.
 
     It stays open until *user*, and every other one, is given to `release`.
@@ -33,7 +34,8 @@ def acquire(path: Path, user: object) -> Writer:
         with _lock:
             writer = _writers.get(identity)
             if writer is None:
-                writer = _writers[identity] = Writer(WriterConnection(path, identity))
+                connection = WriterConnection(engine, path, identity)
+                writer = _writers[identity] = Writer(connection)
             writer.users.add(user)
             return writer
     except BaseException:

@@ -207,7 +207,7 @@ class Writer:
             if batch.ended:
                 raise
             self.connection.roll_back()
-            our_error = own_error(error)
+            our_error = own_error(self.connection.engine, error)
             is_hopeless = isinstance(our_error, BusyError | DatabaseReplacedError)
             if len(batch.jobs) == 1 or is_hopeless:
                 batch.after, batch.changes = [], []

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from sessiondb.engine.sqlite.connection import connect
+from sessiondb.engine.sqlite.connection import SQLiteConnection, connect
 from sessiondb.engine.sqlite.failures import translated
 from sessiondb.engine.sqlite.fingerprint import check_schema
 from sessiondb.engine.sqlite.version import check_newer, identity_of, refuse
@@ -76,7 +76,7 @@ def admit(
     check_schema(connection, path, version)
 
 
-def open_copy(copy: Path, original: Path) -> sqlite3.Connection:
+def open_copy(copy: Path, original: Path) -> SQLiteConnection:
     """Open a *copy* of the database *original*, which errors name, for reading.
 
     Raises `NotADatabaseError`, `SchemaVersionError`, `UntrustedDatabaseError` and

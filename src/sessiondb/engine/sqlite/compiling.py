@@ -30,7 +30,7 @@ from sessiondb.schema.tables import metadata
 
 
 class _Compiler(SQLiteCompiler):
-    """SQLAlchemy's, with the hints of `SQLiteText.index_hint`, and plain constants."""
+    """SQLAlchemy's, with the hints of `expressions.by_index`, and plain constants."""
 
     def get_from_hint_text(
         self,

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
 from sessiondb.engine import disk
@@ -34,6 +34,9 @@ from sessiondb.errors import (
     abridged,
 )
 from sessiondb.living import LivingObjects
+
+if TYPE_CHECKING:
+    from sessiondb.engine.base import Engine
 
 CACHE_KIB = 16_000
 _INNOCUOUS = 0x200000
@@ -56,11 +59,13 @@ SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
 _execute = sqlite3.Connection.execute
 
 
-class _SQLiteConnection(sqlite3.Connection):
+class SQLiteConnection(sqlite3.Connection):
     """A connection that is registered, for fork(2) and `open_files`."""
 
     path: Path
     file: disk.FileIdentity | None = None
+    #: `engine.SQLITE`, which sets it: that module is made of this one.
+    engine: ClassVar[Engine]
 
     def execute(self, sql: str, params: Any = (), /) -> sqlite3.Cursor:
         """Run a statement; raises `sqlite3.Error`, whatever the text of its message."""
@@ -76,11 +81,12 @@ class _SQLiteConnection(sqlite3.Connection):
             raise damaged from error
 
     def close(self) -> None:
+        """Close it, and forget it."""
         super().close()
         _living.discard(self)
 
 
-_living: LivingObjects[_SQLiteConnection] = LivingObjects()
+_living: LivingObjects[SQLiteConnection] = LivingObjects()
 #: Files that the parent of this process had open when it forked.
 _inherited: set[disk.FileIdentity | None] = set()
 
@@ -97,7 +103,7 @@ def connect(
     busy_timeout: float = 10.0,
     durability: str = "full",
     one_thread: bool = False,
-) -> sqlite3.Connection:
+) -> SQLiteConnection:
     """Open *path*, which must exist, with the pragmas of this project.
 
     *mode* is ``rw``, ``ro``, or ``reader`` (rw, but only queries are allowed: a
@@ -135,7 +141,7 @@ def _open_connection(
     busy_timeout: float,
     durability: str,
     one_thread: bool,
-) -> sqlite3.Connection:
+) -> SQLiteConnection:
     file = disk.identity(path)
     if file in _inherited:
         raise StoreClosedError(
@@ -146,7 +152,7 @@ def _open_connection(
 
     connection = sqlite3.connect(
         uri, uri=True, timeout=busy_timeout, isolation_level=None,
-        check_same_thread=one_thread, cached_statements=256, factory=_SQLiteConnection,
+        check_same_thread=one_thread, cached_statements=256, factory=SQLiteConnection,
     )  # fmt: skip
     connection.path, connection.file = path, file
     _living.add(connection)

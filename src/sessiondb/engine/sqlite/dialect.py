@@ -43,16 +43,6 @@ class SQLiteText:
 
         return compile_with_constants(statement)
 
-    def insert_text(self, table: str, columns: Sequence[str]) -> str:
-        """Return INSERT text with one ``?`` for each of *columns*."""
-        marks = ", ".join("?" * len(columns))
-        names = ", ".join(columns)
-        return f"INSERT INTO {table} ({names}) VALUES ({marks})"
-
-    def index_hint(self, index: str) -> str:
-        """Return the hint for *index*: the planner may prefer the larger one."""
-        return f"INDEXED BY {index}"
-
     def list_text(self, name: str) -> str:
         """Return the list parameter *name* as a subquery in parentheses."""
         return f"(SELECT value FROM json_each(:{name}))"

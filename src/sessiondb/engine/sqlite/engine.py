@@ -13,6 +13,7 @@ from sessiondb.engine.sqlite import claims, files
 from sessiondb.engine.sqlite.blobs import insert_blobs
 from sessiondb.engine.sqlite.connection import (
     SYNCHRONOUS,
+    SQLiteConnection,
     begin_write,
     connect,
     open_files,
@@ -150,3 +151,7 @@ class SQLite:
             "sqlite+aiosqlite://", connect_args=arguments, poolclass=NullPool
         )
         return engine.connect()
+
+
+SQLITE = SQLite()
+SQLiteConnection.engine = SQLITE

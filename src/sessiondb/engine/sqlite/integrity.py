@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from sessiondb.engine.sqlite.connection import connect
+from sessiondb.engine.sqlite.connection import SQLiteConnection, connect
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.errors import BusyError, CorruptionError
 from sessiondb.patterns import late_pattern
@@ -57,7 +57,7 @@ def references_to(connection: Any, table: str) -> list[tuple[str, str]]:
     return references
 
 
-def connect_to_repair(path: Path, busy_timeout: float) -> sqlite3.Connection:
+def connect_to_repair(path: Path, busy_timeout: float) -> SQLiteConnection:
     """Open *path* without foreign keys: their checks would get in the way."""
     connection = connect(path, busy_timeout=busy_timeout)
     connection.execute("PRAGMA foreign_keys=OFF")

@@ -11,7 +11,6 @@ alembic command `run_env`; all end in ``_run_steps``.
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -30,7 +29,7 @@ from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files
 from sessiondb.engine.sqlite.admission import EMPTY, admit
 from sessiondb.engine.sqlite.chain import Chain, configuration
-from sessiondb.engine.sqlite.connection import connect
+from sessiondb.engine.sqlite.connection import SQLiteConnection, connect
 from sessiondb.engine.sqlite.failures import translate, translated
 from sessiondb.engine.sqlite.fingerprint import check_derived, check_schema
 from sessiondb.engine.sqlite.migration_guard import (
@@ -283,9 +282,7 @@ def _run_steps(context: EnvironmentContext, connection: Connection) -> None:
 
 
 @contextmanager
-def _reading_connection(
-    path: Path, busy_timeout: float
-) -> Iterator[sqlite3.Connection]:
+def _reading_connection(path: Path, busy_timeout: float) -> Iterator[SQLiteConnection]:
     if disk.identity(path) is None:
         raise NotFoundError(f"no database at {path}")
     with (

@@ -19,7 +19,7 @@ from types import FrameType
 from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files
 from sessiondb.engine.sqlite.admission import EMPTY, admit, schema_of
-from sessiondb.engine.sqlite.connection import connect
+from sessiondb.engine.sqlite.connection import SQLiteConnection, connect
 from sessiondb.engine.sqlite.ddl import statements
 from sessiondb.engine.sqlite.failures import translated
 from sessiondb.engine.sqlite.version import identity_of, stamp
@@ -42,7 +42,7 @@ def ensure(
     read_only: bool = False,
     busy_timeout: float = 10.0,
     root: Path | None = None,
-) -> sqlite3.Connection | None:
+) -> SQLiteConnection | None:
     """Make sure that *path* is a current, verified database, and return a reader of it.
 
     It is made or migrated if that is permitted. None if it was, or is in use: then a
@@ -97,7 +97,7 @@ def _depth_of_caller() -> int:
 
 def _look_at(
     path: Path, busy_timeout: float, read_only: bool, journal: str
-) -> tuple[bool, sqlite3.Connection | None]:
+) -> tuple[bool, SQLiteConnection | None]:
     """Return whether the file needs nothing more before its use, and a reader of it.
 
     A file that needs more has none, nor has one in use. Raises the errors of `ensure`

@@ -15,7 +15,12 @@ from pathlib import Path
 from sessiondb.dataclass import dataclass
 from sessiondb.engine.base import Connection, ReadableCopy
 from sessiondb.engine.sqlite import files, search_query, search_waiting
-from sessiondb.engine.sqlite.connection import connect, set_pragmas, uri_of
+from sessiondb.engine.sqlite.connection import (
+    SQLiteConnection,
+    connect,
+    set_pragmas,
+    uri_of,
+)
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.engine.sqlite.opening import make
 from sessiondb.engine.sqlite.search import SQLiteSearchIndex
@@ -51,7 +56,11 @@ def readable_copy(path: Path, target: Path, *, read_only: bool = False) -> Reada
     """
     files.prepare(target)
     connection = sqlite3.connect(
-        uri_of(target, "rw"), uri=True, isolation_level=None, check_same_thread=False
+        uri_of(target, "rw"),
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=SQLiteConnection,
     )
 
     try:

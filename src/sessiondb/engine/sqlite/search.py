@@ -245,7 +245,7 @@ class SQLiteSearchIndex:
         last, indexed = connection.execute(_PLACES).fetchone()
         return last, indexed
 
-    def put_waiting(self, connection: Connection) -> None:
+    def put_waiting(self, connection: Connection | sqlite3.Connection) -> None:
         """Index all that waits."""
         connection.execute(PUT_WAITING)
         connection.execute(_RAISE_MARK.format(f"max({_LAST_PLACE}, {MARK_OF_INDEX})"))
@@ -448,7 +448,11 @@ class SQLiteSearchIndex:
                     raise
                 yield name
 
-    def rebuild(self, connection: Connection, names: Iterable[str] = NAMES) -> None:
+    def rebuild(
+        self,
+        connection: Connection | sqlite3.Connection,
+        names: Iterable[str] = NAMES,
+    ) -> None:
         """Rebuild search tables from their content."""
         for name in names:
             if name == "part_search":

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Column, LargeBinary, Table, Text, UniqueConstraint
 
-from sessiondb.engine.base import EngineStatement
+from sessiondb.engine.sql import ComposedStatement
 from sessiondb.engine.sqlite import search
 from sessiondb.engine.sqlite.dialect import DIALECT
 from sessiondb.engine.sqlite.extension_tables import SQLiteExtensionTables
@@ -33,7 +33,7 @@ from sessiondb.schema import tables
 
 T = TypeVar("T")
 #: A read: it yields statements with their parameters, and receives their rows.
-Read = Generator[tuple[EngineStatement, Mapping[str, Any]], list[tuple[Any, ...]], T]
+Read = Generator[tuple[ComposedStatement, Mapping[str, Any]], list[tuple[Any, ...]], T]
 
 #: Bytes that SQLite adds to each cell of a page: its place, its length, its rowid.
 _CELL = 9
@@ -138,29 +138,29 @@ def blob_bytes(size: int) -> int:
 # -- statements --------------------------------------------------------------------
 
 
-def _rows_of(table: Table, owner: str, *, named: bool) -> EngineStatement:
+def _rows_of(table: Table, owner: str, *, named: bool) -> ComposedStatement:
     """Return the query for (session, bytes, rows) of a table."""
     condition = f" WHERE {owner} {_NAMED}" if named else ""
-    return EngineStatement(
+    return ComposedStatement(
         f"SELECT {owner}, sum({bytes_of_row(table)}), count(*) "
         f"FROM {table.name}{condition} GROUP BY 1"
     )
 
 
-def _words_of(*, named: bool) -> EngineStatement:
+def _words_of(*, named: bool) -> ComposedStatement:
     """Return the query for the lengths of the indexed parts of sessions."""
     condition = f" AND p.session_id {_NAMED}" if named else ""
-    return EngineStatement(
+    return ComposedStatement(
         f"SELECT p.session_id, group_concat(hex({search.WORD_COUNT}), '') "
         f"FROM part AS p {search.WORDS_OF_PART} "
         f"WHERE p.indexed = 1{condition} GROUP BY 1"
     )
 
 
-def _words_taken_over(*, named: bool) -> EngineStatement:
+def _words_taken_over(*, named: bool) -> ComposedStatement:
     """Return the query for the words of parts that a fork which stays has a copy of."""
     condition = f" AND f.parent_id {_NAMED} AND f.id NOT {_NAMED}" if named else ""
-    return EngineStatement(
+    return ComposedStatement(
         "SELECT session_id, group_concat(hex(words), '') FROM ("
         f"SELECT DISTINCT p.session_id, p.rid, {search.WORD_COUNT} AS words "
         "FROM session AS f "
@@ -181,7 +181,7 @@ _REFERENCES = " UNION ALL ".join(
     for table, column, owner in _HOLDERS
 )
 #: Blobs with one holder.
-_OWN_BLOBS = EngineStatement(
+_OWN_BLOBS = ComposedStatement(
     "SELECT r.session_id, length(b.data) FROM "
     f"(SELECT hash, min(session_id) AS session_id FROM ({_REFERENCES}) "
     "GROUP BY hash HAVING min(session_id) = max(session_id)) AS r "
@@ -189,7 +189,7 @@ _OWN_BLOBS = EngineStatement(
 )
 
 
-def _freed_blobs() -> EngineStatement:
+def _freed_blobs() -> ComposedStatement:
     """Return the blobs that the named sessions hold and no other does."""
     held = " UNION ".join(
         f"SELECT {column} AS hash FROM {table} "
@@ -201,14 +201,14 @@ def _freed_blobs() -> EngineStatement:
         f"AND {owner} NOT {_NAMED})"
         for table, column, owner in _HOLDERS
     )
-    return EngineStatement(
+    return ComposedStatement(
         f"SELECT length(b.data) FROM ({held}) AS h JOIN blob AS b ON b.hash = h.hash "
         f"WHERE {elsewhere}"
     )
 
 
 _FREED_BLOBS = _freed_blobs()
-_TOTALS = EngineStatement(search.TOTALS)
+_TOTALS = ComposedStatement(search.TOTALS)
 #: By whether sessions are named: the statement of each table, and those of words.
 _ROWS = {
     named: {
@@ -246,7 +246,7 @@ def _bytes_of_extensions(ids: dict[str, str]) -> Read[list[tuple[str, int]]]:
 
     Of their keys and indexes one entry is counted, that of the session.
     """
-    declarations = yield EngineStatement(_EXTENSIONS.declarations), {}
+    declarations = yield ComposedStatement(_EXTENSIONS.declarations), {}
     sums = []
     for table in _EXTENSIONS.tables_of(declarations):
         if table.is_of_sessions:
@@ -255,7 +255,7 @@ def _bytes_of_extensions(ids: dict[str, str]) -> Read[list[tuple[str, int]]]:
             )
             condition = f" WHERE session_id {_NAMED}" if ids else ""
             sums += yield (
-                EngineStatement(
+                ComposedStatement(
                     f"SELECT session_id, sum({_CELL + _ENTRY + 2} + "
                     f"{len(table.columns)} + length(session_id) + {sizes}) "
                     f"FROM {table.name}{condition} GROUP BY 1"

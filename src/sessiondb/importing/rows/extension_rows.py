@@ -15,7 +15,6 @@ from sessiondb.dataclass import dataclass
 from sessiondb.effects.extension import complete_tables
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.base import ExtensionTable
-from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import insert_text
 from sessiondb.importing.rows.run import Run
 from sessiondb.model.export import ExtensionRow
@@ -66,7 +65,7 @@ class ImportExtensionRows:
                     f"{text} ON CONFLICT DO NOTHING", values
                 )
                 self.run.changed |= cursor.rowcount > 0
-            except (ENGINE.Error, UnicodeEncodeError, OverflowError) as error:
+            except (tx.engine.Error, UnicodeEncodeError, OverflowError) as error:
                 tx.connection.execute("ROLLBACK TO extension_rows")
                 problem = f"{table.name} does not take a row: {error}"
             tx.connection.execute("RELEASE extension_rows")
@@ -86,5 +85,5 @@ def _tables_here(
 
 
 def _tables_of_sessions(tx: Transaction) -> dict[str, ExtensionTable]:
-    listed = ENGINE.extensions.listed(tx.connection)
+    listed = tx.engine.extensions.listed(tx.connection)
     return {table.name: table for table in listed if table.is_of_sessions}
