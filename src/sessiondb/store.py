@@ -213,7 +213,7 @@ class Store(Facade, methods=_METHODS):
         core = self._core
         if core.readers.past is None:
             core.readers.past = PastDamage(
-                core.engine, core.path, report, read_only=core.read_only
+                core.target, report, read_only=core.read_only
             )
         return core.readers.past
 

@@ -21,6 +21,7 @@ from sessiondb import (
     user,
 )
 from sessiondb.clock import now_ms
+from sessiondb.effects.transaction import Carryover
 
 #: Changes by another process between two appends, as SQL.
 OTHERS: dict[str, str] = {
@@ -159,7 +160,7 @@ def test_a_row_that_is_carried_over_is_the_one_that_would_be_read(
             session = store.create_session(id="ses_one", time=1_700_000_000_000).id
             for step in steps:
                 if is_forgetful:
-                    store._core.writer.connection.take_carryover()
+                    store._core.writer.connection.carryover = Carryover()
                 VERBS[step](store, session)
         row = row_of(path, session)
         varying = {name for name in row if name.startswith("time_")} | {"project_id"}

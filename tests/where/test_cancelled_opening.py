@@ -21,6 +21,7 @@ import pytest
 from sessiondb import ALL, AsyncStore, CorruptionError, Store
 from sessiondb.database import lifetime
 from sessiondb.database.core import Core
+from sessiondb.engine.default import target_at
 from sessiondb.engine.sqlite.files import creation_lock
 from sessiondb.writer import registry
 
@@ -206,7 +207,7 @@ def test_an_opening_that_was_interrupted_before_it_started_harms_no_other(
 ) -> None:
     core = Core(database)
     if is_acquired:
-        core.writer = registry.acquire(database, core)
+        core.writer = registry.acquire(target_at(database), core)
     # What the collector does with a store whose constructor was interrupted here.
     core.abandon()
     assert core in lifetime.COLLECTED

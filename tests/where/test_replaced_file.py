@@ -15,7 +15,7 @@ import pytest
 from processes import run, said
 
 from sessiondb import ALL, BEGINNING, AsyncStore, Store, user
-from sessiondb.engine.default import ENGINE
+from sessiondb.engine.sqlite.target import SQLiteFile
 from sessiondb.errors import DatabaseReplacedError
 
 
@@ -85,14 +85,14 @@ async def test_a_file_that_is_replaced_while_a_read_opens_it_is_not_read(
     reader: Any = await AsyncStore.open(store.path) if is_async else store
     if not is_async:
         store._core.pause()
-    connect = ENGINE.connect
+    connect = SQLiteFile.connect
 
-    def connect_too_late(path: Path, **options: Any) -> Any:
+    def connect_too_late(target: SQLiteFile, **options: Any) -> Any:
         # As if another process had done it between two of our system calls.
-        os.replace(other, path)
-        return connect(path, **options)
+        os.replace(other, target.path)
+        return connect(target, **options)
 
-    monkeypatch.setattr(ENGINE, "connect", connect_too_late)
+    monkeypatch.setattr(SQLiteFile, "connect", connect_too_late)
     with pytest.raises(DatabaseReplacedError, match="replaced"):
         result = reader.sessions(project=ALL)
         if is_async:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from sessiondb import AsyncStore, Store, file, user
-from sessiondb.engine.default import ENGINE
+from sessiondb.engine.default import ENGINE, target_at
 from sessiondb.engine.sqlite.write_ahead_log import write_room
 from sessiondb.writer.connection import LOG_BYTES
 
@@ -91,7 +91,7 @@ def test_the_log_of_a_busy_writer_is_overwritten_and_survives_a_crash(
     crashed = tmp_path / "crashed.db"
     with Store.open(path, durability="normal") as store:
         session = store.create_session()
-        while _size(path) != LOG_BYTES or ENGINE.log_reaches(path, MEGABYTE):
+        while _size(path) != LOG_BYTES or target_at(path).log_reaches(MEGABYTE):
             store.append(session, user(file(content=os.urandom(200_000))))
         for number in range(4):
             store.append(session, user(f"acknowledged {number}"))
@@ -127,7 +127,7 @@ def test_a_commit_succeeds_although_no_file_descriptor_is_left(path: Path) -> No
             with suppress(OSError):
                 while True:
                     taken.append(os.dup(taken[0]))
-            assert not ENGINE.log_reaches(path, 0)
+            assert not target_at(path).log_reaches(0)
             handle = store.append(session, user("acknowledged"))
         finally:
             for descriptor in taken:
@@ -141,19 +141,19 @@ def test_a_log_that_began_again_has_only_its_new_frames(path: Path) -> None:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("CREATE TABLE t (a)")
         connection.execute("INSERT INTO t VALUES (zeroblob(300000))")
-        assert ENGINE.log_reaches(path, 300_000)
-        assert not ENGINE.log_reaches(path, 400_000)
+        assert target_at(path).log_reaches(300_000)
+        assert not target_at(path).log_reaches(400_000)
         connection.execute("PRAGMA wal_checkpoint(RESTART)")
         connection.execute("INSERT INTO t VALUES (zeroblob(100000))")
         assert _size(path) > 300_000
-        assert ENGINE.log_reaches(path, 100_000)
-        assert not ENGINE.log_reaches(path, 200_000)
+        assert target_at(path).log_reaches(100_000)
+        assert not target_at(path).log_reaches(200_000)
 
 
 def test_nothing_is_written_over_a_log_that_others_began(path: Path) -> None:
     with Store.open(path) as store:
         session = store.create_session()
-    with closing(ENGINE.connect_writer(path)) as connection:
+    with closing(target_at(path).connect_writer()) as connection:
         connection.execute("UPDATE session SET title = 'kept'")
         size = _size(path)
         write_room(connection, MEGABYTE)

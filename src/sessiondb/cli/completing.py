@@ -129,12 +129,12 @@ def _rows(
     ctx: click.Context, sql: str, values: dict[str, Any]
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of a query; none without a database."""
-    from sessiondb.engine.default import ENGINE
+    from sessiondb.engine.default import target_at
 
     path = _database_path(ctx)
     if path is None or not path.is_file():
         return
-    connection = ENGINE.connect(path, mode="ro", busy_timeout=PATIENCE)
+    connection = target_at(path).connect(mode="ro", busy_timeout=PATIENCE)
     with contextlib.closing(connection):
         yield from connection.execute(sql, values)
 

@@ -48,10 +48,13 @@ class Reader:
 
         The first read opens the connection.
         """
-        if not self._connections:
-            self._connections.append(self._core.connect_reader(one_thread=True))
+        opened = self._connections
+        if opened and not self._core.engine.is_usable(opened[0]):
+            _close_connections(opened)
+        if not opened:
+            opened.append(self._core.connect_reader(one_thread=True))
         try:
-            return read_on(self._connections[0], query)
+            return read_on(opened[0], query)
         except SessionDBError:
             # Another database in its place fails in many ways; it is one error.
             self._core.check_in_place()

@@ -10,7 +10,6 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from sessiondb import ids, location
@@ -29,9 +28,8 @@ from sessiondb.database.worktrees import Worktrees
 from sessiondb.effects.delete import Delete, Reap
 from sessiondb.effects.project import RefreshProject
 from sessiondb.effects.unit import Unit
-from sessiondb.engine import disk
-from sessiondb.engine.base import DURABILITIES, Connection, Engine
-from sessiondb.engine.default import ENGINE
+from sessiondb.engine.base import DURABILITIES, Connection
+from sessiondb.engine.default import target_at, temporary_place
 from sessiondb.errors import (
     InvalidInputError,
     NotFoundError,
@@ -89,12 +87,12 @@ class Core:
         self.read_only = read_only or self.location.mode == "ro"
         self.durability = durability
         self.busy_timeout = bounds.seconds(busy_timeout, "busy_timeout")
-        self.engine: Engine = ENGINE
-        self._temporary = (
-            self.engine.temporary() if self.location.path is None else None
-        )
-        chosen = self._temporary.path if self._temporary else self.location.path
-        self.path: Path = chosen  # type: ignore[assignment]
+        path, self._temporary = self.location.path, None
+        if path is None:
+            self._temporary = temporary_place()
+            path = self._temporary.path
+        self.target = target_at(path)
+        self.engine = self.target.engine
         self._pid = os.getpid()
 
         self.readers = IdleReaders(
@@ -149,13 +147,12 @@ class Core:
         """
         lifetime.close_collected()
         try:
-            check_free(self.path)
+            check_free(self.target)
             if self._create and not (self.read_only or self._parents):
                 _check_folder(self.location)
             # The file that is verified has to be the one that `start` finds.
-            self._identity = disk.identity(self.path)
-            reader = self.engine.ensure(
-                self.path,
+            self._identity = self.target.identity()
+            reader = self.target.ensure(
                 create=self._create,
                 read_only=self.read_only,
                 busy_timeout=self.busy_timeout,
@@ -173,7 +170,7 @@ class Core:
         Nothing is registered before this call, and nothing is open after it failed.
         """
         try:
-            self.writer = acquire(self.engine, self.path, self)
+            self.writer = acquire(self.target, self)
             if self.writer.connection.identity != self._identity:
                 self.readers.pause()
             #: The daemon thread of this store, started when it is first needed.
@@ -237,10 +234,9 @@ class Core:
     def connect_reader(self, *, one_thread: bool = False) -> Connection:
         """Return a new connection that only reads.
 
-        See `Engine.connect` for *one_thread*.
+        See `Target.connect` for *one_thread*.
         """
-        connection = self.engine.connect(
-            self.path,
+        connection = self.target.connect(
             mode="ro" if self.read_only else "reader",
             busy_timeout=self.busy_timeout,
             one_thread=one_thread,

@@ -11,10 +11,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from sessiondb.database.reading import is_corrupt
-from sessiondb.engine.base import Connection, Engine, ReadableCopy, TemporaryPlace
+from sessiondb.engine.base import Connection, ReadableCopy, Target, TemporaryPlace
+from sessiondb.engine.default import temporary_place
 
 
 class PastDamage:
@@ -25,14 +25,12 @@ class PastDamage:
 
     def __init__(
         self,
-        engine: Engine,
-        path: Path,
+        target: Target,
         report: Callable[[str], None],
         *,
         read_only: bool,
     ) -> None:
-        self._engine = engine
-        self._path, self._report, self._read_only = path, report, read_only
+        self._target, self._report, self._read_only = target, report, read_only
         self._lock = threading.Lock()
         self._temporary: TemporaryPlace | None = None
         self._copy: ReadableCopy | None = None
@@ -52,7 +50,7 @@ class PastDamage:
 
     def helps(self, error: Exception) -> bool:
         """Return whether the copy answers a statement that ended with *error*."""
-        return self._active and is_corrupt(self._engine, error)
+        return self._active and is_corrupt(self._target.engine, error)
 
     def leaves_out(self, session_id: str, missing: str, reason: str) -> bool:
         """Return whether a read continues without what is missing; report it once."""
@@ -83,9 +81,9 @@ class PastDamage:
     def _copy_made(self) -> ReadableCopy:
         with self._lock:
             if self._copy is None:
-                self._temporary = self._temporary or self._engine.temporary()
-                self._copy = self._engine.salvage(
-                    self._path, self._temporary.path, read_only=self._read_only
+                self._temporary = self._temporary or temporary_place()
+                self._copy = self._target.salvage(
+                    self._temporary.path, read_only=self._read_only
                 )
                 self._report(_lost_rows(self._copy))
 

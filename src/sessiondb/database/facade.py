@@ -126,10 +126,9 @@ class Facade:
         """The database file.
 
         That of ``:memory:`` is a temporary one, removed by `close`. None for a database
-        that is not a file, which no engine of this release has; a program that needs
-        the file should check for it.
+        of a server; a program that needs the file should check for it.
         """
-        return self._core.path
+        return self._core.target.path
 
     @property
     def location(self) -> Database:

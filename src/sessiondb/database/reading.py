@@ -134,10 +134,15 @@ class IdleReaders:
     def checkout(self) -> Connection:
         """Return a reader for the caller alone; hand it to `give_back`."""
         self._check()
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return self._connect()
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                return self._connect()
+            if connection.engine.is_usable(connection):
+                return connection
+            # A server may have been restarted since.
+            connection.close()
 
     def give_back(self, connection: Connection) -> None:
         """Keep a reader for the next caller."""

@@ -1,9 +1,10 @@
 """The interface of every engine: all that the rest of the package needs of a database.
 
-SQLite is the only engine for now. A second one is a folder beside `engine.sqlite` that
-implements `Engine`, with its `Dialect`, `SearchIndex` and `Upkeep`. The limits of the
-interface: a database has a path in the file system, and the statements that
-`tests/test_engine_seam.py` counts as text are SQL that a second engine has to review.
+An engine is a folder beside this module that implements `Engine` and `Target`, with
+`Dialect`, `SearchIndex`, `UsageSums` and `Upkeep`. A target is where a database is; a
+connection to it names the engine, so a process may use several. Neither promises more
+than a server can keep: a connection may be gone at any time, and then it is unknown
+whether its COMMIT took place.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 from collections.abc import (
     Callable,
     Generator,
+    Hashable,
     Iterable,
     Iterator,
     Mapping,
@@ -247,11 +249,106 @@ class TemporaryPlace(Protocol):
         """Remove the place with everything in it; idempotent."""
 
 
+#: What tells one database from another one, while both exist.
+Identity = Hashable
+
+
+class Target(Protocol):
+    """A database that can be opened: a file, or one of a server.
+
+    ``str`` of it is for users: it has no password. Its functions raise our errors.
+    """
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of the database."""
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None for a database of a server."""
+
+    def identity(self) -> Identity | None:
+        """Return what no other database has now; None if there is no file.
+
+        Raises `StorageError`.
+        """
+
+    def ensure(
+        self,
+        *,
+        create: bool = True,
+        read_only: bool = False,
+        busy_timeout: float = 10.0,
+        root: Path | None = None,
+    ) -> Connection | None:
+        """Make sure that a current, verified database is there.
+
+        The connection by which it was verified is returned, as one that only reads;
+        None if it cannot be one, as that of a file which had to be made.
+
+        A missing one is made if *create*, and migrated if each pending migration is
+        additive; *read_only* permits neither. It has the tables of `sessiondb.schema`
+        and the search index. With *root* (a project) nothing between it and the
+        database may be a link. *busy_timeout* is in seconds. Raises `NotFoundError`,
+        `NotADatabaseError`, `UntrustedDatabaseError` (a schema that is not ours),
+        `SchemaVersionError`, `BusyError`, `UnavailableError` and the errors of the
+        storage.
+        """
+
+    def connect(
+        self,
+        *,
+        mode: Mode = "rw",
+        busy_timeout: float = 10.0,
+        durability: str = "full",
+        one_thread: bool = False,
+    ) -> Connection:
+        """Open the database, which must exist.
+
+        *busy_timeout* is in seconds; *durability* is one of `DURABILITIES`, else
+        `InvalidInputError` is raised. With *one_thread* only this thread may use and
+        close the connection; without it, one thread at a time. Raises
+        `StoreClosedError` for a file that was open when this process was forked, and
+        the errors of `translate`.
+        """
+
+    def connect_writer(self) -> Connection:
+        """Open the database for the writer of this process.
+
+        Durability is full. It does not wait for locks by itself: see
+        `Engine.begin_write`. Raises what `connect` does.
+        """
+
+    def check_writable(self, connection: Connection) -> None:
+        """Refuse to write unless the schema, in the transaction, is one we may write.
+
+        It is compared as before first use: another program may have migrated the
+        database since, or planted a trigger. Raises `SchemaVersionError`,
+        `NotADatabaseError` and `UntrustedDatabaseError`.
+        """
+
+    def log_reaches(self, size: int) -> bool:
+        """Return whether `Engine.checkpoint` has *size* bytes to move.
+
+        False for an engine that keeps no such log, or takes care of it by itself.
+        """
+
+    def salvage(self, to: Path, *, read_only: bool = False) -> ReadableCopy:
+        """Copy the readable rows of a damaged database to the new file *to*.
+
+        *read_only*: nothing is written beside the original. Raises `CorruptionError`
+        if nothing can be read, `UnsupportedError` for a server.
+        """
+
+    def translate(self, error: Exception) -> SessionDBError:
+        """Return what `Engine.translate` does; a message may name the database."""
+
+
 class Engine(Protocol):
     """A kind of database, without state: all state is in its connections.
 
-    There is one object for each kind. Functions of a connection raise `Error`; those of
-    a path raise our errors.
+    There is one object for each kind. What opens a database is its `Target`. Functions
+    of a connection raise `Error`; those of a path raise our errors.
     """
 
     def __hash__(self) -> int:
@@ -291,45 +388,34 @@ class Engine(Protocol):
     #: while others write.
     begin_read: str
 
-    def translate(self, error: Exception, path: Path | None = None) -> SessionDBError:
+    def translate(self, error: Exception) -> SessionDBError:
         """Return our error for an `Error`, to be raised ``from`` it.
 
         `BusyError` if waiting may help, `CorruptionError` only for damage,
         `ConflictError` and `NotFoundError` for a violated key or reference,
-        `SessionDBError` if nothing more exact applies. *path* is the database that was
-        opened, if the caller knows it.
+        `UnavailableError` for a connection that is gone, `SessionDBError` if nothing
+        more exact applies.
         """
 
-    def connect(
-        self,
-        path: Path,
-        *,
-        mode: Mode = "rw",
-        busy_timeout: float = 10.0,
-        durability: str = "full",
-        one_thread: bool = False,
-    ) -> Connection:
-        """Open the database at *path*, which must exist.
+    def is_usable(self, connection: Connection) -> bool:
+        """Return whether *connection* may be used further; one that is gone may not.
 
-        *busy_timeout* is in seconds; *durability* is one of `DURABILITIES`, else
-        `InvalidInputError` is raised. With *one_thread* only this thread may use and
-        close the connection; without it, one thread at a time. Raises
-        `StoreClosedError` for a database that was open when this process was forked,
-        and the errors of `translate`.
+        It asks nobody: a connection can be lost right after.
         """
 
-    def connect_writer(self, path: Path) -> Connection:
-        """Open *path* for the writer of this process.
+    def must_repeat(self, error: Exception) -> bool:
+        """Return whether a transaction that ended with an `Error` is to be run again.
 
-        Durability is full. It does not wait for locks by itself: see `begin_write`.
-        Raises what `connect` does.
+        The engine gave it up for one of another writer.
         """
 
-    def begin_write(self, connection: Connection, busy_timeout: float = 0.0) -> None:
-        """Begin a transaction with the write lock, so that no other writer fails it.
+    def begin_write(self, connection: Connection, busy_timeout: float = 0.0) -> int:
+        """Begin a transaction that writes; return the time of the database, Unix ms.
 
-        It waits for the lock as long as *connection* does by itself, and up to
-        *busy_timeout* seconds more. Raises an `Error` that translates to `BusyError`.
+        An engine with one lock for all writers takes it here, so that none fails
+        another one, and waits for it as long as *connection* does by itself, and up to
+        *busy_timeout* seconds more; one with locks of its own for each family waits as
+        long for those. Raises an `Error` that translates to `BusyError`.
         """
 
     def set_durability(self, connection: Connection, level: str) -> None:
@@ -350,25 +436,11 @@ class Engine(Protocol):
         Read when another process has written, so it costs no more than a call or two.
         """
 
-    def check_writable(self, connection: Connection, path: Path) -> None:
-        """Refuse to write unless the schema, in the transaction, is one we may write.
-
-        It is compared as before first use: another program may have migrated the
-        database since, or planted a trigger. *path* is for the message. Raises
-        `SchemaVersionError`, `NotADatabaseError` and `UntrustedDatabaseError`.
-        """
-
     def insert_blobs(self, connection: Connection, blobs: Sequence[Blob]) -> None:
         """Insert rows of ``blob``; one of the same name stays.
 
         But a text replaces the compressed bytes of an equal content. No further copies
         are made of large bytes.
-        """
-
-    def log_reaches(self, path: Path, size: int) -> bool:
-        """Return whether `checkpoint` has *size* bytes of committed data to move.
-
-        False for an engine that keeps no such log, or takes care of it by itself.
         """
 
     def checkpoint(
@@ -381,39 +453,6 @@ class Engine(Protocol):
         """
 
     # -- places --------------------------------------------------------------
-
-    def ensure(
-        self,
-        path: Path,
-        *,
-        create: bool = True,
-        read_only: bool = False,
-        busy_timeout: float = 10.0,
-        root: Path | None = None,
-    ) -> Connection | None:
-        """Make sure that a current, verified database is at *path*.
-
-        The connection by which it was verified is returned, as one that only reads;
-        None if it cannot be one, as that of a file which had to be made.
-
-        A missing one is made if *create*, and migrated if each pending migration is
-        additive; *read_only* permits neither. It has the tables of `sessiondb.schema`,
-        the search index, and a trigger that records in ``deletion`` the sessions that
-        a shell deletes. With *root* (a project) nothing between it and the database
-        may be a link. *busy_timeout* is in seconds. Raises `NotFoundError`,
-        `NotADatabaseError`, `UntrustedDatabaseError` (a schema that is not ours),
-        `SchemaVersionError`, `BusyError` and the errors of the storage.
-        """
-
-    def temporary(self) -> TemporaryPlace:
-        """Return a new, empty place for a ``:memory:`` database."""
-
-    def salvage(self, path: Path, to: Path, *, read_only: bool = False) -> ReadableCopy:
-        """Copy the readable rows of a damaged database to the new place *to*.
-
-        *read_only*: nothing is written beside the original. Raises `CorruptionError`
-        if nothing can be read.
-        """
 
     def open_files(self) -> set[FileIdentity]:
         """Return the files of all databases that this process has open.

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from sessiondb.engine.base import Connection, Mode
-from sessiondb.engine.default import ENGINE
+from sessiondb.engine.default import target_at
 
 
 @contextmanager
@@ -18,10 +18,9 @@ def connected(
 
     *busy_timeout* is in seconds. The engine's errors are raised as ours.
     """
-    with closing(
-        ENGINE.connect(path, mode=mode, busy_timeout=busy_timeout)
-    ) as connection:
+    target = target_at(path)
+    with closing(target.connect(mode=mode, busy_timeout=busy_timeout)) as connection:
         try:
             yield connection
-        except ENGINE.Error as error:
-            raise ENGINE.translate(error, path) from error
+        except target.engine.Error as error:
+            raise target.translate(error) from error

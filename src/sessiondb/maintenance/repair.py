@@ -24,7 +24,7 @@ from sessiondb.effects import ownership
 from sessiondb.effects.merge import merge_projects, projects_at
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.base import Connection
-from sessiondb.engine.default import ENGINE
+from sessiondb.engine.default import ENGINE, target_at
 from sessiondb.engine.sql import insert_new_text
 from sessiondb.errors import CorruptionError
 from sessiondb.hints import command
@@ -133,7 +133,7 @@ def _repair_rows(connection: Connection, path: Path) -> None:
     engine = connection.engine
     engine.begin_write(connection)
     try:
-        engine.check_writable(connection, path)
+        target_at(path).check_writable(connection)
         run = _RepairRun(connection)
         for action in ACTIONS:
             action(run)

@@ -2,7 +2,7 @@
 
 A unit that fails leaves an error in its job and never an exception, so that its
 neighbours can be applied again without it. An exception leaves this module only if the
-transaction itself is gone.
+transaction itself is gone, or has to be run again.
 """
 
 from __future__ import annotations
@@ -67,6 +67,8 @@ def apply_unit(tx: Transaction, job: Job) -> bool:
         job.unit.tried, job.error = tried, error.raised
         return False
     except Exception as error:
+        if tx.engine.must_repeat(error):
+            raise
         our_error = own_error(tx.engine, error)
         our_error.__cause__ = None if our_error is error else error
         if isinstance(our_error, SessionDBError) and our_error.effect is None:

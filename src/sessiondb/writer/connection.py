@@ -7,12 +7,9 @@ after: an interrupt in between leaves them unknown, and never wrong.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from sessiondb.dataclass import dataclass, field
-from sessiondb.effects.transaction import Carryover
-from sessiondb.engine import disk
-from sessiondb.engine.base import Connection, Engine
+from sessiondb.effects.transaction import Carryover, Transaction
+from sessiondb.engine.base import Connection, Engine, Identity, Target
 from sessiondb.errors import DatabaseReplacedError, SessionDBError
 
 #: A larger log slows readers down. The daemon thread shortens it; when it grows by as
@@ -27,11 +24,10 @@ _UNKNOWN_DURABILITY = ""
 
 @dataclass(slots=True)
 class WriterConnection:
-    """The writing connection to the file at *path*; only who has the role uses it."""
+    """The writing connection to *target*; only who has the role uses it."""
 
-    engine: Engine
-    path: Path
-    identity: disk.FileIdentity
+    target: Target
+    identity: Identity
     #: None while it is closed.
     inner: Connection | None = None
     durability: str = _UNKNOWN_DURABILITY
@@ -48,16 +44,22 @@ class WriterConnection:
     #: That of the schema which was compared last.
     _schema_mark: tuple[int, ...] | None = None
 
+    @property
+    def engine(self) -> Engine:
+        """The engine of the database."""
+        return self.target.engine
+
     def ready(self, durability: str) -> Connection:
         """Return the connection, opened if needed, with this durability.
 
-        Raises `DatabaseReplacedError` and the errors of `Engine.connect`.
+        Raises `DatabaseReplacedError` and the errors of `Target.connect`.
         """
         if not self._is_in_place():
             # Empties the log, which the new file would otherwise take for its own.
             self.disconnect()
             self.check_in_place()
 
+        self._drop_if_gone()
         connection = self.inner or self._open_connection()
         if durability != self.durability:
             self.durability = _UNKNOWN_DURABILITY
@@ -66,36 +68,33 @@ class WriterConnection:
 
         return connection
 
-    def begin(self, connection: Connection, busy_timeout: float) -> None:
+    def begin(self, connection: Connection, busy_timeout: float) -> Transaction:
         """Begin a transaction that writes, on a schema that is known to be ours.
 
         It waits up to *busy_timeout* seconds for other writers. Raises
         `SchemaVersionError` and `UntrustedDatabaseError`.
         """
-        self.engine.begin_write(connection, busy_timeout)
+        now = self.engine.begin_write(connection, busy_timeout)
         commits = self.engine.commits_of_others(connection)
-        if commits == self._commits_seen:
-            return
+        if commits != self._commits_seen:
+            self._see_others(connection, commits)
+        # Until it is committed nothing is known here: it may be interrupted.
+        carryover, self.carryover = self.carryover, Carryover()
+        return Transaction(connection, carryover, now)
 
+    def _see_others(self, connection: Connection, commits: int) -> None:
         # Another process may have migrated the file, or planted a trigger in it, which
         # this transaction would run; and what was carried over is out of date.
         mark = self.engine.schema_mark(connection)
         if mark != self._schema_mark:
-            self.engine.check_writable(connection, self.path)
+            self.target.check_writable(connection)
             self._schema_mark = mark
         self.carryover = Carryover(waiting_bytes=self.carryover.waiting_bytes)
         self._commits_seen = commits
 
-    def take_carryover(self) -> Carryover:
-        """Return what a transaction begins with, which puts it back once committed.
-
-        Until then nothing is known here: an interrupted one may have changed it.
-        """
-        carryover, self.carryover = self.carryover, Carryover()
-        return carryover
-
     def roll_back(self) -> None:
         """Undo the transaction that is open, if one is."""
+        self._drop_if_gone()
         connection = self.inner
         if connection is None or not connection.in_transaction:
             return
@@ -111,7 +110,7 @@ class WriterConnection:
         """Raise `DatabaseReplacedError` if the file at the path is another one."""
         if not self._is_in_place():
             raise DatabaseReplacedError(
-                f"{self.path} was replaced or removed since it was opened",
+                f"{self.target} was replaced or removed since it was opened",
                 hint="close the store and open it again; "
                 "what is at the path now was not written",
             )
@@ -120,8 +119,8 @@ class WriterConnection:
         """Record whether the log is large; shorten it if the daemon thread did not."""
         self._commits_in_log += 1
         limit = self._log_limit
-        self.has_large_log = self.engine.log_reaches(self.path, limit)
-        if self.has_large_log and self.engine.log_reaches(self.path, limit + LOG_BYTES):
+        self.has_large_log = self.target.log_reaches(limit)
+        if self.has_large_log and self.target.log_reaches(limit + LOG_BYTES):
             self.shorten_log()
 
     def shorten_log(self) -> None:
@@ -169,7 +168,6 @@ class WriterConnection:
                 return
             # No data depends on it: queries find what waits as well.
             self.begin(self.ready("normal"), CHECKPOINT_PATIENCE)
-            self.take_carryover()
             self.engine.search.put_waiting(connection)
             self.engine.usage.put_waiting(connection)
             connection.commit()
@@ -188,11 +186,21 @@ class WriterConnection:
         self.inner = None
         connection.close()
 
+    def is_gone(self) -> bool:
+        """Return whether the connection was lost; False while it is closed."""
+        return self.inner is not None and not self.engine.is_usable(self.inner)
+
+    def _drop_if_gone(self) -> None:
+        connection = self.inner
+        if connection is not None and self.is_gone():
+            self.inner = None
+            connection.close()
+
     def _open_connection(self) -> Connection:
         self.carryover, self._commits_seen = Carryover(), None
-        connection = self.inner = self.engine.connect_writer(self.path)
+        connection = self.inner = self.target.connect_writer()
         self.durability = "full"
         return connection
 
     def _is_in_place(self) -> bool:
-        return disk.identity(self.path) == self.identity
+        return self.target.identity() == self.identity

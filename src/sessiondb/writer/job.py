@@ -48,6 +48,8 @@ class Job:
     abandoned: bool = False
     #: How often a batch with it was rolled back; then it is tried alone.
     tries: int = 0
+    #: Why, unless its thread was interrupted.
+    reason: Exception | None = None
 
     @property
     def pending(self) -> bool:

@@ -1,4 +1,4 @@
-"""The writers of this process: one for each file, shared by all its stores.
+"""The writers of this process: one for each database, shared by all its stores.
 
 Files are distinguished by device and inode, so two names of one file have one writer.
 Before a fork(2) the writers pause: a child must not inherit an open transaction.
@@ -8,33 +8,31 @@ from __future__ import annotations
 
 import os
 import threading
-from pathlib import Path
 
-from sessiondb.engine import disk
-from sessiondb.engine.base import Engine
+from sessiondb.engine.base import Identity, Target
 from sessiondb.errors import DatabaseReplacedError
 from sessiondb.writer.connection import WriterConnection
 from sessiondb.writer.role import Writer, release_if_held
 
-_writers: dict[disk.FileIdentity, Writer] = {}
+_writers: dict[Identity, Writer] = {}
 _paused: list[Writer] = []
 _lock = threading.RLock()
 
 
-def acquire(engine: Engine, path: Path, user: object) -> Writer:
-    """Return this process's writer of the file at *path*, which must exist.
+def acquire(target: Target, user: object) -> Writer:
+    """Return this process's writer of a database, which must exist.
 
     It stays open until *user*, and every other one, is given to `release`.
     """
-    identity = disk.identity(path)
+    identity = target.identity()
     if identity is None:
-        raise DatabaseReplacedError(f"{path} does not exist any more")
+        raise DatabaseReplacedError(f"{target} does not exist any more")
 
     try:
         with _lock:
             writer = _writers.get(identity)
             if writer is None:
-                connection = WriterConnection(engine, path, identity)
+                connection = WriterConnection(target, identity)
                 writer = _writers[identity] = Writer(connection)
             writer.users.add(user)
             return writer
@@ -43,15 +41,15 @@ def acquire(engine: Engine, path: Path, user: object) -> Writer:
         raise
 
 
-def check_free(path: Path) -> None:
+def check_free(target: Target) -> None:
     """Refuse to open a file that replaced one that is still open in this process.
 
     Both would use one ``-wal`` and one ``-shm``. Raises `DatabaseReplacedError`.
     """
-    identity = disk.identity(path)
+    identity = target.identity()
     for writer in list(_writers.values()):
         connection = writer.connection
-        if connection.path == path and connection.identity != identity:
+        if connection.target == target and connection.identity != identity:
             connection.check_in_place()
 
 

@@ -19,17 +19,18 @@ import itertools
 import operator
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from sessiondb.dataclass import dataclass, field
-from sessiondb.effects.transaction import Transaction
 from sessiondb.errors import (
     BusyError,
     DatabaseReplacedError,
     SessionDBError,
     StoreClosedError,
+    UnavailableError,
 )
 from sessiondb.writer.applying import apply_all, apply_guarded, own_error
 from sessiondb.writer.connection import WriterConnection
@@ -37,8 +38,11 @@ from sessiondb.writer.job import Batch, Job, Outcome, Sink
 
 #: Units in one transaction.
 MAX_BATCH = 256
-#: How often a unit is tried whose batch was interrupted.
+#: How often a unit is tried whose batch was interrupted, or lost its connection.
 TRIES = 10
+#: Seconds before the third try on a connection that was lost; doubled for each further
+#: one: 10 in all.
+FIRST_PAUSE = 0.01
 #: Seconds that a fork(2) waits for a running commit.
 FORK_PATIENCE = 10.0
 RLock = Any  # a type only from Python 3.13 on
@@ -192,7 +196,9 @@ class Writer:
             return True
 
         if job.abandoned or job.tries >= TRIES:
-            job.error = BusyError("the thread that wrote it was interrupted; try again")
+            job.error = job.reason or BusyError(
+                "the thread that wrote it was interrupted; try again"
+            )
             return True
 
         return False
@@ -206,8 +212,14 @@ class Writer:
         except Exception as error:
             if batch.ended:
                 raise
-            self.connection.roll_back()
             our_error = own_error(self.connection.engine, error)
+            is_repeated = self._is_repeated(batch, error, our_error)
+            self.connection.roll_back()
+            if is_repeated:
+                # Not ended: its jobs go back into the queue.
+                for job in batch.jobs:
+                    job.reason = our_error
+                return
             is_hopeless = isinstance(our_error, BusyError | DatabaseReplacedError)
             if len(batch.jobs) == 1 or is_hopeless:
                 batch.after, batch.changes = [], []
@@ -215,18 +227,35 @@ class Writer:
                     job.error = our_error
                 batch.ended.append(our_error)
 
+    def _is_repeated(
+        self, batch: Batch, error: Exception, our_error: Exception
+    ) -> bool:
+        """Return whether a batch that ended with *error* is to be run again.
+
+        Of a connection that was lost nobody knows whether it still committed: a unit
+        that runs again recognises what it wrote. Until the server is back it is tried
+        in growing intervals.
+        """
+        if self.connection.engine.must_repeat(error):
+            return True
+        tries = max([job.tries for job in batch.jobs])
+        is_gone = self.connection.is_gone()
+        if not (is_gone or (tries and isinstance(our_error, UnavailableError))):
+            return False
+        if tries:
+            time.sleep(FIRST_PAUSE * 2**tries)
+        return True
+
     def _run_transaction(self, batch: Batch) -> None:
         if not self.users and self.connection.inner is None:
             raise StoreClosedError("the store is closed")
 
         connection = self.connection.ready(batch.durability)
-        self.connection.begin(connection, batch.busy_timeout)
-        tx = Transaction(connection, self.connection.take_carryover())
+        tx = self.connection.begin(connection, batch.busy_timeout)
         good = apply_all(tx, batch.jobs)
         if not good and len(batch.jobs) > 1:
             connection.execute("ROLLBACK")
-            self.connection.begin(connection, batch.busy_timeout)
-            tx = Transaction(connection, self.connection.take_carryover())
+            tx = self.connection.begin(connection, batch.busy_timeout)
             good = apply_guarded(tx, batch.jobs)
 
         if not good:

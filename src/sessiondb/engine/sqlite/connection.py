@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
+from sessiondb.clock import now_ms
 from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files, search_query, search_waiting
 from sessiondb.engine.sqlite.failures import base_code, translate, translated
@@ -183,8 +184,10 @@ def open_files() -> set[disk.FileIdentity]:
     return {file for file in opened if file is not None}
 
 
-def begin_write(connection: Any, busy_timeout: float = 0.0) -> None:
+def begin_write(connection: Any, busy_timeout: float = 0.0) -> int:
     """Begin a transaction with the write lock, waiting *busy_timeout* seconds for it.
+
+    Returns the time of the machine, in Unix ms.
 
     IMMEDIATE, because a read that turns into a write could fail half-way. SQLite itself
     waits in sleeps of up to 100 ms for a lock that is held for less than one: of four
@@ -197,7 +200,8 @@ def begin_write(connection: Any, busy_timeout: float = 0.0) -> None:
             if is_last or base_code(error) != sqlite3.SQLITE_BUSY:
                 raise
         else:
-            return
+            break
+    return now_ms()
 
 
 def attempts(busy_timeout: float) -> Iterator[bool]:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sessiondb.engine.base import Connection, ReadableCopy
-from sessiondb.engine.sqlite import claims, files
+from sessiondb.engine.base import Connection
+from sessiondb.engine.sqlite import claims
 from sessiondb.engine.sqlite.blobs import insert_blobs
 from sessiondb.engine.sqlite.connection import (
     SYNCHRONOUS,
     SQLiteConnection,
     begin_write,
-    connect,
     open_files,
 )
 from sessiondb.engine.sqlite.dialect import DIALECT
@@ -23,7 +21,7 @@ from sessiondb.engine.sqlite.extension_tables import SQLiteExtensionTables
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.engine.sqlite.search import SQLiteSearchIndex
 from sessiondb.engine.sqlite.usage_sums import SQLiteUsageSums
-from sessiondb.engine.sqlite.write_ahead_log import checkpoint, log_reaches
+from sessiondb.engine.sqlite.write_ahead_log import checkpoint
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -55,23 +53,20 @@ class SQLite:
         return SQLiteSessionSizes()
 
     translate = staticmethod(translate)
-    connect = staticmethod(connect)
     begin_write = staticmethod(begin_write)
-    log_reaches = staticmethod(log_reaches)
     checkpoint = staticmethod(checkpoint)
     insert_blobs = staticmethod(insert_blobs)
-    temporary = staticmethod(files.TemporaryDatabase)
     open_files = staticmethod(open_files)
     owns = staticmethod(claims.owns)
     reserved_ending = staticmethod(claims.reserved_ending)
 
-    def connect_writer(self, path: Path) -> Any:
-        """Open *path* for the writer of this process."""
-        connection = connect(path)
-        # The writer does both by itself.
-        connection.execute("PRAGMA wal_autocheckpoint=0")
-        connection.execute("PRAGMA busy_timeout=0")
-        return connection
+    def is_usable(self, connection: Connection) -> bool:  # noqa: ARG002
+        """Return True: no file hangs up."""
+        return True
+
+    def must_repeat(self, error: Exception) -> bool:  # noqa: ARG002
+        """Return False: a transaction that writes has the lock from its beginning."""
+        return False
 
     def set_durability(self, connection: Connection, level: str) -> None:
         """Sync each commit (``full``), or each checkpoint (``normal``)."""
@@ -88,12 +83,6 @@ class SQLite:
         changes: int = connection.execute("PRAGMA schema_version").fetchone()[0]
         return version, changes
 
-    def check_writable(self, connection: Any, path: Path) -> None:
-        """Compare the schema with ours; see `admission.admit`."""
-        from sessiondb.engine.sqlite.admission import admit, schema_of
-
-        admit(connection, path, schema_of(connection, path), writing=True)
-
     @property
     def upkeep(self) -> SQLiteUpkeep:
         """The upkeep of files."""
@@ -101,35 +90,6 @@ class SQLite:
         from sessiondb.engine.sqlite.upkeep import SQLiteUpkeep
 
         return SQLiteUpkeep()
-
-    # -- places --------------------------------------------------------------
-
-    def ensure(
-        self,
-        path: Path,
-        *,
-        create: bool = True,
-        read_only: bool = False,
-        busy_timeout: float = 10.0,
-        root: Path | None = None,
-    ) -> Connection | None:
-        """Make sure that *path* is a current, verified file; see `opening.ensure`."""
-        from sessiondb.engine.sqlite.opening import ensure
-
-        return ensure(
-            path,
-            create=create,
-            read_only=read_only,
-            busy_timeout=busy_timeout,
-            root=root,
-        )
-
-    def salvage(self, path: Path, to: Path, *, read_only: bool = False) -> ReadableCopy:
-        """Copy the readable rows of a damaged file; see `salvage.readable_copy`."""
-        # Not at the top: every command loads this module, and few need a copy.
-        from sessiondb.engine.sqlite.salvage import readable_copy
-
-        return readable_copy(path, to, read_only=read_only)
 
     # -- SQLAlchemy ----------------------------------------------------------
 
